@@ -1,0 +1,18 @@
+"""Opponents that need only NumPy and Numba, and the registry of all agents by spec string."""
+
+from carolus_env.bots.agent import Agent, Checked, uniforms
+from carolus_env.bots.greedy import GreedyBot
+from carolus_env.bots.random import RandomBot
+from carolus_env.bots.registry import UnknownAgentError, known, make, register
+
+__all__ = [
+    "Agent",
+    "Checked",
+    "GreedyBot",
+    "RandomBot",
+    "UnknownAgentError",
+    "known",
+    "make",
+    "register",
+    "uniforms",
+]

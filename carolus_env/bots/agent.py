@@ -1,0 +1,88 @@
+"""What an agent is: something that answers a batch of games."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.rules import PHASE_NAMES
+from carolus_env.state import STATE, States
+
+
+class Agent(ABC):
+    """Chooses actions for whole batches of games, so that thousands can be played at once.
+
+    A subclass writes `act`. It must not keep anything between calls that changes its choices,
+    nor draw random numbers from elsewhere than ``generators``: then results do not depend on how
+    games are grouped into batches.
+    """
+
+    name: str = "agent"
+    """How results call it; `registry.make` sets the spec string."""
+
+    @abstractmethod
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
+        """One legal action for each game.
+
+        Args:
+            states: ``(N,)`` games in which somebody is to decide, seats and numbers of players
+                possibly mixed. Not to be changed.
+            generators: ``(N,)`` uint64, the random stream of the deciding seat in each game, to
+                be moved on in place (`engine.random_actions` does; see also `uniforms`).
+
+        Returns:
+            ``(N,)`` integers.
+        """
+
+    def act_one(self, state: np.void, generator: npt.NDArray[np.uint64] | None = None) -> int:
+        """The action for one game ``states[i]``; ``generator`` is ``(1,)``, None: a fresh one."""
+        if generator is None:
+            generator = engine.streams(None, 1)
+        return int(self.act(np.array(state, STATE).reshape(1), generator)[0])
+
+
+class Checked(Agent):
+    """An agent whose answers are checked, so that errors name the agent: for strangers' code."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.name = agent.name
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """What the agent answers.
+
+        Raises:
+            TypeError: when it is no array of integers.
+            ValueError: when its shape is wrong, or an action is illegal.
+        """
+        before = states.tobytes()
+        answer = np.asarray(self.agent.act(states, generators))
+        if states.tobytes() != before:
+            raise ValueError(f"agent {self.name!r} changed the states that it was shown")
+        if answer.dtype.kind not in "iu":
+            raise TypeError(f"agent {self.name!r} must answer integers, got dtype {answer.dtype}")
+        if answer.shape != states.shape:
+            raise ValueError(
+                f"agent {self.name!r} must answer one action a game, shape {states.shape}, "
+                f"got shape {answer.shape}"
+            )
+        masks = engine.legal_masks(states)
+        inside = (answer >= 0) & (answer < masks.shape[1])
+        legal = inside & (masks[np.arange(len(states)), np.where(inside, answer, 0)] == 1)
+        if not legal.all():
+            row = int(np.argmin(legal))
+            allowed = engine.legal_actions(states[row]).tolist()
+            raise ValueError(
+                f"agent {self.name!r} answered action {answer[row]} "
+                f"in phase {PHASE_NAMES[int(states['phase'][row])]}; legal are {allowed}"
+            )
+        return answer.astype(np.int64)
+
+
+def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    """One random number in [0, 1) from each stream, moved on in place: ``(N,)`` float64."""
+    bits = engine.random_bits(generators)
+    return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)

@@ -1,0 +1,69 @@
+"""``greedy``: one decision at a time, the best immediate gain.
+
+It tries every legal action and looks at once: first how many castles its team is ahead of the
+other teams by, then how many clans. Ties are broken at random. It sees neither dice nor the
+decisions to come, its own included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64
+
+from carolus_env.bots.agent import Agent
+from carolus_env.compiler import entry, kernel
+from carolus_env.kernels import generator, legal, turns
+from carolus_env.kernels.courts import controlling_team
+from carolus_env.rules import ACTIONS, CLANS, NOBODY
+from carolus_env.state import STATE, States, as_states
+
+_CASTLE = 100  # one castle outweighs any number of clans
+
+
+class GreedyBot(Agent):
+    """Takes the best immediate gain in castles, then in control; ties at random."""
+
+    name = "greedy"
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        actions = np.empty(len(states), np.int64)
+        _greedy_actions(as_states(states), generators, np.zeros(1, STATE), actions)
+        return actions
+
+
+@kernel
+def standing(s, team):
+    """How far the team is ahead: castles first, then controlled clans, less all others' share."""
+    points = 0
+    for other in range(int64(s["teams"])):
+        sign = 1 if other == team else -1
+        points += sign * _CASTLE * int64(s["castles"][other])
+    for clan in range(CLANS):
+        holder = controlling_team(s, clan)
+        if holder == team:
+            points += 1
+        elif holder != NOBODY:
+            points -= 1
+    return points
+
+
+@entry
+def _greedy_actions(states, generators, scratch, actions):
+    for g in range(states.shape[0]):
+        team = int64(states[g]["team"][states[g]["player"]])
+        best, ties = -(1 << 30), 0
+        actions[g] = -1
+        for action in range(ACTIONS):
+            if not legal.is_legal(states[g], action):
+                continue
+            scratch[0] = states[g]
+            turns.play(scratch[0], action)
+            points = standing(scratch[0], team)
+            if points > best:
+                best, ties = points, 0
+            if points == best:  # the k-th of equals replaces the last with probability 1 / k
+                ties += 1
+                generators[g] = generator.step(generators[g])
+                if generator.below(generator.mix(generators[g]), ties) == 0:
+                    actions[g] = action

@@ -1,0 +1,132 @@
+"""Agents by spec string: ``greedy``, ``ppo:runs/x/best``, ``my_bot.py:MyBot``.
+
+A spec is ``name`` or ``name:argument``. What learns and needs torch registers itself from the
+repository's ``agents`` package; a Python file of one's own needs no registration.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots.agent import Agent, Checked
+from carolus_env.bots.greedy import GreedyBot
+from carolus_env.bots.random import RandomBot
+from carolus_env.state import States
+
+Maker = Callable[[str], Agent]
+
+
+class Entry(NamedTuple):
+    """A kind of agent: how to make one from a spec's argument, and a line about it."""
+
+    make: Maker
+    about: str
+
+
+_registry: dict[str, Entry] = {}
+
+
+class UnknownAgentError(ValueError):
+    """A spec string that names no agent; the text lists the known ones."""
+
+
+def register(name: str, maker: Maker, about: str) -> None:
+    """Add a kind of agent: ``maker`` gets what follows ``name:`` in the spec (empty: nothing)."""
+    if not name.isidentifier():
+        raise ValueError(f"an agent's name must be a plain word, got {name!r}")
+    _registry[name] = Entry(maker, about)
+
+
+def known() -> dict[str, str]:
+    """The registered names, each with its line."""
+    return {name: entry.about for name, entry in _registry.items()}
+
+
+def make(spec: str | Agent) -> Agent:
+    """The agent that a spec string names.
+
+    Args:
+        spec: ``name``, ``name:argument``, or ``path/to/file.py:Name`` for an `Agent` (class or
+            instance) or a function ``act(states, generators)`` of one's own. An agent is
+            returned as it is.
+
+    Raises:
+        UnknownAgentError: for an unknown name, with the known ones.
+        ValueError: for a wrong argument, or a file that gives no agent.
+    """
+    if isinstance(spec, Agent):
+        return spec
+    name, _, argument = spec.partition(":")
+    agent: Agent
+    if name.endswith(".py"):
+        agent = Checked(_from_file(Path(name), argument))
+    elif name in _registry:
+        agent = _registry[name].make(argument)
+    else:
+        rows = "\n".join(f"  {name:10} {about}" for name, about in known().items())
+        raise UnknownAgentError(
+            f"unknown agent {spec!r}; known are\n{rows}\n"
+            "  FILE.py:NAME  an agent of your own from a Python file"
+        )
+    agent.name = spec
+    return agent
+
+
+def _from_file(path: Path, name: str) -> Agent:
+    if not name:
+        raise ValueError(f"agent {str(path)!r}: say which one of the file, as in {path}:MyBot")
+    if not path.is_file():
+        raise ValueError(f"agent {str(path)!r}: there is no such file")
+    module_name = f"_agent_file_{path.stem}"
+    module_spec = importlib.util.spec_from_file_location(module_name, path)
+    assert module_spec is not None and module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module_name] = module
+    try:
+        module_spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(
+            f"agent {str(path)!r}: the file fails with {type(error).__name__}: {error}"
+        ) from error
+    found = getattr(module, name, None)
+    if found is None:
+        raise ValueError(f"agent {str(path)!r}: the file has no {name!r}")
+    if isinstance(found, type):
+        found = found()
+    if isinstance(found, Agent):
+        return found
+    if callable(found):
+        return _Function(found)
+    raise ValueError(
+        f"agent {str(path)!r}: {name!r} must be an Agent or a function, got {type(found).__name__}"
+    )
+
+
+class _Function(Agent):
+    """A plain function ``act(states, generators)`` as an agent."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
+        return self._function(states, generators)
+
+
+def _without_argument(bot: type[Agent]) -> Maker:
+    def maker(argument: str) -> Agent:
+        if argument:
+            raise ValueError(f"agent {bot.name!r} takes no argument, got {argument!r}")
+        return bot()
+
+    return maker
+
+
+register("random", _without_argument(RandomBot), "every legal action equally likely")
+register("greedy", _without_argument(GreedyBot), "best immediate gain in castles, then in control")

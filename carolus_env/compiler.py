@@ -1,0 +1,153 @@
+"""How kernels are compiled: Numba, with a cache that cannot go stale.
+
+Two decorators. `kernel` marks a rule (called by other kernels only), `entry` marks a loop over a
+batch that Python calls; only entries are cached, since the kernels they use are compiled into
+them. Numba would keep using a cached entry after a change in a *kernel's* file; here the cache is
+stamped with a hash of all kernel sources together, so a change anywhere makes it new.
+
+With ``NUMBA_DISABLE_JIT=1`` both decorators return the plain Python function, for a debugger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+import numba
+from numba.core import caching
+
+COMPILED: bool = not numba.config.DISABLE_JIT
+"""False when the compiler is off and every kernel is ordinary Python."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that other kernels call."""
+    return numba.njit(function) if COMPILED else function
+
+
+def entry(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that Python calls, and keep the machine code for the next process."""
+    if not COMPILED:
+        return function
+    dispatcher = numba.njit(function)
+    if _cache_folder() is not None:
+        dispatcher._cache = _EntryCache(function)  # what njit(cache=True) does, with our locator
+    return dispatcher
+
+
+# ------------------------------------------------------------------------------------ the cache
+
+
+@cache
+def _sources_stamp() -> str:
+    """A hash over every file of the package that kernels are, or could be, made from."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        if "envs" not in path.relative_to(package).parts:  # wrappers hold no kernels
+            digest.update(f"{path.relative_to(package)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _cache_folder() -> Path | None:
+    """The first folder that can be written: NUMBA_CACHE_DIR, the package's own, the user's, temp.
+
+    None when there is none at all: then every process compiles for itself.
+    """
+    home = os.environ.get("HOME", "")
+    home_cache = os.environ.get("XDG_CACHE_HOME") or (Path(home) / ".cache" if home else "")
+    candidates = [
+        Path(__file__).parent / "__pycache__" / "kernels",
+        *([Path(home_cache) / "carolus_env"] if home_cache else []),
+        Path(tempfile.gettempdir()) / f"carolus_env-{getattr(os, 'getuid', lambda: 0)()}",
+    ]
+    if numba.config.CACHE_DIR:
+        candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
+    for folder in candidates:
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Cached code is run: a folder that somebody else could have filled is no cache.
+            if hasattr(os, "getuid") and not _is_private(folder):
+                continue
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        return folder
+    return None
+
+
+def _is_private(folder: Path) -> bool:
+    status = folder.stat()
+    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.getuid() and not others_write
+
+
+class _Locator(caching._CacheLocator):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_file = function.__code__.co_filename
+        self._disambiguator = hashlib.sha256(function.__module__.encode()).hexdigest()[:10]
+
+    def get_cache_path(self) -> str:
+        return str(_cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return _sources_stamp()
+
+    def get_disambiguator(self) -> str:
+        return self._disambiguator
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func)
+
+
+class _EntryCacheImpl(caching.CompileResultCacheImpl):
+    _locator_classes: ClassVar = [_Locator]
+
+
+class _EntryCache(caching.FunctionCache):
+    """Numba's cache, but a damaged or unwritable file costs time, never the game."""
+
+    _impl_class = _EntryCacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception as error:  # a pickle cut short can raise nearly anything
+            warnings.warn(f"carolus_env: ignoring a damaged kernel cache ({error})", stacklevel=2)
+            found = None
+        if found is None:
+            _say_that_it_compiles()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            warnings.warn(
+                f"carolus_env: compiled code could not be kept in {self.cache_path} ({error}); "
+                "the next process compiles again",
+                stacklevel=2,
+            )
+
+
+@cache
+def _say_that_it_compiles() -> None:
+    print(
+        "carolus_env: compiling the engine for this machine (once, some seconds) ...",
+        file=sys.stderr,
+        flush=True,
+    )

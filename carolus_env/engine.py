@@ -1,0 +1,606 @@
+"""The batched engine: start, mask, step and settle thousands of games in one call.
+
+Every function takes a batch of games, ``(N,)`` of dtype `carolus_env.state.STATE`, and works in
+place where it changes something. ``rows`` picks games by index, each at most once; without it all
+take part. All input is checked before the first game is touched: after an error every game is as
+it was.
+
+    >>> import carolus_env as ce
+    >>> games = ce.new_games(ce.Rules(players=3), 4, seed=7)
+    >>> masks = ce.legal_masks(games)
+    >>> ce.step(games, masks.argmax(axis=1))
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import secrets
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.compiler import entry
+from carolus_env.kernels import courts, generator, legal, turns
+from carolus_env.rules import (
+    ACTIONS,
+    CLANS,
+    FACES,
+    MAX_PLAYERS,
+    OVER,
+    PALADINS_LAID_OUT,
+    PHASE_NAMES,
+    ROLL,
+    TERRITORIES,
+    Rules,
+    action_text,
+)
+from carolus_env.state import KEPT_FIELDS, STATE, States, as_states
+
+Ints = npt.NDArray[np.integer[Any]]
+
+_ALL_ROWS = np.zeros(0, np.int64)  # to the kernels, no rows at all means every row
+
+
+class IllegalActionError(ValueError):
+    """An action that the rules do not allow now.
+
+    Attributes:
+        game: row of the game in the batch.
+        player: seat that was to decide.
+        action: the action number that was given.
+        legal: the legal action numbers, ascending.
+    """
+
+    def __init__(self, game: int, player: int, phase: str, action: int, legal: list[int]) -> None:
+        self.game, self.player, self.action, self.legal = game, player, action, legal
+        meaning = f" ({action_text(action)})" if 0 <= action < ACTIONS else ""
+        super().__init__(
+            f"game {game}: player {player} may not play action {action}{meaning} "
+            f"in phase {phase}; legal are {_ranges(legal)}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:  # keeps errors picklable across processes
+        return (_rebuild_error, (self.args[0], self.__dict__.copy()))
+
+
+def _rebuild_error(text: str, attributes: dict[str, Any]) -> IllegalActionError:
+    error = IllegalActionError.__new__(IllegalActionError)
+    error.args = (text,)
+    error.__dict__.update(attributes)
+    return error
+
+
+def _ranges(numbers: list[int]) -> str:
+    """``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
+    parts = []
+    for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        members = [number for _, number in run]
+        parts.append(f"{members[0]}-{members[-1]}" if len(members) > 1 else str(members[0]))
+    return ", ".join(parts)
+
+
+# ------------------------------------------------------------------------------------ new games
+
+
+def new_games(
+    rules: Rules,
+    n: int = 1,
+    *,
+    seed: int | Ints | None = None,
+    territories: npt.ArrayLike | None = None,
+    first_player: npt.ArrayLike | None = None,
+    roll: bool = True,
+) -> States:
+    """Set up ``n`` games.
+
+    Args:
+        rules: number of players and options, the same for the whole batch.
+        n: number of games.
+        seed: one number, from which game ``i`` takes ``seed + i``, or ``(n,)`` numbers (0 to
+            2^64 - 1). A game depends on its seed alone, not on the batch. None: seeds from the
+            operating system.
+        territories: clan of the paladin on each territory, ``(15,)`` or ``(n, 15)``, three of
+            each clan. None: shuffled by the game's generator.
+        first_player: seat, or ``(n,)`` seats. None: drawn by the game's generator.
+        roll: True rolls on to the first decision; False stops at the first roll of the set-up.
+
+    Returns:
+        ``(n,)`` of dtype `STATE`.
+
+    Raises:
+        ValueError: for impossible territories, seats, seeds or ``n``.
+    """
+    if n < 0:
+        raise ValueError(f"n, the number of games, must not be negative, got {n}")
+    states = np.zeros(n, STATE)
+    states["players"] = rules.players
+    states["teams"] = rules.teams
+    states["crown_deferred"] = rules.crown_choice == "deferred"
+    states["partners_adjacent"] = rules.partners == "adjacent"
+    states["paladins_per_clan"] = rules.paladins_per_clan
+    states["max_rounds"] = rules.max_rounds or 0
+    states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
+    states["generator"] = seed_generators(seed, n)
+
+    clans = np.zeros((n, TERRITORIES), np.int64)
+    shuffle = territories is None
+    if territories is not None:
+        clans[:] = _territories(territories, n)
+    seats = np.full(n, -1, np.int64)
+    if first_player is not None:
+        seats[:] = _first_players(first_player, n, rules.players)
+    _set_up(states, clans, shuffle, seats, roll)
+    return states
+
+
+def next_games(states: States) -> States:
+    """New games with the rules of ``states``, each from its generator on, at the first decision.
+
+    Returns:
+        ``(N,)`` games; ``states`` are as they were.
+    """
+    fresh = np.zeros(len(as_states(states)), STATE)
+    for name in KEPT_FIELDS:
+        fresh[name] = states[name]
+    clans = np.zeros((len(states), TERRITORIES), np.int64)
+    _set_up(fresh, clans, True, np.full(len(states), -1, np.int64), True)
+    return fresh
+
+
+def rules_of(state: np.void) -> Rules:
+    """The rules of one game, e.g. ``rules_of(states[0])``."""
+    return Rules(
+        players=int(state["players"]),
+        crown_choice="deferred" if state["crown_deferred"] else "on_roll",
+        partners="adjacent" if state["partners_adjacent"] else "opposite",
+        paladins_per_clan=int(state["paladins_per_clan"]),
+        max_rounds=int(state["max_rounds"]) or None,
+    )
+
+
+def streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
+    """``n`` generators (uint64) for bots, apart from those of games with the same seeds.
+
+    Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), whatever ``n`` is.
+    """
+    started = seed_generators(seed, n)
+    _fork(started)
+    return started
+
+
+def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """64 random bits from each stream, moved on in place: ``(N,)`` uint64."""
+    bits = np.empty_like(generators)
+    _random_bits(generators, bits)
+    return bits
+
+
+@entry
+def _random_bits(generators, bits):
+    for i in range(generators.shape[0]):
+        generators[i] = generator.step(generators[i])
+        bits[i] = generator.mix(generators[i])
+
+
+@entry
+def _fork(started):
+    for i in range(started.shape[0]):
+        started[i] = generator.mix(~started[i])
+
+
+@entry
+def _seeded(seeds):
+    for i in range(seeds.shape[0]):
+        seeds[i] = generator.mix(generator.step(seeds[i]))
+
+
+def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
+    """``n`` generators that start far apart, also for seeds side by side."""
+    if seed is None:
+        seed = secrets.randbits(63)
+    if isinstance(seed, np.ndarray) and seed.ndim > 0:
+        if seed.shape != (n,) or seed.dtype.kind not in "iu":
+            raise ValueError(
+                f"seed must be a number or {n} whole numbers, "
+                f"got shape {seed.shape} and dtype {seed.dtype}"
+            )
+        if (seed < 0).any():
+            raise ValueError(f"seeds must not be negative, got {seed.min()}")
+        seeds = seed.astype(np.uint64)
+    else:
+        if not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**64:
+            raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}")
+        seeds = np.uint64(seed) + np.arange(n, dtype=np.uint64)
+    _seeded(seeds)
+    return seeds
+
+
+def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    clans = np.asarray(given)
+    if clans.dtype.kind not in "iu" or clans.shape not in ((TERRITORIES,), (n, TERRITORIES)):
+        raise ValueError(
+            f"territories must be whole numbers of shape ({TERRITORIES},) or "
+            f"({n}, {TERRITORIES}), got shape {clans.shape} and dtype {clans.dtype}"
+        )
+    for row in np.atleast_2d(clans):
+        if not np.array_equal(np.sort(row), np.repeat(np.arange(CLANS), PALADINS_LAID_OUT)):
+            raise ValueError(
+                f"territories must hold each clan 0 to {CLANS - 1} exactly "
+                f"{PALADINS_LAID_OUT} times, got {row.tolist()}"
+            )
+    return clans.astype(np.int64)
+
+
+def _first_players(given: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
+    seats = np.asarray(given)
+    if seats.dtype.kind not in "iu" or seats.shape not in ((), (n,)):
+        raise ValueError(
+            f"first_player must be a seat or {n} seats, "
+            f"got shape {seats.shape} and dtype {seats.dtype}"
+        )
+    if ((seats < 0) | (seats >= players)).any():
+        raise ValueError(f"first_player must be from 0 to {players - 1}, got {given!r}")
+    return seats.astype(np.int64)
+
+
+@entry
+def _set_up(states, territories, shuffle, first_players, roll):
+    for g in range(states.shape[0]):
+        s = states[g]
+        if shuffle:
+            turns.shuffle_territories(s, territories, g)
+        turns.lay_out(s, territories, g)
+        seat = first_players[g]
+        if seat < 0:  # the first player is drawn by lot
+            seat = generator.below(turns.draw(s), np.int64(s["players"]))
+        turns.seat_players(s, seat)
+        if roll:
+            turns.roll_on(s)
+
+
+# ------------------------------------------------------------------------------------ decisions
+
+
+def legal_masks(
+    states: States, *, rows: Ints | None = None, out: npt.NDArray[np.int8] | None = None
+) -> npt.NDArray[np.int8]:
+    """The legal sets as masks: 1 for a legal action, all 0 where a roll is due or the game over.
+
+    Args:
+        states: ``(N,)`` games.
+        rows: ``(M,)`` games to look at; None: all.
+        out: ``(M, 95)`` int8 to write into instead of a new array.
+
+    Returns:
+        ``(M, 95)`` int8; ``out`` where it was given.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    shape = (count_rows(rows, states), ACTIONS)
+    if out is None:
+        out = np.empty(shape, np.int8)
+    elif out.shape != shape or out.dtype != np.int8 or not out.flags.c_contiguous:
+        raise ValueError(
+            f"out must be a contiguous int8 array of shape {shape}, "
+            f"got shape {out.shape} and dtype {out.dtype}"
+        )
+    _write_masks(states, rows, out)
+    return out
+
+
+def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
+    """Legal action numbers of one game, ascending: a record ``states[i]`` or a batch of one."""
+    one = np.array(state, STATE).reshape(1)
+    return np.flatnonzero(legal_masks(one)[0])
+
+
+def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool = True) -> None:
+    """Carry out one decision in each game, then roll what is due.
+
+    Args:
+        states: ``(N,)`` games, changed in place.
+        actions: ``(M,)`` action numbers, of any integer dtype.
+        rows: ``(M,)`` games that decide; None: all.
+        roll: True rolls by the games' own generators until the next decision or the end; False
+            stops at a roll, for `apply_roll`.
+
+    Raises:
+        IllegalActionError: when a game does not allow its action. No game has changed.
+        ValueError: when a game is over or waits for a roll, or an array has the wrong shape.
+        TypeError: when actions are no integers (NaN included).
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    actions = _whole_numbers(actions, "actions", count_rows(rows, states))
+    wrong = _step(states, rows, actions, roll)
+    if wrong >= 0:
+        game = int(rows[wrong]) if rows is not _ALL_ROWS else wrong
+        raise _refusal(states, game, int(actions[wrong]))
+
+
+def _refusal(states: States, game: int, action: int) -> ValueError:
+    state = states[game]
+    if state["phase"] == OVER:
+        return ValueError(f"game {game} is over: no action can be played, got {action}")
+    if state["phase"] == ROLL:
+        return ValueError(
+            f"game {game} waits for a roll of {state['dice_due']} dice by player "
+            f"{state['player']}, not for action {action}"
+        )
+    phase = PHASE_NAMES[int(state["phase"])]
+    legal_now = legal_actions(state).tolist()
+    return IllegalActionError(game, int(state["player"]), phase, action, legal_now)
+
+
+def random_actions(
+    states: States, generators: npt.NDArray[np.uint64], *, rows: Ints | None = None
+) -> npt.NDArray[np.int64]:
+    """A legal action for each game, uniformly at random; -1 where nobody decides.
+
+    Args:
+        states: ``(N,)`` games.
+        generators: ``(N,)`` uint64, one stream a game (see `streams`), moved on in place.
+        rows: ``(M,)`` games; None: all.
+
+    Returns:
+        ``(M,)`` int64.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    if generators.shape != states.shape or generators.dtype != np.uint64:
+        raise ValueError(
+            f"generators must be uint64 of shape {states.shape}, "
+            f"got shape {generators.shape} and dtype {generators.dtype}"
+        )
+    actions = np.empty(count_rows(rows, states), np.int64)
+    _random_actions(states, rows, generators, actions)
+    return actions
+
+
+@entry
+def _write_masks(states, rows, masks):
+    for i in range(masks.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        legal.write_mask(states[g], masks, i)
+
+
+@entry
+def _step(states, rows, actions, roll):
+    """Returns the first index whose action is illegal, or -1 when all were carried out."""
+    for i in range(actions.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        if not legal.is_legal(states[g], actions[i]):
+            return i
+    for i in range(actions.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        turns.play(states[g], actions[i])
+        if roll:
+            turns.roll_on(states[g])
+    return -1
+
+
+@entry
+def _random_actions(states, rows, generators, actions):
+    for i in range(actions.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        generators[g] = generator.step(generators[g])
+        actions[i] = legal.random_action(states[g], generator.mix(generators[g]))
+
+
+# ------------------------------------------------------------------------------------ chance
+
+
+class Outcomes(NamedTuple):
+    """What a number of dice can show, as multisets: the order of dice never matters.
+
+    Attributes:
+        faces: ``(K, dice)`` uint8, each row ascending; 0-4 are the clans, 5 is the crown.
+        ways: ``(K,)`` int64, how many of the ``6**dice`` ordered rolls show that multiset.
+        probabilities: ``(K,)`` float64, ``ways / 6**dice``.
+    """
+
+    faces: npt.NDArray[np.uint8]
+    ways: npt.NDArray[np.int64]
+    probabilities: npt.NDArray[np.float64]
+
+
+@cache
+def chance_outcomes(dice: int) -> Outcomes:
+    """All outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
+
+    ``states["dice_due"]`` tells how many dice a game waits for.
+
+    Raises:
+        ValueError: for a number of dice that no roll has.
+    """
+    if not 1 <= dice <= 9:
+        raise ValueError(f"a roll has 1 to 9 dice, got {dice!r}")
+    multisets = list(itertools.combinations_with_replacement(range(FACES), dice))
+    ways = [
+        math.factorial(dice) // math.prod(math.factorial(roll.count(face)) for face in range(FACES))
+        for roll in multisets
+    ]
+    outcomes = Outcomes(
+        np.array(multisets, np.uint8), np.array(ways, np.int64), np.array(ways) / FACES**dice
+    )
+    for array in outcomes:
+        array.flags.writeable = False
+    return outcomes
+
+
+def roll_due(states: States) -> npt.NDArray[np.bool_]:
+    """Which games wait for a roll: ``(N,)`` bool."""
+    return as_states(states)["phase"] == ROLL
+
+
+def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
+    """What the games' own generators roll next, without taking it; moves the generators on.
+
+    ``apply_roll(states, draw_faces(states))`` is what `step` does by itself.
+
+    Returns:
+        ``(M, dice)`` uint8 faces.
+
+    Raises:
+        ValueError: unless all games wait for a roll of the same number of dice.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    faces = np.empty((count_rows(rows, states), _dice_due(states, rows)), np.uint8)
+    _draw_faces(states, rows, faces)
+    return faces
+
+
+def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None) -> None:
+    """Take a given roll in each game; the next decision or roll may be due then.
+
+    Args:
+        states: ``(N,)`` games that wait for a roll of the same number of dice.
+        faces: ``(M, dice)``, or ``(dice,)`` for all alike; 0-4 are the clans, 5 is the crown.
+        rows: ``(M,)`` games that roll; None: all.
+
+    Raises:
+        ValueError: when a game waits for no roll or for another number of dice, or for a face
+            that no die has. No game has changed.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    shape = (count_rows(rows, states), _dice_due(states, rows))
+    given = np.asarray(faces)
+    if given.dtype.kind not in "iu" or given.shape not in (shape, shape[1:]):
+        raise ValueError(
+            f"faces must be whole numbers of shape {shape} or {shape[1:]}, "
+            f"got shape {given.shape} and dtype {given.dtype}"
+        )
+    if ((given < 0) | (given >= FACES)).any():
+        raise ValueError(f"faces must be from 0 to {FACES - 1}, got {given.tolist()}")
+    _apply_roll(states, rows, np.ascontiguousarray(np.broadcast_to(given, shape), np.uint8))
+
+
+def any_clan_can_be_taken(state: np.void) -> bool:
+    """Whether a crown could become a paladin now: the supply or every court holds some clan."""
+    return bool(_any_clan(np.array(state, STATE).reshape(1)))
+
+
+def roll(states: States) -> None:
+    """Roll by the games' own generators wherever a roll is due, up to the next decision."""
+    _roll_on(as_states(states))
+
+
+def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
+    due = states["dice_due"] if rows is _ALL_ROWS else states["dice_due"][rows]
+    if len(due) == 0:
+        return 0
+    if (due == 0).any() or (due != due[0]).any():
+        raise ValueError(
+            "every game must wait for a roll of the same number of dice, "
+            f"but {np.unique(due).tolist()} are due (0: none)"
+        )
+    return int(due[0])
+
+
+@entry
+def _any_clan(states):
+    return courts.any_can_be_taken(states[0])
+
+
+@entry
+def _draw_faces(states, rows, faces):
+    for i in range(faces.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        turns.draw_faces(states[g], faces, i)
+
+
+@entry
+def _apply_roll(states, rows, faces):
+    for i in range(faces.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        turns.take_roll(states[g], faces, i)
+
+
+@entry
+def _roll_on(states):
+    for g in range(states.shape[0]):
+        turns.roll_on(states[g])
+
+
+# ------------------------------------------------------------------------------------ the end
+
+
+def is_over(states: States) -> npt.NDArray[np.bool_]:
+    """Which games have ended, by the rules, by `max_rounds` or by forfeit: ``(N,)`` bool."""
+    return as_states(states)["phase"] == OVER
+
+
+def returns(states: States) -> npt.NDArray[np.float64]:
+    """Payoff of each seat, zero until the game is over: ``(N, players)`` float64, rows sum to 0.
+
+    ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
+    """
+    as_states(states)
+    payoffs = np.zeros((len(states), MAX_PLAYERS))
+    _write_returns(states, payoffs)
+    players = int(states["players"].max()) if len(states) else MAX_PLAYERS
+    return payoffs[:, :players]
+
+
+def forfeit(states: States, *, rows: Ints | None = None) -> None:
+    """End games: the team to move loses and the others share the win.
+
+    No rule of the game; environments answer an illegal action with it where they are asked to.
+
+    Raises:
+        ValueError: when a game is over already.
+    """
+    as_states(states)
+    chosen = np.arange(len(states)) if rows is None else check_rows(rows, len(states))
+    if (states["phase"][chosen] == OVER).any():
+        raise ValueError("a game that is over cannot be forfeited")
+    _forfeit(states, chosen)
+
+
+@entry
+def _write_returns(states, payoffs):
+    for g in range(states.shape[0]):
+        turns.write_returns(states[g], payoffs, g)
+
+
+@entry
+def _forfeit(states, rows):
+    for i in range(rows.shape[0]):
+        turns.forfeit(states[rows[i]])
+
+
+# ------------------------------------------------------------------------------------ input checks
+
+
+def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
+    if rows is None:
+        return _ALL_ROWS
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise TypeError(
+            f"rows must be a list of game indices, got shape {rows.shape} and dtype {rows.dtype}"
+        )
+    if len(rows) and not (rows.min() >= 0 and rows.max() < games):
+        raise IndexError(f"rows must be from 0 to {games - 1}, got {rows.min()} to {rows.max()}")
+    if (np.diff(rows) <= 0).any() and len(np.unique(rows)) < len(rows):
+        raise ValueError("rows must name each game at most once")
+    return np.ascontiguousarray(rows, np.int64)
+
+
+def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
+    return len(states) if rows is _ALL_ROWS else len(rows)
+
+
+def _whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
+    numbers = np.asarray(given)
+    if numbers.dtype.kind not in "iu":
+        nan = " with NaN" if numbers.dtype.kind == "f" and np.isnan(numbers).any() else ""
+        raise TypeError(f"{what} must be integers, got dtype {numbers.dtype}{nan}")
+    if numbers.shape != (count,):
+        raise ValueError(f"{what} must be one a game, shape ({count},), got {numbers.shape}")
+    return np.ascontiguousarray(numbers, np.int64)

@@ -1,0 +1,312 @@
+"""# Carolus Magnus
+
+| | |
+| --- | --- |
+| Import | `from carolus_env import carolus_magnus_v0` |
+| Agents | `player_0` ... `player_{players - 1}`; four players are two teams |
+| Actions | discrete |
+| Parallel API | no (turns) |
+| Action space | `Discrete(95)` |
+| Observation space | `Dict(observation=Box(...), action_mask=Box(0, 1, (95,), int8))` |
+| Observation length | 225 (2 players), 289 (3), 293 (4) |
+| Rewards | 0 until the end, then each player's payoff; they sum to 0 |
+
+A game of paladins, castles and an Emperor who walks a circle of 15 territories. The rules are in
+docs/rules.md, the observation's entries in docs/observation.md.
+
+## Arguments
+
+```python
+carolus_magnus_v0.env(
+    players=2,               # 2, 3 or 4
+    crown_choice="on_roll",  # or "deferred"
+    partners="opposite",     # or "adjacent" (4 players)
+    paladins_per_clan=40,    # 3 to 200
+    max_rounds=100,          # 1 to 65535, or None
+    illegal="raise",         # or "forfeit"
+    observation="float32",   # or "uint8"
+    render_mode=None,        # or "ansi"
+)
+```
+
+`illegal` says what an illegal action does: `"raise"` raises `IllegalActionError` and leaves the
+game as it was; `"forfeit"` ends it, the offender's team loses, the others share the win, and the
+offender's info says `illegal=True`.
+
+`reset(options=...)` takes `territories` (15 clans), `first_player` (a seat) and `position` (a dict
+as `carolus_env.position.to_dict` gives, to start from any position).
+
+## Observation
+
+What the observing player sees: own seat first, regions counted from the Emperor. `float32` entries
+are scaled to about [0, 1], `uint8` entries are the plain counts. The mask is all zero for everyone
+but the player who decides. All is public, so `state()` is what `player_0` sees.
+
+## Actions
+
+Discs, crowns, Emperor steps and paladin placements share one numbering (`carolus_env.rules`).
+The same player usually decides several times in a row: `agent_selection` stays on that player.
+Dice are rolled inside `step`.
+
+## Rewards and end
+
+With s the player's share of the win and n the number of teams, the payoff is (n s - 1) / (n - 1):
+1 and -1 for two teams, 1 / -0.5 / -0.5 for three players, less for shared wins. A game that
+reaches `max_rounds` is truncated: every reward is 0. When a game ends every agent is selected
+once more and takes the action None, as PettingZoo asks.
+
+## Copies
+
+`clone()`, `copy.deepcopy` and `pickle` work in mid-game, dice to come included. For search use the
+records of `carolus_env.engine` themselves: copying one is copying 219 bytes.
+
+## Version history
+
+* v0: first version
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from pettingzoo import AECEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+
+from carolus_env import engine, observation, position
+from carolus_env.record import make_record
+from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS, Rules
+from carolus_env.state import States
+from carolus_env.text import board_text
+
+ILLEGAL = ("raise", "forfeit")
+RENDER_MODES = (None, "ansi")
+_RESET_OPTIONS = ("territories", "first_player", "position")
+
+
+def env(**options: Any) -> CheckedEnv:
+    """The environment in PettingZoo's usual wrapper, which refuses calls in a wrong order.
+
+    Arguments are those of `raw_env`.
+    """
+    return CheckedEnv(raw_env(**options))
+
+
+class CheckedEnv(OrderEnforcingWrapper):
+    """`raw_env` behind PettingZoo's OrderEnforcingWrapper, with `clone`."""
+
+    def clone(self) -> CheckedEnv:
+        """An independent copy of the game as it stands, dice to come included."""
+        return copy.deepcopy(self)
+
+
+class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
+    """Carolus Magnus as a PettingZoo AEC environment, a thin view over the engine.
+
+    Args:
+        players, crown_choice, partners, paladins_per_clan, max_rounds: see `Rules`.
+        illegal: ``"raise"`` or ``"forfeit"``, what an illegal action does.
+        observation: ``"float32"`` or ``"uint8"``.
+        render_mode: None or ``"ansi"``.
+
+    Raises:
+        ValueError: for an impossible option, naming it and what is allowed.
+    """
+
+    metadata = {  # noqa: RUF012 (PettingZoo's way)
+        "name": "carolus_magnus_v0",
+        "render_modes": list(RENDER_MODES[1:]),
+        "is_parallelizable": False,
+        "render_fps": 1,
+    }
+
+    def __init__(
+        self,
+        players: int = 2,
+        crown_choice: Literal["on_roll", "deferred"] = "on_roll",
+        partners: Literal["opposite", "adjacent"] = "opposite",
+        paladins_per_clan: int = 40,
+        max_rounds: int | None = 100,
+        *,
+        illegal: Literal["raise", "forfeit"] = "raise",
+        observation: Literal["float32", "uint8"] = "float32",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
+        for name, value, allowed in (
+            ("illegal", illegal, ILLEGAL),
+            ("observation", observation, ("float32", "uint8")),
+            ("render_mode", render_mode, RENDER_MODES),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        self.illegal = illegal
+        self.render_mode = render_mode
+        self._dtype = np.dtype(observation)
+        self.possible_agents = [f"player_{seat}" for seat in range(players)]
+        self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
+        self.state_space = observation_box(players, self._dtype)
+        self._observation_spaces = {
+            agent: spaces.Dict(
+                observation=observation_box(players, self._dtype),
+                action_mask=spaces.Box(0, 1, (ACTIONS,), np.int8),
+            )
+            for agent in self.possible_agents
+        }
+        self._action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
+        self._random: np.random.Generator | None = None
+        self.agents: list[str] = []
+
+    def observation_space(self, agent: str) -> spaces.Space:
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space:
+        return self._action_spaces[agent]
+
+    # -------------------------------------------------------------------------------- playing
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a game.
+
+        Args:
+            seed: the game's seed, as for `engine.new_games`. None: from the operating system the
+                first time, then from the last seed on.
+            options: ``territories``, ``first_player`` or ``position``, see the page above.
+        """
+        if seed is not None or self._random is None:
+            self._random = np.random.default_rng(seed)
+        if seed is None:
+            seed = int(self._random.integers(2**63))
+        options = options or {}
+        for key in options:
+            if key not in _RESET_OPTIONS:
+                gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {_RESET_OPTIONS}")
+        if "position" in options:
+            self._start = self._games = position.from_dict(options["position"])
+            if engine.rules_of(self._games[0]) != self.rules:
+                raise ValueError(
+                    f"reset: the position is of {engine.rules_of(self._games[0])}, "
+                    f"this environment of {self.rules}"
+                )
+        else:
+            self._start = engine.new_games(
+                self.rules,
+                seed=seed,
+                territories=options.get("territories"),
+                first_player=options.get("first_player"),
+                roll=False,
+            )
+        self._from_set_up = "position" not in options
+        self._games = self._start.copy()
+        engine.roll(self._games)
+        self._actions: list[int] = []
+
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self._skip_agent_selection = None
+        self._select()
+
+    def step(self, action: int | None) -> None:
+        """Carry out the selected player's decision, and roll what is due.
+
+        Raises:
+            IllegalActionError: with ``illegal="raise"``; the game is as it was.
+            TypeError: when a player who decides gives no whole number.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        if action is None or not hasattr(action, "__index__"):
+            raise TypeError(f"{agent} is to decide: an action is a whole number, got {action!r}")
+        number = int(action)
+        try:
+            engine.step(self._games, np.array([number]))
+        except engine.IllegalActionError:
+            if self.illegal == "raise":
+                raise
+            engine.forfeit(self._games)
+            self.infos[agent] = {"illegal": True}
+        else:
+            self._actions.append(number)
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        self._select()
+        self._accumulate_rewards()
+
+    def _select(self) -> None:
+        """Hand over to the player who decides, or to the first of all when the game is over."""
+        game = self._games[0]
+        if not engine.is_over(self._games)[0]:
+            self.agent_selection = self.possible_agents[int(game["player"])]
+            return
+        cut_off = game["reason"] == BY_MAX_ROUNDS
+        payoffs = engine.returns(self._games)[0].tolist()
+        self.rewards = dict(zip(self.agents, payoffs, strict=True))
+        self.terminations = dict.fromkeys(self.agents, not cut_off)
+        self.truncations = dict.fromkeys(self.agents, bool(cut_off))
+        self.agent_selection = self.agents[0]
+
+    # -------------------------------------------------------------------------------- looking
+
+    def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
+        """``{"observation", "action_mask"}`` as ``agent`` sees the game; fresh arrays."""
+        seat = self._seats[agent]
+        if self.agents and agent == self.agent_selection:
+            mask = engine.legal_masks(self._games)[0]
+        else:
+            mask = np.zeros(ACTIONS, np.int8)
+        seen = observation.observe(self._games, seat, dtype=self._dtype)[0]
+        return {"observation": seen, "action_mask": mask}
+
+    def state(self) -> npt.NDArray[Any]:
+        """What ``player_0`` observes; nothing is hidden from anybody."""
+        return observation.observe(self._games, np.zeros(1, np.int64), dtype=self._dtype)[0]
+
+    @property
+    def games(self) -> States:
+        """A copy of the game as a batch of one record, for the functions of the engine."""
+        return self._games.copy()
+
+    def record(self) -> dict[str, Any]:
+        """The game so far as a game record (docs/rules.md); a forfeit is no part of it.
+
+        Raises:
+            ValueError: for a game that was started from a position: a record begins at the set-up.
+        """
+        if not self._from_set_up:
+            raise ValueError("a game that was started from a position has no record")
+        return make_record(self._start, self._actions)
+
+    def render(self) -> str | None:
+        """The board as text in render mode ``"ansi"``."""
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "render() without a render mode: make the environment with render_mode='ansi'"
+            )
+            return None
+        return board_text(self._games[0])
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def clone(self) -> raw_env:
+        """An independent copy of the game as it stands, dice to come included."""
+        return copy.deepcopy(self)
+
+
+def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
+    """The space of observations, with a bound for each entry."""
+    highs = observation.highs(players)
+    if dtype == np.float32:
+        return spaces.Box(np.float32(0), highs * observation.scales(players), dtype=np.float32)
+    return spaces.Box(np.uint8(0), highs, dtype=np.uint8)

@@ -1,0 +1,145 @@
+"""Stable-Baselines3: the batched engine as a ``VecEnv`` for sb3-contrib's MaskablePPO.
+
+Hundreds or thousands of games in lockstep and no Python object for any of them. Needs the extra
+``train`` (this module imports stable_baselines3, the rest of the package does not).
+
+    >>> from carolus_env import Rules
+    >>> from carolus_env.envs.sb3 import CarolusVecEnv
+    >>> env = CarolusVecEnv(Rules(players=2), 256, "greedy", seed=1)
+    >>> model = MaskablePPO("MlpPolicy", env)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
+
+from carolus_env import observation
+from carolus_env.bots import Agent
+from carolus_env.envs.aec import observation_box
+from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames, Opponents
+from carolus_env.rules import ACTIONS, Rules
+
+
+class CarolusVecEnv(VecEnv):
+    """``n`` learners, one a game; the other seats are played by agents.
+
+    The reward is 0 until the game ends, then the learner's payoff. An episode's info holds
+    SB3's ``episode`` (return and length in the learner's decisions) and ``terminal_observation``.
+    A game that is cut off at ``max_rounds`` is worth 0 to everybody and the observation counts
+    the rounds down, so it ends like any other: nothing is bootstrapped beyond it.
+
+    Args:
+        rules: number of players and options.
+        n: number of games.
+        opponents: a spec string or an agent for all other seats, one for each seat after the
+            learner's, or an `Opponents`.
+        seat: the learner's seat; None: round the seats from game to game.
+        seed: same seed, same games.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        n: int,
+        opponents: str | Agent | Sequence[str | Agent] | Opponents = "random",
+        *,
+        seat: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if isinstance(opponents, str | Agent | Sequence):
+            opponents = FixedOpponents(rules, opponents)
+        self.games = LearnerGames(rules, n, opponents, seat=seat, seed=seed)
+        self.ended: list[Ended] = []
+        """The games that ended in the last step, for whoever keeps statistics."""
+        self.render_mode = None
+        self._next_seed: int | None = None
+        self._masks = np.empty((n, ACTIONS), np.int8)
+        self._observations = np.empty((n, observation.length(rules.players)), np.float32)
+        self._lengths = np.zeros(n, np.int64)
+        super().__init__(
+            n, observation_box(rules.players, np.dtype(np.float32)), spaces.Discrete(ACTIONS)
+        )
+
+    # -------------------------------------------------------------------------------- playing
+
+    def reset(self) -> npt.NDArray[np.float32]:
+        """Start all games anew; after `seed`, from that seed."""
+        self.games.reset(self._next_seed)
+        self._next_seed = None
+        self._lengths[:] = 0
+        return self._look()
+
+    def step_async(self, actions: npt.NDArray[np.integer[Any]]) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Any, Any]:
+        self.ended = self.games.step(self._actions)
+        self._lengths += 1
+        rewards = np.zeros(self.num_envs, np.float32)
+        dones = np.zeros(self.num_envs, np.bool_)
+        infos: list[dict[str, Any]] = [_NOTHING] * self.num_envs
+        for ended in self.ended:
+            payoffs = ended.payoffs[np.arange(len(ended.rows)), ended.seats]
+            rewards[ended.rows] += payoffs
+            dones[ended.rows] = True
+            last = observation.observe(ended.states, ended.seats, dtype=np.float32)
+            for i, row in enumerate(ended.rows):
+                infos[row] = {
+                    "terminal_observation": last[i],
+                    "episode": {"r": float(payoffs[i]), "l": int(self._lengths[row]), "t": 0.0},
+                }
+        self._lengths[dones] = 0
+        return self._look(), rewards, dones, infos
+
+    def action_masks(self) -> npt.NDArray[np.int8]:
+        """Legal actions, ``(n, 95)`` int8; the buffer of the last step, not a copy."""
+        return self._masks
+
+    def _look(self) -> npt.NDArray[np.float32]:
+        self.games.masks(self._masks)
+        return self.games.observations(self._observations).copy()
+
+    # -------------------------------------------------------------------------------- SB3's ways
+
+    def seed(self, seed: int | None = None) -> list[int | None]:
+        """Seed the games of the next `reset`; row ``i`` gets ``seed + i``."""
+        self._next_seed = seed
+        return [None if seed is None else seed + i for i in range(self.num_envs)]
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def has_attr(self, attr_name: str) -> bool:
+        return attr_name == "action_masks" or hasattr(self, attr_name)
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self, attr_name)] * self._how_many(indices)
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise NotImplementedError("the games of a CarolusVecEnv share their attributes")
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        """Only ``action_masks``: one row a game."""
+        if method_name != "action_masks":
+            raise AttributeError(f"the games of a CarolusVecEnv have no method {method_name!r}")
+        rows = slice(None) if indices is None else indices
+        return list(np.atleast_2d(self._masks[rows]))
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        return [False] * self._how_many(indices)
+
+    def _how_many(self, indices: Any) -> int:
+        if indices is None:
+            return self.num_envs
+        return len(list(indices)) if isinstance(indices, Iterable) else 1
+
+
+_NOTHING: dict[str, Any] = {}  # shared by all games that go on; nobody writes into infos

@@ -1,0 +1,653 @@
+"""Game records: made from any game, written in one piece, read back whatever befell the file."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import gzip
+import json
+import pickle
+import resource
+import stat
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carolus_env import engine, record
+from carolus_env.record import (
+    RecordError,
+    check_record,
+    make_record,
+    read_records,
+    result_of,
+    scan_records,
+    start_of,
+    state_of,
+    write_records,
+)
+from carolus_env.rules import Rules
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def play(rules: Rules, seed: int = 1, limit: int = 10_000) -> tuple[Any, list[int], Any]:
+    """Random play: the very start, the actions, the game as it then is."""
+    start = engine.new_games(rules, 1, seed=seed, roll=False)
+    game, generators, actions = start.copy(), engine.streams(seed, 1), []
+    engine.roll(game)
+    while not engine.is_over(game)[0] and len(actions) < limit:
+        chosen = engine.random_actions(game, generators)
+        actions.append(int(chosen[0]))
+        engine.step(game, chosen)
+    return start, actions, game
+
+
+def short_record(players: int = 2) -> dict[str, Any]:
+    start, actions, _ = play(Rules(players=players), limit=12)
+    return make_record(start, actions, legal=True, state=True)
+
+
+RULES = [
+    Rules(players=2),
+    Rules(players=3),
+    Rules(players=4),
+    Rules(players=4, partners="adjacent"),
+    Rules(players=3, crown_choice="deferred", max_rounds=None),
+    Rules(players=2, paladins_per_clan=3, max_rounds=6),
+    Rules(players=4, paladins_per_clan=5, crown_choice="deferred", max_rounds=7),
+    Rules(players=3, max_rounds=1),
+]
+
+
+# ------------------------------------------------------------------------------------ making
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules: Rules) -> None:
+    start, actions, game = play(rules)
+    before = start.tobytes()
+    made = make_record(start, actions)
+    assert start.tobytes() == before
+    assert made["rules"] == rules.to_dict()
+    assert [event["action"] for event in made["events"] if "action" in event] == actions
+
+    again = start_of(made)
+    for event in made["events"]:
+        assert again["player"][0] == event["player"]
+        if "roll" in event:
+            engine.apply_roll(again, event["roll"])
+        else:
+            engine.step(again, np.array([event["action"]]), roll=False)
+    again["generator"] = game["generator"]
+    assert again.tobytes() == game.tobytes()
+    assert made["result"] == result_of(game)
+    assert json.loads(json.dumps(made)) == made
+
+
+def test_rolls_due_after_the_last_action_are_part_of_the_record() -> None:
+    for players in (2, 3, 4):
+        start, actions, _ = play(Rules(players=players), limit=40)
+        for count in range(len(actions)):
+            made = make_record(start, actions[:count])
+            game = start_of(made)
+            for event in made["events"]:
+                if "roll" in event:
+                    engine.apply_roll(game, event["roll"])
+                else:
+                    engine.step(game, np.array([event["action"]]), roll=False)
+            assert not engine.roll_due(game)[0]
+
+
+def test_a_record_of_no_actions_holds_the_set_up_rolls_up_to_the_first_decision() -> None:
+    start = engine.new_games(Rules(players=3, crown_choice="deferred"), 1, seed=4, roll=False)
+    made = make_record(start, [])
+    first = made["setup"]["first_player"]
+    seats = [(first + k) % 3 for k in range(3)]
+    assert [event["player"] for event in made["events"]] == seats
+    assert [len(event["roll"]) for event in made["events"]] == [9, 9, 9]
+    assert made["result"] is None
+
+
+def test_legal_and_state_are_those_just_before_each_action_and_left_out_unless_asked_for() -> None:
+    start, actions, _ = play(Rules(players=3))
+    plain, full = make_record(start, actions), make_record(start, actions, legal=True, state=True)
+    game = start_of(full)
+    for event in full["events"]:
+        if "roll" in event:
+            engine.apply_roll(game, event["roll"])
+            continue
+        assert event["legal"] == engine.legal_actions(game).tolist()
+        assert event["state"] == state_of(game)
+        engine.step(game, np.array([event["action"]]), roll=False)
+        del event["legal"], event["state"]
+    assert full == plain
+
+
+def test_a_made_record_has_the_keys_of_the_golden_files_in_their_order() -> None:
+    def shape(value: Any) -> Any:
+        return {key: shape(of) for key, of in value.items()} if isinstance(value, dict) else None
+
+    _, golden = next(read_records(GOLDEN / "full.jsonl.gz"))
+    start, actions, _ = play(Rules())
+    made = make_record(start, actions, legal=True, state=True)
+    assert str(shape(made)) == str(shape(golden))
+    for kind in ("roll", "action"):
+        shapes = [
+            str(shape(next(event for event in one["events"] if kind in event)))
+            for one in (made, golden)
+        ]
+        assert shapes[0] == shapes[1]
+
+
+def test_actions_may_be_numpy_integers_but_nothing_fractional() -> None:
+    start, actions, _ = play(Rules(), limit=5)
+    assert make_record(start, np.array(actions)) == make_record(start, actions)
+    with pytest.raises(TypeError, match="float"):
+        make_record(start, [float(action) for action in actions])  # type: ignore[misc]
+
+
+def test_a_forfeit_is_no_result_and_a_forfeited_game_no_start() -> None:
+    start, actions, game = play(Rules(), limit=9)
+    engine.forfeit(game)
+    assert result_of(game) is None
+    assert make_record(start, actions)["result"] is None
+    with pytest.raises(ValueError, match="before its first roll"):
+        make_record(game, [])
+
+
+def test_result_of_takes_a_game_or_a_batch_of_one_and_is_none_until_the_end() -> None:
+    start, _, game = play(Rules(players=3))
+    assert result_of(start) is None
+    assert result_of(game) == result_of(game[0])
+    result = result_of(game)
+    assert result is not None and list(result) == list(record._RESULT_KEYS)
+    assert sum(result["returns"]) == pytest.approx(0)
+
+
+def test_an_illegal_action_is_refused_with_its_place() -> None:
+    start, actions, game = play(Rules(), limit=6)
+    illegal = int(engine.legal_masks(game)[0].argmin())
+    with pytest.raises(engine.IllegalActionError) as caught:
+        make_record(start, [*actions, illegal])
+    assert caught.value.__notes__ == ["It is actions[6] of the record to be made."]
+    start, actions, _ = play(Rules())
+    with pytest.raises(ValueError, match="is over") as late:
+        make_record(start, [*actions, 0])
+    assert late.value.__notes__ == [f"It is actions[{len(actions)}] of the record to be made."]
+    with pytest.raises(TypeError):
+        make_record(start, [10**30])
+
+
+def test_a_record_starts_before_the_first_roll_only() -> None:
+    start, _, game = play(Rules(players=3), limit=30)
+    rolled = engine.new_games(Rules(players=4), 1, seed=1)
+    assert rolled["round"][0] == 0
+    doctored = start.copy()
+    doctored["supply"][0, 0] -= 1
+    for wrong in (game, rolled, doctored):
+        with pytest.raises(ValueError, match=r"before its first roll.*this one is in round"):
+            make_record(wrong, [])
+    with pytest.raises(ValueError, match="batch of one game, got 2"):
+        make_record(engine.new_games(Rules(), 2, seed=1, roll=False), [])
+    with pytest.raises(TypeError, match="start must be"):
+        make_record(start[0], [])
+
+
+def test_dice_beyond_the_record_come_from_the_given_seed() -> None:
+    made = short_record()
+    same, other = start_of(made, seed=5), start_of(made, seed=6)
+    assert same.tobytes() == start_of(made, seed=5).tobytes() != other.tobytes()
+    assert start_of(made).tobytes() == start_of(made).tobytes()
+
+
+# ------------------------------------------------------------------------------------ checking
+
+
+def set_at(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(data: Any) -> None:
+        for key in path[:-1]:
+            data = data[key]
+        data[path[-1]] = to
+
+    return change
+
+
+def without(*path: Any) -> Callable[[dict[str, Any]], None]:
+    def change(data: Any) -> None:
+        for key in path[:-1]:
+            data = data[key]
+        del data[path[-1]]
+
+    return change
+
+
+RESULT = {
+    "reason": "castles",
+    "winners": [0],
+    "castles": [10, 2],
+    "regions": 7,
+    "rounds": 9,
+    "returns": [1.0, -1.0],
+}
+DEEP: Any = 0
+for _ in range(400):
+    DEEP = [DEEP]
+
+SHAPES = [  # what is changed, and a part of the reason that is given
+    (without("format"), "format is missing"),
+    (set_at("format", to="chess"), "format must be 'carolus-record', got 'chess'"),
+    (set_at("format", to=DEEP), "format must be a text, got [[[[[["),
+    (without("version"), "version is missing"),
+    (set_at("version", to=2), "version must be 1, got 2"),
+    (set_at("version", to=True), "version must be a whole number, got True"),
+    (set_at("version", to="1"), "version must be a whole number, got '1'"),
+    (set_at("version", to=1.0), "version must be a whole number, got 1.0"),
+    (set_at("rules", to=[]), "rules must be an object, got []"),
+    (set_at("rules", "players", to=5), "rules: players must be a whole number from 2 to 4, got 5"),
+    (set_at("rules", "players", to=True), "rules: players must be"),
+    (set_at("rules", "colour", to=1), "rules: unknown option 'colour'"),
+    (set_at("rules", "partners", to="x" * 9999), "rules: partners must be one of"),
+    (set_at("rules", "partners", to=DEEP), "rules: partners must be one of"),
+    (without("setup"), "setup is missing"),
+    (set_at("setup", "seed", to=1), "setup: unknown key 'seed', known are territories"),
+    (set_at("setup", "territories", to=[0] * 15), "setup: territories must hold each clan 0 to 4"),
+    (set_at("setup", "territories", 3, to=False), "setup: territories[3] must be a whole number"),
+    (set_at("setup", "first_player", to=2), "setup: first_player must be from 0 to 1, got 2"),
+    (set_at("setup", "first_player", to=-1), "setup: first_player must be from 0 to 1, got -1"),
+    (set_at("setup", "first_player", to=False), "setup: first_player must be a whole number"),
+    (set_at("events", to={}), "events must be a list, got {}"),
+    (set_at("events", 3, to=7), "event 3: an event is an object with either 'roll' or 'action'"),
+    (set_at("events", 3, to={"player": 0}), "event 3: an event is an object with either 'roll'"),
+    (set_at("events", 0, "action", to=0), "event 0: an event is an object with either 'roll'"),
+    (set_at("events", 0, "roll", to=3), "event 0: roll must be a list, got 3"),
+    (set_at("events", 0, "roll", 2, to=1.0), "event 0: roll[2] must be a whole number, got 1.0"),
+    (set_at("events", 0, "legal", to=[]), "event 0: unknown key 'legal', known are roll, player"),
+    (without("events", 0, "player"), "event 0: player is missing"),
+    (set_at("events", -1, "player", to=True), "player must be a whole number, got True"),
+    (set_at("events", -1, "action", to=True), "action must be a whole number, got True"),
+    (set_at("events", -1, "action", to=None), "action must be a whole number, got None"),
+    (set_at("events", -1, "legal", to=None), "legal must be a list, got None"),
+    (set_at("events", -1, "legal", 0, to=True), "legal[0] must be a whole number, got True"),
+    (set_at("events", -1, "state", to=[]), "state must be an object, got []"),
+    (set_at("events", -1, "legall", to=[]), "unknown key 'legall', known are action, player"),
+    (without("result"), "result is missing"),
+    (set_at("result", to=0), "result must be an object, got 0"),
+    (set_at("result", to={}), "result: reason is missing"),
+    (set_at("result", to={**RESULT, "winner": 0}), "result: unknown key 'winner'"),
+    (set_at("result", to={**RESULT, "winners": [True]}), "result: winners[0] must be a whole"),
+    (set_at("result", to={**RESULT, "rounds": 1.5}), "result: rounds must be a whole number"),
+    (set_at("result", to={**RESULT, "returns": [True]}), "result: returns must hold numbers, got"),
+    (set_at("result", to={**RESULT, "returns": [float("inf")]}), "returns must hold numbers"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "reason"), SHAPES, ids=[reason for _, reason in SHAPES])
+def test_what_has_not_the_shape_of_a_record_is_refused_with_the_reason(
+    change: Callable[[dict[str, Any]], None], reason: str
+) -> None:
+    made = short_record()
+    while "roll" in made["events"][-1]:  # the last event is to be an action
+        made["events"].pop()
+    check_record(made)
+    check_record({**made, "result": RESULT, "names": ["Ann", "Bob"]})  # a further key at the top
+    broken = copy.deepcopy(made)
+    change(broken)
+    with pytest.raises(RecordError) as caught:
+        check_record(broken)
+    assert reason in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert (caught.value.path, caught.value.line) == (None, None)
+
+
+@pytest.mark.parametrize("nothing", [None, 3, "carolus-record", [], [{}], True])
+def test_only_an_object_is_a_record(nothing: object) -> None:
+    with pytest.raises(RecordError, match="a game record is an object, got"):
+        check_record(nothing)
+
+
+def test_the_rules_of_a_start_are_checked_where_the_text_of_a_value_cannot_be_made() -> None:
+    made = short_record()
+    deep: Any = 0
+    for _ in range(100_000):
+        deep = [deep]
+    made["rules"]["partners"] = deep
+    with pytest.raises(RecordError, match="rules: nested too deeply"):
+        start_of(made)
+
+
+def test_an_error_keeps_its_place_across_processes() -> None:
+    error = pickle.loads(pickle.dumps(RecordError("no", "games.jsonl", 3)))
+    assert str(error) == "games.jsonl, line 3: no"
+    assert (error.reason, error.path, error.line) == ("no", "games.jsonl", 3)
+
+
+# ------------------------------------------------------------------------------------ writing
+
+
+def files_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+NAMES = ["games.jsonl", "games.jsonl.gz", "GAMES.GZ"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
+    made = [short_record(players) for players in (2, 3, 4)]
+    write_records(tmp_path / name, made)
+    assert list(read_records(tmp_path / name)) == [(i + 1, one) for i, one in enumerate(made)]
+    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.lower().endswith(".gz")
+    assert files_in(tmp_path) == [name]
+    write_records(str(tmp_path / name), made[:1])  # takes the place of the first
+    assert list(read_records(str(tmp_path / name))) == [(1, made[0])]
+
+
+def test_files_are_compact_lines_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+    made = short_record()
+    write_records(tmp_path / "a.jsonl", [made])
+    text = (tmp_path / "a.jsonl").read_text()
+    assert text == json.dumps(made, separators=(",", ":")) + "\n"
+    write_records(tmp_path / "a.gz", [made])
+    write_records(tmp_path / "b.gz", iter([made]))
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_a_written_file_has_the_usual_rights_and_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    write_records(tmp_path / "link", [short_record()])
+    (tmp_path / "other").write_text("")
+    assert (tmp_path / "link").is_symlink()
+    assert len(list(read_records(tmp_path / "there"))) == 1
+    rights = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("there", "other")]
+    assert rights[0] == rights[1]
+
+
+def failing(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace"])
+def test_a_full_disk_leaves_no_half_file_and_the_old_one_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: str
+) -> None:
+    path = tmp_path / name
+    for old in (None, b"the old file"):
+        if old is not None:
+            path.write_bytes(old)
+        with monkeypatch.context() as patch:
+            patch.setattr(call, failing)
+            with pytest.raises(OSError, match="No space left"):
+                write_records(path, [short_record()])
+        assert files_in(tmp_path) == ([] if old is None else [name])
+        assert old is None or path.read_bytes() == old
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_a_write_that_the_system_stops_half_way_leaves_nothing(tmp_path: Path, name: str) -> None:
+    made = [make_record(*play(Rules(), seed)[:2]) for seed in range(30)]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
+    try:
+        with pytest.raises(OSError) as caught:
+            write_records(tmp_path / name, made)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == errno.EFBIG
+    assert files_in(tmp_path) == []
+
+
+def test_an_error_among_the_records_leaves_nothing(tmp_path: Path) -> None:
+    def records() -> Any:
+        yield short_record()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_records(tmp_path / "a.jsonl", records())
+    for wrong in ({}, {**short_record(), "note": float("nan")}, {**short_record(), "note": b""}):
+        with pytest.raises(RecordError):
+            write_records(tmp_path / "a.jsonl", [short_record(), wrong])
+    assert files_in(tmp_path) == []
+
+
+def test_only_files_are_written(tmp_path: Path) -> None:
+    for path in (tmp_path, Path("/dev/full"), Path("/dev/null")):
+        with pytest.raises(OSError, match="not a regular file"):
+            write_records(path, [])
+    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+    with pytest.raises(FileNotFoundError):
+        write_records(tmp_path / "nowhere" / "a.jsonl", [])
+
+
+def test_what_could_not_be_read_back_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = short_record()
+    length = len(json.dumps(made, separators=(",", ":")))
+    for limit, fits in ((length, False), (length + 1, True)):
+        monkeypatch.setattr(record, "MAX_LINE", limit)
+        if fits:
+            write_records(tmp_path / "a.jsonl", [made])
+            assert len(list(read_records(tmp_path / "a.jsonl"))) == 1
+        else:
+            with pytest.raises(RecordError, match="the record takes"):
+                write_records(tmp_path / "a.jsonl", [made])
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def read(path: Path) -> tuple[list[int], RecordError | None]:
+    """Lines of the games read before the error."""
+    lines = []
+    try:
+        for line, _ in read_records(path):
+            lines.append(line)
+    except RecordError as error:
+        return lines, error
+    return lines, None
+
+
+def games(count: int) -> list[bytes]:
+    return [
+        json.dumps(make_record(*play(Rules(), seed)[:2])).encode() + b"\n" for seed in range(count)
+    ]
+
+
+def test_missing_files_and_directories_are_the_systems_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "none.jsonl")
+    with pytest.raises(IsADirectoryError):
+        read(tmp_path)
+
+
+def test_an_empty_file_holds_no_games_but_an_empty_gz_is_cut_short(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"")
+    (tmp_path / "a.gz").write_bytes(b"")
+    assert read(tmp_path / "a.jsonl") == ([], None)
+    lines, error = read(tmp_path / "a.gz")
+    assert lines == [] and error is not None and error.reason == "the gzip data is cut short"
+    write_records(tmp_path / "b.gz", [])
+    assert read(tmp_path / "b.gz") == ([], None)
+
+
+def test_blank_lines_are_skipped_but_counted_and_line_ends_may_be_windows(tmp_path: Path) -> None:
+    one, two = games(2)
+    (tmp_path / "a").write_bytes(b"\n \t\n" + one + b"\r\n" + two[:-1] + b"\r\n\n")
+    assert read(tmp_path / "a") == ([3, 5], None)
+    (tmp_path / "a").write_bytes(one + two[:-1])  # a last line without an end is a line
+    assert read(tmp_path / "a") == ([1, 2], None)
+
+
+def test_gzip_is_known_by_its_content_or_its_name(tmp_path: Path) -> None:
+    content = b"".join(games(3))
+    (tmp_path / "plain.jsonl").write_bytes(gzip.compress(content))
+    assert read(tmp_path / "plain.jsonl") == ([1, 2, 3], None)
+    (tmp_path / "joined.gz").write_bytes(gzip.compress(content) + gzip.compress(content))
+    assert read(tmp_path / "joined.gz") == ([1, 2, 3, 4, 5, 6], None)
+    (tmp_path / "plain.gz").write_bytes(content)
+    lines, error = read(tmp_path / "plain.gz")
+    assert lines == [] and "damaged gzip data" in str(error)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 2**16])
+def test_the_size_of_the_pieces_read_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(record, "_CHUNK", chunk)
+    content = b"".join(games(4))
+    (tmp_path / "a.jsonl").write_bytes(content)
+    half = len(content) // 2
+    (tmp_path / "a.gz").write_bytes(gzip.compress(content[:half]) + gzip.compress(content[half:]))
+    for name in ("a.jsonl", "a.gz"):
+        assert read(tmp_path / name) == ([1, 2, 3, 4], None)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(content)[:-9])
+    lines, error = read(tmp_path / "a.gz")
+    assert lines[:3] == [1, 2, 3] and error is not None
+
+
+def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path: Path) -> None:
+    written = games(3)
+    content = b"".join(written)
+    ends = [len(b"".join(written[: k + 1])) for k in range(3)]
+    path = tmp_path / "a.jsonl"
+    for cut in [*range(1, len(content), 997), *[end + d for end in ends for d in (-2, -1, 0, 1)]]:
+        path.write_bytes(content[:cut])
+        lines, error = read(path)
+        whole = sum(end - 1 <= cut for end in ends)  # the end of the line may be missing
+        assert lines == list(range(1, whole + 1))
+        if cut in ends or cut + 1 in ends or cut > len(content):
+            assert error is None
+        else:
+            assert error is not None
+            assert (error.path, error.line) == (str(path), whole + 1)
+            assert error.reason.endswith("(the last line has no end: the file may be cut short)")
+            assert str(error) == f"{path}, line {whole + 1}: {error.reason}"
+
+
+def test_gzip_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path: Path) -> None:
+    written = games(3)
+    content = b"".join(written)
+    zipped = gzip.compress(content)
+    path = tmp_path / "a.gz"
+    seen = set()
+    for cut in [*range(2, len(zipped), 211), *range(len(zipped) - 12, len(zipped))]:
+        path.write_bytes(zipped[:cut])
+        lines, error = read(path)
+        out = record.zlib.decompressobj(31).decompress(zipped[:cut])
+        whole = sum(out.startswith(b"".join(written[: k + 1])[:-1]) for k in range(3))
+        assert lines == list(range(1, whole + 1))
+        assert error is not None and error.reason == "the gzip data is cut short"
+        seen.add(whole)
+    assert seen == {0, 1, 2, 3}
+
+
+def test_damage_within_gzip_data_keeps_the_games_before_it(tmp_path: Path) -> None:
+    content = b"".join(games(6))
+    zipped = bytearray(gzip.compress(content))
+    path = tmp_path / "a.gz"
+    path.write_bytes(zipped[:-5] + bytes([zipped[-5] ^ 1]) + zipped[-4:])  # its checksum
+    lines, error = read(path)
+    assert lines == [1, 2, 3, 4, 5, 6]
+    assert error is not None and "incorrect data check" in error.reason
+    path.write_bytes(gzip.compress(content) + b"and more")
+    lines, error = read(path)
+    assert lines == [1, 2, 3, 4, 5, 6]
+    assert error is not None and "damaged gzip data" in error.reason
+    (middle,) = (len(gzip.compress(b"".join(games(4)))),)
+    zipped[middle : middle + 40] = b"\xff" * 40
+    path.write_bytes(zipped)
+    lines, error = read(path)
+    assert lines[:3] == [1, 2, 3] and error is not None
+
+
+def nested(depth: int) -> bytes:
+    return b'{"format":' + b"[" * depth + b"]" * depth + b"}"
+
+
+JUNK = [
+    (b"\x00\x01\x02\x93NUMPY", "not UTF-8: byte 4 of the line"),
+    (b"\x89PNG\r", "not UTF-8: byte 1 of the line"),
+    (b"\x80\x04\x95cos\nsystem", "not UTF-8: byte 1 of the line"),
+    (b"no json", "not JSON: Expecting value, column 1"),
+    (b'{"format": nope}', "not JSON: Expecting value, column 12"),
+    (b"[1, 2]", "a game record is an object, got [1, 2]"),
+    (b"17", "a game record is an object, got 17"),
+    (b"null", "a game record is an object, got None"),
+    (b"{}", "format is missing"),
+    (b'{"format":"carolus-record","version":2}', "version must be 1, got 2"),
+    (b'{"format":"carolus-record","version":NaN}', "not JSON: NaN is no number"),
+    (b'{"format":-Infinity}', "not JSON: -Infinity is no number"),
+    (b'{"format":"carolus-record","version":1e999}', "version must be a whole number, got inf"),
+    (b'{"format":' + b"9" * 5000 + b"}", "not JSON: Exceeds the limit"),
+    (b'{"format":"carolus-record","version":' + b"9" * 4000 + b"}", "version must be 1, got 9999"),
+    (b'{"format":"\\ud800"}', "format must be 'carolus-record', got '\\ud800'"),
+    (b'\xef\xbb\xbf{"format":1}', "not JSON: Unexpected UTF-8 BOM"),
+    (nested(100_000), "nested too deeply"),
+    (nested(300), "format must be a text, got [[[[[["),
+]
+
+
+@pytest.mark.parametrize(("junk", "reason"), JUNK, ids=[reason for _, reason in JUNK])
+def test_a_line_that_is_no_record_is_refused_after_the_games_before_it(
+    tmp_path: Path, junk: bytes, reason: str
+) -> None:
+    one, two = games(2)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(one + junk + b"\n" + two)
+    lines, error = read(path)
+    assert lines == [1]
+    assert error is not None and error.line == 2 and error.reason.startswith(reason)
+    assert len(error.reason) < 500
+    scanned = list(scan_records(path))  # goes on after the bad line
+    last = 4 if b"\n" in junk else 3
+    assert scanned[0][0] == 1 and scanned[-1] == (last, json.loads(two))
+    assert str(scanned[1][1]) == str(error)
+
+
+def test_nesting_at_any_depth_is_refused_and_never_overflows(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    for key in ("format", "rules", "setup", "events", "result"):
+        for depth in [*range(850, 1000, 3), 3000, 20_000]:
+            made: dict[str, Any] = {**short_record(), key: None}
+            deep = "[" * depth + "]" * depth
+            if key == "rules":
+                deep = '{"partners":' + deep + "}"
+            text = json.dumps(made).replace(f'"{key}": null', f'"{key}": {deep}', 1)
+            path.write_text(text)
+            assert read(path)[1] is not None
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.gz"])
+def test_a_line_without_an_end_takes_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(record, "MAX_LINE", 2**20)
+    content = b"".join(games(1)) + b'"' + b" " * 2**26
+    (tmp_path / name).write_bytes(gzip.compress(content) if name == "a.gz" else content)
+    del content
+    tracemalloc.start()
+    lines, error = read(tmp_path / name)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lines == [1]
+    assert error is not None
+    assert error.reason == "the line is longer than 1,048,576 bytes: reading ends here"
+    assert error.line == 2
+    assert peak < 4 * 2**20
+
+
+def test_an_endless_file_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "MAX_LINE", 2**20)
+    lines, error = read(Path("/dev/zero"))
+    assert lines == [] and error is not None and "reading ends here" in error.reason
+
+
+def test_the_golden_files_are_records() -> None:
+    for name, count in (("full", 36), ("legal", 60)):
+        lines, error = read(GOLDEN / f"{name}.jsonl.gz")
+        assert (len(lines), error) == (count, None)

@@ -1,0 +1,175 @@
+"""Train an agent by self-play: ``python train.py --help``.
+
+python train.py                          # 2 players, some minutes on two cores
+python train.py --players 4 --steps 5000000 --name four
+python train.py --resume runs/four       # go on where it stopped
+"""
+
+from __future__ import annotations
+
+import os
+
+# Threads that spin while they wait slow everything else down; set before torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import dataclasses
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+try:
+    import tyro
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+    from rich.table import Table
+
+    from agents.training import Config, Progress, Run, versions, write_json
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"train: {error.name} is missing; training needs the extra: pip install -e '.[train]'"
+    ) from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Train, evaluate, and return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    try:
+        if "--resume" in arguments:
+            config, folder, resume = _resumed(arguments)
+        else:
+            config = tyro.cli(Config, args=arguments, description=__doc__, prog="train.py")
+            folder, resume = _new_folder(config), False
+        command = shlex.join(["python", "train.py", *arguments])
+        with _Display(console, config.steps) as display:
+            run = Run(config, folder, command=command, show=display.show)
+            if resume:
+                run.resume()
+            else:
+                about = {"config": dataclasses.asdict(config), "command": command}
+                write_json(folder / "config.json", {**about, "versions": versions()})
+            console.print(f"{folder}: {config.players} players, {config.steps:,} decisions")
+            run.train()
+    except KeyboardInterrupt:
+        console.print(f"interrupted and saved; go on with: python train.py --resume {folder}")
+        return 130
+    except (ValueError, OSError) as error:
+        print(f"train: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ValueError) else 1
+    return _finish(run, console)
+
+
+def _new_folder(config: Config) -> Path:
+    config.check()
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    name = config.name or f"{config.players}p-seed{config.seed}-{stamp}"
+    folder = Path(config.runs) / name
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} exists already: choose another --name, or --resume {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _resumed(arguments: list[str]) -> tuple[Config, Path, bool]:
+    """The run to go on with; only the number of decisions may be changed."""
+
+    @dataclasses.dataclass
+    class Resume:
+        """Go on with a run where it stopped."""
+
+        resume: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+        """The run's folder."""
+        steps: int | None = None
+        """Train up to this many decisions in all; left out: as many as were asked for at first."""
+
+    asked = tyro.cli(Resume, args=arguments, prog="train.py")
+    path = asked.resume / "config.json"
+    try:
+        options = json.loads(path.read_text())["config"]
+        names = {field.name for field in dataclasses.fields(Config)}
+        if unknown := set(options) - names:
+            raise ValueError(f"unknown option {unknown.pop()!r}")
+        lists = {key: tuple(value) for key, value in options.items() if isinstance(value, list)}
+        config = Config(**{**options, **lists})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: no run to resume ({error})") from None
+    if asked.steps is not None:
+        config.steps = asked.steps
+    return config, asked.resume, True
+
+
+def _finish(run: Run, console: Console) -> int:
+    """Save the last policy, measure the best one, and say where everything is."""
+    from agents.policy import load, save
+
+    try:
+        save(run.network(), run.folder / "final")
+        if not (run.folder / "best.json").exists():
+            save(run.network(), run.folder / "best")
+        best = load(run.folder / "best")
+        with console.status(f"evaluating {run.folder}/best ..."):
+            results = run.evaluate(run.config.final_games, best)
+        write_json(run.folder / "result.json", results)
+    except OSError as error:
+        print(f"train: {error}", file=sys.stderr)
+        return 1
+    table = Table(title=f"{run.folder}/best, likeliest action, {run.config.players} players")
+    for heading in ("against", "games", "win rate", "95 % interval"):
+        table.add_column(heading, justify="left" if heading == "against" else "right")
+    for spec, result in results.items():
+        low, high = result["ci95"]
+        table.add_row(
+            spec, f"{result['games']:,}", f"{result['win_rate']:.1%}", f"{low:.1%} - {high:.1%}"
+        )
+    console.print(table)
+    console.print(
+        f"play it:  python evaluate.py ppo:{run.folder}/best greedy --players {run.config.players}"
+    )
+    return 0
+
+
+class _Display:
+    """The progress bar: decisions, speed, and shares of the win against each kind of opponent."""
+
+    def __init__(self, console: Console, steps: int) -> None:
+        self._console = console
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[shares]}"),
+            console=console,
+        )
+        self._task = self._bar.add_task("training", total=steps, rate="", shares="")
+
+    def __enter__(self) -> _Display:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        shares = "  ".join(f"{kind} {share:.0%}" for kind, share in progress.shares.items())
+        self._bar.update(
+            self._task,
+            completed=progress.decisions,
+            rate=f"{progress.decisions_per_s:,.0f}/s",
+            shares=f"wins: {shares}" if shares else "",
+        )
+        if progress.evaluation:
+            rates = ", ".join(
+                f"{result['win_rate']:.1%} against {spec}"
+                for spec, result in progress.evaluation.items()
+            )
+            self._console.print(f"  after {progress.decisions:,} decisions: {rates}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
