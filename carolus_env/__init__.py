@@ -7,28 +7,30 @@ The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `st
 
 from carolus_env._version import __version__
 from carolus_env.bots import Agent, make
-from carolus_env.engine import (
-    IllegalActionError,
+from carolus_env.chance import (
     Outcomes,
     apply_roll,
     chance_outcomes,
     draw_faces,
+    roll,
+    roll_due,
+)
+from carolus_env.engine import (
+    IllegalActionError,
     is_over,
     legal_actions,
     legal_masks,
     new_games,
     random_actions,
     returns,
-    roll,
-    roll_due,
     rules_of,
     step,
-    streams,
 )
 from carolus_env.observation import observe
-from carolus_env.position import PositionError
 from carolus_env.rules import ACTIONS, Rules, action_text
 from carolus_env.state import STATE, from_bytes, to_bytes
+from carolus_env.streams import new_streams
+from carolus_env.validity import PositionError
 
 __all__ = [
     "ACTIONS",
@@ -49,6 +51,7 @@ __all__ = [
     "legal_masks",
     "make",
     "new_games",
+    "new_streams",
     "observe",
     "random_actions",
     "returns",
@@ -56,6 +59,5 @@ __all__ = [
     "roll_due",
     "rules_of",
     "step",
-    "streams",
     "to_bytes",
 ]

@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, Checked
-from carolus_env.engine import Ints
 from carolus_env.rules import MAX_PLAYERS, PHASE_NAMES, REASON_NAMES, Rules
-from carolus_env.state import States
+from carolus_env.state import Ints, States
+from carolus_env.streams import new_streams
 
 SIDE_BY_SIDE: Final = 4092
 """Games in play at once; whole rotations of every number of players (a multiple of 2 and 6)."""
@@ -202,14 +202,14 @@ def _answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) ->
 def _warm_up(agents: Sequence[Agent], rules: Rules) -> None:
     """One decision of each agent, so that compiling and loading are not counted as thinking."""
     for agent in agents:
-        _answer(agent, engine.new_games(rules, 1, seed=0), engine.streams(0, 1))
+        _answer(agent, engine.new_games(rules, 1, seed=0), new_streams(0, 1))
 
 
 def _seat_streams(seeds: npt.NDArray[np.uint64], players: int) -> npt.NDArray[np.uint64]:
     """``(G, players)`` generators: one for each seat of each game, whoever sits there."""
     seats = np.arange(players, dtype=np.uint64)
     numbers: npt.NDArray[np.uint64] = seeds[:, None] * np.uint64(MAX_PLAYERS) + seats
-    return engine.streams(numbers.ravel(), numbers.size).reshape(numbers.shape)
+    return new_streams(numbers.ravel(), numbers.size).reshape(numbers.shape)
 
 
 def _shares(

@@ -14,10 +14,7 @@ it was.
 from __future__ import annotations
 
 import itertools
-import math
-import secrets
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +24,6 @@ from carolus_env.kernels import courts, generator, legal, turns
 from carolus_env.rules import (
     ACTIONS,
     CLANS,
-    FACES,
     MAX_PLAYERS,
     OVER,
     PALADINS_LAID_OUT,
@@ -37,11 +33,17 @@ from carolus_env.rules import (
     Rules,
     action_text,
 )
-from carolus_env.state import KEPT_FIELDS, STATE, States, as_states
-
-Ints = npt.NDArray[np.integer[Any]]
-
-_ALL_ROWS = np.zeros(0, np.int64)  # to the kernels, no rows at all means every row
+from carolus_env.state import (
+    ALL_ROWS,
+    KEPT_FIELDS,
+    STATE,
+    Ints,
+    States,
+    as_states,
+    check_rows,
+    count_rows,
+)
+from carolus_env.streams import seed_generators
 
 
 class IllegalActionError(ValueError):
@@ -161,63 +163,6 @@ def rules_of(state: np.void) -> Rules:
     )
 
 
-def streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
-    """``n`` generators (uint64) for bots, apart from those of games with the same seeds.
-
-    Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), whatever ``n`` is.
-    """
-    started = seed_generators(seed, n)
-    _fork(started)
-    return started
-
-
-def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """64 random bits from each stream, moved on in place: ``(N,)`` uint64."""
-    bits = np.empty_like(generators)
-    _random_bits(generators, bits)
-    return bits
-
-
-@entry
-def _random_bits(generators, bits):
-    for i in range(generators.shape[0]):
-        generators[i] = generator.step(generators[i])
-        bits[i] = generator.mix(generators[i])
-
-
-@entry
-def _fork(started):
-    for i in range(started.shape[0]):
-        started[i] = generator.mix(~started[i])
-
-
-@entry
-def _seeded(seeds):
-    for i in range(seeds.shape[0]):
-        seeds[i] = generator.mix(generator.step(seeds[i]))
-
-
-def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
-    """``n`` generators that start far apart, also for seeds side by side."""
-    if seed is None:
-        seed = secrets.randbits(63)
-    if isinstance(seed, np.ndarray) and seed.ndim > 0:
-        if seed.shape != (n,) or seed.dtype.kind not in "iu":
-            raise ValueError(
-                f"seed must be a number or {n} whole numbers, "
-                f"got shape {seed.shape} and dtype {seed.dtype}"
-            )
-        if (seed < 0).any():
-            raise ValueError(f"seeds must not be negative, got {seed.min()}")
-        seeds = seed.astype(np.uint64)
-    else:
-        if not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**64:
-            raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}")
-        seeds = np.uint64(seed) + np.arange(n, dtype=np.uint64)
-    _seeded(seeds)
-    return seeds
-
-
 def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     clans = np.asarray(given)
     if clans.dtype.kind not in "iu" or clans.shape not in ((TERRITORIES,), (n, TERRITORIES)):
@@ -317,7 +262,7 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
     actions = _whole_numbers(actions, "actions", count_rows(rows, states))
     wrong = _step(states, rows, actions, roll)
     if wrong >= 0:
-        game = int(rows[wrong]) if rows is not _ALL_ROWS else wrong
+        game = int(rows[wrong]) if rows is not ALL_ROWS else wrong
         raise _refusal(states, game, int(actions[wrong]))
 
 
@@ -342,7 +287,7 @@ def random_actions(
 
     Args:
         states: ``(N,)`` games.
-        generators: ``(N,)`` uint64, one stream a game (see `streams`), moved on in place.
+        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), moved on in place.
         rows: ``(M,)`` games; None: all.
 
     Returns:
@@ -390,141 +335,9 @@ def _random_actions(states, rows, generators, actions):
         actions[i] = legal.random_action(states[g], generator.mix(generators[g]))
 
 
-# ------------------------------------------------------------------------------------ chance
-
-
-class Outcomes(NamedTuple):
-    """What a number of dice can show, as multisets: the order of dice never matters.
-
-    Attributes:
-        faces: ``(K, dice)`` uint8, each row ascending; 0-4 are the clans, 5 is the crown.
-        ways: ``(K,)`` int64, how many of the ``6**dice`` ordered rolls show that multiset.
-        probabilities: ``(K,)`` float64, ``ways / 6**dice``.
-    """
-
-    faces: npt.NDArray[np.uint8]
-    ways: npt.NDArray[np.int64]
-    probabilities: npt.NDArray[np.float64]
-
-
-@cache
-def chance_outcomes(dice: int) -> Outcomes:
-    """All outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
-
-    ``states["dice_due"]`` tells how many dice a game waits for.
-
-    Raises:
-        ValueError: for a number of dice that no roll has.
-    """
-    if not 1 <= dice <= 9:
-        raise ValueError(f"a roll has 1 to 9 dice, got {dice!r}")
-    multisets = list(itertools.combinations_with_replacement(range(FACES), dice))
-    ways = [
-        math.factorial(dice) // math.prod(math.factorial(roll.count(face)) for face in range(FACES))
-        for roll in multisets
-    ]
-    outcomes = Outcomes(
-        np.array(multisets, np.uint8), np.array(ways, np.int64), np.array(ways) / FACES**dice
-    )
-    for array in outcomes:
-        array.flags.writeable = False
-    return outcomes
-
-
-def roll_due(states: States) -> npt.NDArray[np.bool_]:
-    """Which games wait for a roll: ``(N,)`` bool."""
-    return as_states(states)["phase"] == ROLL
-
-
-def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
-    """What the games' own generators roll next, without taking it; moves the generators on.
-
-    ``apply_roll(states, draw_faces(states))`` is what `step` does by itself.
-
-    Returns:
-        ``(M, dice)`` uint8 faces.
-
-    Raises:
-        ValueError: unless all games wait for a roll of the same number of dice.
-    """
-    as_states(states)
-    rows = check_rows(rows, len(states))
-    faces = np.empty((count_rows(rows, states), _dice_due(states, rows)), np.uint8)
-    _draw_faces(states, rows, faces)
-    return faces
-
-
-def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None) -> None:
-    """Take a given roll in each game; the next decision or roll may be due then.
-
-    Args:
-        states: ``(N,)`` games that wait for a roll of the same number of dice.
-        faces: ``(M, dice)``, or ``(dice,)`` for all alike; 0-4 are the clans, 5 is the crown.
-        rows: ``(M,)`` games that roll; None: all.
-
-    Raises:
-        ValueError: when a game waits for no roll or for another number of dice, or for a face
-            that no die has. No game has changed.
-    """
-    as_states(states)
-    rows = check_rows(rows, len(states))
-    shape = (count_rows(rows, states), _dice_due(states, rows))
-    given = np.asarray(faces)
-    if given.dtype.kind not in "iu" or given.shape not in (shape, shape[1:]):
-        raise ValueError(
-            f"faces must be whole numbers of shape {shape} or {shape[1:]}, "
-            f"got shape {given.shape} and dtype {given.dtype}"
-        )
-    if ((given < 0) | (given >= FACES)).any():
-        raise ValueError(f"faces must be from 0 to {FACES - 1}, got {given.tolist()}")
-    _apply_roll(states, rows, np.ascontiguousarray(np.broadcast_to(given, shape), np.uint8))
-
-
 def any_clan_can_be_taken(state: np.void) -> bool:
     """Whether a crown could become a paladin now: the supply or every court holds some clan."""
     return bool(_any_clan(np.array(state, STATE).reshape(1)))
-
-
-def roll(states: States) -> None:
-    """Roll by the games' own generators wherever a roll is due, up to the next decision."""
-    _roll_on(as_states(states))
-
-
-def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
-    due = states["dice_due"] if rows is _ALL_ROWS else states["dice_due"][rows]
-    if len(due) == 0:
-        return 0
-    if (due == 0).any() or (due != due[0]).any():
-        raise ValueError(
-            "every game must wait for a roll of the same number of dice, "
-            f"but {np.unique(due).tolist()} are due (0: none)"
-        )
-    return int(due[0])
-
-
-@entry
-def _any_clan(states):
-    return courts.any_can_be_taken(states[0])
-
-
-@entry
-def _draw_faces(states, rows, faces):
-    for i in range(faces.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        turns.draw_faces(states[g], faces, i)
-
-
-@entry
-def _apply_roll(states, rows, faces):
-    for i in range(faces.shape[0]):
-        g = rows[i] if rows.shape[0] > 0 else i
-        turns.take_roll(states[g], faces, i)
-
-
-@entry
-def _roll_on(states):
-    for g in range(states.shape[0]):
-        turns.roll_on(states[g])
 
 
 # ------------------------------------------------------------------------------------ the end
@@ -563,6 +376,11 @@ def forfeit(states: States, *, rows: Ints | None = None) -> None:
 
 
 @entry
+def _any_clan(states):
+    return courts.any_can_be_taken(states[0])
+
+
+@entry
 def _write_returns(states, payoffs):
     for g in range(states.shape[0]):
         turns.write_returns(states[g], payoffs, g)
@@ -575,25 +393,6 @@ def _forfeit(states, rows):
 
 
 # ------------------------------------------------------------------------------------ input checks
-
-
-def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
-    if rows is None:
-        return _ALL_ROWS
-    rows = np.asarray(rows)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise TypeError(
-            f"rows must be a list of game indices, got shape {rows.shape} and dtype {rows.dtype}"
-        )
-    if len(rows) and not (rows.min() >= 0 and rows.max() < games):
-        raise IndexError(f"rows must be from 0 to {games - 1}, got {rows.min()} to {rows.max()}")
-    if (np.diff(rows) <= 0).any() and len(np.unique(rows)) < len(rows):
-        raise ValueError("rows must name each game at most once")
-    return np.ascontiguousarray(rows, np.int64)
-
-
-def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
-    return len(states) if rows is _ALL_ROWS else len(rows)
 
 
 def _whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:

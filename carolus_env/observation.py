@@ -16,7 +16,6 @@ import numpy.typing as npt
 from numpy import int64
 
 from carolus_env.compiler import entry, kernel
-from carolus_env.engine import Ints, check_rows, count_rows
 from carolus_env.kernels.courts import controlling_team
 from carolus_env.rules import (
     CASTLES_TO_WIN,
@@ -31,7 +30,7 @@ from carolus_env.rules import (
     TEAMS,
     TERRITORIES,
 )
-from carolus_env.state import States, as_states
+from carolus_env.state import Ints, States, as_states, check_rows, count_rows
 
 VERSION: Final = 1
 """Of the layout; a trained model says which one it was made for."""

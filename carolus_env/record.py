@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 import numpy as np
 
-from carolus_env import engine, position
+from carolus_env import chance, engine, position
 from carolus_env.rules import (
     BY_FORFEIT,
     CLANS,
@@ -156,10 +156,10 @@ def _begun(start: States) -> Record:
 
 
 def _roll_on(game: States, events: list[dict[str, Any]]) -> None:
-    while engine.roll_due(game)[0]:
+    while chance.roll_due(game)[0]:
         player = int(game["player"][0])
-        faces = engine.draw_faces(game)
-        engine.apply_roll(game, faces)
+        faces = chance.draw_faces(game)
+        chance.apply_roll(game, faces)
         events.append({"roll": faces[0].tolist(), "player": player})
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from carolus_env import engine
+from carolus_env import chance, engine
 from carolus_env.record import (
     Record,
     RecordError,
@@ -109,7 +109,7 @@ def replay(record: Record) -> list[Difference]:
         if obstacle is not None:
             return [*found, Difference(index, *obstacle)]
         if "roll" in event:
-            engine.apply_roll(game, event["roll"])
+            chance.apply_roll(game, event["roll"])
         else:
             engine.step(game, np.array([event["action"]]), roll=False)
     return [*found, *_compared_result(game, record, len(events))]

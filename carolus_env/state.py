@@ -93,6 +93,11 @@ States = npt.NDArray[np.void]
 """A batch of games: ``(N,)`` of dtype `STATE`, C-contiguous."""
 
 
+Ints = npt.NDArray[np.integer[Any]]
+
+ALL_ROWS: Final = np.zeros(0, np.int64)  # to the kernels, no rows at all means every row
+
+
 def as_states(states: Any, what: str = "states") -> States:
     """Check that ``states`` is a batch that the kernels can work on, and return it unchanged.
 
@@ -119,6 +124,33 @@ def as_states(states: Any, what: str = "states") -> States:
 
 def _short(dtype: np.dtype[Any]) -> str:
     return "record of other fields" if dtype.names else str(dtype)
+
+
+def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
+    """Check the ``rows`` of a call on a batch of ``games``, and hand them to the kernels.
+
+    Raises:
+        TypeError: when they are no list of whole numbers.
+        IndexError: when one is no game of the batch.
+        ValueError: when one is named twice.
+    """
+    if rows is None:
+        return ALL_ROWS
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise TypeError(
+            f"rows must be a list of game indices, got shape {rows.shape} and dtype {rows.dtype}"
+        )
+    if len(rows) and not (rows.min() >= 0 and rows.max() < games):
+        raise IndexError(f"rows must be from 0 to {games - 1}, got {rows.min()} to {rows.max()}")
+    if (np.diff(rows) <= 0).any() and len(np.unique(rows)) < len(rows):
+        raise ValueError("rows must name each game at most once")
+    return np.ascontiguousarray(rows, np.int64)
+
+
+def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
+    """How many games the checked ``rows`` pick."""
+    return len(states) if rows is ALL_ROWS else len(rows)
 
 
 def to_bytes(states: States) -> bytes:
@@ -175,6 +207,11 @@ def hashes(states: States) -> list[int]:
 
 def _rows(states: States) -> npt.NDArray[np.uint8]:
     return as_states(states).view(np.uint8).reshape(len(states), STATE.itemsize)
+
+
+def winning_teams(state: np.void) -> list[int]:
+    """The teams that have won one game or share its win, ascending."""
+    return [team for team in range(int(state["teams"])) if state["winners"] >> team & 1]
 
 
 def fields_table() -> str:

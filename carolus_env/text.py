@@ -17,6 +17,7 @@ from carolus_env.rules import (
     ROLL,
     TERRITORIES,
 )
+from carolus_env.state import winning_teams
 
 _LETTERS = "rpbyg"  # red, pink, blue, yellow, green
 _TEAMS = "ABC"
@@ -92,7 +93,7 @@ def _cells(state: np.void) -> list[tuple[str, str]]:
 def _situation(state: np.void) -> str:
     phase = int(state["phase"])
     if phase == OVER:
-        winners = [_TEAMS[t] for t in range(int(state["teams"])) if state["winners"] >> t & 1]
+        winners = [_TEAMS[team] for team in winning_teams(state)]
         who = " and ".join(winners) or "nobody"
         return f"over ({REASON_NAMES[int(state['reason'])]}): {who} won"
     due = PHASE_NAMES[phase]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from reference import ReferenceGame, legal_from_state
 
-from carolus_env import engine
+from carolus_env import chance, engine
 from carolus_env.record import result_of, state_of
 from carolus_env.rules import DESTINATIONS, FIRST_PLACE, PHASE_NAMES, Rules
 
@@ -50,8 +50,8 @@ def play_in_lockstep(rules: Rules, seed: int, seen: Counter[str]) -> None:
         assert result_of(game) is None and reference.result() is None
         if phase == "roll":
             assert game["dice_due"][0] == reference.dice_due
-            faces = engine.draw_faces(game)
-            engine.apply_roll(game, faces)
+            faces = chance.draw_faces(game)
+            chance.apply_roll(game, faces)
             reference.roll(faces[0].tolist())
             continue
         assert legal == legal_from_state(state, rules.to_dict())

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import engine, record
+from carolus_env import chance, engine, record
 from carolus_env.record import (
     RecordError,
     check_record,
@@ -30,6 +30,7 @@ from carolus_env.record import (
     write_records,
 )
 from carolus_env.rules import Rules
+from carolus_env.streams import new_streams
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -37,8 +38,8 @@ GOLDEN = Path(__file__).parent / "golden"
 def play(rules: Rules, seed: int = 1, limit: int = 10_000) -> tuple[Any, list[int], Any]:
     """Random play: the very start, the actions, the game as it then is."""
     start = engine.new_games(rules, 1, seed=seed, roll=False)
-    game, generators, actions = start.copy(), engine.streams(seed, 1), []
-    engine.roll(game)
+    game, generators, actions = start.copy(), new_streams(seed, 1), []
+    chance.roll(game)
     while not engine.is_over(game)[0] and len(actions) < limit:
         chosen = engine.random_actions(game, generators)
         actions.append(int(chosen[0]))
@@ -79,7 +80,7 @@ def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules: Rules)
     for event in made["events"]:
         assert again["player"][0] == event["player"]
         if "roll" in event:
-            engine.apply_roll(again, event["roll"])
+            chance.apply_roll(again, event["roll"])
         else:
             engine.step(again, np.array([event["action"]]), roll=False)
     again["generator"] = game["generator"]
@@ -96,10 +97,10 @@ def test_rolls_due_after_the_last_action_are_part_of_the_record() -> None:
             game = start_of(made)
             for event in made["events"]:
                 if "roll" in event:
-                    engine.apply_roll(game, event["roll"])
+                    chance.apply_roll(game, event["roll"])
                 else:
                     engine.step(game, np.array([event["action"]]), roll=False)
-            assert not engine.roll_due(game)[0]
+            assert not chance.roll_due(game)[0]
 
 
 def test_a_record_of_no_actions_holds_the_set_up_rolls_up_to_the_first_decision() -> None:
@@ -118,7 +119,7 @@ def test_legal_and_state_are_those_just_before_each_action_and_left_out_unless_a
     game = start_of(full)
     for event in full["events"]:
         if "roll" in event:
-            engine.apply_roll(game, event["roll"])
+            chance.apply_roll(game, event["roll"])
             continue
         assert event["legal"] == engine.legal_actions(game).tolist()
         assert event["state"] == state_of(game)

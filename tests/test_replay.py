@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from carolus_env import engine
+from carolus_env import chance, engine
 from carolus_env import replay as replay_module
 from carolus_env.record import RecordError, make_record, read_records, write_records
 from carolus_env.replay import Difference, main, replay
 from carolus_env.rules import Rules
+from carolus_env.streams import new_streams
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -28,8 +29,8 @@ Record = dict[str, Any]
 
 def random_record(rules: Rules, seed: int, limit: int = 10_000) -> Record:
     start = engine.new_games(rules, 1, seed=seed, roll=False)
-    game, generators, actions = start.copy(), engine.streams(seed, 1), []
-    engine.roll(game)
+    game, generators, actions = start.copy(), new_streams(seed, 1), []
+    chance.roll(game)
     while not engine.is_over(game)[0] and len(actions) < limit:
         chosen = engine.random_actions(game, generators)
         actions.append(int(chosen[0]))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.rules import PHASE_NAMES
 from carolus_env.state import STATE, States
+from carolus_env.streams import new_streams, random_bits
 
 
 class Agent(ABC):
@@ -40,7 +41,7 @@ class Agent(ABC):
     def act_one(self, state: np.void, generator: npt.NDArray[np.uint64] | None = None) -> int:
         """The action for one game ``states[i]``; ``generator`` is ``(1,)``, None: a fresh one."""
         if generator is None:
-            generator = engine.streams(None, 1)
+            generator = new_streams(None, 1)
         return int(self.act(np.array(state, STATE).reshape(1), generator)[0])
 
 
@@ -84,5 +85,5 @@ class Checked(Agent):
 
 def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     """One random number in [0, 1) from each stream, moved on in place: ``(N,)`` float64."""
-    bits = engine.random_bits(generators)
+    bits = random_bits(generators)
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)

@@ -77,7 +77,7 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from carolus_env import engine, observation, position
+from carolus_env import chance, engine, observation, position
 from carolus_env.record import make_record
 from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS, Rules
 from carolus_env.state import States
@@ -203,7 +203,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             )
         self._from_set_up = "position" not in options
         self._games = self._start.copy()
-        engine.roll(self._games)
+        chance.roll(self._games)
         self._actions: list[int] = []
 
         self.agents = self.possible_agents[:]

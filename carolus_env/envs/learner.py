@@ -17,6 +17,7 @@ from carolus_env import engine, observation
 from carolus_env.bots import Agent, make
 from carolus_env.rules import OVER, Rules
 from carolus_env.state import States
+from carolus_env.streams import new_streams
 
 LEARNER = -1  # at a table: the seat of the learner
 
@@ -120,7 +121,7 @@ class LearnerGames:
         self._random = np.random.default_rng(seed)
         first = int(self._random.integers(2**62)) if seed is None else seed
         self.states = engine.new_games(self.rules, n, seed=first)
-        self._generators = engine.streams(first, n)
+        self._generators = new_streams(first, n)
         self.seats = np.arange(n, dtype=np.int64) % players
         if self._fixed_seat is not None:
             self.seats[:] = self._fixed_seat

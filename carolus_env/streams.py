@@ -1,0 +1,73 @@
+"""Random streams: one 64-bit generator for each game, and one for each game's bots.
+
+A stream is a uint64 that kernels move on (`carolus_env.kernels.generator`). Streams belong to
+seeds, not to places in a batch: seed ``k`` gives the same stream wherever it stands.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.compiler import entry
+from carolus_env.kernels import generator
+from carolus_env.state import Ints
+
+
+def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
+    """``n`` generators (uint64) for bots, apart from those of games with the same seeds.
+
+    Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), whatever ``n`` is.
+    """
+    started = seed_generators(seed, n)
+    _fork(started)
+    return started
+
+
+def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """64 random bits from each stream, moved on in place: ``(N,)`` uint64."""
+    bits = np.empty_like(generators)
+    _random_bits(generators, bits)
+    return bits
+
+
+@entry
+def _random_bits(generators, bits):
+    for i in range(generators.shape[0]):
+        generators[i] = generator.step(generators[i])
+        bits[i] = generator.mix(generators[i])
+
+
+@entry
+def _fork(started):
+    for i in range(started.shape[0]):
+        started[i] = generator.mix(~started[i])
+
+
+@entry
+def _seeded(seeds):
+    for i in range(seeds.shape[0]):
+        seeds[i] = generator.mix(generator.step(seeds[i]))
+
+
+def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
+    """``n`` generators that start far apart, also for seeds side by side."""
+    if seed is None:
+        seed = secrets.randbits(63)
+    if isinstance(seed, np.ndarray) and seed.ndim > 0:
+        if seed.shape != (n,) or seed.dtype.kind not in "iu":
+            raise ValueError(
+                f"seed must be a number or {n} whole numbers, "
+                f"got shape {seed.shape} and dtype {seed.dtype}"
+            )
+        if (seed < 0).any():
+            raise ValueError(f"seeds must not be negative, got {seed.min()}")
+        seeds = seed.astype(np.uint64)
+    else:
+        if not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**64:
+            raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}")
+        seeds = np.uint64(seed) + np.arange(n, dtype=np.uint64)
+    _seeded(seeds)
+    return seeds
