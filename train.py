@@ -23,11 +23,14 @@ from typing import Annotated, Any
 try:
     import tyro
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
     from rich.table import Table
 
-    from agents.training import Config, Progress, Run, versions, write_json
+    from agents.config import Config
+    from agents.policy import load, save
+    from agents.training import Progress, Run, versions
+    from carolus_env.files import write_json
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"train: {error.name} is missing; training needs the extra: pip install -e '.[train]'"
@@ -104,8 +107,6 @@ def _resumed(arguments: list[str]) -> tuple[Config, Path, bool]:
 
 def _finish(run: Run, console: Console) -> int:
     """Save the last policy, measure the best one, and say where everything is."""
-    from agents.policy import load, save
-
     try:
         save(run.network(), run.folder / "final")
         if not (run.folder / "best.json").exists():
@@ -117,7 +118,8 @@ def _finish(run: Run, console: Console) -> int:
     except OSError as error:
         print(f"train: {error}", file=sys.stderr)
         return 1
-    table = Table(title=f"{run.folder}/best, likeliest action, {run.config.players} players")
+    console.print(f"{run.folder}/best, playing its likeliest action:")
+    table = Table()
     for heading in ("against", "games", "win rate", "95 % interval"):
         table.add_column(heading, justify="left" if heading == "against" else "right")
     for spec, result in results.items():
@@ -138,15 +140,14 @@ class _Display:
     def __init__(self, console: Console, steps: int) -> None:
         self._console = console
         self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
+            BarColumn(bar_width=20),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[done]}"),
+            TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[shares]}"),
             console=console,
         )
-        self._task = self._bar.add_task("training", total=steps, rate="", shares="")
+        self._task = self._bar.add_task("training", total=steps, done="", shares="")
 
     def __enter__(self) -> _Display:
         self._bar.start()
@@ -160,8 +161,8 @@ class _Display:
         self._bar.update(
             self._task,
             completed=progress.decisions,
-            rate=f"{progress.decisions_per_s:,.0f}/s",
-            shares=f"wins: {shares}" if shares else "",
+            done=f"{progress.decisions / 1e6:.2f} M, {progress.decisions_per_s:,.0f}/s",
+            shares=shares,
         )
         if progress.evaluation:
             rates = ", ".join(

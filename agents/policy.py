@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from torch import nn
 
 from carolus_env import engine, observation
 from carolus_env.bots import Agent, uniforms
+from carolus_env.files import write_file, write_json
 from carolus_env.rules import ACTIONS
 from carolus_env.state import States
 
@@ -148,7 +148,7 @@ def save(network: PolicyNetwork, path: str | Path) -> None:
         "training": dict(info.training),
     }
     write_file(_with_suffix(path, ".safetensors"), weights)
-    write_file(_with_suffix(path, ".json"), (json.dumps(about, indent=1) + "\n").encode())
+    write_json(_with_suffix(path, ".json"), about)
 
 
 def load(path: str | Path) -> PolicyNetwork:
@@ -198,19 +198,6 @@ def load_agent(argument: str) -> PolicyAgent:
         except ValueError:
             raise ValueError(f"agent 'ppo': temperature must be a number, got {value!r}") from None
     return PolicyAgent(load(path), temperature=temperature)
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write beside and rename, so that a full disk or a crash leaves the old file as it was."""
-    beside = path.with_name(path.name + ".part")
-    try:
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _with_suffix(path: str | Path, suffix: str) -> Path:

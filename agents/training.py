@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,136 +27,16 @@ from stable_baselines3.common.logger import configure
 from torch import nn
 
 import carolus_env
-from agents.league import League
-from agents.policy import PolicyAgent, PolicyInfo, PolicyNetwork, load, save, write_file
+from agents.config import Config
+from agents.curve import Curve
+from agents.policy import PolicyAgent, PolicyInfo, PolicyNetwork, load, save
 from carolus_env import arena
 from carolus_env.bots import make
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.rules import Rules
+from carolus_env.files import write_json
 
 STATE_FILE = "state.json"
 _EVAL_SEED = 1_000_000_007  # far from the seeds of training games
-
-
-@dataclass
-class Config:
-    """Train a policy by self-play; see docs/training.md for what each option does."""
-
-    players: int = 2
-    """2, 3 or 4 (two teams)."""
-    crown_choice: Literal["on_roll", "deferred"] = "on_roll"
-    """When a crown becomes a paladin."""
-    partners: Literal["opposite", "adjacent"] = "opposite"
-    """Seats of the teams of four."""
-    paladins_per_clan: int = 40
-    """Size of the supply."""
-    max_rounds: int | None = 100
-    """Games are cut off after that many rounds."""
-
-    steps: int = 3_000_000
-    """Decisions of the learner to train for."""
-    seed: int = 1
-    """Of games, network and sampling."""
-    name: str | None = None
-    """The run's folder is runs/NAME; left out: made from players, seed and time."""
-    runs: str = "runs"
-    """Where runs are kept."""
-
-    games: int = 512
-    """Games played side by side."""
-    rollout: int = 64
-    """Decisions in each game between two updates."""
-    batch: int = 4096
-    """Decisions in a gradient step."""
-    epochs: int = 4
-    """Passes over the decisions of an update."""
-    learning_rate: float = 1e-3
-    """At the start; it falls linearly to a tenth."""
-    gamma: float = 0.999
-    """Discount for each decision."""
-    gae_lambda: float = 0.95
-    """Of generalised advantage estimation."""
-    entropy: float = 0.01
-    """Weight of the entropy bonus."""
-    clip: float = 0.2
-    """PPO's clip range."""
-    hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of policy and value."""
-    threads: int = 1
-    """Torch's threads; more are seldom faster for small networks."""
-    device: str = "cpu"
-    """Where the network is trained: cpu, cuda, ..."""
-
-    bots: tuple[str, ...] = ("greedy", "random")
-    """Scripted opponents, by spec string."""
-    self_share: float = 0.5
-    """Share of the games against the current self."""
-    earlier_share: float = 0.2
-    """Share against earlier selves; the bots share the rest."""
-    earlier: int = 20
-    """Earlier selves that are kept."""
-    remember_every: int = 200_000
-    """Decisions between two earlier selves."""
-
-    eval_every: int = 500_000
-    """Decisions between two evaluations, each with a checkpoint."""
-    eval_games: int = 400
-    """Games of an evaluation against each of `eval_bots`."""
-    final_games: int = 2000
-    """Games of the last evaluation."""
-    eval_bots: tuple[str, ...] = ("random", "greedy")
-    """Whom the policy is measured against. The best policy is the one that beats the last best."""
-
-    def rules(self) -> Rules:
-        """The game's rules.
-
-        Raises:
-            ValueError: for options that no game can have.
-        """
-        return Rules(
-            self.players,
-            self.crown_choice,
-            self.partners,
-            self.paladins_per_clan,
-            self.max_rounds,
-        )
-
-    def check(self) -> None:
-        """Refuse numbers that cannot work, before anything starts.
-
-        Raises:
-            ValueError: naming the option, its value and what is allowed.
-        """
-        self.rules()
-        for name in ("steps", "games", "rollout", "batch", "epochs", "threads", "remember_every",
-                     "eval_every", "eval_games", "final_games"):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.games * self.rollout < 2:
-            raise ValueError("games times rollout must be at least 2")
-        for name, high in (("gamma", 1.0), ("gae_lambda", 1.0), ("clip", 1.0)):
-            if not 0 < getattr(self, name) <= high:
-                raise ValueError(f"{name} must lie in (0, {high:g}], got {getattr(self, name)}")
-        if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate must lie in (0, 1), got {self.learning_rate}")
-        if not self.eval_bots:
-            raise ValueError("eval_bots must name at least one agent")
-        for spec in (*self.bots, *self.eval_bots):
-            make(spec)
-        try:
-            torch.device(self.device)
-        except RuntimeError:
-            raise ValueError(f"device {self.device!r} is none that torch knows") from None
-        self._league()
-
-    def _league(self) -> League:
-        return League(
-            self.rules(),
-            self.bots,
-            earlier=self.earlier,
-            self_share=self.self_share,
-            earlier_share=self.earlier_share,
-        )
 
 
 @dataclass
@@ -193,7 +73,7 @@ class Run:
         torch.set_num_threads(config.threads)
         self.config, self.folder, self.show = config, folder, show
         self.rules = config.rules()
-        self.league = config._league()
+        self.league = config.league()
         self.info = PolicyInfo(
             config.players,
             tuple(config.hidden),
@@ -204,7 +84,7 @@ class Run:
                 "versions": versions(),
             },
         )
-        self.curve: list[dict[str, Any]] = []
+        self.curve = Curve()
         self.remembered = 0
         self.seconds = 0.0
         self._untrained = PolicyNetwork(self.info)
@@ -291,16 +171,9 @@ class Run:
         results = self.evaluate(self.config.eval_games, network)
         if self.beats_best(network):
             save(network, self.folder / "best")
-        self.curve.append(
-            {
-                "decisions": int(self.model.num_timesteps),
-                "seconds": round(self.seconds, 1),
-                "training": {kind: round(share, 4) for kind, share in progress.shares.items()},
-                "evaluation": results,
-            }
-        )
-        write_json(self.folder / "curve.json", self.curve)
-        plot_curve(self.curve, self.folder / "curve.png")
+        point = {"decisions": int(self.model.num_timesteps), "seconds": round(self.seconds, 1)}
+        self.curve.evaluation.append({**point, "results": results})
+        self.curve.save(self.folder)
         progress.evaluation = results
         self.show(progress)
         progress.evaluation = None
@@ -319,7 +192,7 @@ class Run:
                 "decisions": int(self.model.num_timesteps),
                 "seconds": self.seconds,
                 "remembered": self.remembered,
-                "curve": self.curve,
+                "curve": dataclasses.asdict(self.curve),
             }
             write_json(fresh / STATE_FILE, state)
         except BaseException:
@@ -352,7 +225,7 @@ class Run:
             raise ValueError(f"{self.folder}: no checkpoint to resume from ({error})") from None
         self.model.num_timesteps = state["decisions"]
         self.seconds, self.remembered = state["seconds"], state["remembered"]
-        self.curve = state["curve"]
+        self.curve = Curve(**state["curve"])
         self.league.update(self.network())
         # other games and samples than those that were played already
         self.env.seed(self.config.seed + state["decisions"])
@@ -382,7 +255,8 @@ class _Callback(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._random = np.random.default_rng(self.run.config.seed + self.num_timesteps)
-        self._last_evaluation = self.num_timesteps
+        # the first evaluation of a fresh run shows the untrained policy
+        self._last_evaluation = self.num_timesteps or -self.run.config.eval_every
         self._started = (time.monotonic(), self.num_timesteps)
 
     def _on_rollout_start(self) -> None:
@@ -415,13 +289,23 @@ class _Callback(BaseCallback):
         progress.shares = {kind: float(np.mean(s)) for kind, s in sorted(self._shares.items())}
         for kind, share in progress.shares.items():
             self.logger.record(f"share_of_win/{kind}", share)
+        self.run.curve.training.append(
+            {
+                "decisions": self.num_timesteps,
+                "seconds": round(self.run.seconds, 1),
+                "shares": {kind: round(share, 4) for kind, share in progress.shares.items()},
+            }
+        )
         self.logger.record("time/decisions_per_s", progress.decisions_per_s)
         self.run.show(progress)
+
+    def _on_training_end(self) -> None:
+        self.evaluate()
 
     def evaluate(self) -> None:
         self.note_time()
         self.run.note_evaluation(self.progress)
-        for spec, result in self.run.curve[-1]["evaluation"].items():
+        for spec, result in self.run.curve.evaluation[-1]["results"].items():
             self.logger.record(f"evaluation/{spec}", result["win_rate"])
         try:
             self.run.checkpoint()
@@ -451,34 +335,3 @@ def versions() -> dict[str, str]:
         "stable-baselines3": stable_baselines3.__version__,
         "sb3-contrib": sb3_contrib.__version__,
     }
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write JSON beside and rename."""
-    write_file(path, (json.dumps(data, indent=1) + "\n").encode())
-
-
-def plot_curve(curve: list[dict[str, Any]], path: Path) -> None:
-    """Win rates against the bots over decisions, with their 95 % intervals, as a PNG."""
-    from io import BytesIO
-
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    decisions = [point["decisions"] / 1e6 for point in curve]
-    for spec in curve[-1]["evaluation"]:
-        results = [point["evaluation"][spec] for point in curve]
-        line = axes.plot(decisions, [r["win_rate"] for r in results], marker="o", label=spec)
-        low, high = zip(*(r["ci95"] for r in results), strict=True)
-        axes.fill_between(decisions, low, high, color=line[0].get_color(), alpha=0.2, lw=0)
-    axes.set(
-        xlabel="decisions of the learner (millions)",
-        ylabel="win rate of the likeliest action",
-        ylim=(-0.02, 1.02),
-    )
-    axes.grid(alpha=0.3)
-    axes.legend(title="against", loc="lower right")
-    image = BytesIO()
-    figure.savefig(image, format="png", dpi=150)
-    write_file(path, image.getvalue())

@@ -1,0 +1,420 @@
+"""The evaluation script: what it prints and writes, and how it answers mistakes and Ctrl-C."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carolus_env import arena
+
+SCRIPT = Path(__file__).parent.parent / "evaluate.py"
+
+BOTS = """
+import os, shutil, signal, sys
+from pathlib import Path
+from carolus_env.bots import RandomBot
+
+class Mine(RandomBot):
+    pass
+
+class Illegal(RandomBot):
+    def act(self, states, generators):
+        return super().act(states, generators) + 95
+
+class Broken(RandomBot):
+    def act(self, states, generators):
+        raise RuntimeError("two\\nlines")
+
+class NeedsMore(RandomBot):
+    def __init__(self, more):
+        pass
+
+class Stops(RandomBot):
+    calls = 0
+    def act(self, states, generators):
+        Stops.calls += 1
+        if Stops.calls == int(os.environ.get("STOP_AT", 100)):
+            signal.raise_signal(signal.SIGINT)
+        return super().act(states, generators)
+
+class Vandal(RandomBot):
+    def act(self, states, generators):
+        shutil.rmtree(Path(__file__).parent / "results", ignore_errors=True)
+        return super().act(states, generators)
+
+number = 7
+"""
+
+
+def _load_script() -> Any:
+    spec = importlib.util.spec_from_file_location("evaluate", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+evaluate = _load_script()
+
+
+@pytest.fixture
+def bot_file(tmp_path: Path) -> Path:
+    path = tmp_path / "my_bots.py"
+    path.write_text(BOTS)
+    return path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs the script: exit code, standard output, standard error."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        code = evaluate.main([str(word) for word in words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def without_times(report: dict[str, Any]) -> dict[str, Any]:
+    report = copy.deepcopy(report)
+    for part in (report, *report["results"]):
+        part.pop("seconds")
+    return report
+
+
+# ------------------------------------------------------------------------------------ results
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_the_file_holds_what_was_played(run: Any, tmp_path: Path, players: int) -> None:
+    path = tmp_path / "result.json"
+    code, out, err = run(
+        "greedy", "random", "--players", players, "--games", 18, "--seed", 3, "--json", path
+    )
+    assert (code, err) == (0, "")
+    report = json.loads(path.read_text())
+    assert (report["players"], report["games"], report["seed"]) == (players, 18, 3)
+    assert report["agents"] == ["greedy", "random"]
+    assert report["complete"] is True
+    assert report["rules"]["max_rounds"] == 100
+    assert {"carolus-env", "python", "numpy", "numba", "platform"} <= set(report["versions"])
+    assert report["seconds"] > 0
+    [result] = report["results"]
+    assert result["agents"] == ["greedy", "random"]
+    assert result["games"] == 18 == sum(result["wins"]) + result["draws"]
+    assert sum(result["ends"].values()) == 18
+    assert sum(result["win_rate"]) == pytest.approx(1)
+    for rate, (low, high) in zip(result["win_rate"], result["ci95"], strict=True):
+        assert 0 <= low <= rate <= high <= 1
+    assert result["mean_castles"][0] > result["mean_castles"][1]
+    assert result["mean_rounds"] >= 1
+    assert len(result["seconds"]) == 2
+    assert f"{players} players, seed 3" in out
+    assert f"{100 * result['win_rate'][0]:.1f} [" in out
+    assert list(tmp_path.iterdir()) == [path], "nothing else is left beside the file"
+
+
+def test_the_same_seed_writes_the_same_file_apart_from_times(run: Any, tmp_path: Path) -> None:
+    reports = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run("greedy", "random", "--games", 20, "--seed", seed, "--json", tmp_path / name)
+        reports.append(without_times(json.loads((tmp_path / name).read_text())))
+    assert reports[0] == reports[1]
+    assert reports[0]["results"] != reports[2]["results"]
+
+
+def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path, bot_file: Path) -> None:
+    specs = ["greedy", "random", f"{bot_file}:Mine", "random"]
+    code, out, _ = run(*specs, "--games", 4, "--json", tmp_path / "r.json")
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert code == 0
+    assert report["agents"] == specs
+    pairs = [tuple(result["agents"]) for result in report["results"]]
+    assert pairs == [(specs[i], specs[j]) for i in range(4) for j in range(i + 1, 4)]
+    assert "greedy : random #1" in out
+    assert "random #1 : random #2" in out
+
+
+def test_an_agent_plays_itself_under_two_labels(run: Any, tmp_path: Path) -> None:
+    code, out, err = run("random", "random", "--games", 10, "--json", tmp_path / "r.json")
+    assert (code, err) == (0, "")
+    assert "random #1 : random #2" in out
+    assert json.loads((tmp_path / "r.json").read_text())["agents"] == ["random", "random"]
+
+
+def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
+    words = "--players 4 --crown-choice deferred --partners adjacent --paladins-per-clan 30"
+    path = tmp_path / "r.json"
+    code, _, _ = run("random", "random", "--games", 2, *words.split(), "--json", path)
+    assert code == 0
+    rules = {
+        "players": 4,
+        "crown_choice": "deferred",
+        "partners": "adjacent",
+        "paladins_per_clan": 30,
+        "max_rounds": 100,
+    }
+    assert json.loads(path.read_text())["rules"] == rules
+    run("random", "random", "--games", 4, "--max-rounds", 1, "--json", path)
+    assert json.loads(path.read_text())["results"][0]["ends"] == {"max_rounds": 4}
+    run("greedy", "random", "--games", 4, "--max-rounds", "none", "--json", path)
+    assert json.loads(path.read_text())["rules"]["max_rounds"] is None
+
+
+def test_rounding_up_is_said_in_one_line(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    code, _, err = run("greedy", "random", "--players", 3, "--games", 10, "--json", path)
+    assert (code, err) == (0, "10 games rounded up to 12: whole rotations of the seats\n")
+    report = json.loads(path.read_text())
+    assert (report["games"], report["results"][0]["games"]) == (10, 12)
+
+
+def test_quiet_prints_nothing(run: Any, tmp_path: Path) -> None:
+    assert run("greedy", "random", "--games", 3, "--quiet") == (0, "", "")
+
+
+def test_without_rich_the_table_is_plain_and_says_the_same(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_rich = run("greedy", "random", "--games", 20)[1]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setitem(sys.modules, "rich.box", None)
+    code, plain, _ = run("greedy", "random", "--games", 20)
+    assert code == 0
+    title, header, row, speeds = plain.splitlines()
+    assert title.startswith("2 players, seed 0, ")
+    assert header.split("  ")[0] == "pairing"
+    assert row.startswith("greedy : random  20 ")
+    assert speeds.startswith("time for a decision: greedy ")
+    for word in row.split():
+        assert word in with_rich
+
+
+def test_a_spec_with_brackets_is_shown_as_it_is(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "[red]bots.py"
+    path.write_text(BOTS)
+    code, out, _ = run(f"{path}:Mine", "random", "--games", 2)
+    assert code == 0
+    assert "[red]bots.py:Mine : random" in out
+
+
+def test_list_shows_the_agents(run: Any) -> None:
+    code, out, err = run("--list")
+    assert (code, err) == (0, "")
+    names = [line.split()[0] for line in out.splitlines()]
+    assert {"random", "greedy", "FILE.py:NAME"} <= set(names)
+
+
+# ------------------------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("greedy", "name two agents or more, got 1"),
+        ("", "name two agents or more, got 0"),
+        ("greedy nobody", "unknown agent 'nobody'; known are random, greedy, "),
+        ("greedy:3 random", "agent 'greedy' takes no argument, got '3'"),
+        ("greedy random --players 5", "players must be a whole number from 2 to 4, got 5"),
+        ("greedy random --players two", "--players: invalid int value: 'two'"),
+        ("greedy random --games 0", "games must be a whole number from 1 to 100,000,000, got 0"),
+        ("greedy random --games -7", "games must be a whole number from 1 to"),
+        ("greedy random --games 99999999999999999999", "games must be a whole number from 1"),
+        ("greedy random --seed -1", "seed must be from 0 to 2^64 - 1, got -1"),
+        ("greedy random --max-rounds 0", "max_rounds must be a whole number from 1 to 65535"),
+        ("greedy random --max-rounds few", "must be a whole number or none, got 'few'"),
+        ("greedy random --paladins-per-clan 2", "paladins_per_clan must be a whole number from 3"),
+        ("greedy random --partners none", "argument --partners: invalid choice: 'none'"),
+        ("greedy random --rounds 3", "unrecognized arguments: --rounds"),
+        ("greedy FILE", "say which one of the file, as in"),
+        ("greedy FILE:Nobody", "the file has no 'Nobody'"),
+        ("greedy FILE:number", "must be an Agent or a function, got int"),
+        ("greedy FILE:NeedsMore", "missing 1 required positional argument: 'more'"),
+        ("greedy FILE:Illegal", "FILE:Illegal' answered action "),
+        ("greedy FILE:Broken", "FILE:Broken' failed with RuntimeError: two lines"),
+        ("greedy nowhere.py:Bot", "there is no such file"),
+        ("greedy random --json FOLDER", "is a folder, a file is needed"),
+        ("greedy random --json FOLDER/none/r.json", "there is no folder FOLDER/none"),
+        ("greedy random --json FILE/r.json", "there is no folder FILE"),
+        ("greedy random --json /dev/full", "--json /dev/full: is no regular file"),
+        (f"greedy random --json FOLDER/{'x' * 300}", "cannot be written: File name too long"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(run: Any, bot_file: Path, words: str, said: str) -> None:
+    def filled(text: str) -> str:
+        return text.replace("FILE", str(bot_file)).replace("FOLDER", str(bot_file.parent))
+
+    code, out, err = run(*filled(words).split())
+    assert (code, out) == (2, "")
+    assert filled(said) in err
+    assert err.startswith("evaluate.py: ")
+    assert err.count("\n") == 1
+
+
+def test_a_bot_file_that_fails_is_answered_in_one_line(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text("def act(:\n")
+    code, out, err = run("greedy", f"{path}:act")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "the file fails with SyntaxError" in err
+
+
+def test_too_little_memory_is_answered_in_one_line(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(evaluate.arena, "pairing_tables", no_memory)
+    code, out, err = run("greedy", "random")
+    assert (code, out, err) == (2, "", "evaluate.py: not enough memory for so many games\n")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+def test_a_file_that_cannot_be_written_is_refused_before_playing(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(path: Path, *_: Any) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(evaluate.arena, "round_robin", lambda *_: pytest.fail("it played"))
+    code, out, err = run("greedy", "random", "--json", tmp_path / "r.json")
+    assert (code, out) == (2, "")
+    assert err.endswith(f"r.json: cannot be written: {os.strerror(number)}\n")
+
+
+def test_an_existing_file_stays_until_the_new_one_is_whole(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("precious")
+    (tmp_path / "link.json").symlink_to(path)
+    write_text = Path.write_text
+
+    def half(self: Path, text: str, **options: Any) -> int:
+        write_text(self, text[:100], **options)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", half)
+        code, out, err = run("greedy", "random", "--games", 2, "--json", path)
+    assert code == 1
+    assert "greedy : random" in out
+    assert err == f"evaluate.py: --json {path}: could not be written: No space left on device\n"
+    assert path.read_text() == "precious"
+    assert len(list(tmp_path.iterdir())) == 2
+
+    assert run("greedy", "random", "--games", 2, "--json", tmp_path / "link.json")[0] == 0
+    assert json.loads(path.read_text())["games"] == 2
+    assert (tmp_path / "link.json").is_symlink()
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(
+    run: Any, bot_file: Path, quiet: list[str]
+) -> None:
+    """The agent removes the folder while it plays: no check beforehand can know."""
+    path = bot_file.parent / "results" / "r.json"
+    path.parent.mkdir()
+    code, out, err = run("greedy", f"{bot_file}:Vandal", "--games", 4, "--json", path, *quiet)
+    assert code == 1
+    assert "my_bots.py:Vandal" in out
+    assert err == f"evaluate.py: --json {path}: could not be written: No such file or directory\n"
+
+
+def test_pairings_before_a_failing_agents_are_kept(
+    run: Any, tmp_path: Path, bot_file: Path
+) -> None:
+    bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", "raise OSError('gone')"))
+    path = tmp_path / "r.json"
+    words = ("greedy", "random", f"{bot_file}:Stops", "--games", 4, "--json", path)
+    code, out, err = run(*words)
+    assert code == 2
+    assert "greedy : random " in out
+    assert f"{bot_file}:Stops' failed with OSError: gone" in err
+    report = json.loads(path.read_text())
+    assert report["complete"] is False
+    assert ["greedy", "random"] in [result["agents"] for result in report["results"]]
+
+
+# ------------------------------------------------------------------------------------ Ctrl-C
+
+
+def test_ctrl_c_prints_and_writes_what_is_complete(
+    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arena, "SIDE_BY_SIDE", 6)
+    monkeypatch.setenv("STOP_AT", "500")
+    path = tmp_path / "r.json"
+    stops = f"{bot_file}:Stops"
+    code, out, err = run("greedy", "random", stops, "--games", 300, "--json", path)
+    assert code == 130
+    report = json.loads(path.read_text())
+    assert report["complete"] is False
+    whole, part = report["results"]
+    assert (whole["agents"], whole["games"]) == (["greedy", "random"], 300)
+    assert part["agents"] == ["greedy", stops]
+    assert part["games"] % 6 == 0
+    assert 0 < part["games"] < 300
+    assert f"{300 + part['games']} counted" in err
+    assert "of 900 games finished" in err
+    assert err.count("\n") == 1
+    assert "greedy : random" in out
+
+
+def test_ctrl_c_before_anything_is_complete_leaves_the_file_alone(
+    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("precious")
+    for stop_at in ("1", "10"):  # before the first game, and among the first games
+        monkeypatch.setenv("STOP_AT", stop_at)
+        code, out, err = run(f"{bot_file}:Stops", "random", "--games", 60, "--json", path)
+        assert (code, out) == (130, "")
+        assert err.count("\n") == 1
+        assert "0 counted" in err
+    assert path.read_text() == "precious"
+
+
+# ------------------------------------------------------------------------------------ the script
+
+
+def test_the_script_runs_from_anywhere_without_torch(tmp_path: Path) -> None:
+    """As users call it, from another folder; torch is for agents that learn only."""
+    code = (
+        f"import sys, runpy; sys.argv = {[str(SCRIPT), 'greedy', 'random', '--games', '4']!r}\n"
+        f"sys.path[0] = {str(SCRIPT.parent)!r}\n"
+        f"try: runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
+        "except SystemExit as stop: assert stop.code == 0, stop.code\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "greedy : random" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_output_that_cannot_be_printed_is_no_traceback() -> None:
+    command = [sys.executable, str(SCRIPT), "greedy", "random", "--games", "2"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("evaluate.py: the output could not be written")
+    assert "Traceback" not in done.stderr
