@@ -1,0 +1,47 @@
+# Two commands: `make train` and `make test`. Each makes .venv first when it is missing.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: setup train test test-all lint docs bench clean
+
+setup: $(VENV)/.installed
+
+# uv where it can be had (seconds), plain pip otherwise. constraints.txt keeps torch at a CPU build.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	@$(RUN) -m pip install --quiet uv 2>/dev/null || echo "no uv here, using pip"
+	@if $(RUN) -m uv --version >/dev/null 2>&1; then \
+	    UV_FIND_LINKS="$$PIP_FIND_LINKS" $(RUN) -m uv pip install --quiet --python $(RUN) \
+	        --constraint constraints.txt --editable '.[dev]'; \
+	else \
+	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'; \
+	fi
+	@touch $@
+
+# Options: make train ARGS="--players 4 --name four"
+train: setup
+	$(RUN) train.py $(ARGS)
+
+test: setup
+	$(RUN) -m pytest -n auto -m "not slow" $(ARGS)
+
+test-all: setup
+	$(RUN) -m pytest -n auto $(ARGS)
+
+lint: setup
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+# Tables in docs/ that are made from the code.
+docs: setup
+	$(RUN) docs/tables.py
+
+bench: setup
+	$(RUN) benchmarks/throughput.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

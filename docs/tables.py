@@ -1,0 +1,61 @@
+"""Write the tables in docs/ anew from the code: ``python docs/tables.py [--check]``.
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from carolus_env import observation, rules, state
+
+DOCS = Path(__file__).parent
+
+
+def actions_table() -> str:
+    """The action numbers, from `rules.ACTION_GROUPS`."""
+    lines = ["| actions | phase | meaning |", "| --- | --- | --- |"]
+    for group in rules.ACTION_GROUPS:
+        numbers = f"{group.first} + k, up to {group.first + group.size - 1}"
+        lines.append(f"| {numbers} | {rules.PHASE_NAMES[group.phase]} | {group.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "actions": actions_table,
+    "fields": state.fields_table,
+    "observation 2": lambda: observation.layout_table(2),
+    "observation 3": lambda: observation.layout_table(3),
+    "observation 4": lambda: observation.layout_table(4),
+    "observation version": lambda: f"Layout version {observation.VERSION}.\n",
+}
+
+
+def filled(text: str) -> str:
+    """The page with every table as the code has it now."""
+
+    def table(found: re.Match[str]) -> str:
+        name = found.group(1)
+        return f"<!-- table: {name} -->\n\n{TABLES[name]()}\n<!-- end -->"
+
+    return re.sub(r"<!-- table: ([^>]+) -->\n.*?<!-- end -->", table, text, flags=re.DOTALL)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with ``--check`` only say which are not up to date."""
+    stale = []
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text()
+        if (fresh := filled(text)) != text:
+            stale.append(page.name)
+            if "--check" not in arguments:
+                page.write_text(fresh)
+    print(f"changed: {', '.join(stale) or 'nothing'}")
+    return int("--check" in arguments and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
