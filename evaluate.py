@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(argv)
         code = _list_agents() if options.list else _evaluate(options)
-        sys.stdout.flush()  # so that a full disk is met here, not at Python's exit
+        print(end="", flush=True)  # so that a full disk is met here, not at Python's exit
         return code
     except UserError as error:
         return _complain(str(error), USER_ERROR)
@@ -50,10 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain("not enough memory for so many games", USER_ERROR)
     except KeyboardInterrupt:
         return _complain("interrupted before any game was finished", INTERRUPTED)
+    except BrokenPipeError:  # `| head` has seen enough
+        return WRITE_FAILED
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python's exit would try once more
-        if isinstance(error, BrokenPipeError):  # `| head` has seen enough
-            return DONE
         return _complain(f"the output could not be written: {error.strerror}", WRITE_FAILED)
 
 

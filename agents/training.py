@@ -87,8 +87,8 @@ class Run:
         self.curve = Curve()
         self.remembered = 0
         self.seconds = 0.0
-        self._untrained = PolicyNetwork(self.info)
-        self.league.update(self._untrained)
+        torch.manual_seed(config.seed)
+        self.league.update(PolicyNetwork(self.info))  # somebody must sit there; see below
         self.env = CarolusVecEnv(self.rules, config.games, self.league, seed=config.seed)
         self.model = MaskablePPO(
             "MlpPolicy",
@@ -105,6 +105,7 @@ class Run:
             seed=config.seed,
             device=config.device,
         )
+        self.league.update(self.network())
 
     def _learning_rate(self, remaining: float) -> float:
         return self.config.learning_rate * (0.1 + 0.9 * max(remaining, 0.0))

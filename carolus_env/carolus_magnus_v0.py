@@ -1,3 +1,7 @@
-from carolus_env.envs.aec import env, raw_env
+from carolus_env.envs import aec
+
+__doc__ = aec.__doc__
+env = aec.env
+raw_env = aec.raw_env
 
 __all__ = ["env", "raw_env"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from functools import cache
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from carolus_env.compiler import entry
 from carolus_env.kernels import turns
 from carolus_env.rules import FACES, ROLL
-from carolus_env.state import Ints, States, as_states, check_rows, count_rows
+from carolus_env.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
 
 
 class Outcomes(NamedTuple):
@@ -35,7 +36,6 @@ class Outcomes(NamedTuple):
     probabilities: npt.NDArray[np.float64]
 
 
-@cache
 def chance_outcomes(dice: int) -> Outcomes:
     """All outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
 
@@ -44,6 +44,11 @@ def chance_outcomes(dice: int) -> Outcomes:
     Raises:
         ValueError: for a number of dice that no roll has.
     """
+    return _outcomes(operator.index(dice))  # of a plain int: 6**dice is past what a uint8 holds
+
+
+@cache
+def _outcomes(dice: int) -> Outcomes:
     if not 1 <= dice <= 9:
         raise ValueError(f"a roll has 1 to 9 dice, got {dice!r}")
     multisets = list(itertools.combinations_with_replacement(range(FACES), dice))
@@ -97,6 +102,8 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
     as_states(states)
     rows = check_rows(rows, len(states))
     shape = (count_rows(rows, states), _dice_due(states, rows))
+    if shape[0] == 0:
+        return
     given = np.asarray(faces)
     if given.dtype.kind not in "iu" or given.shape not in (shape, shape[1:]):
         raise ValueError(
@@ -105,7 +112,7 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
         )
     if ((given < 0) | (given >= FACES)).any():
         raise ValueError(f"faces must be from 0 to {FACES - 1}, got {given.tolist()}")
-    _apply_roll(states, rows, np.ascontiguousarray(np.broadcast_to(given, shape), np.uint8))
+    _apply_roll(states, rows, np.array(np.broadcast_to(given, shape), np.uint8, order="C"))
 
 
 def roll(states: States) -> None:
@@ -114,7 +121,7 @@ def roll(states: States) -> None:
 
 
 def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
-    due = states["dice_due"][rows if len(rows) else slice(None)]
+    due = states["dice_due"] if rows is ALL_ROWS else states["dice_due"][rows]
     if len(due) == 0:
         return 0
     if (due == 0).any() or (due != due[0]).any():

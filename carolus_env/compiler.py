@@ -53,7 +53,7 @@ def entry(function: Callable[P, R]) -> Callable[P, R]:
 def _sources_stamp() -> str:
     """A hash over every file of the package that kernels are, or could be, made from."""
     package = Path(__file__).parent
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"boundscheck {numba.config.BOUNDSCHECK}".encode())
     for path in sorted(package.rglob("*.py")):
         if "envs" not in path.relative_to(package).parts:  # wrappers hold no kernels
             digest.update(f"{path.relative_to(package)}\0".encode())

@@ -227,9 +227,9 @@ def legal_masks(
     shape = (count_rows(rows, states), ACTIONS)
     if out is None:
         out = np.empty(shape, np.int8)
-    elif out.shape != shape or out.dtype != np.int8 or not out.flags.c_contiguous:
+    elif out.shape != shape or out.dtype != np.int8 or not out.flags.carray:
         raise ValueError(
-            f"out must be a contiguous int8 array of shape {shape}, "
+            f"out must be a contiguous, writeable int8 array of shape {shape}, "
             f"got shape {out.shape} and dtype {out.dtype}"
         )
     _write_masks(states, rows, out)
@@ -402,4 +402,4 @@ def _whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[n
         raise TypeError(f"{what} must be integers, got dtype {numbers.dtype}{nan}")
     if numbers.shape != (count,):
         raise ValueError(f"{what} must be one a game, shape ({count},), got {numbers.shape}")
-    return np.ascontiguousarray(numbers, np.int64)
+    return np.array(numbers, np.int64)

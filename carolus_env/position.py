@@ -8,6 +8,8 @@ the same bytes, or refuses what no game can reach with a `PositionError` that sa
 from __future__ import annotations
 
 import json
+import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,6 +96,9 @@ def to_json(state: np.void) -> str:
 
 # ------------------------------------------------------------------------------------ reading
 
+_SHORT = reprlib.Repr()
+_SHORT.maxlist = TERRITORIES
+
 
 def from_json(text: str | bytes) -> States:
     """The game that `to_json` wrote, as a batch of one."""
@@ -122,16 +127,16 @@ def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
         raise PositionError(f"no position: expected an object, got {type(data).__name__}")
     try:
         rules = Rules.from_dict(_get(data, "rules", Mapping))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise PositionError(f"position: {error}") from None
     players = rules.players
     phase = _get(data, "phase", str)
     if phase not in PHASE_NAMES:
-        raise PositionError(f"position: phase must be one of {PHASE_NAMES}, got {phase!r}")
+        raise PositionError(f"position: phase must be one of {PHASE_NAMES}, got {_shown(phase)}")
 
     states = new_games(rules, 1, seed=seed or 0, first_player=0, roll=False)
     s = states[0]
-    s["round"] = _number(data, "round", 0, 65535)
+    s["round"] = _number(data, "round", 0, 2**32 - 1)
     s["phase"] = PHASE_NAMES.index(phase)
     s["courts"][:players] = _table(data, "courts", (players, CLANS), 0, 197)
     s["control"] = _table(data, "control", (CLANS,), NOBODY, players - 1)
@@ -149,8 +154,13 @@ def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
         s["generator"] = seed_generators(seed, 1)[0]
     if s["phase"] == OVER:
         _read_end(s, data, rules)
-    _expect_same(data, "castles", s["castles"][: rules.teams].tolist())
-    _expect_same(data, "dice_due", int(s["dice_due"]))
+    elif data.get("result") is not None:
+        raise PositionError(f"position: result must be null in phase {phase}")
+    if "castles" in data:
+        castles = _table(data, "castles", (rules.teams,), 0, TERRITORIES)
+        _expect_same("castles", castles.tolist(), s["castles"][: rules.teams].tolist())
+    if "dice_due" in data:
+        _expect_same("dice_due", _number(data, "dice_due", 0, 9), int(s["dice_due"]))
     check(states)
     return states
 
@@ -158,13 +168,15 @@ def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
 def _read_hands(s: np.void, data: Mapping[str, Any], players: int) -> None:
     hands = _get(data, "discs_in_hand", list)
     if len(hands) != players:
-        raise PositionError(f"position: discs_in_hand must list {players} hands, got {hands!r}")
+        raise PositionError(
+            f"position: discs_in_hand must list {players} hands, got {_shown(hands)}"
+        )
     for seat, hand in enumerate(hands):
         numbers = isinstance(hand, list) and all(type(disc) is int for disc in hand)
         if not numbers or not set(hand) <= set(range(1, DISCS + 1)) or len(set(hand)) < len(hand):
             raise PositionError(
                 f"position: discs_in_hand[{seat}] must hold different discs 1 to {DISCS}, "
-                f"got {hand!r}"
+                f"got {_shown(hand)}"
             )
         s["discs_in_hand"][seat] = sum(1 << (disc - 1) for disc in hand)
 
@@ -177,10 +189,12 @@ def _read_regions(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
     for i, region in enumerate(regions):
         where = f"regions[{i}]"
         if not isinstance(region, Mapping):
-            raise PositionError(f"position: {where} must be an object, got {region!r}")
+            raise PositionError(f"position: {where} must be an object, got {_shown(region)}")
         territories = _get(region, "territories", list, where)
         if not territories or any(type(number) is not int for number in territories):
-            raise PositionError(f"position: {where}.territories must be numbers: {territories!r}")
+            raise PositionError(
+                f"position: {where}.territories must be numbers, got {_shown(territories)}"
+            )
         laid += territories
         rows.append(
             (
@@ -195,7 +209,7 @@ def _read_regions(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
     ]:
         raise PositionError(
             "position: the regions' territories must be 0 to 14, each once, clockwise from the "
-            f"Emperor's region on, got {laid}"
+            f"Emperor's region on, got {_shown(laid)}"
         )
     for name in ("region_first", "region_owner", "region_castles", "region_paladins"):
         s[name] = 0
@@ -241,11 +255,13 @@ def _read_end(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
     reason, winners = _get(end, "reason", str, "result"), _get(end, "winners", list, "result")
     if reason not in REASON_NAMES[1:]:
         raise PositionError(
-            f"position: result.reason must be one of {REASON_NAMES[1:]}, got {reason!r}"
+            f"position: result.reason must be one of {REASON_NAMES[1:]}, got {_shown(reason)}"
         )
     teams = list(range(rules.teams))
     if any(team not in teams or type(team) is not int for team in winners):
-        raise PositionError(f"position: result.winners must be teams of {teams}, got {winners!r}")
+        raise PositionError(
+            f"position: result.winners must be teams of {teams}, got {_shown(winners)}"
+        )
     s["reason"] = REASON_NAMES.index(reason)
     s["winners"] = sum(1 << team for team in set(winners))
 
@@ -256,7 +272,7 @@ def _get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
         raise PositionError(f"position: {name} is missing")
     if not isinstance(data[key], kind):
         raise PositionError(
-            f"position: {name} must be of type {kind.__name__.lower()}, got {data[key]!r}"
+            f"position: {name} must be of type {kind.__name__.lower()}, got {_shown(data[key])}"
         )
     return data[key]
 
@@ -265,7 +281,7 @@ def _number(data: Mapping[str, Any], key: str, low: int, high: int, where: str =
     value = _get(data, key, int, where)
     if isinstance(value, bool) or not low <= value <= high:
         name = f"{where}.{key}" if where else key
-        raise PositionError(f"position: {name} must be from {low} to {high}, got {value!r}")
+        raise PositionError(f"position: {name} must be from {low} to {high}, got {_shown(value)}")
     return value
 
 
@@ -275,29 +291,35 @@ def _table(
     value = _get(data, key, list, where)
     name = f"{where}.{key}" if where else key
     try:
-        table = np.array(value)
+        table = np.array(value, object)
     except ValueError:
         table = np.array(None)
-    if table.shape != shape or table.dtype.kind not in "iu":
+    if table.shape != shape or any(type(number) is not int for number in table.flat):
         size = " x ".join(map(str, shape))
-        raise PositionError(f"position: {name} must be {size} whole numbers, got {value!r}")
+        raise PositionError(f"position: {name} must be {size} whole numbers, got {_shown(value)}")
     if table.min() < low or table.max() > high:
-        raise PositionError(f"position: {name} must be from {low} to {high}, got {value!r}")
-    return table
+        raise PositionError(f"position: {name} must be from {low} to {high}, got {_shown(value)}")
+    return table.astype(np.int64)
 
 
 def _generator(value: Any) -> int:
-    try:
-        number = int(value, 16)
-    except (TypeError, ValueError):
-        number = -1
-    if not 0 <= number < 2**64:
-        raise PositionError(f"position: generator must be 16 hexadecimal digits, got {value!r}")
-    return number
-
-
-def _expect_same(data: Mapping[str, Any], key: str, computed: Any) -> None:
-    if key in data and data[key] != computed:
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-fA-F]{16}", value):
         raise PositionError(
-            f"position: {key} is {data[key]!r}, but the rest of the position gives {computed!r}"
+            f"position: generator must be 16 hexadecimal digits, got {_shown(value)}"
         )
+    return int(value, 16)
+
+
+def _expect_same(key: str, given: Any, computed: Any) -> None:
+    if given != computed:
+        raise PositionError(
+            f"position: {key} is {given}, but the rest of the position gives {computed}"
+        )
+
+
+def _shown(value: Any) -> str:
+    """What was given, for the text of an error: cut short where it is long or deep."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # whole numbers of thousands of digits
+        return f"a {type(value).__name__} too long to show"

@@ -13,7 +13,6 @@ A stranger's file is data: it is parsed, checked and refused with a `RecordError
 from __future__ import annotations
 
 import contextlib
-import errno
 import gzip
 import io
 import json
@@ -21,8 +20,6 @@ import math
 import operator
 import os
 import reprlib
-import secrets
-import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,6 +28,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 import numpy as np
 
 from carolus_env import chance, engine, position
+from carolus_env.files import replacing
 from carolus_env.rules import (
     BY_FORFEIT,
     CLANS,
@@ -53,7 +51,6 @@ STATE_KEYS: Final = (
 """The keys of an event's ``state``: those of `position.to_dict` that all implementations share."""
 
 Record = dict[str, Any]
-PathLike = str | os.PathLike[str]
 
 _RESULT_KEYS: Final = ("reason", "winners", "castles", "regions", "rounds", "returns")
 _EVENT_KEYS: Final = {
@@ -330,7 +327,7 @@ def _cut(text: str) -> str:
 # ------------------------------------------------------------------------------------ writing
 
 
-def write_records(path: PathLike, records: Iterable[Record]) -> None:
+def write_records(path: str | Path, records: Iterable[Record]) -> None:
     """Write a file of records, one a line; compressed when the name ends in ``.gz``.
 
     The file appears only when it is complete: it is written beside ``path`` and renamed. After
@@ -340,7 +337,7 @@ def write_records(path: PathLike, records: Iterable[Record]) -> None:
         RecordError: for something that `read_records` would not read back.
         OSError: when the file cannot be written.
     """
-    with _written_beside(path) as file:
+    with replacing(path) as file:
         if _is_gz(path):
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as zipped:
                 zipped.writelines(map(_line, records))
@@ -352,38 +349,21 @@ def _line(record: Record) -> bytes:
     check_record(record)
     try:
         text = json.dumps(record, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(f"the record cannot be written as JSON: {error}") from None
     if len(text) >= MAX_LINE:
         raise RecordError(f"the record takes {len(text):,} bytes, more than {MAX_LINE:,}")
     return text.encode() + b"\n"
 
 
-def _is_gz(path: PathLike) -> bool:
+def _is_gz(path: str | Path) -> bool:
     return os.fspath(path).lower().endswith(".gz")
-
-
-@contextlib.contextmanager
-def _written_beside(path: PathLike) -> Iterator[BinaryIO]:
-    target = Path(os.path.realpath(path))  # through a link, which stays one
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-    beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
-    try:
-        with beside.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 # ------------------------------------------------------------------------------------ reading
 
 
-def read_records(path: PathLike) -> Iterator[tuple[int, Record]]:
+def read_records(path: str | Path) -> Iterator[tuple[int, Record]]:
     """Yield line number (from 1) and record of each game in a file, plain or gzip.
 
     Blank lines are skipped. Of a file that was cut short, every complete game is read before the
@@ -399,7 +379,7 @@ def read_records(path: PathLike) -> Iterator[tuple[int, Record]]:
         yield line, entry
 
 
-def scan_records(path: PathLike) -> Iterator[tuple[int, Record | RecordError]]:
+def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]:
     """`read_records` that goes on: what is no record is yielded as the error, not raised.
 
     After damaged gzip data or a line longer than `MAX_LINE` nothing more is read.

@@ -10,6 +10,7 @@ checks are made from it.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ _P, _T, _C, _R = MAX_PLAYERS, MAX_TEAMS, CLANS, TERRITORIES
 # fmt: off
 FIELDS: Final = (
     Field("generator",         "<u8", (),       0, 2**64 - 1, "SplitMix64 state; every roll of the game comes from it"),
-    Field("round",             "<u2", (),       0, 65535, "rounds begun; 0 during the set-up"),
+    Field("round",             "<u4", (),       0, 2**32 - 1, "rounds begun; 0 during the set-up"),
     Field("max_rounds",        "<u2", (),       0, 65535, "option: rounds until the game is cut off; 0: never"),
     Field("players",           "u1",  (),       2, 4,     "number of players"),
     Field("teams",             "u1",  (),       2, 3,     "number of teams"),
@@ -143,9 +144,10 @@ def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
         )
     if len(rows) and not (rows.min() >= 0 and rows.max() < games):
         raise IndexError(f"rows must be from 0 to {games - 1}, got {rows.min()} to {rows.max()}")
+    rows = np.array(rows, np.int64)  # signed, or differences would wrap around
     if (np.diff(rows) <= 0).any() and len(np.unique(rows)) < len(rows):
         raise ValueError("rows must name each game at most once")
-    return np.ascontiguousarray(rows, np.int64)
+    return rows
 
 
 def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
@@ -162,7 +164,7 @@ def from_bytes(data: bytes) -> States:
     """The batch that `to_bytes` wrote.
 
     The bytes are checked field by field against the ranges of `FIELDS`, so that no kernel can be
-    led outside its arrays. Whether the position can occur is `position.check`'s question.
+    led outside its arrays. Whether the position can occur is `validity.check`'s question.
 
     Raises:
         ValueError: when the length is no multiple of the record's, or a field is out of range.
@@ -183,7 +185,7 @@ def check_ranges(states: States) -> None:
         ValueError: naming the first such field, its value and the game's row.
     """
     for field in FIELDS:
-        values = states[field.name].reshape(len(states), -1)
+        values = states[field.name].reshape(len(states), math.prod(field.shape))
         bad = (values < field.low) | (values > field.high)
         if bad.any():
             row = int(np.argmax(bad.any(axis=1)))
@@ -220,7 +222,8 @@ def fields_table() -> str:
     for field in FIELDS:
         dtype = np.dtype(field.dtype).name
         shape = "x".join(map(str, field.shape)) or "-"
-        high = "2^64 - 1" if field.high == 2**64 - 1 else field.high
+        bits = 8 * np.dtype(field.dtype).itemsize
+        high = f"2^{bits} - 1" if bits > 16 else field.high
         bounds = f"{field.low} to {high}"
         lines.append(f"| `{field.name}` | {dtype} | {shape} | {bounds} | {field.meaning} |")
     return "\n".join(lines) + "\n"

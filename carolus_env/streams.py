@@ -6,6 +6,7 @@ seeds, not to places in a batch: seed ``k`` gives the same stream wherever it st
 
 from __future__ import annotations
 
+import operator
 import secrets
 
 import numpy as np
@@ -66,8 +67,12 @@ def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
             raise ValueError(f"seeds must not be negative, got {seed.min()}")
         seeds = seed.astype(np.uint64)
     else:
-        if not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**64:
+        try:
+            first = operator.index(seed)  # type: ignore[arg-type]
+        except TypeError:
+            first = -1
+        if not 0 <= first < 2**64:
             raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}")
-        seeds = np.uint64(seed) + np.arange(n, dtype=np.uint64)
+        seeds = np.uint64(first) + np.arange(n, dtype=np.uint64)
     _seeded(seeds)
     return seeds

@@ -13,6 +13,7 @@ from carolus_env.rules import (
     CROWN_CHOICE,
     DISC,
     DISCS,
+    MAX_TEAMS,
     MIN_REGIONS,
     MOVE,
     NOBODY,
@@ -25,7 +26,10 @@ from carolus_env.rules import (
     TERRITORIES,
     Rules,
 )
-from carolus_env.state import States, check_ranges, winning_teams
+from carolus_env.state import FIELDS, States, check_ranges, winning_teams
+
+_OF_A_SEAT = ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves")
+_OF_A_REGION = ("region_first", "region_owner", "region_castles", "region_paladins")
 
 
 class PositionError(ValueError):
@@ -51,21 +55,60 @@ def check(states: States) -> None:
 def _problems(s: np.void) -> Iterator[str]:
     """Yield what is impossible about a position, in words."""
     rules = rules_of(s)
+    yield from _derived(s, rules)
     yield from _conservation(s, rules)
     yield from _circle(s, rules)
     yield from _control(s, rules)
     yield from _reserves(s, rules)
-    if s["phase"] == OVER:
-        yield from _ending(s, rules)
-        return
-    if max(s["castles"]) >= rules.castles_to_win:
-        yield f"a team has {max(s['castles'])} castles in play, so the game is over"
-    if s["regions"] < MIN_REGIONS:
-        yield f"only {s['regions']} regions are left, so the game is over"
     if rules.max_rounds is not None and s["round"] > rules.max_rounds:
         yield f"round {s['round']} is past max_rounds, {rules.max_rounds}"
+    reason = REASON_NAMES[int(s["reason"])]
+    if max(s["castles"]) >= rules.castles_to_win and reason != "castles":
+        yield f"a team has {max(s['castles'])} castles in play, so the game is over by castles"
+    if s["regions"] < MIN_REGIONS and reason not in ("castles", "regions"):
+        yield f"only {s['regions']} regions are left, so the game is over by regions"
+    if s["phase"] == OVER:
+        yield from _ending(s, rules)
+        if reason in ("castles", "regions"):
+            yield from _discs(s, rules)
+        return
     yield from _phase(s, rules)
     yield from (_set_up if s["round"] == 0 else _discs)(s, rules)
+
+
+def _derived(s: np.void, rules: Rules) -> Iterator[str]:
+    """Fields that others decide; what no seat, team or region uses is zero."""
+    players, phase, player = rules.players, int(s["phase"]), int(s["player"])
+    order = s["order"][:players].tolist()
+    if sorted(order) != list(range(players)) or player >= players:
+        yield f"player {player} or order {order} is none of {players} seats"
+        return
+    owners = s["region_owner"][: s["regions"]]
+    right = s.copy()
+    right["teams"] = rules.teams
+    right["team"][:players] = [rules.team(seat) for seat in range(players)]
+    for team in range(MAX_TEAMS):
+        right["castles"][team] = s["region_castles"][: s["regions"]][owners == team].sum()
+    right["castles"][rules.teams :] = 0
+    right["region_owner"] = s["region_owner"].clip(max=rules.teams - 1)
+    right["control"] = s["control"].clip(max=players - 1)
+    for name in _OF_A_SEAT:
+        right[name][players:] = 0
+    for name in _OF_A_REGION:
+        right[name][s["regions"] :] = 0
+    right["dice_due"] = 0
+    if phase == ROLL:
+        right["dice_due"] = rules.reserve if s["round"] == 0 else rules.dice
+    right["turn"] = order.index(player)
+    if phase == OVER:
+        right["player"] = right["turn"] = right["placements_left"] = 0
+        right["winners"] = s["winners"] & (2**rules.teams - 1)
+    else:
+        right["reason"] = right["winners"] = 0
+    for field in FIELDS:
+        given, computed = s[field.name].tolist(), right[field.name].tolist()
+        if given != computed:
+            yield f"{field.name} is {given}, but the rest of the position gives {computed}"
 
 
 def _conservation(s: np.void, rules: Rules) -> Iterator[str]:
@@ -76,11 +119,14 @@ def _conservation(s: np.void, rules: Rules) -> Iterator[str]:
         + s["supply"]
     )
     for clan in range(CLANS):
+        name = CLAN_NAMES[clan]
         if total[clan] != rules.paladins_per_clan:
             yield (
-                f"there are {total[clan]} {CLAN_NAMES[clan]} paladins (clan {clan}) in courts, "
+                f"there are {total[clan]} {name} paladins (clan {clan}) in courts, "
                 f"reserves, regions and supply together, not {rules.paladins_per_clan}"
             )
+        if s["region_paladins"][:, clan].sum(dtype=int) < PALADINS_LAID_OUT:
+            yield f"regions hold fewer {name} paladins than the {PALADINS_LAID_OUT} laid out"
 
 
 def _circle(s: np.void, rules: Rules) -> Iterator[str]:
@@ -117,9 +163,11 @@ def _control(s: np.void, rules: Rules) -> Iterator[str]:
 
 def _reserves(s: np.void, rules: Rules) -> Iterator[str]:
     for seat in range(rules.players):
-        held = s["reserves"][seat].sum(dtype=int) + int(s["crowns"][seat])
-        if held > rules.reserve:
-            yield f"player {seat} has {held} in reserve (crowns included), at most {rules.reserve}"
+        held, most = s["reserves"][seat].sum(dtype=int) + int(s["crowns"][seat]), rules.reserve
+        if seat == s["player"] and s["phase"] in (PLACE, MOVE, ROLL):  # the dice make it full
+            most += int(s["placements_left"]) - (int(s["dice_due"]) or rules.dice)
+        if held > most:
+            yield f"player {seat} has {held} in reserve (crowns included), at most {most} now"
 
 
 def _phase(s: np.void, rules: Rules) -> Iterator[str]:
@@ -173,8 +221,9 @@ def _discs(s: np.void, rules: Rules) -> Iterator[str]:
     opening = s["phase"] == DISC
     to_play = order[int(s["turn"]) :] if opening else []
     used = (int(s["round"]) - 1) % DISCS
+    hands = s["discs_in_hand"].tolist()
     for seat in range(rules.players):
-        hand, disc = int(s["discs_in_hand"][seat]), int(s["discs_played"][seat])
+        hand, disc = hands[seat], int(s["discs_played"][seat])
         if (disc == 0) != (seat in to_play):
             state = "has not played a disc" if disc == 0 else f"has played disc {disc}"
             yield f"player {seat} {state}, which does not fit phase, player and order"
@@ -186,6 +235,10 @@ def _discs(s: np.void, rules: Rules) -> Iterator[str]:
     discs = [int(s["discs_played"][seat]) for seat in order]
     if not opening and discs != sorted(discs):
         yield f"order {order} does not follow the discs played: lower numbers first"
+    for turn, seat in enumerate(order):
+        free = [d for d in range(1, DISCS + 1) if d not in discs and hands[seat] >> (d - 1) & 1]
+        if discs[turn] and discs[turn] in discs[:turn] and free:
+            yield f"player {seat} has played disc {discs[turn]} again, with {free} in hand"
 
 
 def _ending(s: np.void, rules: Rules) -> Iterator[str]:

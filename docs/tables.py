@@ -1,4 +1,4 @@
-"""Write the tables in docs/ anew from the code: ``python docs/tables.py [--check]``.
+"""Write the tables in README and docs/ anew from the code: ``python docs/tables.py [--check]``.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``.
 """
@@ -10,9 +10,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import carolus_env as ce
 from carolus_env import observation, rules, state
+from carolus_env.text import board_text
 
 DOCS = Path(__file__).parent
+PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
 
 
 def actions_table() -> str:
@@ -24,8 +27,18 @@ def actions_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def board() -> str:
+    """A game of three greedy players in its sixth round, as text."""
+    games, streams = ce.new_games(ce.Rules(players=3), seed=11), ce.new_streams(11, 1)
+    greedy = ce.make("greedy")
+    while games["round"][0] < 6 or games["phase"][0] != rules.PLACE:
+        ce.step(games, greedy.act(games, streams))
+    return f"```\n{board_text(games[0])}```\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
+    "board": board,
     "fields": state.fields_table,
     "observation 2": lambda: observation.layout_table(2),
     "observation 3": lambda: observation.layout_table(3),
@@ -47,7 +60,7 @@ def filled(text: str) -> str:
 def main(arguments: list[str]) -> int:
     """Write the pages, or with ``--check`` only say which are not up to date."""
     stale = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in PAGES:
         text = page.read_text()
         if (fresh := filled(text)) != text:
             stale.append(page.name)

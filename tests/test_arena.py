@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import Counter
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from carolus_env import arena, bots, engine
 from carolus_env.arena import ArenaError, Interrupted, Results
 from carolus_env.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules
+from carolus_env.state import STATE
 from carolus_env.streams import new_streams
 
 GREEDY, RANDOM = bots.make("greedy"), bots.make("random")
@@ -150,17 +152,16 @@ def test_every_seat_of_every_game_has_a_random_stream_of_its_own() -> None:
 
 
 def test_an_agent_cannot_touch_the_games() -> None:
-    rules = Rules(players=2)
-    tables = arena.pairing_tables(rules, 20)
+    shown: list[Any] = []
 
-    def after_deciding(answer: Any) -> Any:
-        shown[-1][...] = np.zeros((), shown[-1].dtype)
+    def wipe(answer: Any) -> Any:
+        shown.pop()[...] = np.zeros((), STATE)
         return answer
 
-    shown: list[Any] = []
-    vandal = Spy(before=lambda states, _: shown.append(states), after=after_deciding)
-    wanted = arena.play_games(tables, [RANDOM, RANDOM], rules, seed=3)
-    assert same(wanted, arena.play_games(tables, [vandal, RANDOM], rules, seed=3))
+    vandal = Spy(before=lambda states, _: shown.append(states), after=wipe)
+    tables = np.zeros((20, 2), int)
+    wanted = arena.play_games(tables, [RANDOM], Rules(), seed=3)
+    assert same(wanted, arena.play_games(tables, [vandal], Rules(), seed=3))
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -448,6 +449,13 @@ def test_a_round_robin_plays_every_pair_and_no_pair_depends_on_the_others() -> N
     assert dataclasses.replace(alone, seconds=(0, 0)) == dataclasses.replace(
         pairings[-1], seconds=(0, 0)
     )
+
+
+def test_loading_at_the_first_decision_is_not_counted_as_thinking() -> None:
+    calls = iter(range(10**9))
+    lazy = Spy(before=lambda *_: next(calls) == 0 and time.sleep(0.5))
+    [result] = arena.round_robin([lazy, RANDOM], Rules(), 2, seed=0)
+    assert 0 < result.seconds[0] < 0.5
 
 
 def test_the_better_agent_wins_with_every_number_of_players() -> None:

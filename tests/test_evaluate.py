@@ -200,6 +200,7 @@ def test_without_rich_the_table_is_plain_and_says_the_same(
     assert header.split("  ")[0] == "pairing"
     assert row.startswith("greedy : random  20 ")
     assert speeds.startswith("time for a decision: greedy ")
+    assert 0.01 < float(speeds.split()[-2]) < 1e5, "microseconds"
     for word in row.split():
         assert word in with_rich
 
@@ -319,7 +320,9 @@ def test_an_existing_file_stays_until_the_new_one_is_whole(
     assert path.read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 2
 
-    assert run("greedy", "random", "--games", 2, "--json", tmp_path / "link.json")[0] == 0
+    with path.open() as reader:
+        assert run("greedy", "random", "--games", 2, "--json", tmp_path / "link.json")[0] == 0
+        assert reader.read() == "precious", "whoever reads the old file gets all of it"
     assert json.loads(path.read_text())["games"] == 2
     assert (tmp_path / "link.json").is_symlink()
 
@@ -372,7 +375,8 @@ def test_ctrl_c_prints_and_writes_what_is_complete(
     assert part["games"] % 6 == 0
     assert 0 < part["games"] < 300
     assert f"{300 + part['games']} counted" in err
-    assert "of 900 games finished" in err
+    finished = int(err.split("interrupted: ")[1].split(" of 900 games finished")[0])
+    assert 300 + part["games"] <= finished < 300 + part["games"] + 6
     assert err.count("\n") == 1
     assert "greedy : random" in out
 
@@ -417,4 +421,14 @@ def test_output_that_cannot_be_printed_is_no_traceback() -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("evaluate.py: the output could not be written")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, str(SCRIPT), "--list"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(writing)
+    assert done.returncode == 1
     assert "Traceback" not in done.stderr

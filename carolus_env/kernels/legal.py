@@ -53,6 +53,8 @@ def emperor_steps(s):
 @kernel
 def is_legal(s, action):
     """Whether ``action`` (any integer) is legal now."""
+    if action < 0 or action >= ACTIONS:
+        return False
     phase = int64(s["phase"])
     if phase == DISC:
         k = action - FIRST_DISC
@@ -65,7 +67,7 @@ def is_legal(s, action):
         return 0 <= k < emperor_steps(s)
     if phase == PLACE:
         k = action - FIRST_PLACE
-        if k < 0 or k >= CLANS * DESTINATIONS:
+        if k < 0:
             return False
         in_reserve = s["reserves"][s["player"], k // DESTINATIONS] > 0
         return in_reserve and k % DESTINATIONS <= int64(s["regions"])
@@ -99,14 +101,16 @@ def write_mask(s, masks, row):
 
 @kernel
 def nth_set(bits, n):
-    """Position of the n-th set bit, n counted from 0."""
+    """Position of the n-th set bit, n counted from 0; -1 when there are not so many."""
     position = 0
-    while True:
-        if (bits >> position) & 1:
+    while bits > 0:
+        if bits & 1:
             if n == 0:
                 return position
             n -= 1
+        bits >>= 1
         position += 1
+    return -1
 
 
 @kernel

@@ -1,0 +1,107 @@
+"""README and docs say what the code does: snippets run, tables are the code's own."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import carolus_env as ce
+from carolus_env import carolus_magnus_v0, observation
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_readme_snippets_run(number, tmp_path):
+    source = tmp_path / f"snippet_{number}.py"
+    source.write_text(SNIPPETS[number])
+    if "sb3_contrib" in SNIPPETS[number]:
+        pytest.importorskip("sb3_contrib")
+    names = runpy.run_path(str(source))
+    if "expected" in names:  # what a set-up roll of 7 dice brings of each clan: 7/6
+        assert names["expected"] == pytest.approx([7 / 6] * 5)
+    if "Cautious" in names:
+        games = ce.new_games(ce.Rules(), 8, seed=1)
+        ce.step(games, names["Cautious"]().act(games, ce.new_streams(1, 8)))
+
+
+def test_readme_has_its_snippets():
+    assert len(SNIPPETS) == 5
+
+
+def test_tables_in_docs_are_up_to_date():
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "tables.py", "--check"],
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}: run `make docs`"
+
+
+def test_links_in_pages_lead_somewhere():
+    for page in (ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "CONTRIBUTING.md"):
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
+
+
+def test_the_environments_page_gives_the_lengths_of_observations():
+    lengths = [observation.length(players) for players in (2, 3, 4)]
+    assert "{} (2 players), {} (3), {} (4)".format(*lengths) in carolus_magnus_v0.__doc__
+    assert f"(len(rows), {lengths[0]}) uint8" in README
+
+
+def test_record_size_in_pages_is_the_dtypes():
+    for text in (README, (ROOT / "docs" / "state.md").read_text(), carolus_magnus_v0.__doc__):
+        assert f"{ce.STATE.itemsize} bytes" in text
+
+
+def test_the_wheel_ships_the_package_alone():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["carolus_env"]
+    assert (ROOT / "carolus_env" / "py.typed").exists()
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = "torch stable_baselines3 matplotlib rich tyro pandas pygame"
+    code = f"import sys, carolus_env; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_imports_go_down_only():
+    """The floors of CONTRIBUTING.md, from the ground up."""
+    floors = [
+        ["rules", "compiler", "files", "_version"],
+        ["state"],
+        ["kernels"],
+        ["streams"],
+        ["engine", "chance"],
+        ["validity", "position", "text", "observation"],
+        ["bots"],
+        ["arena", "record"],
+        ["envs"],
+        ["carolus_magnus_v0", "replay"],
+    ]
+    level = {room: i for i, floor in enumerate(floors) for room in floor}
+    for path in (ROOT / "carolus_env").rglob("*.py"):
+        parts = path.relative_to(ROOT / "carolus_env").with_suffix("").parts
+        if parts[0] == "__init__":
+            continue
+        text = path.read_text()
+        used = set(re.findall(r"^ *from carolus_env\.(\w+)", text, re.MULTILINE))
+        for names in re.findall(r"^ *from carolus_env import ([\w, ]+)", text, re.MULTILINE):
+            used |= {name.strip() for name in names.split(",")} & set(level)
+        for room in used - {parts[0]}:
+            assert level[room] <= level[parts[0]], f"{path.name} imports {room}, which is above it"
