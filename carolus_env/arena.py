@@ -189,8 +189,11 @@ def _answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) ->
     try:
         answer = np.asarray(player.act(states, generators))
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise ArenaError(f"agent {agent.name!r} failed with {reason}") from error
+        named, text = f"agent {agent.name!r}", str(error)
+        if text.startswith(named):
+            raise ArenaError(text) from error
+        reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        raise ArenaError(f"{named} failed with {reason}") from error
     if answer.dtype.kind not in "iu" or answer.shape != states.shape:
         raise ArenaError(
             f"agent {agent.name!r} must answer one whole number a game, shape {states.shape}, "

@@ -10,8 +10,10 @@ With ``NUMBA_DISABLE_JIT=1`` both decorators return the plain Python function, f
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import pickle
 import stat
 import sys
 import tempfile
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numba
-from numba.core import caching
+from numba.core import caching, serialize
 
 COMPILED: bool = not numba.config.DISABLE_JIT
 """False when the compiler is off and every kernel is ordinary Python."""
@@ -72,10 +74,12 @@ def _cache_folder() -> Path | None:
     candidates = [
         Path(__file__).parent / "__pycache__" / "kernels",
         *([Path(home_cache) / "carolus_env"] if home_cache else []),
-        Path(tempfile.gettempdir()) / f"carolus_env-{getattr(os, 'getuid', lambda: 0)()}",
     ]
     if numba.config.CACHE_DIR:
         candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
+    with contextlib.suppress(OSError):  # where there is no folder for temporary files
+        user = getattr(os, "getuid", lambda: 0)()
+        candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{user}")
     for folder in candidates:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -115,7 +119,26 @@ class _Locator(caching._CacheLocator):
 
 
 class _EntryCacheImpl(caching.CompileResultCacheImpl):
+    """Numba's files of machine code, with a digest of code and stamp.
+
+    Numba writes its index first: a process that ended in between would leave a fresh index that
+    names old code.
+    """
+
     _locator_classes: ClassVar = [_Locator]
+
+    def reduce(self, cres: Any) -> Any:
+        code = serialize.dumps(super().reduce(cres))
+        return self._digest(code), code
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        digest, code = payload
+        if digest != self._digest(code):
+            raise ValueError("the code is not what the index says")
+        return super().rebuild(target_context, pickle.loads(code))
+
+    def _digest(self, code: bytes) -> bytes:
+        return hashlib.sha256(self.locator.get_source_stamp().encode() + code).digest()
 
 
 class _EntryCache(caching.FunctionCache):
@@ -129,6 +152,8 @@ class _EntryCache(caching.FunctionCache):
         except Exception as error:  # a pickle cut short can raise nearly anything
             warnings.warn(f"carolus_env: ignoring a damaged kernel cache ({error})", stacklevel=2)
             found = None
+            with contextlib.suppress(OSError):
+                self.flush()  # the index too: it may be the damaged file, and is read to save
         if found is None:
             _say_that_it_compiles()
         return found

@@ -195,17 +195,19 @@ def observe(
     shape = (count, length(players))
     if out is None:
         out = np.empty(shape, dtype)
-    elif out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+    elif out.shape != shape or out.dtype != dtype or not out.flags.carray:
         raise ValueError(
-            f"out must be a contiguous {dtype} array of shape {shape}, "
+            f"out must be a contiguous, writeable {dtype} array of shape {shape}, "
             f"got shape {out.shape} and dtype {out.dtype}"
         )
     if viewers is None:
         seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
     else:
-        seats = np.ascontiguousarray(viewers, np.int64)
-        if seats.shape != (count,) or (count and not 0 <= seats.min() <= seats.max() < players):
+        seats = np.asarray(viewers)
+        whole = seats.dtype.kind in "iu" or not seats.size
+        if seats.shape != (count,) or not whole or ((seats < 0) | (seats >= players)).any():
             raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
+        seats = np.array(seats, np.int64)
     whole = out if dtype == np.uint8 else np.empty(shape, np.uint8)
     _observe(states, picked, seats, whole)
     if whole is not out:

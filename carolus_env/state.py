@@ -144,10 +144,10 @@ def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
         )
     if len(rows) and not (rows.min() >= 0 and rows.max() < games):
         raise IndexError(f"rows must be from 0 to {games - 1}, got {rows.min()} to {rows.max()}")
-    rows = np.array(rows, np.int64)  # signed, or differences would wrap around
-    if (np.diff(rows) <= 0).any() and len(np.unique(rows)) < len(rows):
+    checked = np.array(rows, np.int64)  # signed, or differences would wrap around
+    if (np.diff(checked) <= 0).any() and len(np.unique(checked)) < len(checked):
         raise ValueError("rows must name each game at most once")
-    return rows
+    return checked
 
 
 def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:

@@ -68,7 +68,7 @@ def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
         seeds = seed.astype(np.uint64)
     else:
         try:
-            first = operator.index(seed)  # type: ignore[arg-type]
+            first = operator.index(seed)
         except TypeError:
             first = -1
         if not 0 <= first < 2**64:

@@ -38,7 +38,8 @@ def board_text(state: np.void) -> str:
 
     Each region shows at its first territory ``number``, castles (``A2``: two of team A), ``E``
     for the Emperor, and its paladins (``r2 g1``); the other territories of a merged region show
-    ``=``. In a court an upper-case letter means that the player controls the clan.
+    ``=``. In a court an upper-case letter means that the player controls the clan. ``+2`` in a
+    reserve: two crowns that are not decided yet.
     """
     rules = rules_of(state)
     lines = [[" "] * (_WIDTH * _COLUMNS) for _ in range(14)]
@@ -51,10 +52,10 @@ def board_text(state: np.void) -> str:
         write(round(row * 4), column * _WIDTH, _fit(head, _WIDTH - 1))
         write(round(row * 4) + 1, column * _WIDTH, _fit(body, _WIDTH - 1))
     inside = [_situation(state), ""]
-    inside += ["    team    court            reserve"]
+    inside += ["    team court               reserve"]
     for seat in range(rules.players):
         inside.append(_player(state, seat))
-    inside.append("    supply  " + _paladins(state["supply"]))
+    inside.append("  supply " + _paladins(state["supply"]))
     for i, text in enumerate(inside):
         write(3 + i, _WIDTH + 1, _fit(text, _INSIDE))
     return "\n".join("".join(line).rstrip() for line in lines) + "\n" + _discs(state)
@@ -117,7 +118,7 @@ def _player(state: np.void, seat: int) -> str:
     crowns = f"+{state['crowns'][seat]}" if state["crowns"][seat] else ""
     reserve = "".join(f"{_LETTERS[c]}{n}" for c, n in enumerate(state["reserves"][seat]) if n)
     castles = state["castles"][state["team"][seat]]
-    return f"{to_move} {seat} {team}{castles:<3}{court} {reserve}{crowns}"
+    return f"{to_move} {seat} {team}{castles:<4}{court:19} {reserve}{crowns}"
 
 
 def _paladins(numbers: np.ndarray, letters: str = _LETTERS) -> str:
@@ -125,9 +126,10 @@ def _paladins(numbers: np.ndarray, letters: str = _LETTERS) -> str:
 
 
 def _discs(state: np.void) -> str:
-    lines = []
+    lines = ["discs in playing order"]
     for seat in state["order"][: int(state["players"])]:
         hand = [d for d in range(1, DISCS + 1) if state["discs_in_hand"][seat] >> (d - 1) & 1]
         played = state["discs_played"][seat] or "-"
-        lines.append(f"player {seat} played {played}, holds {' '.join(map(str, hand)) or 'none'}")
-    return "discs in playing order: " + "; ".join(lines) + "\n"
+        held = " ".join(map(str, hand)) or "none"
+        lines.append(f"  player {seat} played {played}, holds {held}")
+    return "\n".join(lines) + "\n"

@@ -197,6 +197,7 @@ def test_no_games_give_empty_results() -> None:
     [
         (failing(KeyError("lost")), "failed with KeyError: 'lost'"),
         (failing(AssertionError()), "failed with AssertionError"),
+        (failing(ValueError("agent 'spy' is for two players")), "is for two players$"),
         (Spy(after=lambda actions: actions[:-1]), r"one whole number a game, shape \(20,\), got"),
         (Spy(after=lambda actions: actions * 1.0), "whole number .* dtype float64"),
         (Spy(after=lambda actions: None), "whole number .* dtype object"),
@@ -205,8 +206,9 @@ def test_no_games_give_empty_results() -> None:
     ],
 )
 def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, said: str) -> None:
-    with pytest.raises(ArenaError, match=f"^agent 'spy' .*{said}"):
+    with pytest.raises(ArenaError, match=f"^agent 'spy' .*{said}") as caught:
         arena.play_games(np.zeros((20, 2), int), [agent], Rules(players=2), seed=0)
+    assert str(caught.value).count("spy") == 1
 
 
 def test_an_illegal_action_names_the_game_that_shows_it_again() -> None:

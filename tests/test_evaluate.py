@@ -431,4 +431,5 @@ def test_a_reader_that_has_seen_enough_is_no_traceback() -> None:
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
     os.close(writing)
     assert done.returncode == 1
+    assert "evaluate.py" not in done.stderr
     assert "Traceback" not in done.stderr

@@ -27,8 +27,14 @@ class GreedyBot(Agent):
     name = "greedy"
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        as_states(states)
+        if generators.shape != states.shape or generators.dtype != np.uint64:
+            raise ValueError(
+                f"generators must be uint64 of shape {states.shape}, "
+                f"got shape {generators.shape} and dtype {generators.dtype}"
+            )
         actions = np.empty(len(states), np.int64)
-        _greedy_actions(as_states(states), generators, np.zeros(1, STATE), actions)
+        _greedy_actions(states, generators, np.zeros(1, STATE), actions)
         return actions
 
 

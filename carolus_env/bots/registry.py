@@ -99,7 +99,12 @@ def _from_file(path: Path, name: str) -> Agent:
     if found is None:
         raise ValueError(f"agent {str(path)!r}: the file has no {name!r}")
     if isinstance(found, type):
-        found = found()
+        try:
+            found = found()
+        except Exception as error:
+            raise ValueError(
+                f"agent {str(path)!r}: {name}() fails with {type(error).__name__}: {error}"
+            ) from error
     if isinstance(found, Agent):
         return found
     if callable(found):

@@ -33,8 +33,9 @@ carolus_magnus_v0.env(
 game as it was; `"forfeit"` ends it, the offender's team loses, the others share the win, and the
 offender's info says `illegal=True`.
 
-`reset(options=...)` takes `territories` (15 clans), `first_player` (a seat) and `position` (a dict
-as `carolus_env.position.to_dict` gives, to start from any position).
+`reset(options=...)` takes `territories` (15 clans) and `first_player` (a seat), or `position` (a
+dict as `carolus_env.position.to_dict` gives) to start from any position. The position's own
+generator rolls the dice to come, unless a seed is given.
 
 ## Observation
 
@@ -58,7 +59,7 @@ once more and takes the action None, as PettingZoo asks.
 ## Copies
 
 `clone()`, `copy.deepcopy` and `pickle` work in mid-game, dice to come included. For search use the
-records of `carolus_env.engine` themselves: copying one is copying 219 bytes.
+records of `carolus_env.engine` themselves: copying one is copying 221 bytes.
 
 ## Version history
 
@@ -68,6 +69,8 @@ records of `carolus_env.engine` themselves: copying one is copying 219 bytes.
 from __future__ import annotations
 
 import copy
+import operator
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium
@@ -177,30 +180,18 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             seed: the game's seed, as for `engine.new_games`. None: from the operating system the
                 first time, then from the last seed on.
             options: ``territories``, ``first_player`` or ``position``, see the page above.
+
+        Raises:
+            ValueError: for a seed or an option's value that no game can start from; the game
+                played so far is as it was.
         """
-        if seed is not None or self._random is None:
-            self._random = np.random.default_rng(seed)
-        if seed is None:
-            seed = int(self._random.integers(2**63))
         options = options or {}
         for key in options:
             if key not in _RESET_OPTIONS:
                 gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {_RESET_OPTIONS}")
-        if "position" in options:
-            self._start = self._games = position.from_dict(options["position"])
-            if engine.rules_of(self._games[0]) != self.rules:
-                raise ValueError(
-                    f"reset: the position is of {engine.rules_of(self._games[0])}, "
-                    f"this environment of {self.rules}"
-                )
-        else:
-            self._start = engine.new_games(
-                self.rules,
-                seed=seed,
-                territories=options.get("territories"),
-                first_player=options.get("first_player"),
-                roll=False,
-            )
+        if seed is not None or self._random is None:
+            self._random = np.random.default_rng(seed)
+        self._start = self._first_state(seed, options)
         self._from_set_up = "position" not in options
         self._games = self._start.copy()
         chance.roll(self._games)
@@ -214,6 +205,30 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None
         self._select()
+        self._accumulate_rewards()
+
+    def _first_state(self, seed: int | None, options: dict[str, Any]) -> States:
+        assert self._random is not None
+        drawn = int(self._random.integers(2**63))
+        if "position" not in options:
+            return engine.new_games(
+                self.rules,
+                seed=drawn if seed is None else seed,
+                territories=options.get("territories"),
+                first_player=options.get("first_player"),
+                roll=False,
+            )
+        if len(options.keys() & set(_RESET_OPTIONS)) > 1:
+            raise ValueError("reset: a position leaves no choice of territories or first_player")
+        given = options["position"]
+        if seed is None and not (isinstance(given, Mapping) and "generator" in given):
+            seed = drawn
+        start = position.from_dict(given, seed=seed)
+        if (rules := engine.rules_of(start[0])) != self.rules:
+            raise ValueError(
+                f"reset: the position is of {rules}, this environment of {self.rules}"
+            )
+        return start
 
     def step(self, action: int | None) -> None:
         """Carry out the selected player's decision, and roll what is due.
@@ -226,9 +241,13 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        if action is None or not hasattr(action, "__index__"):
-            raise TypeError(f"{agent} is to decide: an action is a whole number, got {action!r}")
-        number = int(action)
+        try:
+            number = operator.index(action)  # type: ignore[arg-type]
+        except TypeError:
+            raise TypeError(
+                f"{agent} is to decide: an action is a whole number, got {action!r}"
+            ) from None
+        number = min(max(number, -(2**63)), 2**63 - 1)  # what no array holds is illegal as well
         try:
             engine.step(self._games, np.array([number]))
         except engine.IllegalActionError:
