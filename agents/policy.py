@@ -215,8 +215,9 @@ def _read(path: Path) -> bytes:
 
 
 def _read_about(path: Path) -> dict[str, Any]:
+    data = _read(path)
     try:
-        about = json.loads(_read(path))
+        about = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise PolicyError(f"{path}: no policy, not JSON ({error})") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:

@@ -203,11 +203,11 @@ def observe(
     if viewers is None:
         seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
     else:
-        seats = np.asarray(viewers)
-        whole = seats.dtype.kind in "iu" or not seats.size
-        if seats.shape != (count,) or not whole or ((seats < 0) | (seats >= players)).any():
+        given = np.asarray(viewers)
+        numbers = given.dtype.kind in "iu" or not given.size
+        if given.shape != (count,) or not numbers or ((given < 0) | (given >= players)).any():
             raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
-        seats = np.array(seats, np.int64)
+        seats = np.array(given, np.int64)
     whole = out if dtype == np.uint8 else np.empty(shape, np.uint8)
     _observe(states, picked, seats, whole)
     if whole is not out:

@@ -97,7 +97,7 @@ def test_spec_string_makes_the_agent(saved):
         ("{}, sims=3", "unknown option ' sims=3', known is temperature=T"),
         ("{},temperature=hot", "temperature must be a number, got 'hot'"),
         ("{},temperature=-1", "temperature must be from 0 to 100, got -1.0"),
-        ("nowhere/p", "nowhere/p.json: cannot be read"),
+        ("nowhere/p", r"^nowhere/p\.json: cannot be read"),
     ],
 )
 def test_a_wrong_spec_is_refused(saved, argument, text):

@@ -225,9 +225,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             seed = drawn
         start = position.from_dict(given, seed=seed)
         if (rules := engine.rules_of(start[0])) != self.rules:
-            raise ValueError(
-                f"reset: the position is of {rules}, this environment of {self.rules}"
-            )
+            raise ValueError(f"reset: the position is of {rules}, this environment of {self.rules}")
         return start
 
     def step(self, action: int | None) -> None:

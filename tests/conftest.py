@@ -1,0 +1,25 @@
+"""How Hypothesis searches: the same examples every time, or more and new ones on demand.
+
+``HYPOTHESIS_PROFILE=thorough`` plays 20 times as many games, other ones at every run.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+settings.register_profile(
+    "quick",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=25,
+    suppress_health_check=SLOW,
+)
+settings.register_profile(
+    "thorough", deadline=None, database=None, max_examples=500, suppress_health_check=SLOW
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

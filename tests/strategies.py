@@ -1,0 +1,103 @@
+"""What the tests of the core share: Hypothesis strategies, and games played at random.
+
+`history` keeps every state of a batch of games as one array ``(T, N)``, so that a property is
+checked on thousands of states at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from hypothesis import strategies as st
+
+from carolus_env import chance, engine
+from carolus_env.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, Rules
+from carolus_env.state import to_bytes
+from carolus_env.streams import new_streams, random_bits
+
+seeds = st.integers(0, 2**64 - 1)
+
+rules = st.builds(
+    Rules,
+    players=st.integers(2, 4),
+    crown_choice=st.sampled_from(["on_roll", "deferred"]),
+    partners=st.sampled_from(["opposite", "adjacent"]),
+    # Small supplies run dry, and then the courts return paladins and crowns are lost.
+    paladins_per_clan=st.sampled_from([3, 4, 6, 9, 12, 200]) | st.integers(3, 200),
+    max_rounds=st.sampled_from([1, 2, 7, 100, None]),
+)
+
+# One of each kind, for tests that search nothing.
+ALL_KINDS = (
+    Rules(players=2),
+    Rules(players=3),
+    Rules(players=4),
+    Rules(players=4, partners="adjacent"),
+    Rules(players=2, crown_choice="deferred", paladins_per_clan=6, max_rounds=30),
+    Rules(players=3, crown_choice="deferred", paladins_per_clan=3, max_rounds=15),
+    Rules(players=4, crown_choice="deferred", paladins_per_clan=9, max_rounds=None),
+    Rules(players=3, paladins_per_clan=200, max_rounds=7),
+)
+
+
+def random_moves(states, generators, rows):
+    """Random actions; every second game likes its court, so that control and castles change."""
+    actions = engine.random_actions(states, generators, rows=rows)
+    liking = random_bits(generators)[rows] % 4 > 0
+    to_court = (states["phase"][rows] == PLACE) & (rows % 2 == 1) & liking
+    return np.where(to_court, actions - (actions - FIRST_PLACE) % DESTINATIONS, actions)
+
+
+def advance(states, generators):
+    """One decision or one roll in each game that is not over."""
+    rolling = np.flatnonzero(chance.roll_due(states))
+    deciding = np.flatnonzero(~chance.roll_due(states) & ~engine.is_over(states))
+    for dice in np.unique(states["dice_due"][rolling]):
+        rows = rolling[states["dice_due"][rolling] == dice]
+        chance.apply_roll(states, chance.draw_faces(states, rows=rows), rows=rows)
+    if len(deciding):
+        actions = random_moves(states, generators, deciding)
+        engine.step(states, actions, rows=deciding, roll=False)
+
+
+def history(rules, seed, games=8, limit=500):
+    """Every state of random games, rolls included: ``(T, games)``. What is over stays as it is."""
+    states = engine.new_games(rules, games, seed=seed, roll=False)
+    generators = new_streams(seed, games)
+    seen = [states.copy()]
+    while len(seen) < limit and not engine.is_over(states).all():
+        advance(states, generators)
+        seen.append(states.copy())
+    return np.array(seen)
+
+
+def sample(states, seed, count):
+    """Up to ``count`` of the states, all phases among them as far as there are."""
+    states = states.reshape(-1)
+    shuffled = np.random.default_rng(seed).permutation(len(states))
+    _, first_of_phase = np.unique(states["phase"][shuffled], return_index=True)
+    return states[shuffled[np.union1d(first_of_phase, np.arange(count))[:count] % len(states)]]
+
+
+def play_out(states, seed, limit=2000):
+    """Random play in place until every game is over, or ``limit`` decisions."""
+    generators = new_streams(seed, len(states))
+    chance.roll(states)
+    for _ in range(limit):
+        rows = np.flatnonzero(~engine.is_over(states))
+        if not len(rows):
+            return
+        engine.step(states, engine.random_actions(states, generators, rows=rows), rows=rows)
+
+
+def digest():
+    """A hash over random games of every kind, to compare processes."""
+    hashed = hashlib.sha256()
+    for seed, kind in enumerate(ALL_KINDS):
+        states = history(kind, seed, games=2, limit=160)
+        assert (states["phase"] == ROLL).any()
+        hashed.update(to_bytes(np.ascontiguousarray(states[-1])))
+        hashed.update(engine.legal_masks(np.ascontiguousarray(states[-1])).tobytes())
+        hashed.update(engine.returns(np.ascontiguousarray(states[-1])).tobytes())
+    return hashed.hexdigest()
