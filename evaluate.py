@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
-import os
 import platform
 import sys
 import time
@@ -23,6 +21,7 @@ from typing import Any, NoReturn
 
 from carolus_env import arena, bots
 from carolus_env._version import __version__
+from carolus_env.files import check_writable, write_json
 from carolus_env.rules import CROWN_CHOICES, PARTNERS, Rules
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -127,7 +126,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.json and pairings:
         report = _report(options, rules, pairings, seconds, complete=code == DONE)
         try:
-            _write_json(options.json, report)
+            write_json(options.json, report)
         except OSError as error:
             unsaved = f"--json {options.json}: could not be written: {error.strerror or error}"
             code = code or WRITE_FAILED
@@ -157,7 +156,12 @@ def _checked(options: argparse.Namespace) -> tuple[Rules, int]:
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
     if options.json:
-        _check_writable(options.json)
+        try:
+            check_writable(options.json)  # before hours are played
+        except OSError as error:
+            raise UserError(
+                f"--json {options.json}: cannot be written: {error.strerror or error}"
+            ) from error
     return rules, played
 
 
@@ -359,44 +363,6 @@ def _report(
         "results": [pairing.to_dict() for pairing in pairings],
         "seconds": seconds,
     }
-
-
-def _check_writable(path: Path) -> None:
-    """Refuse, before hours are played, what could not be written after them."""
-    trouble = ""
-    try:
-        if path.is_dir():
-            trouble = "is a folder, a file is needed"
-        elif not path.parent.is_dir():
-            trouble = f"there is no folder {path.parent}"
-        elif path.exists() and not path.is_file():
-            trouble = "is no regular file"
-        elif path.exists() and not os.access(path, os.W_OK):
-            trouble = "may not be overwritten"
-        else:
-            try:
-                _beside(path).write_bytes(b" " * 65536)  # a full disk shows here
-            finally:
-                _beside(path).unlink(missing_ok=True)
-    except OSError as error:
-        trouble = f"cannot be written: {error.strerror or error}"
-    if trouble:
-        raise UserError(f"--json {path}: {trouble}")
-
-
-def _write_json(path: Path, report: dict[str, Any]) -> None:
-    """All of the report, or none of it: written beside the file, then renamed."""
-    beside = _beside(path)
-    try:
-        beside.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-        beside.replace(path.resolve())
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _beside(path: Path) -> Path:
-    real = path.resolve()  # a link stays a link
-    return real.with_name(f".{os.getpid()}.{real.name}")
 
 
 def _one_line(error: Exception) -> str:

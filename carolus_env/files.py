@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -12,7 +13,7 @@ from typing import IO, Any
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A new file to write into, which takes the place of ``path`` when all went well.
 
     After an error, a full disk or a crash, ``path`` is as it was. A link stays a link.
@@ -20,9 +21,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     Raises:
         OSError: when the file cannot be written, or when ``path`` is no regular file.
     """
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file():
-        raise OSError(f"{path} is not a regular file")
+    target = _target(path)
     beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
     try:
         with beside.open("xb") as file:
@@ -34,12 +33,39 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
         beside.unlink(missing_ok=True)
 
 
-def write_file(path: str | Path, data: bytes) -> None:
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a whole file; see `replacing`."""
     with replacing(path) as file:
         file.write(data)
 
 
-def write_json(path: str | Path, data: Any) -> None:
+def write_json(path: str | os.PathLike[str], data: Any) -> None:
     """Write readable JSON; see `replacing`."""
     write_file(path, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Find out now, not after hours of work, that a file could not be written.
+
+    Raises:
+        OSError: with the reason as its ``strerror``.
+    """
+    target = _target(path)
+    if not target.parent.is_dir():
+        raise OSError(errno.ENOENT, f"there is no folder {target.parent}", os.fspath(path))
+    if target.exists() and not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, "may not be overwritten", os.fspath(path))
+    beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")
+    try:
+        beside.write_bytes(b" " * 65536)  # a full disk shows here
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise OSError(errno.EISDIR, "is a folder, a file is needed", os.fspath(path))
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    return target

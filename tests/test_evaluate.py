@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from carolus_env import arena
+from carolus_env import arena, files
 
 SCRIPT = Path(__file__).parent.parent / "evaluate.py"
 
@@ -251,7 +251,10 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy random --json FOLDER", "is a folder, a file is needed"),
         ("greedy random --json FOLDER/none/r.json", "there is no folder FOLDER/none"),
         ("greedy random --json FILE/r.json", "there is no folder FILE"),
-        ("greedy random --json /dev/full", "--json /dev/full: is no regular file"),
+        (
+            "greedy random --json /dev/full",
+            "/dev/full: cannot be written: not a regular file",
+        ),
         (f"greedy random --json FOLDER/{'x' * 300}", "cannot be written: File name too long"),
     ],
 )
@@ -305,14 +308,12 @@ def test_an_existing_file_stays_until_the_new_one_is_whole(
     path = tmp_path / "r.json"
     path.write_text("precious")
     (tmp_path / "link.json").symlink_to(path)
-    write_text = Path.write_text
 
-    def half(self: Path, text: str, **options: Any) -> int:
-        write_text(self, text[:100], **options)
+    def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", half)
+        patch.setattr(files.os, "fsync", full)
         code, out, err = run("greedy", "random", "--games", 2, "--json", path)
     assert code == 1
     assert "greedy : random" in out

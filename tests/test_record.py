@@ -10,6 +10,7 @@ import pickle
 import resource
 import stat
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -354,7 +355,9 @@ def test_files_are_compact_lines_and_the_same_bytes_each_time(tmp_path: Path) ->
     assert text == json.dumps(made, separators=(",", ":")) + "\n"
     write_records(tmp_path / "a.gz", [made])
     write_records(tmp_path / "b.gz", iter([made]))
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    data = (tmp_path / "a.gz").read_bytes()
+    assert data == (tmp_path / "b.gz").read_bytes()
+    assert data[3] == 0 and data[4:8] == bytes(4)  # neither a name nor a time in the header
 
 
 def test_a_written_file_has_the_usual_rights_and_a_link_stays_a_link(tmp_path: Path) -> None:
@@ -530,17 +533,23 @@ def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path
             assert str(error) == f"{path}, line {whole + 1}: {error.reason}"
 
 
-def test_gzip_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path: Path) -> None:
-    written = games(3)
-    content = b"".join(written)
+@pytest.mark.parametrize("chunk", [1, 50, 2**16])
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_gzip_cut_short_gives_every_complete_game_wherever_it_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, end: bytes
+) -> None:
+    monkeypatch.setattr(record, "_CHUNK", chunk)
+    written = [json.dumps(short_record(players)).encode() + b"\n" for players in (2, 2, 3)]
+    content = b"".join(written)[:-1] + end
+    ends = [len(b"".join(written[: k + 1])) - 1 for k in range(3)]  # without the last line's end
     zipped = gzip.compress(content)
     path = tmp_path / "a.gz"
     seen = set()
-    for cut in [*range(2, len(zipped), 211), *range(len(zipped) - 12, len(zipped))]:
+    for cut in range(2, len(zipped)):
         path.write_bytes(zipped[:cut])
         lines, error = read(path)
-        out = record.zlib.decompressobj(31).decompress(zipped[:cut])
-        whole = sum(out.startswith(b"".join(written[: k + 1])[:-1]) for k in range(3))
+        out = len(zlib.decompressobj(31).decompress(zipped[:cut]))
+        whole = sum(complete <= out for complete in ends)
         assert lines == list(range(1, whole + 1))
         assert error is not None and error.reason == "the gzip data is cut short"
         seen.add(whole)
@@ -559,7 +568,7 @@ def test_damage_within_gzip_data_keeps_the_games_before_it(tmp_path: Path) -> No
     lines, error = read(path)
     assert lines == [1, 2, 3, 4, 5, 6]
     assert error is not None and "damaged gzip data" in error.reason
-    (middle,) = (len(gzip.compress(b"".join(games(4)))),)
+    middle = len(gzip.compress(b"".join(games(4))))
     zipped[middle : middle + 40] = b"\xff" * 40
     path.write_bytes(zipped)
     lines, error = read(path)

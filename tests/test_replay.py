@@ -208,6 +208,17 @@ def test_only_the_keys_that_a_state_carries_are_compared_but_an_unknown_one_diff
         )
 
 
+def test_a_list_too_short_and_a_region_with_a_key_more_or_less_are_differences() -> None:
+    at = in_phase("place", 4)
+    state = GAME["events"][at]["state"]
+    first, *others = state["regions"]
+    ownerless = {key: first[key] for key in first if key != "owner"}
+    assert len(replay(with_state(at, supply=state["supply"][:-1]))) == 1
+    assert len(replay(with_state(at, supply=[*state["supply"], 0]))) == 1
+    assert len(replay(with_state(at, regions=[{**first, "name": 0}, *others]))) == 1
+    assert len(replay(with_state(at, regions=[ownerless, *others]))) == 1
+
+
 @pytest.mark.parametrize("value", [True, 1.0, "1", None, [1]])
 def test_in_a_state_one_is_a_whole_number_and_nothing_else(value: Any) -> None:
     at = in_phase("disc", 0)
@@ -224,6 +235,13 @@ def test_an_illegal_action_is_found_and_ends_the_game() -> None:
         assert replay(record) == [
             Difference(at, "action", f"{name} is played", f"illegal; legal are {legal}")
         ]
+
+
+def test_what_else_is_wrong_with_an_illegal_action_is_counted_too() -> None:
+    at = in_phase("disc", 2)
+    player = 1 - GAME["events"][at]["player"]
+    found = replay(with_event(at, action=17, player=player, legal=[17]))
+    assert [difference.what for difference in found] == ["player", "legal", "action"]
 
 
 def test_another_legal_action_is_found_by_what_follows() -> None:
