@@ -62,7 +62,8 @@ class Curve:
         for axes in (above, below):
             axes.set_ylim(-0.03, 1.03)
             axes.grid(alpha=0.3)
-            axes.legend(title="against", loc="lower right")
+            if axes.get_legend_handles_labels()[0]:
+                axes.legend(title="against", loc="lower right")
         image = BytesIO()
         figure.savefig(image, format="png", dpi=150)
         return image.getvalue()

@@ -272,10 +272,10 @@ class _Callback(BaseCallback):
             self.evaluate()
 
     def _on_step(self) -> bool:
-        for ended in self.run.env.ended:
+        ended = self.run.env.ended
+        if ended is not None and len(ended.rows):
             enemies = ended.tables[np.arange(len(ended.rows)), self._an_enemy[ended.seats]]
-            payoffs = ended.payoffs[np.arange(len(ended.rows)), ended.seats]
-            shares = (payoffs * (self._teams - 1) + 1) / self._teams
+            shares = (ended.learners_payoffs * (self._teams - 1) + 1) / self._teams
             for enemy, share in zip(enemies, shares, strict=True):
                 kind = self.run.league.kind(int(enemy))
                 self._shares.setdefault(kind, deque(maxlen=1000)).append(float(share))

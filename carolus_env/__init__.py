@@ -2,8 +2,11 @@
 
 The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `step`, `observe`,
 `returns`, ...); environments are modules of their own: `carolus_env.carolus_magnus_v0`
-(PettingZoo) and `carolus_env.envs.sb3` (Stable-Baselines3, extra ``train``).
+(PettingZoo), `carolus_env.envs.gym` (Gymnasium's ``CarolusMagnus-v0``) and `carolus_env.envs.sb3`
+(Stable-Baselines3, extra ``train``).
 """
+
+import gymnasium
 
 from carolus_env._version import __version__
 from carolus_env.bots import Agent, make
@@ -61,3 +64,9 @@ __all__ = [
     "step",
     "to_bytes",
 ]
+
+gymnasium.register(
+    "CarolusMagnus-v0",
+    entry_point="carolus_env.envs.gym:CarolusEnv",
+    vector_entry_point="carolus_env.envs.gym:CarolusVectorEnv",
+)

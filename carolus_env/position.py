@@ -125,8 +125,9 @@ def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
     """
     if not isinstance(data, Mapping):
         raise PositionError(f"no position: expected an object, got {type(data).__name__}")
+    options = _get(data, "rules", Mapping)
     try:
-        rules = Rules.from_dict(_get(data, "rules", Mapping))
+        rules = Rules.from_dict(options)
     except (ValueError, TypeError, RecursionError) as error:
         raise PositionError(f"position: {error}") from None
     players = rules.players

@@ -59,7 +59,6 @@ def _problems(s: np.void) -> Iterator[str]:
     yield from _conservation(s, rules)
     yield from _circle(s, rules)
     yield from _control(s, rules)
-    yield from _reserves(s, rules)
     if rules.max_rounds is not None and s["round"] > rules.max_rounds:
         yield f"round {s['round']} is past max_rounds, {rules.max_rounds}"
     reason = REASON_NAMES[int(s["reason"])]
@@ -71,9 +70,10 @@ def _problems(s: np.void) -> Iterator[str]:
         yield from _ending(s, rules)
         if reason in ("castles", "regions"):
             yield from _discs(s, rules)
-        return
-    yield from _phase(s, rules)
-    yield from (_set_up if s["round"] == 0 else _discs)(s, rules)
+    else:
+        yield from _phase(s, rules)
+        yield from (_set_up if s["round"] == 0 else _discs)(s, rules)
+    yield from _reserves(s, rules)
 
 
 def _derived(s: np.void, rules: Rules) -> Iterator[str]:
@@ -119,14 +119,11 @@ def _conservation(s: np.void, rules: Rules) -> Iterator[str]:
         + s["supply"]
     )
     for clan in range(CLANS):
-        name = CLAN_NAMES[clan]
         if total[clan] != rules.paladins_per_clan:
             yield (
-                f"there are {total[clan]} {name} paladins (clan {clan}) in courts, "
+                f"there are {total[clan]} {CLAN_NAMES[clan]} paladins (clan {clan}) in courts, "
                 f"reserves, regions and supply together, not {rules.paladins_per_clan}"
             )
-        if s["region_paladins"][:, clan].sum(dtype=int) < PALADINS_LAID_OUT:
-            yield f"regions hold fewer {name} paladins than the {PALADINS_LAID_OUT} laid out"
 
 
 def _circle(s: np.void, rules: Rules) -> Iterator[str]:

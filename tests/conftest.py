@@ -16,7 +16,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=25,
+    max_examples=40,
     suppress_health_check=SLOW,
 )
 settings.register_profile(

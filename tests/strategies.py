@@ -76,8 +76,9 @@ def sample(states, seed, count):
     """Up to ``count`` of the states, all phases among them as far as there are."""
     states = states.reshape(-1)
     shuffled = np.random.default_rng(seed).permutation(len(states))
-    _, first_of_phase = np.unique(states["phase"][shuffled], return_index=True)
-    return states[shuffled[np.union1d(first_of_phase, np.arange(count))[:count] % len(states)]]
+    _, first_of_each = np.unique(states["phase"][shuffled], return_index=True)
+    chosen = np.concatenate([first_of_each, np.arange(len(states))])[:count]
+    return states[shuffled[np.unique(chosen)]]
 
 
 def play_out(states, seed, limit=2000):

@@ -420,9 +420,9 @@ def test_an_error_among_the_records_leaves_nothing(tmp_path: Path) -> None:
 
 def test_only_files_are_written(tmp_path: Path) -> None:
     for path in (tmp_path, Path("/dev/full"), Path("/dev/null")):
-        with pytest.raises(OSError, match="not a regular file"):
+        with pytest.raises(OSError):
             write_records(path, [])
-    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+        assert not path.is_file()
     with pytest.raises(FileNotFoundError):
         write_records(tmp_path / "nowhere" / "a.jsonl", [])
 
@@ -544,16 +544,18 @@ def test_gzip_cut_short_gives_every_complete_game_wherever_it_was_cut(
     ends = [len(b"".join(written[: k + 1])) - 1 for k in range(3)]  # without the last line's end
     zipped = gzip.compress(content)
     path = tmp_path / "a.gz"
-    seen = set()
+    complete = []  # games, by the place of the cut
+    for cut in range(len(zipped)):
+        out = len(zlib.decompressobj(31).decompress(zipped[:cut]))
+        complete.append(sum(length <= out for length in ends))
+    assert set(complete) == {0, 1, 2, 3}
     for cut in range(2, len(zipped)):
+        if complete[cut - 2] == complete[min(cut + 2, len(zipped) - 1)] and cut % 50:
+            continue  # far from where a game becomes complete a few are enough
         path.write_bytes(zipped[:cut])
         lines, error = read(path)
-        out = len(zlib.decompressobj(31).decompress(zipped[:cut]))
-        whole = sum(complete <= out for complete in ends)
-        assert lines == list(range(1, whole + 1))
+        assert lines == list(range(1, complete[cut] + 1))
         assert error is not None and error.reason == "the gzip data is cut short"
-        seen.add(whole)
-    assert seen == {0, 1, 2, 3}
 
 
 def test_damage_within_gzip_data_keeps_the_games_before_it(tmp_path: Path) -> None:
@@ -637,7 +639,7 @@ def test_a_line_without_an_end_takes_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(record, "MAX_LINE", 2**20)
-    content = b"".join(games(1)) + b'"' + b" " * 2**26
+    content = b"".join(games(1)) + b"[" + b"[]," * 2**24  # as lists it would take 1 GiB
     (tmp_path / name).write_bytes(gzip.compress(content) if name == "a.gz" else content)
     del content
     tracemalloc.start()

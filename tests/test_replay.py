@@ -509,8 +509,12 @@ def test_an_interrupt_ends_it_without_a_traceback(
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "carolus_env.replay", *arguments],
-        cwd=ROOT, text=True, timeout=120, **options,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},  # or the end could not fail to flush
+        text=True,
+        timeout=120,
+        **options,
+    )
 
 
 def test_the_module_runs_as_a_program(tmp_path: Path) -> None:

@@ -102,6 +102,9 @@ def env(**options: Any) -> CheckedEnv:
 class CheckedEnv(OrderEnforcingWrapper):
     """`raw_env` behind PettingZoo's OrderEnforcingWrapper, with `clone`."""
 
+    def __str__(self) -> str:
+        return str(self.env)
+
     def clone(self) -> CheckedEnv:
         """An independent copy of the game as it stands, dice to come included."""
         return copy.deepcopy(self)

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from carolus_env import engine, observation
 from carolus_env.bots import Agent, make
 from carolus_env.rules import OVER, Rules
-from carolus_env.state import States
+from carolus_env.state import Ints, States
 from carolus_env.streams import new_streams
 
-LEARNER = -1  # at a table: the seat of the learner
+LEARNER = -1  # at a table: where the learner sits
 
 
 class Opponents(Protocol):
@@ -66,10 +66,10 @@ class FixedOpponents:
 
 
 class Ended(NamedTuple):
-    """The games that ended in a step, before their rows started anew.
+    """The games that ended in a step.
 
     Attributes:
-        rows: ``(k,)`` which games.
+        rows: ``(k,)`` which games, ascending.
         states: ``(k,)`` their last positions.
         seats: ``(k,)`` where the learner sat.
         tables: ``(k, players)`` who sat where, as indices of agents; `LEARNER` for the learner.
@@ -82,6 +82,11 @@ class Ended(NamedTuple):
     tables: npt.NDArray[np.int64]
     payoffs: npt.NDArray[np.float64]
 
+    @property
+    def learners_payoffs(self) -> npt.NDArray[np.float64]:
+        """``(k,)`` payoff of the learner's seat."""
+        return self.payoffs[np.arange(len(self.rows)), self.seats]
+
 
 class LearnerGames:
     """``n`` games, each waiting for its learner's decision.
@@ -89,8 +94,10 @@ class LearnerGames:
     Args:
         rules: number of players and options.
         n: number of games.
-        opponents: who plays the other seats; may be replaced between steps for games to come.
-        seat: the learner's seat, or None: each row goes round the seats from game to game.
+        opponents: who plays the other seats. Its ``agents`` may change between steps: who decides
+            for a place at a table is looked up at each decision.
+        seat: the learner's seat, or None: row ``i`` starts in seat ``(seed + i) % players`` and
+            goes on to the next with every game.
         seed: of the first games (row ``i``: ``seed + i``), of the opponents' dice and draws.
 
     Attributes:
@@ -113,39 +120,76 @@ class LearnerGames:
             raise ValueError(f"seat must be from 0 to {rules.players - 1} or None, got {seat}")
         self.rules, self.n, self.opponents = rules, n, opponents
         self._fixed_seat = seat
+        self._random = np.random.default_rng(seed)
+        self.states = engine.new_games(rules, n, seed=0)
+        self.seats = np.zeros(n, np.int64)
+        self._generators = new_streams(0, n)
+        self._tables = np.empty((n, rules.players), np.int64)
         self.reset(seed)
 
-    def reset(self, seed: int | None = None) -> None:
-        """Start all games anew."""
-        n, players = self.n, self.rules.players
-        self._random = np.random.default_rng(seed)
-        first = int(self._random.integers(2**62)) if seed is None else seed
-        self.states = engine.new_games(self.rules, n, seed=first)
-        self._generators = new_streams(first, n)
-        self.seats = np.arange(n, dtype=np.int64) % players
-        if self._fixed_seat is not None:
-            self.seats[:] = self._fixed_seat
-        self._tables = np.empty((n, players), np.int64)
-        self._seat(np.arange(n))
-        ended: list[Ended] = []
-        while ended or not self._all_wait():  # a game may end before its learner ever decides
-            ended = self._play_on()
-
-    def step(self, actions: npt.NDArray[np.integer[Any]]) -> list[Ended]:
-        """Carry out the learners' decisions, and play on to their next ones.
+    def reset(
+        self, seed: int | npt.NDArray[np.uint64] | None = None, rows: Ints | None = None
+    ) -> None:
+        """Start games anew.
 
         Args:
-            actions: ``(n,)`` legal actions.
+            seed: one number, from which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a
+                row. A game depends on its own seed alone. None: from the operating system.
+            rows: ``(m,)`` games to start; None: all.
+        """
+        picked = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
+        if rows is None:
+            single = seed if isinstance(seed, int) else None
+            self._random = np.random.default_rng(single)
+        if seed is None:
+            seed = int(self._random.integers(2**62))
+        if isinstance(seed, int):
+            seed = np.uint64(seed) + np.arange(len(picked), dtype=np.uint64)
+        self.states[picked] = engine.new_games(self.rules, len(picked), seed=seed)
+        self._generators[picked] = new_streams(seed, len(picked))
+        self.seats[picked] = seed % np.uint64(self.rules.players)
+        if self._fixed_seat is not None:
+            self.seats[picked] = self._fixed_seat
+        self._begin(picked)
+
+    def step(
+        self,
+        actions: npt.NDArray[np.integer[Any]],
+        rows: Ints | None = None,
+        *,
+        forfeiting: Ints | None = None,
+    ) -> Ended:
+        """Carry out the learners' decisions; the others play on to the next ones, or to the end.
+
+        Args:
+            actions: ``(m,)`` legal actions.
+            rows: ``(m,)`` games that go on; None: all.
+            forfeiting: games in which the learner forfeits instead.
 
         Returns:
-            The games that ended, in batches; a row appears more than once when its next game
-            ended before the learner's turn (which takes a forfeit or an agent that resigns).
+            The games that ended. They wait for `restart`.
 
         Raises:
             IllegalActionError: see `engine.step`; no game has changed.
         """
-        engine.step(self.states, actions)
-        return self._play_on()
+        engine.step(self.states, actions, rows=rows)
+        played = np.arange(self.n) if rows is None else np.sort(rows).astype(np.int64)
+        self._play_on(played)
+        if forfeiting is not None and len(forfeiting):
+            engine.forfeit(self.states, rows=forfeiting)
+            played = np.sort(np.concatenate([played, forfeiting]))
+        over = played[self.states["phase"][played] == OVER]
+        last = self.states[over]
+        return Ended(over, last, self.seats[over], self._tables[over], engine.returns(last))
+
+    def restart(self, rows: npt.NDArray[np.int64]) -> None:
+        """Start the next game in each row, dice and draws from where the last one left them."""
+        if len(rows) == 0:
+            return
+        self.states[rows] = engine.next_games(self.states[rows])
+        if self._fixed_seat is None:
+            self.seats[rows] = (self.seats[rows] + 1) % self.rules.players
+        self._begin(rows)
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
         """Legal actions of the learners: ``(n, 95)`` int8."""
@@ -157,25 +201,24 @@ class LearnerGames:
 
     # -------------------------------------------------------------------------------- inside
 
-    def _all_wait(self) -> bool:
-        return bool((self.states["player"] == self.seats).all())
+    def _begin(self, rows: npt.NDArray[np.int64]) -> None:
+        """Seat the opponents, and play on to the learners' first decisions.
 
-    def _seat(self, rows: npt.NDArray[np.int64]) -> None:
+        No game ends before: everybody plays a disc before the first Emperor moves.
+        """
         tables = self.opponents.seat(self.seats[rows], self._random)
         tables[np.arange(len(rows)), self.seats[rows]] = LEARNER
         self._tables[rows] = tables
+        self._play_on(rows)
 
-    def _play_on(self) -> list[Ended]:
-        """Others decide, and ended games start anew, until every game waits for its learner."""
-        ended = []
-        waiting = np.arange(self.n)
-        while len(waiting):
-            over = waiting[self.states["phase"][waiting] == OVER]
-            if len(over):
-                ended.append(self._finish(over))
+    def _play_on(self, waiting: npt.NDArray[np.int64]) -> None:
+        """The others decide until each game is over or waits for its learner."""
+        while True:
             players = self.states["player"][waiting]
-            others = players != self.seats[waiting]
+            others = (self.states["phase"][waiting] != OVER) & (players != self.seats[waiting])
             waiting, players = waiting[others], players[others]
+            if len(waiting) == 0:
+                return
             agents = self._tables[waiting, players]
             actions = np.empty(len(waiting), np.int64)
             for agent in np.unique(agents):
@@ -184,16 +227,4 @@ class LearnerGames:
                 streams = self._generators[rows]
                 actions[mine] = self.opponents.agents[agent].act(self.states[rows], streams)
                 self._generators[rows] = streams
-            if len(waiting):
-                engine.step(self.states, actions, rows=waiting)
-        return ended
-
-    def _finish(self, rows: npt.NDArray[np.int64]) -> Ended:
-        """Note how games ended and start the next ones, from the same generators on."""
-        last = self.states[rows]
-        ended = Ended(rows, last, self.seats[rows], self._tables[rows], engine.returns(last))
-        self.states[rows] = engine.next_games(last)
-        if self._fixed_seat is None:
-            self.seats[rows] = (self.seats[rows] + 1) % self.rules.players
-        self._seat(rows)
-        return ended
+            engine.step(self.states, actions, rows=waiting)

@@ -55,7 +55,7 @@ class CarolusVecEnv(VecEnv):
         if isinstance(opponents, str | Agent | Sequence):
             opponents = FixedOpponents(rules, opponents)
         self.games = LearnerGames(rules, n, opponents, seat=seat, seed=seed)
-        self.ended: list[Ended] = []
+        self.ended: Ended | None = None
         """The games that ended in the last step, for whoever keeps statistics."""
         self.render_mode = None
         self._next_seed: int | None = None
@@ -79,22 +79,20 @@ class CarolusVecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Any, Any]:
-        self.ended = self.games.step(self._actions)
+        ended = self.ended = self.games.step(self._actions)
         self._lengths += 1
         rewards = np.zeros(self.num_envs, np.float32)
         dones = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [_NOTHING] * self.num_envs
-        for ended in self.ended:
-            payoffs = ended.payoffs[np.arange(len(ended.rows)), ended.seats]
-            rewards[ended.rows] += payoffs
+        if len(ended.rows):
+            rewards[ended.rows] = ended.learners_payoffs
             dones[ended.rows] = True
             last = observation.observe(ended.states, ended.seats, dtype=np.float32)
             for i, row in enumerate(ended.rows):
-                infos[row] = {
-                    "terminal_observation": last[i],
-                    "episode": {"r": float(payoffs[i]), "l": int(self._lengths[row]), "t": 0.0},
-                }
-        self._lengths[dones] = 0
+                episode = {"r": float(rewards[row]), "l": int(self._lengths[row]), "t": 0.0}
+                infos[row] = {"terminal_observation": last[i], "episode": episode}
+            self._lengths[ended.rows] = 0
+            self.games.restart(ended.rows)
         return self._look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:

@@ -1,0 +1,294 @@
+"""Gymnasium: one learner, the other seats played by agents; single and natively vectorised.
+
+    >>> import gymnasium, carolus_env
+    >>> env = gymnasium.make("CarolusMagnus-v0", players=3, opponents="greedy")
+    >>> envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=1024, players=3, opponents="greedy")
+
+Observation: `carolus_env.observation` from the learner's seat. Action: ``Discrete(95)``; the mask
+of legal actions is in ``info["action_mask"]`` and in ``action_masks()``. Reward: 0 until the game
+ends, then the payoff of the learner's seat. A game that reaches ``max_rounds`` is truncated.
+
+Version history: v0, first version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from carolus_env import observation as seen
+from carolus_env.bots import Agent
+from carolus_env.envs.aec import ILLEGAL, RENDER_MODES, observation_box
+from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames
+from carolus_env.rules import ACTIONS, BY_FORFEIT, BY_MAX_ROUNDS, Rules
+from carolus_env.text import board_text
+
+Specs = str | Agent | Sequence[str | Agent]
+
+
+class CarolusVectorEnv(VectorEnv):
+    """``num_envs`` games in lockstep, without a Python object for any of them.
+
+    Args:
+        num_envs: number of games.
+        players, crown_choice, partners, paladins_per_clan, max_rounds: see `Rules`.
+        opponents: a spec string or an agent for all other seats, or one for each seat after the
+            learner's, clockwise.
+        seat: the learner's seat; None: row ``i`` starts in seat ``(seed + i) % players`` and goes
+            on to the next with every game.
+        illegal: what an illegal action does: ``"forfeit"`` ends the game (the learner's team
+            loses, ``info["illegal"]``), ``"raise"`` raises `IllegalActionError`.
+        observation: ``"float32"`` or ``"uint8"``.
+        autoreset_mode: any of Gymnasium's: next step, same step, disabled.
+        copy: False returns views of the buffers that the next step writes into.
+
+    Raises:
+        ValueError: for an impossible option, naming it and what is allowed.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES[1:])}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        players: int = 2,
+        opponents: Specs = "random",
+        seat: int | None = None,
+        crown_choice: Literal["on_roll", "deferred"] = "on_roll",
+        partners: Literal["opposite", "adjacent"] = "opposite",
+        paladins_per_clan: int = 40,
+        max_rounds: int | None = 100,
+        *,
+        illegal: Literal["forfeit", "raise"] = "forfeit",
+        observation: Literal["float32", "uint8"] = "float32",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        copy: bool = True,
+    ) -> None:
+        rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
+        for name, value, allowed in (
+            ("illegal", illegal, ILLEGAL),
+            ("observation", observation, ("float32", "uint8")),
+            ("render_mode", render_mode, RENDER_MODES),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = render_mode
+        self.num_envs = num_envs
+        self.games = LearnerGames(rules, num_envs, FixedOpponents(rules, opponents), seat=seat)
+        dtype = np.dtype(observation)
+        self.single_observation_space = observation_box(players, dtype)
+        self.single_action_space = spaces.Discrete(ACTIONS)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._forfeits = illegal == "forfeit"
+        self._copy = copy
+        self._started = False
+        self._over = np.zeros(num_envs, np.bool_)
+        self._masks = np.zeros((num_envs, ACTIONS), np.int8)
+        self._observations = np.zeros((num_envs, seen.length(players)), dtype)
+
+    # -------------------------------------------------------------------------------- playing
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """Start games anew.
+
+        Args:
+            seed: of the first game (row ``i``: ``seed + i``), or one for each row. None: on from
+                the last games' generators, the first time from the operating system.
+            options: ``reset_mask``, ``(num_envs,)`` bool: start only these.
+        """
+        rows = np.arange(self.num_envs)
+        mask = (options or {}).get("reset_mask")
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
+                raise ValueError(
+                    f"reset_mask must be {self.num_envs} bools, at least one of them True, "
+                    f"got shape {mask.shape} and dtype {mask.dtype}"
+                )
+            rows = np.flatnonzero(mask)
+        if seed is None:
+            if self._started:
+                self.games.restart(rows)
+            else:
+                self.games.reset(None)
+        else:
+            given = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
+            if len(given) != self.num_envs:
+                raise ValueError(f"seed must be one number or {self.num_envs}, got {len(given)}")
+            fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64) >> 2
+            seeds = [int(fresh[i]) if one is None else one for i, one in enumerate(given)]
+            self.games.reset(np.array(seeds, np.uint64)[rows], rows)
+        self._started = True
+        self._over[rows] = False
+        return self._look(), self._info(rows)
+
+    def step(
+        self, actions: npt.NDArray[np.integer[Any]]
+    ) -> tuple[
+        npt.NDArray[Any],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        dict[str, Any],
+    ]:
+        """The learners decide; the others play on to the learners' next decisions.
+
+        Args:
+            actions: ``(num_envs,)`` integers; those of rows that only start anew (next-step
+                autoreset) are ignored.
+
+        Returns:
+            observations, rewards, terminations, truncations, infos as Gymnasium defines them.
+        """
+        if not self._started:
+            raise gymnasium.error.ResetNeeded("call reset before the first step")
+        restarting = np.flatnonzero(self._over)
+        if len(restarting) and self.autoreset_mode is AutoresetMode.DISABLED:
+            raise gymnasium.error.ResetNeeded(
+                f"games {restarting.tolist()} are over: reset them with options reset_mask"
+            )
+        playing = np.flatnonzero(~self._over)
+        ended = self._decide(np.asarray(actions), playing)
+        self.games.restart(restarting)
+
+        rewards = np.zeros(self.num_envs)
+        terminations = np.zeros(self.num_envs, np.bool_)
+        truncations = np.zeros(self.num_envs, np.bool_)
+        cut_off = ended.states["reason"] == BY_MAX_ROUNDS
+        rewards[ended.rows] = ended.learners_payoffs
+        terminations[ended.rows] = ~cut_off
+        truncations[ended.rows] = cut_off
+        self._over = terminations | truncations
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not len(ended.rows):
+            observations = self._look()
+            return observations, rewards, terminations, truncations, self._info(illegal=ended)
+
+        last = seen.observe(ended.states, ended.seats, dtype=self._observations.dtype)
+        final = np.full(self.num_envs, None, object)
+        for i, row in enumerate(ended.rows):
+            final[row] = last[i]
+        self._masks[ended.rows] = 0
+        infos = {
+            "final_obs": final,
+            "_final_obs": self._over,
+            "final_info": self._info(ended.rows, illegal=ended),
+            "_final_info": self._over.copy(),
+        }
+        self._over = np.zeros(self.num_envs, np.bool_)
+        self.games.restart(ended.rows)
+        observations = self._look()
+        return observations, rewards, terminations, truncations, {**self._info(), **infos}
+
+    def action_masks(self) -> npt.NDArray[np.int8]:
+        """Legal actions, ``(num_envs, 95)`` int8; all 0 where a game is over."""
+        return self._masks.copy() if self._copy else self._masks
+
+    def render(self) -> tuple[str, ...] | None:
+        """The boards as text in render mode ``"ansi"``."""
+        if self.render_mode is None:
+            return None
+        return tuple(board_text(state) for state in self.games.states)
+
+    # -------------------------------------------------------------------------------- inside
+
+    def _decide(self, actions: npt.NDArray[np.integer[Any]], playing: npt.NDArray[Any]) -> Ended:
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions must be {self.num_envs} integers, "
+                f"got shape {actions.shape} and dtype {actions.dtype}"
+            )
+        forfeiting = playing[:0]
+        if self._forfeits:
+            chosen = actions[playing]
+            inside = (chosen >= 0) & (chosen < ACTIONS)
+            legal = inside & (self._masks[playing, np.where(inside, chosen, 0)] == 1)
+            forfeiting, playing = playing[~legal], playing[legal]
+        return self.games.step(actions[playing], playing, forfeiting=forfeiting)
+
+    def _look(self) -> npt.NDArray[Any]:
+        self.games.masks(self._masks)
+        self.games.observations(self._observations)
+        return self._observations.copy() if self._copy else self._observations
+
+    def _info(
+        self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
+    ) -> dict[str, Any]:
+        """Masks of these rows (None: all), and which games were forfeited."""
+        present = np.zeros(self.num_envs, np.bool_)
+        present[slice(None) if rows is None else rows] = True
+        masks = self._masks.copy() if self._copy else self._masks
+        if rows is not None:
+            masks = np.where(present[:, None], masks, 0).astype(np.int8)
+        infos: dict[str, Any] = {"action_mask": masks, "_action_mask": present}
+        if illegal is not None and (illegal.states["reason"] == BY_FORFEIT).any():
+            offenders = np.zeros(self.num_envs, np.bool_)
+            offenders[illegal.rows[illegal.states["reason"] == BY_FORFEIT]] = True
+            infos |= {"illegal": offenders, "_illegal": offenders.copy()}
+        return infos
+
+
+class CarolusEnv(gymnasium.Env):
+    """One game for one learner; arguments as for `CarolusVectorEnv`, but for the vector's own."""
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES[1:]), "render_fps": 1}  # noqa: RUF012
+
+    def __init__(self, players: int = 2, opponents: Specs = "random", **options: Any) -> None:
+        if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
+            raise TypeError(f"a single environment has no option {vectors.pop()!r}")
+        self._vector = CarolusVectorEnv(
+            1, players, opponents, autoreset_mode=AutoresetMode.DISABLED, **options
+        )
+        self.render_mode = self._vector.render_mode
+        self.observation_space = self._vector.single_observation_space
+        self.action_space = self._vector.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """Start a game; see `CarolusVectorEnv.reset`."""
+        super().reset(seed=seed)
+        observations, _ = self._vector.reset(seed=seed)
+        return observations[0], {"action_mask": self.action_masks()}
+
+    def step(self, action: int) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """The learner decides; the others play on to its next decision, or to the end."""
+        if not hasattr(action, "__index__"):
+            raise TypeError(f"an action is a whole number, got {action!r}")
+        observations, rewards, terminations, truncations, infos = self._vector.step(
+            np.array([int(action)])
+        )
+        info: dict[str, Any] = {"action_mask": self.action_masks()}
+        if "illegal" in infos:
+            info["illegal"] = True
+        return (
+            observations[0],
+            float(rewards[0]),
+            bool(terminations[0]),
+            bool(truncations[0]),
+            info,
+        )
+
+    def action_masks(self) -> npt.NDArray[np.int8]:
+        """Legal actions, ``(95,)`` int8."""
+        return self._vector.action_masks()[0].copy()
+
+    def render(self) -> str | None:
+        """The board as text in render mode ``"ansi"``."""
+        boards = self._vector.render()
+        return None if boards is None else boards[0]

@@ -1,0 +1,688 @@
+"""The PettingZoo environment keeps PettingZoo's promises, and those of its own page."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import inspect
+import pickle
+import random
+import re
+import warnings
+
+import numpy as np
+import pytest
+from pettingzoo.test import api_test, seed_test
+
+from carolus_env import carolus_magnus_v0, engine, observation, position
+from carolus_env.engine import IllegalActionError
+from carolus_env.envs import aec
+from carolus_env.replay import replay
+from carolus_env.rules import ACTIONS, MOVE, PLACE, Rules
+from carolus_env.text import board_text
+from carolus_env.validity import PositionError
+
+CONFIGS = {
+    "two": {},
+    "three": {"players": 3},
+    "four": {"players": 4},
+    "deferred": {"players": 3, "crown_choice": "deferred"},
+    "adjacent": {"players": 4, "partners": "adjacent"},
+    "scarce": {"players": 2, "paladins_per_clan": 6, "max_rounds": 12},
+    "abundant": {"players": 3, "paladins_per_clan": 200, "max_rounds": None},
+    "short": {"players": 4, "max_rounds": 2, "crown_choice": "deferred"},
+    "forfeit": {"illegal": "forfeit"},
+    "uint8": {"players": 3, "observation": "uint8"},
+}
+every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+both_envs = pytest.mark.parametrize(
+    "make", [carolus_magnus_v0.env, carolus_magnus_v0.raw_env], ids=["env", "raw_env"]
+)
+
+
+def started(seed=1, **config):
+    env = carolus_magnus_v0.env(**config)
+    env.reset(seed=seed)
+    return env
+
+
+def is_over(env):
+    return any(env.terminations.values()) or any(env.truncations.values())
+
+
+def random_action(env, generator):
+    return int(generator.choice(np.flatnonzero(env.last()[0]["action_mask"])))
+
+
+def play(env, generator, decisions=10**9):
+    """Play at random up to the end (before the dead steps) or for so many decisions."""
+    while not is_over(env) and decisions > 0:
+        env.step(random_action(env, generator))
+        decisions -= 1
+    return env
+
+
+def course(env, generator):
+    """Play to the end at random; every state on the way, as bytes."""
+    states = [env.games.tobytes()]
+    while not is_over(env):
+        env.step(random_action(env, generator))
+        states.append(env.games.tobytes())
+    return states
+
+
+def illegal_action(env):
+    return int(np.flatnonzero(env.last()[0]["action_mask"] == 0)[0])
+
+
+# ------------------------------------------------------------------------------------ PettingZoo
+
+# api_test knows by name the environments whose observations are dicts, or whose masks may be all
+# zero (those of agents that are finished); it warns of all others. It also gives `reset` an option
+# that nobody knows, and our environment says so.
+WARNINGS_OF_API_TEST = (
+    "Observation is not a NumPy array",
+    "Observation space for each agent probably should be gymnasium.spaces.box or",
+    "Action mask numpy array is all zeros (no legal actions).",
+    "reset: unknown option 'options', known are",
+)
+
+
+@every_config
+def test_pettingzoos_api_test_passes_and_warns_of_nothing_new(config, capsys):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        api_test(carolus_magnus_v0.env(**config), num_cycles=400)
+    said = {str(warning.message) for warning in caught}
+    assert {text for text in said if not any(known in text for known in WARNINGS_OF_API_TEST)} == (
+        set()
+    )
+    assert any("unknown option 'options'" in text for text in said)
+    assert "Passed API test" in capsys.readouterr().out
+
+
+@every_config
+def test_pettingzoos_seed_test_passes(config):
+    seed_test(lambda: carolus_magnus_v0.env(**config), num_cycles=100)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_pettingzoos_state_test_passes(players):
+    state_test = importlib.import_module("pettingzoo.test.state_test")
+    env = carolus_magnus_v0.env(players=players, illegal="forfeit")  # it plays unmasked actions
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state_test.test_state_space(env)
+        for seed in range(10):
+            state_test.test_state(env, num_cycles=10, seed=seed)
+
+
+def test_the_module_is_named_as_pettingzoo_names_environments():
+    env = carolus_magnus_v0.env()
+    assert str(env) == "carolus_magnus_v0"
+    assert env.metadata["name"] == "carolus_magnus_v0"
+    assert env.metadata["is_parallelizable"] is False
+
+
+# ------------------------------------------------------------------------------------ each step
+
+
+@every_config
+def test_at_every_step_the_player_who_decides_has_the_legal_set_and_nobody_else_a_mask(config):
+    env, generator = started(3, **config), np.random.default_rng(3)
+    observation_spaces = {agent: env.observation_space(agent) for agent in env.possible_agents}
+    action_spaces = {agent: env.action_space(agent) for agent in env.possible_agents}
+    dtype = config.get("observation", "float32")
+    for _ in range(250):
+        games = env.games
+        assert env.agent_selection == f"player_{games['player'][0]}"
+        for seat, agent in enumerate(env.possible_agents):
+            assert env.observation_space(agent) is observation_spaces[agent]
+            assert env.action_space(agent) is action_spaces[agent]
+            seen = env.observe(agent)
+            assert observation_spaces[agent].contains(seen)
+            assert seen["action_mask"].dtype == np.int8
+            legal = engine.legal_masks(games)[0] * (agent == env.agent_selection)
+            np.testing.assert_array_equal(seen["action_mask"], legal)
+            np.testing.assert_array_equal(
+                seen["observation"], observation.observe(games, [seat], dtype=dtype)[0]
+            )
+        assert env.last()[0]["action_mask"].any()
+        assert env.state_space.contains(env.state())
+        np.testing.assert_array_equal(env.state(), env.observe("player_0")["observation"])
+        env.step(random_action(env, generator))
+        if is_over(env):
+            break
+        assert set(env.rewards.values()) == set(env._cumulative_rewards.values()) == {0.0}
+    for agent in env.possible_agents:
+        seen = env.observe(agent)
+        assert observation_spaces[agent].contains(seen)
+        assert seen["action_mask"].any() == (not is_over(env) and agent == env.agent_selection)
+
+
+def test_the_same_player_stays_selected_while_that_player_decides():
+    env, generator = started(players=3), np.random.default_rng(0)
+    stayed = 0
+    while not is_over(env):
+        game, selected = env.games[0], env.agent_selection
+        env.step(random_action(env, generator))
+        if game["phase"] == PLACE:  # another paladin, or the Emperor's move
+            assert env.agent_selection == selected
+            stayed += 1
+    assert stayed > 20
+
+
+def test_observations_are_fresh_arrays():
+    env = started()
+    env.observe("player_0")["observation"][:] = 1
+    env.last()[0]["action_mask"][:] = 0
+    env.state()[:] = 1
+    assert env.last()[0]["action_mask"].any()
+    assert not env.state().all()
+
+
+def test_games_is_a_copy():
+    env = started()
+    games = env.games
+    before = games.tobytes()
+    engine.step(games, engine.legal_masks(games).argmax(axis=1))
+    assert games.tobytes() != before
+    assert env.games.tobytes() == before
+
+
+# ------------------------------------------------------------------------------------ the end
+
+
+@pytest.mark.parametrize("config", [CONFIGS[c] for c in ("two", "three", "four", "adjacent")])
+def test_last_gives_every_agent_the_payoff_and_the_loser_a_negative_one(config):
+    env, generator = carolus_magnus_v0.env(**config), np.random.default_rng(5)
+    seen = set()
+    for seed in range(8):
+        env.reset(seed=seed)
+        sums, calls = dict.fromkeys(env.agents, 0.0), []
+        for agent in env.agent_iter():
+            _, reward, terminated, truncated, info = env.last()
+            sums[agent] += reward
+            assert not truncated
+            assert info == {}
+            if terminated:
+                calls.append((agent, reward))
+            else:
+                assert reward == 0
+            env.step(None if terminated else random_action(env, generator))
+        # When the game ends every agent is selected once more, in order, and then nobody is left.
+        payoffs = engine.returns(env.games)[0].tolist()
+        assert calls == list(zip(env.possible_agents, payoffs, strict=True))
+        assert list(sums.values()) == payoffs
+        assert sum(payoffs) == pytest.approx(0)
+        assert env.agents == [] and env.rewards == {} and env.infos == {}
+        seen |= set(enumerate(payoffs))
+    least = -0.5 if env.rules.players == 3 else -1.0
+    for seat in range(env.rules.players):  # everybody has won, and everybody has lost
+        assert {(seat, 1.0), (seat, least)} <= seen
+
+
+def test_partners_share_the_payoff_and_opponents_lose_it():
+    for partners, team in (("opposite", [0, 1, 0, 1]), ("adjacent", [0, 0, 1, 1])):
+        env = play(started(2, players=4, partners=partners), np.random.default_rng(2))
+        winner = int(env.games["winners"][0]) - 1
+        assert list(env.rewards.values()) == [1.0 if t == winner else -1.0 for t in team]
+
+
+def test_a_finished_agent_takes_no_action_but_none():
+    env = play(started(), np.random.default_rng(1))
+    with pytest.raises(ValueError, match="only valid action is None"):
+        env.step(0)
+    assert env.agents == ["player_0", "player_1"]
+    env.step(None)
+    assert env.agents == ["player_1"]
+    env.step(None)
+    assert env.agents == []
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("max_rounds", [1, 2])
+def test_a_game_that_reaches_max_rounds_is_truncated_and_worth_nothing(players, max_rounds):
+    env = play(started(players=players, max_rounds=max_rounds), np.random.default_rng(1))
+    assert env.games["round"][0] == max_rounds
+    assert set(env.truncations.values()) == {True}
+    assert set(env.terminations.values()) == {False}
+    for _ in range(players):
+        _, reward, terminated, truncated, _ = env.last()
+        assert (reward, terminated, truncated) == (0.0, False, True)
+        env.step(None)
+    assert env.agents == []
+
+
+# ------------------------------------------------------------------------------------ illegal
+
+NO_NUMBERS = [None, float("nan"), 3.0, "3", np.array(3.7), np.array([5]), [5], np.float32(5)]
+NO_ACTIONS = [-1, ACTIONS, 10**6, -(2**63), 2**63, 10**30, -(10**30), np.uint64(2**64 - 1)]
+
+
+@both_envs
+def test_an_illegal_action_is_refused_with_the_legal_ones_and_the_game_goes_on(make):
+    env, other = make(players=3), make(players=3)
+    env.reset(seed=4)
+    other.reset(seed=4)
+    generator, same = np.random.default_rng(4), np.random.default_rng(4)
+    for _ in range(60):
+        wrong, legal = illegal_action(env), np.flatnonzero(env.last()[0]["action_mask"])
+        with pytest.raises(IllegalActionError) as caught:
+            env.step(wrong)
+        assert caught.value.action == wrong
+        assert caught.value.legal == legal.tolist()
+        said = str(caught.value)
+        assert f"player {env.agent_selection[-1]} may not play action {wrong} (" in said
+        assert re.search(rf"legal are {legal[0]}\b", said)
+        assert env.games.tobytes() == other.games.tobytes()
+        assert env.infos == other.infos and env.rewards == other.rewards
+        env.step(random_action(env, generator))
+        other.step(random_action(other, same))
+    assert env.record() == other.record()
+
+
+@pytest.mark.parametrize("illegal", ["raise", "forfeit"])
+@pytest.mark.parametrize("action", NO_NUMBERS, ids=repr)
+def test_what_is_no_whole_number_is_no_action(action, illegal):
+    env = started(illegal=illegal)
+    before = env.games.tobytes()
+    with pytest.raises(TypeError, match=r"^player_\d is to decide: an action is a whole number"):
+        env.step(action)
+    assert env.games.tobytes() == before
+    assert not is_over(env)
+
+
+@pytest.mark.parametrize("action", NO_ACTIONS, ids=repr)
+def test_numbers_that_are_no_action_at_all_are_illegal(action):
+    env = started()
+    before = env.games.tobytes()
+    with pytest.raises(IllegalActionError, match="legal are 5-9"):
+        env.step(action)
+    assert env.games.tobytes() == before
+    env = started(illegal="forfeit")
+    env.step(action)
+    assert is_over(env)
+
+
+@pytest.mark.parametrize("kind", [int, np.int8, np.uint8, np.int32, np.int64, np.uint64, np.array])
+def test_every_kind_of_whole_number_is_an_action(kind):
+    env, same = started(), started()
+    env.step(kind(7))
+    same.step(7)
+    assert env.games.tobytes() == same.games.tobytes()
+    assert env.record() == same.record()
+
+
+@pytest.mark.parametrize(
+    ("config", "of_offender", "of_others"),
+    [
+        ({"players": 2}, [-1.0], [1.0]),
+        ({"players": 3}, [-0.5], [0.25, 0.25]),
+        ({"players": 4}, [-1.0, -1.0], [1.0, 1.0]),
+        ({"players": 4, "partners": "adjacent"}, [-1.0, -1.0], [1.0, 1.0]),
+    ],
+)
+def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, of_offender, of_others):
+    env, generator = carolus_magnus_v0.env(**config, illegal="forfeit"), np.random.default_rng(0)
+    rules = Rules(**config)
+    for seed, decisions in enumerate((0, 7, 30, 55, 80)):  # games in a row, in many phases
+        env.reset(seed=seed)
+        assert set(map(str, env.infos.values())) == {"{}"}
+        play(env, generator, decisions)
+        offender = env.agent_selection
+        played = env.record()
+        env.step(illegal_action(env))
+        assert env.record() == played
+        assert set(env.terminations.values()) == {True}
+        assert not any(env.truncations.values())
+        team = rules.team(int(offender[-1]))
+        given = {}
+        for agent in list(env.agents):
+            assert env.agent_selection == agent
+            _, given[agent], _, _, info = env.last()
+            assert info == ({"illegal": True} if agent == offender else {})
+            env.step(None)
+        ours = [given[a] for a in env.possible_agents if rules.team(int(a[-1])) == team]
+        others = [given[a] for a in env.possible_agents if rules.team(int(a[-1])) != team]
+        assert (ours, others) == (of_offender, of_others)
+        assert sum(given.values()) == 0
+    env.reset(seed=9)
+    play(env, generator)
+    assert env.games["reason"][0] != 0
+    assert all(info == {} for info in env.infos.values())
+
+
+# ------------------------------------------------------------------------------------ options
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"players": 1}, "players must be a whole number from 2 to 4, got 1"),
+        ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
+        ({"players": "2"}, "players must be a whole number from 2 to 4, got '2'"),
+        ({"players": 2.0}, "players must be a whole number from 2 to 4, got 2.0"),
+        ({"players": True}, "players must be a whole number from 2 to 4, got True"),
+        ({"crown_choice": "later"}, "crown_choice must be one of ('on_roll', 'deferred')"),
+        ({"partners": "none"}, "partners must be one of ('opposite', 'adjacent')"),
+        ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200"),
+        ({"paladins_per_clan": 201}, "paladins_per_clan must be a whole number from 3 to 200"),
+        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65535 or None"),
+        ({"max_rounds": 65536}, "max_rounds must be a whole number from 1 to 65535 or None"),
+        ({"illegal": "ignore"}, "illegal must be one of ('raise', 'forfeit'), got 'ignore'"),
+        ({"observation": "float64"}, "observation must be one of ('float32', 'uint8')"),
+        ({"render_mode": "human"}, "render_mode must be one of (None, 'ansi'), got 'human'"),
+    ],
+)
+@both_envs
+def test_an_impossible_option_is_refused_and_the_possible_ones_are_named(make, config, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        make(**config)
+
+
+def test_the_board_is_rendered_as_text():
+    env = started(render_mode="ansi")
+    for _ in range(3):
+        assert env.render() == board_text(env.games[0])
+        play(env, np.random.default_rng(1), 20)
+    assert carolus_magnus_v0.env().metadata["render_modes"] == ["ansi"]
+
+
+def test_render_without_a_mode_warns_how_to_get_one():
+    with pytest.warns(UserWarning, match="render_mode='ansi'"):
+        assert started().render() is None
+
+
+TERRITORIES = [4, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1, 0, 0, 0]
+
+
+def test_reset_takes_territories_and_a_first_player():
+    env = carolus_magnus_v0.env(players=4)
+    for seat in range(4):
+        env.reset(seed=seat, options={"territories": TERRITORIES, "first_player": seat})
+        assert env.games["region_paladins"][0].argmax(axis=1).tolist() == TERRITORIES
+        assert env.games["order"][0].tolist() == [(seat + k) % 4 for k in range(4)]
+        assert env.record()["setup"] == {"territories": TERRITORIES, "first_player": seat}
+
+
+@every_config
+def test_reset_starts_from_any_position_and_goes_on_as_the_game_would(config):
+    env, generator = started(6, **config), np.random.default_rng(6)
+    for decisions in (0, 3, 40):
+        play(env, generator, decisions)
+        there = carolus_magnus_v0.env(**config)
+        there.reset(options={"position": position.to_dict(env.games[0])})
+        assert there.games.tobytes() == env.games.tobytes()
+        assert there.agent_selection == env.agent_selection
+        here = copy.deepcopy(env)
+        assert course(there, np.random.default_rng(1)) == course(here, np.random.default_rng(1))
+
+
+def test_a_position_where_a_roll_is_due_is_rolled_on():
+    env = carolus_magnus_v0.env()
+    env.reset(options={"position": position.to_dict(engine.new_games(Rules(), roll=False)[0])})
+    assert env.last()[0]["action_mask"].any()
+
+
+def test_a_position_that_is_over_gives_its_payoffs():
+    env = play(started(2), np.random.default_rng(2))
+    payoffs = dict(env.rewards)
+    assert set(payoffs.values()) == {1.0, -1.0}
+    env.reset(options={"position": position.to_dict(env.games[0])})
+    for agent in env.possible_agents:
+        assert env.agent_selection == agent
+        assert env.last()[1:] == (payoffs[agent], True, False, {})
+        env.step(None)
+
+
+def test_a_positions_dice_are_its_own_a_seeds_or_the_environments():
+    given = position.to_dict(play(started(1), np.random.default_rng(1), 30).games[0])
+    without = {key: value for key, value in given.items() if key != "generator"}
+
+    def future(start, seed=None, env=None):
+        env = env or carolus_magnus_v0.env()
+        env.reset(seed=seed, options={"position": start})
+        return course(env, np.random.default_rng(8))[-1]
+
+    assert future(given) == future(given)
+    assert future(given, seed=1) == future(given, seed=1) == future(without, seed=1)
+    assert len({future(given), future(given, seed=1), future(given, seed=2)}) == 3
+    env = started(1)  # without either, dice must not be the same in every game
+    assert future(without, env=env) != future(without, env=env)
+
+
+def lacking(key):
+    whole = position.to_dict(engine.new_games(Rules(), seed=1)[0])
+    return {name: value for name, value in whole.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"territories": [0] * 15}, ValueError, "territories must hold each clan 0 to 4 exactly 3"),
+        ({"territories": TERRITORIES[:14]}, ValueError, r"shape \(15,\)"),
+        ({"first_player": 2}, ValueError, "first_player must be from 0 to 1, got 2"),
+        ({"first_player": -1}, ValueError, "first_player must be from 0 to 1, got -1"),
+        ({"first_player": 0.5}, ValueError, "first_player must be a seat"),
+        ({"position": None}, PositionError, "expected an object, got NoneType"),
+        ({"position": 7}, PositionError, "expected an object, got int"),
+        ({"position": {}}, PositionError, "position: rules is missing"),
+        ({"position": lacking("courts")}, PositionError, "position: courts is missing"),
+        (
+            {"position": position.to_dict(engine.new_games(Rules(players=3))[0])},
+            ValueError,
+            r"position is of Rules\(players=3.*this environment of Rules\(players=2",
+        ),
+        (
+            {"position": lacking("none"), "first_player": 0},
+            ValueError,
+            "a position leaves no choice of territories or first_player",
+        ),
+    ],
+)
+def test_a_refused_reset_leaves_the_game_as_it_was(options, error, said):
+    env = play(started(), np.random.default_rng(1), 30)
+    before, record = env.games.tobytes(), env.record()
+    with pytest.raises(error, match=said):
+        env.reset(options=options)
+    assert env.games.tobytes() == before
+    assert env.record() == record
+    play(env, np.random.default_rng(2))
+    assert is_over(env)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "one"])
+def test_an_impossible_seed_is_refused(seed):
+    with pytest.raises((ValueError, TypeError)):
+        carolus_magnus_v0.env().reset(seed=seed)
+
+
+def test_an_unknown_option_of_reset_is_ignored_with_a_warning():
+    env = carolus_magnus_v0.env()
+    with pytest.warns(UserWarning, match="unknown option 'teritories', known are"):
+        env.reset(seed=1, options={"teritories": TERRITORIES})
+    assert env.games.tobytes() == started(1).games.tobytes()
+
+
+@pytest.mark.parametrize("call", ["step", "observe", "state", "last", "agents", "agent_iter"])
+def test_nothing_can_be_done_before_reset(call):
+    env = carolus_magnus_v0.env()
+    calls = {
+        "step": lambda: env.step(5),
+        "observe": lambda: env.observe("player_0"),
+        "state": lambda: env.state(),
+        "last": lambda: env.last(),
+        "agents": lambda: env.agents,
+        "agent_iter": lambda: env.agent_iter(),
+    }
+    with pytest.raises((AssertionError, AttributeError), match=r"before"):
+        calls[call]()
+
+
+# ------------------------------------------------------------------------------------ copies, seeds
+
+COPIES = {
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda env: pickle.loads(pickle.dumps(env)),
+    "clone": lambda env: env.clone(),
+}
+
+
+@both_envs
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("decisions", [0, 1, 45, 10**9])
+def test_a_copy_has_the_same_future_and_is_independent(make, copied, decisions):
+    env = make(players=3)
+    env.reset(seed=8)
+    play(env, np.random.default_rng(8), decisions)
+    twin = copied(env)
+    assert type(twin) is type(env)
+    before = env.games.tobytes()
+    assert twin.games.tobytes() == before
+    future = course(twin, np.random.default_rng(1))
+    assert env.games.tobytes() == before
+    assert course(env, np.random.default_rng(1)) == future
+    assert env.record() == twin.record()
+    assert env.rewards == twin.rewards and env.infos == twin.infos
+    env.reset()  # the games after this one are the same as well
+    twin.reset()
+    assert env.games.tobytes() == twin.games.tobytes()
+
+
+def test_a_copy_that_plays_differently_leaves_the_original_alone():
+    env = play(started(3), np.random.default_rng(3), 30)
+    twin, untouched = env.clone(), copy.deepcopy(env)
+    play(twin, np.random.default_rng(99))
+    twin.reset(seed=123)
+    for name in ("rewards", "terminations", "infos", "agents", "agent_selection"):
+        assert getattr(env, name) == getattr(untouched, name)
+    assert env.record() == untouched.record()
+
+
+@every_config
+def test_the_same_seed_is_the_same_game_whatever_else_draws_random_numbers(config):
+    first, env = started(42, **config), carolus_magnus_v0.env(**config)
+    wanted = course(first, np.random.default_rng(0))
+    for disturbance in range(2):  # the second time in an environment that has played before
+        random.seed(disturbance)
+        np.random.seed(disturbance)  # noqa: NPY002 (what others may do)
+        env.reset(seed=42)
+        generator, states = np.random.default_rng(0), [env.games.tobytes()]
+        while not is_over(env):
+            random.random()
+            np.random.random()  # noqa: NPY002
+            env.step(random_action(env, generator))
+            states.append(env.games.tobytes())
+        assert states == wanted
+
+
+def test_playing_draws_no_global_random_numbers():
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    env = carolus_magnus_v0.env()
+    env.reset()
+    env.reset(seed=1)
+    play(env, np.random.default_rng(1))
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
+
+
+def test_different_seeds_are_different_games():
+    assert len({started(seed).games.tobytes() for seed in range(50)}) == 50
+
+
+def test_games_after_a_seed_differ_and_are_those_of_the_seed():
+    first, second = started(5), started(5)
+    games = []
+    for _ in range(5):
+        first.reset()
+        second.reset()
+        assert first.games.tobytes() == second.games.tobytes()
+        games.append(first.games.tobytes())
+    assert len({*games, started(5).games.tobytes()}) == 6
+
+
+def test_games_without_any_seed_differ():
+    def fresh():
+        env = carolus_magnus_v0.env()
+        env.reset()
+        return env.games.tobytes()
+
+    assert fresh() != fresh()
+
+
+def test_a_game_is_that_of_the_engine_with_the_same_seed():
+    for config in CONFIGS.values():
+        options = {k: v for k, v in config.items() if k not in ("illegal", "observation")}
+        assert (
+            started(77, **config).games.tobytes()
+            == engine.new_games(Rules(**options), seed=77).tobytes()
+        )
+
+
+# ------------------------------------------------------------------------------------ records
+
+
+@every_config
+def test_a_game_has_a_record_that_replays_to_its_end(config):
+    env, generator = started(11, **config), np.random.default_rng(11)
+    for decisions in (0, 25, 10**9):
+        play(env, generator, decisions)
+        record = env.record()
+        assert replay(record) == []
+        played = [event for event in record["events"] if "action" in event]
+        assert (record["result"] is not None) == is_over(env)
+        assert bool(played) == (decisions > 0)
+    assert record["result"]["returns"] == list(env.rewards.values())
+
+
+def test_a_game_from_a_position_has_no_record_and_the_next_one_has():
+    env = started()
+    env.reset(options={"position": position.to_dict(env.games[0])})
+    with pytest.raises(ValueError, match="started from a position has no record"):
+        env.record()
+    env.reset(seed=1)
+    assert replay(env.record()) == []
+
+
+# ------------------------------------------------------------------------------------ the page
+
+PAGE = carolus_magnus_v0.__doc__
+
+
+def test_the_page_gives_the_arguments_with_their_defaults():
+    call = ast.parse(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]).body[0].value
+    written = {argument.arg: ast.literal_eval(argument.value) for argument in call.keywords}
+    parameters = inspect.signature(aec.raw_env).parameters.values()
+    assert written == {parameter.name: parameter.default for parameter in parameters}
+    of_rules = Rules().to_dict()
+    assert {name: written[name] for name in of_rules} == of_rules
+    others = re.findall(r'^    (\w+)=.*# or "(\w+)"', PAGE, re.MULTILINE)
+    assert len(others) == 5
+    for name, value in others:
+        carolus_magnus_v0.env(**{name: value})
+
+
+def test_the_page_gives_the_sizes_of_spaces():
+    rows = dict(re.findall(r"^\| ([\w ]+) \| (.*) \|$", PAGE, re.MULTILINE))
+    written = map(int, re.findall(r"\d{3}", rows["Observation length"]))
+    lengths = dict(zip((2, 3, 4), written, strict=True))
+    for players, length in lengths.items():
+        env = carolus_magnus_v0.env(players=players)
+        assert env.possible_agents == [f"player_{seat}" for seat in range(players)]
+        for agent in env.possible_agents:
+            seen = env.observation_space(agent)
+            assert seen["observation"].shape == env.state_space.shape == (length,)
+            assert rows["Action space"] == f"`{env.action_space(agent)}`"
+            assert f"action_mask={seen['action_mask']}" in rows["Observation space"]
+
+
+def test_moves_are_rolled_inside_step():
+    env, generator = started(), np.random.default_rng(1)
+    while env.games["phase"][0] != MOVE:
+        env.step(random_action(env, generator))
+    rolls = sum("roll" in event for event in env.record()["events"])
+    env.step(random_action(env, generator))
+    assert sum("roll" in event for event in env.record()["events"]) == rolls + 1

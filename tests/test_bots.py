@@ -1,0 +1,506 @@
+"""Bots play as their pages say, agents are found by spec, and a stranger's mistakes are named."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from carolus_env import arena, bots, engine, position
+from carolus_env.rules import (
+    CROWN_CHOICE,
+    DISC,
+    MOVE,
+    PLACE,
+    Rules,
+    court_action,
+    crown_action,
+    disc_action,
+    move_action,
+    region_action,
+)
+from carolus_env.streams import new_streams
+
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+every_bot = pytest.mark.parametrize("name", ["random", "greedy"])
+
+
+def middle_games(rules, games=40, seed=1):
+    """Positions of games between `greedy` and `random`, each game stopped somewhere else."""
+    states, streams = engine.new_games(rules, games, seed=seed), new_streams(seed, games)
+    greedy = bots.make("greedy")
+    found = []
+    for stop in range(6 * games):
+        rows = np.flatnonzero(~engine.is_over(states))
+        if not rows.size:
+            break
+        actions = engine.random_actions(states, streams, rows=rows)
+        ours = states["team"][rows, states["player"][rows]] == 0
+        drawn = streams[rows[ours]]
+        actions[ours] = greedy.act(states[rows[ours]], drawn)
+        streams[rows[ours]] = drawn
+        engine.step(states, actions, rows=rows)
+        found += [states[row].copy() for row in rows[stop % 3 :: 12]]
+    found = np.array(found, states.dtype)
+    return found[~engine.is_over(found)]
+
+
+# ------------------------------------------------------------------------------------ positions
+
+
+LAID_OUT = [
+    {
+        "territories": [t],
+        "owner": -1,
+        "castles": 0,
+        "paladins": [int(c == t // 3) for c in range(5)],
+    }
+    for t in range(15)
+]
+NO_CONTROL, NO_COURTS = [-1] * 5, [[0] * 5] * 4
+
+
+def position_of(
+    phase, players=2, *, discs=(4, 5, 2, 3), courts=NO_COURTS, control=NO_CONTROL, regions=LAID_OUT
+):
+    """Player 0 is to decide in round 1. Red paladins lie on territories 0-2, pink on 3-5, ..."""
+    rules, seats = Rules(players), range(players)
+    discs = [0] * players if phase == "disc" else list(discs[:players])
+    courts, reserves = list(courts[:players]), [[1] * 5 for _ in seats]
+    reserves[0][4] = int(phase != "move")
+    held = np.array([*courts, *reserves, *(region["paladins"] for region in regions)])
+    return position.from_dict(
+        {
+            "rules": rules.to_dict(),
+            "round": 1,
+            "phase": phase,
+            "player": 0,
+            "regions": list(regions),
+            "courts": courts,
+            "control": list(control),
+            "reserves": reserves,
+            "crowns": [int(phase == "crown"), *[0] * (players - 1)],
+            "supply": (40 - held.sum(axis=0)).tolist(),
+            "discs_in_hand": [[d for d in range(1, 6) if d != discs[seat]] for seat in seats],
+            "discs_played": discs,
+            "order": sorted(seats, key=lambda seat: discs[seat]),
+            "placements_left": rules.dice if phase == "place" else 0,
+        }
+    )
+
+
+def choices(states, times=400, seed=0, agent="greedy"):
+    """How often the agent takes each action in the one position, each time with another stream."""
+    answers = bots.make(agent).act(states.repeat(times), new_streams(seed, times))
+    return Counter(answers.tolist())
+
+
+# ------------------------------------------------------------------------------------ greedy
+
+
+def plain_gain(before, after, team):
+    """How far the team is ahead: castles, then clans; from JSON alone, compared in that order."""
+    state = position.to_dict(after)
+    rules = Rules.from_dict(state["rules"])
+    castles = Counter()
+    for region in state["regions"]:
+        castles[region["owner"]] += region["castles"]
+    clans = Counter(rules.team(seat) for seat in state["control"] if seat != -1)
+    others = [other for other in range(rules.teams) if other != team]
+    ahead = [count[team] - sum(count[o] for o in others) for count in (castles, clans)]
+    return tuple(ahead)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(2),
+        Rules(3),
+        Rules(4),
+        Rules(4, partners="adjacent"),
+        Rules(3, crown_choice="deferred", paladins_per_clan=12),
+    ],
+    ids=["two", "three", "four", "adjacent", "deferred"],
+)
+def test_greedy_takes_one_of_the_best_actions_and_any_of_them(rules):
+    states = middle_games(rules)
+    assert set(states["phase"].tolist()) == {CROWN_CHOICE, DISC, PLACE, MOVE}
+    choosy = 0
+    for row in range(len(states)):
+        one = states[row : row + 1]
+        legal = engine.legal_actions(one)
+        after = one.repeat(len(legal))
+        engine.step(after, legal, roll=False)
+        team = int(one["team"][0, one["player"][0]])
+        gains = [plain_gain(one[0], after[k], team) for k in range(len(legal))]
+        best = {int(a) for a, gain in zip(legal, gains, strict=True) if gain == max(gains)}
+        taken = set(choices(one, times=12 * len(best), seed=row))
+        assert taken <= best
+        choosy += len(best) < len(legal)
+        if len(best) < 4:  # one of them missed in 12 n tries: less often than once in 10^4
+            assert taken == best
+    assert len(states) > 100
+    assert choosy > 30
+
+
+RED_IS_OURS = {"courts": [[2, 0, 0, 0, 0], *NO_COURTS[1:]], "control": [0, -1, -1, -1, -1]}
+
+
+@every_number
+def test_greedy_takes_a_castle_when_it_can(players):
+    states = position_of("move", players, **RED_IS_OURS)
+    assert engine.legal_actions(states).tolist() == [move_action(steps) for steps in (1, 2, 3, 4)]
+    assert choices(states).keys() == {move_action(1), move_action(2)}
+
+
+@pytest.mark.parametrize(
+    ("owner", "castles", "best"),
+    [(-1, 0, {1, 2}), (1, 1, {2}), (1, 3, {2})],
+    ids=["nobody's", "one of the opponent's", "three of the opponent's"],
+)
+def test_greedy_counts_the_castles_that_the_others_lose(owner, castles, best):
+    """One step gains a castle; two steps gain one, or as many as the opponent loses there."""
+    territories = [2, 3, 4][: max(castles, 1)]
+    region = {
+        "territories": territories,
+        "owner": owner,
+        "castles": castles,
+        "paladins": [5, 1, 1, 0, 0],
+    }
+    regions = [*LAID_OUT[:2], region, *LAID_OUT[2 + len(territories) :]]
+    states = position_of("move", **RED_IS_OURS, regions=regions)
+    assert choices(states).keys() == {move_action(steps) for steps in best}
+
+
+def test_greedy_takes_control_where_it_is_free():
+    """Red, yellow and green are nobody's; in pink the opponent is ahead, in blue far ahead."""
+    courts = [[0, 0, 0, 0, 0], [0, 1, 3, 0, 0]]
+    states = position_of("place", courts=courts, control=[-1, 1, 1, -1, -1])
+    assert choices(states).keys() == {court_action(clan) for clan in (0, 3, 4)}
+
+
+@pytest.mark.parametrize(("holder", "wanted"), [(1, 0), (2, 1), (3, 0)])
+def test_greedy_takes_control_rather_from_an_opponent_and_never_from_the_partner(holder, wanted):
+    """Tied for red with whoever holds it; pink is nobody's; the rest cannot be had."""
+    courts = [[0, 0, 2 * (seat == 1), 2 * (seat == 1), 2 * (seat == 1)] for seat in range(4)]
+    courts[0][0] = courts[holder][0] = 1
+    states = position_of("place", 4, courts=courts, control=[holder, -1, 1, 1, 1])
+    assert choices(states).keys() == {court_action(wanted)}
+
+
+@pytest.mark.parametrize(
+    ("phase", "position", "equal"),
+    [
+        ("disc", {}, [disc_action(number) for number in (1, 2, 3, 4, 5)]),
+        ("crown", {}, [crown_action(clan) for clan in range(5)]),
+        (
+            "place",
+            {"courts": [[0] * 5, [2] * 5], "control": [1] * 5},
+            [court_action(clan) for clan in range(5)]
+            + [region_action(clan, region) for clan in range(5) for region in range(15)],
+        ),
+        ("move", {}, [move_action(steps) for steps in (1, 2, 3, 4)]),
+    ],
+)
+@every_bot
+def test_equal_actions_are_equally_likely(name, phase, position, equal):
+    states = position_of(phase, **position)
+    assert sorted(equal) == engine.legal_actions(states).tolist()
+    counts = choices(states, times=100 * len(equal), seed=1, agent=name)
+    assert counts.keys() == set(equal)
+    assert stats.chisquare([counts[action] for action in equal]).pvalue > 0.001
+
+
+@every_number
+def test_greedy_beats_random(players):
+    rules = Rules(players)
+    if players == 3:  # one greedy against two of random
+        tables = [[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 70
+    else:
+        tables = arena.pairing_tables(rules, 200)
+    results = arena.play_games(tables, [bots.make("greedy"), bots.make("random")], rules, seed=1)
+    won = results.returns[results.tables == 0] == 1
+    assert won.mean() > 0.9
+
+
+# ------------------------------------------------------------------------------------ all bots
+
+
+@every_number
+@every_bot
+def test_results_do_not_depend_on_how_games_are_grouped(name, players):
+    states = middle_games(Rules(players))
+    agent, streams = bots.make(name), new_streams(3, len(states))
+    together = agent.act(states, streams)
+    order = np.random.default_rng(0).permutation(len(states))
+    apart = np.empty_like(together)
+    for rows in np.array_split(order, 7):
+        own = new_streams(3, len(states))[rows]
+        apart[rows] = agent.act(states[rows], own)
+        np.testing.assert_array_equal(own, streams[rows])
+    np.testing.assert_array_equal(apart, together)
+
+
+@every_bot
+def test_games_of_any_numbers_of_players_can_be_mixed(name):
+    parts = [middle_games(Rules(players)) for players in (2, 3, 4)]
+    states = np.concatenate(parts)
+    agent = bots.make(name)
+    mixed = agent.act(states, new_streams(1, len(states)))
+    streams, alone = new_streams(1, len(states)), []
+    for part in parts:
+        alone += agent.act(part, streams[len(alone) : len(alone) + len(part)]).tolist()
+    assert mixed.tolist() == alone
+
+
+@every_bot
+def test_a_bot_plays_legally_moves_its_streams_on_and_changes_no_state(name):
+    states = middle_games(Rules(3))
+    agent, streams, before = bots.make(name), new_streams(1, len(states)), states.tobytes()
+    answers = set()
+    for _ in range(10):
+        last = streams.copy()
+        actions = agent.act(states, streams)
+        assert engine.legal_masks(states)[np.arange(len(states)), actions].all()
+        assert (streams != last).all()
+        answers.add(actions.tobytes())
+    assert states.tobytes() == before
+    assert len(answers) == 10
+
+
+@every_bot
+def test_the_same_streams_give_the_same_answers(name):
+    states = middle_games(Rules(2))
+    first = bots.make(name).act(states, new_streams(9, len(states)))
+    np.testing.assert_array_equal(bots.make(name).act(states, new_streams(9, len(states))), first)
+
+
+@every_bot
+def test_act_one_answers_for_one_game(name):
+    states = middle_games(Rules(2))
+    agent, streams = bots.make(name), new_streams(4, len(states))
+    together = agent.act(states, streams.copy())
+    before = states.tobytes()
+    for row in range(len(states)):
+        own = streams[row : row + 1].copy()
+        answer = agent.act_one(states[row], own)
+        assert type(answer) is int and answer == together[row]
+        assert own != streams[row : row + 1]
+    assert states.tobytes() == before
+    assert len({agent.act_one(position_of("crown")[0]) for _ in range(100)}) == 5  # fresh streams
+
+
+@every_bot
+@pytest.mark.parametrize(
+    "generators", [np.zeros(3, np.uint64), np.zeros(4), np.zeros((4, 1), np.uint64)]
+)
+def test_a_bot_wants_one_stream_for_each_game(name, generators):
+    with pytest.raises(ValueError, match=r"generators must be uint64 of shape \(4,\)"):
+        bots.make(name).act(engine.new_games(Rules(), 4, seed=1), generators)
+
+
+def test_uniforms_lie_in_0_to_1_evenly_and_move_streams_on():
+    streams = new_streams(1, 20_000)
+    before = streams.copy()
+    first, second = bots.uniforms(streams), bots.uniforms(streams)
+    assert (streams != before).all()
+    assert first.dtype == np.float64
+    for drawn in (first, second):
+        assert drawn.min() >= 0 and drawn.max() < 1
+        assert stats.kstest(drawn, "uniform").pvalue > 0.001
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
+    np.testing.assert_array_equal(bots.uniforms(before[7:8]), first[7:8])
+
+
+# ------------------------------------------------------------------------------------ registry
+
+
+def test_a_spec_makes_an_agent_that_is_called_by_it():
+    assert isinstance(bots.make("random"), bots.RandomBot)
+    assert isinstance(bots.make("greedy"), bots.GreedyBot)
+    assert bots.make("greedy").name == "greedy"
+    assert {"random", "greedy"} <= bots.known().keys()
+    assert all(bots.known().values())
+
+
+def test_an_agent_is_returned_as_it_is():
+    agent = bots.GreedyBot()
+    assert bots.make(agent) is agent
+
+
+@pytest.mark.parametrize("spec", ["gredy", "", "Random", "file", ":random"])
+def test_an_unknown_agent_is_refused_with_the_known_ones(spec):
+    with pytest.raises(
+        bots.UnknownAgentError, match=re.escape(f"unknown agent {spec!r}")
+    ) as caught:
+        bots.make(spec)
+    for name, about in bots.known().items():
+        assert re.search(rf"^  {name} +{re.escape(about)}$", str(caught.value), re.MULTILINE)
+    assert "FILE.py:NAME" in str(caught.value)
+
+
+@every_bot
+def test_a_bot_without_options_takes_no_argument(name):
+    with pytest.raises(ValueError, match=f"agent '{name}' takes no argument, got 'foo'"):
+        bots.make(f"{name}:foo")
+
+
+def test_a_kind_of_agent_can_be_registered(monkeypatch):
+    monkeypatch.setattr(bots.registry, "_registry", dict(bots.registry._registry))
+    made = []
+    bots.register("mine", lambda argument: made.append(argument) or bots.RandomBot(), "my own")
+    assert bots.make("mine:a:b=1").name == "mine:a:b=1"
+    assert bots.make("mine").name == "mine"
+    assert made == ["a:b=1", ""]
+    assert bots.known()["mine"] == "my own"
+    with pytest.raises(ValueError, match="must be a plain word, got 'two words'"):
+        bots.register("two words", lambda argument: bots.RandomBot(), "")
+
+
+# ------------------------------------------------------------------------------------ files
+
+BOT_FILE = """
+import numpy as np
+from carolus_env import Agent, legal_masks
+
+class Low(Agent):
+    def act(self, states, generators):
+        return legal_masks(states).argmax(axis=1)
+
+ready = Low()
+
+def high(states, generators):
+    return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
+
+class NoAgent:
+    def act(self, states, generators):
+        return np.zeros(len(states), int)
+
+class Unfinished(Agent):
+    pass
+
+class Choosy(Agent):
+    def __init__(self):
+        raise RuntimeError("no weights here")
+
+    def act(self, states, generators):
+        ...
+
+number = 7
+
+def floats(states, generators):
+    return high(states, generators) * 1.0
+
+def nothing(states, generators):
+    return None
+
+def scalar(states, generators):
+    return 5
+
+def too_many(states, generators):
+    return np.append(high(states, generators), 0)
+
+def ragged(states, generators):
+    return [[5], [5, 6]]
+
+def illegal(states, generators):
+    actions = high(states, generators)
+    actions[2] = 94
+    return actions
+
+def negative(states, generators):
+    return np.full(len(states), -1)
+
+def beyond(states, generators):
+    return np.full(len(states), 2**63, np.uint64)
+
+def cheat(states, generators):
+    states["courts"] += 1
+    return high(states, generators)
+"""
+
+
+@pytest.fixture
+def bot_file(tmp_path):
+    path = tmp_path / "my_bot.py"
+    path.write_text(BOT_FILE)
+    return path
+
+
+def answers(agent, games=4):
+    states = position_of("crown").repeat(games)
+    return agent.act(states, new_streams(1, games)).tolist()
+
+
+def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
+    for name, wanted in (("Low", 5), ("ready", 5), ("high", 9)):
+        agent = bots.make(f"{bot_file}:{name}")
+        assert agent.name == f"{bot_file}:{name}"
+        assert answers(agent) == [wanted] * 4
+        assert agent.act_one(position_of("crown")[0]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "say which one of the file, as in"),
+        ("Missing", "the file has no 'Missing'"),
+        ("NoAgent", "'NoAgent' must be an Agent or a function, got NoAgent"),
+        ("number", "'number' must be an Agent or a function, got int"),
+        ("Unfinished", r"Unfinished\(\) fails with TypeError: .*abstract"),
+        ("Choosy", r"Choosy\(\) fails with RuntimeError: no weights here"),
+    ],
+)
+def test_a_file_without_such_an_agent_is_refused(bot_file, name, said):
+    with pytest.raises(ValueError, match=rf"agent '.*my_bot\.py': {said}"):
+        bots.make(f"{bot_file}:{name}")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"agent '.*none\.py': there is no such file"):
+        bots.make(f"{tmp_path / 'none.py'}:Bot")
+    with pytest.raises(ValueError, match="there is no such file"):
+        bots.make(f"{tmp_path}/.py:Bot")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("raise KeyError('x')", "KeyError: 'x'"),
+        ("import nonsense_module", "ModuleNotFoundError: No module named 'nonsense_module'"),
+        ("def act(:", "SyntaxError"),
+    ],
+)
+def test_a_file_that_raises_is_named(tmp_path, source, said):
+    (tmp_path / "bad.py").write_text(source)
+    with pytest.raises(ValueError, match=rf"agent '.*bad\.py': the file fails with {said}"):
+        bots.make(f"{tmp_path / 'bad.py'}:Bot")
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("floats", TypeError, "must answer integers, got dtype float64"),
+        ("nothing", TypeError, "must answer integers, got dtype object"),
+        ("scalar", ValueError, r"must answer one action a game, shape \(4,\), got shape \(\)"),
+        ("too_many", ValueError, r"must answer one action a game, shape \(4,\), got shape \(5,\)"),
+        ("illegal", ValueError, r"answered action 94 in phase crown; legal are \[5, 6, 7, 8, 9\]"),
+        ("negative", ValueError, "answered action -1 in phase crown"),
+        ("beyond", ValueError, "answered action 9223372036854775808 in phase crown"),
+        ("ragged", TypeError, "must answer integers"),
+        ("cheat", ValueError, "changed the states that it was shown"),
+    ],
+)
+def test_a_strangers_mistake_is_named_with_the_agent(bot_file, name, error, said):
+    with pytest.raises(error, match=rf"agent '.*my_bot\.py:{name}' {said}"):
+        answers(bots.make(f"{bot_file}:{name}"))
+
+
+def test_a_copied_agent_plays_alike(bot_file):
+    for spec in ("greedy", "random", f"{bot_file}:Low"):
+        agent = bots.make(spec)
+        assert answers(copy.deepcopy(agent)) == answers(agent)

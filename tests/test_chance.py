@@ -1,0 +1,298 @@
+"""Dice: what they can show, how likely, that their order never matters, and given rolls."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from strategies import history, rules, seeds
+
+from carolus_env import chance, engine
+from carolus_env.rules import CROWN, FACES, OVER, ROLL, Rules
+from carolus_env.state import equal, to_bytes
+
+# ------------------------------------------------------------------------------------ outcomes
+
+
+@pytest.mark.parametrize(("dice", "count"), [(3, 56), (4, 126), (7, 792), (9, 2002)])
+def test_outcomes_are_as_many_as_multisets_of_faces(dice, count):
+    assert len(chance.chance_outcomes(dice).faces) == count
+
+
+@pytest.mark.parametrize("dice", range(1, 10))
+def test_outcomes_are_complete_unique_and_sum_to_one(dice):
+    faces, ways, probabilities = chance.chance_outcomes(dice)
+    shown = [tuple(row) for row in faces.tolist()]
+    assert all(row == tuple(sorted(row)) and set(row) <= set(range(FACES)) for row in shown)
+    assert len(set(shown)) == len(shown) == math.comb(dice + FACES - 1, dice)
+    assert ways.sum() == FACES**dice
+    assert probabilities.tolist() == [float(Fraction(int(w), FACES**dice)) for w in ways]
+    assert math.fsum(probabilities) == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize("dice", [1, 2, 3, 4])
+def test_ways_count_the_ordered_rolls(dice):
+    rolls = itertools.product(range(FACES), repeat=dice)
+    counted = Counter(tuple(sorted(roll)) for roll in rolls)
+    faces, ways, _ = chance.chance_outcomes(dice)
+    assert dict(zip(map(tuple, faces.tolist()), ways.tolist(), strict=True)) == counted
+
+
+def test_outcomes_take_the_number_of_dice_from_a_game():
+    """A uint8: 6**dice would not fit, and must not be kept for the next who asks."""
+    games = engine.new_games(Rules(players=3), seed=0, roll=False)
+    chance._outcomes.cache_clear()
+    assert chance.chance_outcomes(games["dice_due"][0]).probabilities.sum() == pytest.approx(1)
+    assert chance.chance_outcomes(9).ways.sum() == 6**9
+
+
+@pytest.mark.parametrize("dice", [0, 10, -1])
+def test_no_roll_has_that_many_dice(dice):
+    with pytest.raises(ValueError, match=f"a roll has 1 to 9 dice, got {dice}"):
+        chance.chance_outcomes(dice)
+
+
+def test_outcomes_cannot_be_changed():
+    """They are shared by all who ask."""
+    for array in chance.chance_outcomes(3):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+# ------------------------------------------------------------------------------------ frequencies
+
+
+@pytest.mark.parametrize(
+    ("players", "due"), [(2, "set-up"), (2, "turn"), (3, "set-up"), (3, "turn")]
+)
+def test_rolls_are_as_likely_as_the_outcomes_say(players, due):
+    """Each face on each die, and each multiset: 100,000 rolls, one from each of as many games."""
+    games = engine.new_games(Rules(players=players), 100_000, seed=1, roll=False)
+    if due == "turn":
+        games["round"], games["dice_due"] = 1, Rules(players=players).dice
+    rolled = chance.draw_faces(games)
+    dice = rolled.shape[1]
+    for die in range(dice):
+        assert stats.chisquare(np.bincount(rolled[:, die], minlength=FACES)).pvalue > 0.001
+    assert stats.chisquare(np.bincount(rolled.ravel(), minlength=FACES)).pvalue > 0.001
+
+    faces, _, probabilities = chance.chance_outcomes(dice)
+    number = {row: k for k, row in enumerate(map(tuple, faces.tolist()))}
+    shown = map(tuple, np.sort(rolled, axis=1).tolist())
+    counts = np.bincount([number[row] for row in shown], minlength=len(faces))
+    expected = probabilities * len(rolled)
+    # Chi-square wants no tiny classes: those below 5 expected rolls make one.
+    rare = expected < 5
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    assert stats.chisquare(counts, expected).pvalue > 0.001
+
+
+def test_dice_of_one_game_are_fair_from_roll_to_roll():
+    """One generator, moved on 100,000 times: faces, and faces of neighbouring rolls together."""
+    game = engine.new_games(Rules(), 1, seed=2, roll=False)
+    rolled = np.concatenate([chance.draw_faces(game) for _ in range(20_000)])
+    assert stats.chisquare(np.bincount(rolled.ravel())).pvalue > 0.001
+    pairs = rolled[:-1, 0] * FACES + rolled[1:, 0]
+    assert stats.chisquare(np.bincount(pairs, minlength=FACES**2)).pvalue > 0.001
+    within = rolled[:, 0] * FACES + rolled[:, 1]
+    assert stats.chisquare(np.bincount(within, minlength=FACES**2)).pvalue > 0.001
+
+
+def test_games_with_neighbouring_seeds_roll_independently():
+    rolled = chance.draw_faces(engine.new_games(Rules(), 100_000, seed=3, roll=False))
+    pairs = rolled[:-1, 0] * FACES + rolled[1:, 0]
+    assert stats.chisquare(np.bincount(pairs, minlength=FACES**2)).pvalue > 0.001
+
+
+# ------------------------------------------------------------------------------------ order of dice
+
+
+def rolls_due(states):
+    """The rolls of a history, each as a batch of one."""
+    return [state.reshape(1) for state in states[states["phase"] == ROLL]]
+
+
+@given(rules, seeds, st.data())
+def test_the_order_of_dice_never_matters(rules, seed, data):
+    due = rolls_due(history(rules, seed, games=4))
+    game = due[data.draw(st.integers(0, len(due) - 1), label="roll")]
+    dice = int(game["dice_due"][0])
+    faces = data.draw(st.lists(st.integers(0, 5), min_size=dice, max_size=dice), label="faces")
+    random = np.random.default_rng(seed)
+    orders = np.array([faces, sorted(faces), *(random.permutation(faces) for _ in range(20))])
+    games = np.repeat(game, len(orders))
+    chance.apply_roll(games, orders)
+    assert equal(games, np.repeat(games[:1], len(games))).all()
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_the_order_of_dice_never_matters_when_the_supply_runs_dry(players, deferred):
+    """Every order of the dice, where clans run out in mid-roll and courts return some of them."""
+    random = np.random.default_rng(players)
+    kind = Rules(players=players, crown_choice="deferred" if deferred else "on_roll")
+    games = engine.new_games(kind, 500, seed=players, roll=False)
+    games["round"], games["dice_due"] = 1, kind.dice
+    games["supply"] = random.integers(0, 3, (500, 5))
+    games["courts"][:, :players] = random.integers(0, 4, (500, players, 5))
+    faces = random.integers(0, FACES, (500, kind.dice))
+    faces[::2, 1] = faces[::2, 0]  # many of a kind, so that they run out
+
+    before, first = games.copy(), None
+    for order in itertools.permutations(range(kind.dice)):
+        rolled = before.copy()
+        chance.apply_roll(rolled, faces[:, order])
+        first = rolled if first is None else first
+        assert equal(rolled, first).all()
+
+    returned = (first["courts"].sum(axis=1) < before["courts"].sum(axis=1)).any(axis=1)
+    crowns = first["crowns"].sum(axis=1) > (faces == CROWN).sum(axis=1)
+    assert returned.sum() > 20 and crowns.sum() > 20
+
+
+# ------------------------------------------------------------------------------------ given rolls
+
+
+@given(rules, seeds)
+def test_drawing_and_applying_is_what_step_does_itself(rules, seed):
+    rolled, taken = (engine.new_games(rules, 6, seed=seed, roll=False) for _ in range(2))
+    generators = strategies.new_streams(seed, 6)
+    chance.roll(rolled)
+    apply_what_is_due(taken)
+    for _ in range(60):
+        assert to_bytes(rolled) == to_bytes(taken)
+        rows = np.flatnonzero(~engine.is_over(rolled))
+        actions = strategies.random_moves(rolled, generators, rows)
+        engine.step(rolled, actions, rows=rows)
+        engine.step(taken, actions, rows=rows, roll=False)
+        apply_what_is_due(taken)
+
+
+def apply_what_is_due(states):
+    while (due := chance.roll_due(states)).any():
+        for row in np.flatnonzero(due)[:, None]:
+            chance.apply_roll(states, chance.draw_faces(states, rows=row), rows=row)
+
+
+def test_a_roll_is_due_where_dice_are():
+    for kind in strategies.ALL_KINDS:
+        states = history(kind, 0, games=2, limit=100).reshape(-1)
+        assert (chance.roll_due(states) == (states["dice_due"] > 0)).all()
+        due = states[chance.roll_due(states)]
+        in_set_up = due["round"] == 0
+        assert (due["dice_due"] == np.where(in_set_up, kind.reserve, kind.dice)).all()
+
+
+def test_drawing_takes_nothing_but_moves_the_generator():
+    games = engine.new_games(Rules(), 5, seed=4, roll=False)
+    before = games.copy()
+    first = chance.draw_faces(games)
+    assert (games["generator"] != before["generator"]).all()
+    games["generator"] = before["generator"]
+    assert to_bytes(games) == to_bytes(before)
+    assert (chance.draw_faces(games) == first).all()
+    assert first.shape == (5, 7) and first.dtype == np.uint8
+
+
+def test_a_given_roll_moves_no_generator():
+    games = engine.new_games(Rules(), 5, seed=4, roll=False)
+    before = games["generator"].copy()
+    chance.apply_roll(games, [0, 0, 1, 1, 2, 3, 4])
+    assert (games["generator"] == before).all()
+
+
+def test_one_roll_may_be_given_to_all_games_or_one_to_each():
+    alike, each = (engine.new_games(Rules(), 3, seed=5, roll=False) for _ in range(2))
+    faces = [0, 0, 1, 1, 2, 3, 5]
+    chance.apply_roll(alike, faces)
+    chance.apply_roll(each, [faces] * 3)
+    assert to_bytes(alike) == to_bytes(each)
+    chance.apply_roll(each := engine.new_games(Rules(), 2, seed=5, roll=False), [[0] * 7, [1] * 7])
+    first = each["order"][:, 0]
+    assert each["reserves"][[0, 1], first].tolist() == [[7, 0, 0, 0, 0], [0, 7, 0, 0, 0]]
+
+
+def test_rows_pick_the_games_that_roll():
+    games = engine.new_games(Rules(), 4, seed=6, roll=False)
+    before = games.copy()
+    rows = np.array([3, 1])
+    chance.apply_roll(games, [[0] * 7, [1] * 7], rows=rows)
+    assert equal(games, before).tolist() == [True, False, True, False]
+    assert games["reserves"][3].sum(axis=0).tolist() == [7, 0, 0, 0, 0]
+    faces = chance.draw_faces(games, rows=rows)
+    assert (games["generator"] == before["generator"]).tolist() == [True, False, True, False]
+    own = before[rows]
+    assert (faces == chance.draw_faces(own)).all()
+
+
+def test_no_rows_are_no_rolls():
+    """Whatever the other games wait for."""
+    games = engine.new_games(Rules(), 4, seed=6)
+    before, none = to_bytes(games), np.zeros(0, np.int64)
+    assert len(chance.draw_faces(games, rows=none)) == 0
+    chance.apply_roll(games, np.zeros((0, 7), int), rows=none)
+    chance.apply_roll(games[:0].copy(), np.zeros((0, 3), int))
+    assert to_bytes(games) == before
+
+
+def decided(games):
+    """The same games at a decision."""
+    chance.roll(games)
+    return games
+
+
+@pytest.mark.parametrize(
+    ("faces", "expected"),
+    [
+        ([0] * 6, r"faces must be whole numbers of shape \(2, 7\) or \(7,\), got shape \(6,\)"),
+        ([[0] * 7], r"got shape \(1, 7\)"),
+        (0, r"got shape \(\)"),
+        ([0.0] * 7, "got shape .* and dtype float64"),
+        ([True] * 7, "dtype bool"),
+        ([0] * 6 + [6], "faces must be from 0 to 5, got"),
+        ([0] * 6 + [-1], "faces must be from 0 to 5, got"),
+        ([0] * 6 + [256], "faces must be from 0 to 5, got"),
+        ([0] * 6 + [10**30], "dtype object"),
+    ],
+)
+def test_impossible_faces_are_refused(faces, expected):
+    games = engine.new_games(Rules(), 2, seed=0, roll=False)
+    before = to_bytes(games)
+    with pytest.raises(ValueError, match=expected):
+        chance.apply_roll(games, faces)
+    assert to_bytes(games) == before
+
+
+def test_a_roll_that_is_not_due_is_refused():
+    games = engine.new_games(Rules(), 2, seed=0, roll=False)
+    chance.apply_roll(games, [0] * 7, rows=np.array([0]))
+    chance.apply_roll(games, [0] * 7, rows=np.array([0]))
+    before = to_bytes(games)
+    for call in (chance.draw_faces, lambda games: chance.apply_roll(games, [0] * 7)):
+        with pytest.raises(ValueError, match=r"same number of dice, but \[0, 7\] are due"):
+            call(games)
+    mixed = engine.new_games(Rules(), 2, seed=0, roll=False)
+    mixed[1] = engine.new_games(Rules(players=3), 1, seed=0, roll=False)[0]
+    with pytest.raises(ValueError, match=r"but \[7, 9\] are due"):
+        chance.draw_faces(mixed)
+    assert to_bytes(games) == before
+
+
+def test_roll_leaves_games_that_wait_for_a_decision_or_are_over():
+    for kind in strategies.ALL_KINDS[:2]:
+        states = history(kind, 1, games=2).reshape(-1)
+        still = states[~chance.roll_due(states)]
+        assert (still["phase"] == OVER).any()
+        before = to_bytes(still)
+        chance.roll(still)
+        assert to_bytes(still) == before

@@ -1,0 +1,196 @@
+"""Gymnasium: both checkers pass, and the native vector environment is N single ones."""
+
+from __future__ import annotations
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import carolus_env as ce
+from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
+from carolus_env.envs.learner import LearnerGames
+
+
+def choose(masks, random):
+    """A legal action a row; 0 where a game is over."""
+    return np.array(
+        [random.choice(np.flatnonzero(mask)) if mask.any() else 0 for mask in masks], np.int64
+    )
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("observation", ["float32", "uint8"])
+def test_gymnasiums_checker_has_nothing_to_say(players, observation):
+    env = gymnasium.make(
+        "CarolusMagnus-v0", players=players, observation=observation, render_mode="ansi"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+
+
+def test_stable_baselines3s_checker_has_nothing_to_say():
+    sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sb3.check_env(CarolusEnv())
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize(("players", "opponents"), [(2, "greedy"), (3, "random"), (4, "random")])
+def test_the_vector_environment_is_n_single_ones(mode, players, opponents):
+    options = {"players": players, "opponents": opponents, "max_rounds": 12}
+    native = gymnasium.make_vec("CarolusMagnus-v0", 5, autoreset_mode=mode, **options)
+    assert isinstance(native.unwrapped, CarolusVectorEnv)
+    single = SyncVectorEnv([lambda: CarolusEnv(**options)] * 5, autoreset_mode=mode)
+    ours, theirs = native.reset(seed=3), single.reset(seed=3)
+    assert data_equivalence(ours, theirs)
+    random, ended = np.random.default_rng(0), 0
+    for step in range(600):
+        actions = choose(ours[-1]["action_mask"], random)
+        if step % 97 == 0:
+            actions[step % 5] = 94  # hardly ever legal: a forfeit
+        ours, theirs = native.step(actions), single.step(actions)
+        for mine, other in zip(ours[:4], theirs[:4], strict=True):
+            np.testing.assert_array_equal(mine, other)
+        assert set(ours[4]) == set(theirs[4])
+        for key, value in theirs[4].items():
+            if key == "final_obs":
+                for a, b in zip(ours[4][key], value, strict=True):
+                    np.testing.assert_array_equal(a, b)
+            elif key == "final_info":
+                assert set(ours[4][key]) == set(value)
+                for name in value:
+                    np.testing.assert_array_equal(ours[4][key][name], value[name])
+            else:
+                np.testing.assert_array_equal(ours[4][key], value)
+        over = ours[2] | ours[3]
+        ended += int(over.sum())
+        if mode is AutoresetMode.DISABLED and over.any():
+            ours = native.reset(options={"reset_mask": over})
+            theirs = single.reset(options={"reset_mask": over})
+            np.testing.assert_array_equal(ours[0], theirs[0])
+    assert ended > 20
+
+
+def test_a_game_cut_off_is_truncated_and_worth_nothing():
+    env = CarolusEnv(max_rounds=1)
+    _, info = env.reset(seed=1)
+    random, over = np.random.default_rng(1), False
+    while not over:
+        action = choose(info["action_mask"][None], random)[0]
+        _, reward, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+    assert (reward, terminated, truncated) == (0.0, False, True)
+
+
+@pytest.mark.parametrize(("players", "payoff"), [(2, -1.0), (3, -0.5), (4, -1.0)])
+def test_an_illegal_action_forfeits(players, payoff):
+    env = CarolusEnv(players)
+    _, info = env.reset(seed=1)
+    illegal = int(np.flatnonzero(info["action_mask"] == 0)[0])
+    _, reward, terminated, truncated, info = env.step(illegal)
+    assert (reward, terminated, truncated, info["illegal"]) == (payoff, True, False, True)
+    assert not info["action_mask"].any()
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(0)
+    env.reset()
+    assert "illegal" not in env.step(int(env.action_masks().argmax()))[4]
+
+
+def test_an_illegal_action_raises_where_it_is_asked_to():
+    env = CarolusEnv(illegal="raise")
+    env.reset(seed=1)
+    with pytest.raises(ce.IllegalActionError, match="may not play action 94"):
+        env.step(94)
+
+
+def test_the_learner_is_paid_losses_as_well_as_wins():
+    envs = CarolusVectorEnv(64, opponents="random")
+    _, infos = envs.reset(seed=0)
+    random, paid = np.random.default_rng(0), []
+    while len(paid) < 300:
+        _, rewards, terminations, _, infos = envs.step(choose(infos["action_mask"], random))
+        assert not rewards[~terminations].any()
+        paid += rewards[terminations].tolist()
+    assert set(paid) <= {1.0, 0.0, -1.0}, "two teams can tie"
+    assert min(paid.count(1.0), paid.count(-1.0)) > 100
+    assert abs(np.mean(paid)) < 0.2
+
+
+def test_the_learner_goes_round_the_seats_unless_one_is_given():
+    envs = CarolusVectorEnv(6, players=3)
+    envs.reset(seed=1)
+    assert envs.games.seats.tolist() == [1, 2, 0, 1, 2, 0]
+    envs.reset()
+    assert envs.games.seats.tolist() == [2, 0, 1, 2, 0, 1]
+    envs = CarolusVectorEnv(6, players=3, seat=2)
+    envs.reset(seed=1)
+    assert envs.games.seats.tolist() == [2] * 6
+
+
+def test_seeds_may_be_given_one_a_row():
+    envs = CarolusVectorEnv(3)
+    whole, _ = envs.reset(seed=7)
+    listed, _ = envs.reset(seed=[9, None, 7])
+    np.testing.assert_array_equal(listed[[0, 2]], whole[[2, 0]])
+    with pytest.raises(ValueError, match="seed must be one number or 3, got 2"):
+        envs.reset(seed=[1, 2])
+
+
+def test_views_are_given_where_copies_are_not_wanted():
+    envs = CarolusVectorEnv(4, copy=False)
+    first, infos = envs.reset(seed=1)
+    second = envs.step(envs.action_masks().argmax(axis=1))[0]
+    assert np.shares_memory(first, second)
+    envs = CarolusVectorEnv(4)
+    first, infos = envs.reset(seed=1)
+    kept = first.copy()
+    envs.step(infos["action_mask"].argmax(axis=1))
+    np.testing.assert_array_equal(first, kept)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
+        ({"opponents": "nobody"}, "unknown agent 'nobody'"),
+        ({"players": 4, "opponents": ["random", "greedy"]}, "one agent or 3"),
+        ({"seat": 2}, "seat must be from 0 to 1 or None, got 2"),
+        ({"illegal": "ignore"}, "illegal must be one of"),
+        ({"observation": "int64"}, "observation must be one of"),
+        ({"render_mode": "human"}, "render_mode must be one of"),
+    ],
+)
+def test_an_impossible_option_is_refused(options, text):
+    with pytest.raises(ValueError, match=text):
+        CarolusVectorEnv(2, **options)
+
+
+@pytest.mark.parametrize(
+    ("actions", "text"),
+    [
+        (np.zeros(3, np.int64), "actions must be 2 integers, got shape"),
+        (np.zeros(2), "actions must be 2 integers, got shape .* dtype float64"),
+        (np.full(2, np.nan), "actions must be 2 integers"),
+    ],
+)
+def test_actions_of_a_wrong_shape_or_type_are_refused(actions, text):
+    envs = CarolusVectorEnv(2)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call reset before the first step"):
+        envs.step(np.zeros(2, np.int64))
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match=text):
+        envs.step(actions)
+
+
+def test_rows_can_be_seeded_alone():
+    games = LearnerGames(ce.Rules(), 4, CarolusVectorEnv(4).games.opponents, seed=5)
+    fresh = games.states.copy()
+    games.step(games.masks().argmax(axis=1))
+    games.reset(np.array([6], np.uint64), rows=np.array([1]))
+    assert games.states[1].tobytes() == fresh[1].tobytes()

@@ -1,0 +1,452 @@
+"""One learner a game: it gets what its games pay, losses too, whoever makes the last move."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from carolus_env import bots, engine, observation
+from carolus_env.engine import IllegalActionError
+from carolus_env.envs.learner import LEARNER, FixedOpponents, LearnerGames
+from carolus_env.rules import BY_MAX_ROUNDS, Rules
+from carolus_env.streams import new_streams
+
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+
+
+class First(bots.Agent):
+    """Plays the first legal action, and notes for whom it was asked."""
+
+    def __init__(self):
+        self.asked = set()
+
+    def act(self, states, generators):
+        self.asked |= set(states["player"].tolist())
+        return engine.legal_masks(states).argmax(axis=1)
+
+
+def learners(players=2, n=16, opponents="random", seed=1, **options):
+    rules = options.pop("rules", Rules(players))
+    return LearnerGames(rules, n, FixedOpponents(rules, opponents), seed=seed, **options)
+
+
+def go_on(games, actions):
+    """One step of all games; those that end start anew."""
+    ended = games.step(actions)
+    games.restart(ended.rows)
+    return ended
+
+
+class RandomLearner:
+    """Random decisions for a batch of learners, each game's from a stream of its own."""
+
+    def __init__(self, n, seed=0):
+        self.streams = new_streams(seed, n)
+
+    def __call__(self, games):
+        return engine.random_actions(games.states, self.streams)
+
+
+def plain_payoff(state, seat):
+    """The payoff by its formula, from the winners in the record alone."""
+    teams = int(state["teams"])
+    winners = [team for team in range(teams) if state["winners"] >> team & 1]
+    if not winners:
+        return 0.0
+    share = (state["team"][seat] in winners) / len(winners)
+    return (teams * share - 1) / (teams - 1)
+
+
+# ------------------------------------------------------------------------------------ LearnerGames
+
+
+@every_number
+def test_every_game_waits_for_its_learner(players):
+    games, learner = learners(players), RandomLearner(16)
+    for _ in range(300):
+        assert (games.states["player"] == games.seats).all()
+        assert games.masks().any(axis=1).all()
+        np.testing.assert_array_equal(games.masks(), engine.legal_masks(games.states))
+        seen = games.observations(np.empty((16, observation.length(players)), np.float32))
+        np.testing.assert_array_equal(
+            seen, observation.observe(games.states, games.seats, dtype=np.float32)
+        )
+        go_on(games, learner(games))
+
+
+@every_number
+def test_the_seats_go_round_from_game_to_game(players):
+    games, learner = learners(players, n=7), RandomLearner(7)
+    ended = np.zeros(7, int)
+    while ended.min() < 2 * players:
+        np.testing.assert_array_equal(games.seats, (np.arange(7) + ended) % players)
+        end = go_on(games, learner(games))
+        np.testing.assert_array_equal(end.seats, (end.rows + ended[end.rows]) % players)
+        ended[end.rows] += 1
+
+
+def test_a_fixed_seat_stays():
+    games, learner = learners(3, n=4, seat=2), RandomLearner(4)
+    ended = 0
+    while ended < 8:
+        ended += len(go_on(games, learner(games)).rows)
+        assert (games.seats == 2).all()
+
+
+@every_number
+def test_ended_tells_who_sat_where_and_what_it_paid(players):
+    games, learner = learners(players), RandomLearner(16)
+    ended = []
+    while len(ended) < 20:
+        end = go_on(games, learner(games))
+        if len(end.rows):
+            ended.append((end, end.states.tobytes()))
+    for end, last in ended:
+        assert engine.is_over(end.states).all()
+        assert (np.diff(end.rows) > 0).all()
+        np.testing.assert_array_equal(end.payoffs, engine.returns(end.states))
+        own = [payoffs[seat] for payoffs, seat in zip(end.payoffs, end.seats, strict=True)]
+        np.testing.assert_array_equal(end.learners_payoffs, own)
+        learner_sits = np.arange(players) == end.seats[:, None]
+        np.testing.assert_array_equal(end.tables, np.where(learner_sits, LEARNER, 0))
+        assert end.states.tobytes() == last, "games that go on must not reach what is noted"
+
+
+@every_number
+def test_a_game_that_is_over_waits_for_its_restart(players):
+    games, learner = learners(players), RandomLearner(16)
+    while not len((end := games.step(learner(games))).rows):
+        pass
+    rows, seats = end.rows, games.seats.copy()
+    assert games.states[rows].tobytes() == end.states.tobytes()
+    with pytest.raises(ValueError, match="is over: no action can be played"):
+        games.step(games.masks().argmax(axis=1))
+    others = np.setdiff1d(np.arange(16), rows)[::-1]
+    before = games.states[rows].tobytes()
+    games.step(games.masks()[others].argmax(axis=1), rows=others)
+    assert games.states[rows].tobytes() == before
+    games.restart(rows)
+    assert (games.states["round"][rows] <= 1).all()
+    np.testing.assert_array_equal(games.seats[rows], (seats[rows] + 1) % players)
+    assert (games.states["player"] == games.seats)[rows].all()
+    before = games.states.tobytes()
+    games.restart(rows[:0])
+    assert games.states.tobytes() == before
+
+
+@every_number
+def test_only_the_rows_that_are_named_go_on(players):
+    games, twin = learners(players, n=6), learners(players, n=6)
+    for rows in ([4, 1], [0], [5, 2, 3]):
+        before, actions = games.states.copy(), games.masks().argmax(axis=1)
+        games.step(actions[rows], rows=np.array(rows))
+        others = np.setdiff1d(np.arange(6), rows)
+        assert games.states[others].tobytes() == before[others].tobytes()
+    twin.step(twin.masks().argmax(axis=1))
+    assert games.states.tobytes() == twin.states.tobytes()
+
+
+@every_number
+def test_opponents_sit_clockwise_from_the_learner(players):
+    for seat in range(players):
+        opponents = [First() for _ in range(players - 1)]
+        games, learner = learners(players, n=4, opponents=opponents, seat=seat), RandomLearner(4)
+        for _ in range(30):
+            go_on(games, learner(games))
+        wanted = [{(seat + 1 + k) % players} for k in range(players - 1)]
+        assert [opponent.asked for opponent in opponents] == wanted
+        opponent = First()
+        games, learner = learners(players, n=4, opponents=opponent, seat=seat), RandomLearner(4)
+        for _ in range(30):
+            go_on(games, learner(games))
+        assert opponent.asked == set(range(players)) - {seat}
+
+
+@every_number
+def test_a_game_is_that_of_its_seed_and_of_everybodys_decisions(players):
+    """Row 0 played once more, with the engine alone."""
+    games = learners(players, n=3, opponents="greedy", seed=20, seat=1)
+    alone = engine.new_games(Rules(players), seed=20)
+    bot, stream = bots.make("greedy"), new_streams(20, 1)
+    for _ in range(2000):
+        while alone["player"][0] != 1 or engine.is_over(alone)[0]:
+            if engine.is_over(alone)[0]:
+                alone = engine.next_games(alone)
+            else:
+                engine.step(alone, bot.act(alone, stream))
+        assert games.states[:1].tobytes() == alone.tobytes()
+        action = engine.legal_masks(alone).argmax(axis=1)
+        engine.step(alone, action)
+        go_on(games, games.masks().argmax(axis=1))
+
+
+@every_number
+def test_games_do_not_depend_on_how_many_are_played(players):
+    few, many = learners(players, n=3, seed=5), learners(players, n=12, seed=5)
+    for _ in range(400):
+        go_on(few, few.masks().argmax(axis=1))
+        go_on(many, many.masks().argmax(axis=1))
+        assert few.states.tobytes() == many.states[:3].tobytes()
+
+
+def test_reset_with_a_seed_starts_the_same_games_again():
+    games, learner = learners(3, seed=9), RandomLearner(16, seed=2)
+    start = games.states.tobytes()
+    for _ in range(100):
+        go_on(games, learner(games))
+    middle = games.states.tobytes()
+    games.reset(9)
+    assert games.states.tobytes() == start
+    learner = RandomLearner(16, seed=2)
+    for _ in range(100):
+        go_on(games, learner(games))
+    assert games.states.tobytes() == middle
+    games.reset(10)
+    assert games.states.tobytes() != start
+    assert learners(3, seed=None).states.tobytes() != learners(3, seed=None).states.tobytes()
+
+
+def test_an_illegal_action_of_the_learner_names_its_game_and_changes_none():
+    games = learners(3)
+    actions = games.masks().argmax(axis=1)
+    actions[5] = games.masks()[5].argmin()
+    before = games.states.tobytes()
+    with pytest.raises(IllegalActionError, match=r"^game 5: player") as caught:
+        games.step(actions)
+    assert caught.value.legal == np.flatnonzero(games.masks()[5]).tolist()
+    assert games.states.tobytes() == before
+    with pytest.raises(TypeError, match="actions must be integers"):
+        games.step(np.full(16, np.nan))
+    with pytest.raises(ValueError, match="one a game"):
+        games.step(actions[:15])
+    assert games.states.tobytes() == before
+
+
+def test_an_opponents_illegal_action_is_an_error():
+    class Wrong(bots.Agent):
+        name = "wrong"
+
+        def act(self, states, generators):
+            return np.full(len(states), 94)
+
+    with pytest.raises(IllegalActionError):
+        learners(2, opponents=Wrong())
+    with pytest.raises(ValueError, match="agent 'wrong' answered action 94"):
+        learners(2, opponents=bots.Checked(Wrong()))
+
+
+@pytest.mark.parametrize(
+    ("players", "specs", "wanted"),
+    [
+        (2, [], 1),
+        (2, ["random"] * 2, 1),
+        (3, ["random"] * 3, 2),
+        (4, ["random"] * 2, 3),
+        (4, ["random"] * 4, 3),
+    ],
+)
+def test_a_wrong_number_of_opponents_is_refused(players, specs, wanted):
+    said = rf"one agent or {wanted} \(.*clockwise\), got {len(specs)}"
+    with pytest.raises(ValueError, match=said):
+        FixedOpponents(Rules(players), specs)
+
+
+def test_unknown_opponents_wrong_seats_and_no_games_are_refused():
+    with pytest.raises(bots.UnknownAgentError, match="unknown agent 'gredy'"):
+        learners(2, opponents="gredy")
+    for seat in (-1, 3):
+        with pytest.raises(ValueError, match=f"seat must be from 0 to 2 or None, got {seat}"):
+            learners(3, seat=seat)
+    for n in (0, -1):
+        with pytest.raises(
+            ValueError, match=f"n, the number of games, must be at least 1, got {n}"
+        ):
+            learners(n=n)
+
+
+# ------------------------------------------------------------------------------------ SB3
+
+
+def vec_env(players=2, n=16, opponents="random", seed=1, **options):
+    pytest.importorskip("stable_baselines3")
+    from carolus_env.envs.sb3 import CarolusVecEnv
+
+    rules = options.pop("rules", Rules(players))
+    return CarolusVecEnv(rules, n, opponents, seed=seed, **options)
+
+
+@every_number
+def test_the_learner_is_paid_what_its_games_pay_wins_and_losses(players):
+    """About a thousand games against `random`, counted anew from their last positions."""
+    env, learner = vec_env(players, n=128), RandomLearner(128)
+    env.reset()
+    rewarded, paid, payoffs = 0.0, 0.0, []
+    while len(payoffs) < 1000:
+        _, rewards, dones, _ = env.step(learner(env.games))
+        assert (rewards[~dones] == 0).all()
+        rewarded += float(rewards.sum())
+        end = env.ended
+        assert np.flatnonzero(dones).tolist() == end.rows.tolist()
+        for row, state, seat in zip(end.rows, end.states, end.seats, strict=True):
+            payoff = plain_payoff(state, seat)
+            assert rewards[row] == pytest.approx(payoff)
+            payoffs.append((int(seat), payoff))
+        paid += engine.returns(end.states)[np.arange(len(end.rows)), end.seats].sum()
+    assert rewarded == pytest.approx(paid)
+    least = -0.5 if players == 3 else -1.0
+    assert {payoff for _, payoff in payoffs} >= {1.0, least}
+    fair = 1 / 3 if players == 3 else 1 / 2  # equal players, so everybody wins that often
+    for seat in range(players):
+        mine = [payoff for where, payoff in payoffs if where == seat]
+        assert np.mean(np.array(mine) == 1.0) == pytest.approx(fair, abs=0.13)
+        assert np.mean(mine) == pytest.approx(0, abs=0.25)
+
+
+@every_number
+def test_the_reward_comes_at_once_also_when_an_opponent_makes_the_last_move(players):
+    env, learner = vec_env(players, n=32, opponents="greedy"), RandomLearner(32)
+    env.reset()
+    by_opponent = lost = 0
+    for _ in range(600):
+        own_move, actions = env.games.states.copy(), learner(env.games)
+        engine.step(own_move, actions)
+        _, rewards, dones, _ = env.step(actions)
+        over = engine.is_over(own_move)
+        assert (dones >= over).all()
+        by_opponent += int((dones & ~over).sum())
+        lost += int((rewards[dones & ~over] < 0).sum())
+    assert by_opponent > 20
+    assert lost > 0.5 * by_opponent  # of four players a partner may have made it
+
+
+@every_number
+def test_an_episodes_info_has_the_last_observation_the_return_and_the_length(players):
+    env, learner = vec_env(players), RandomLearner(16)
+    env.reset()
+    lengths, episodes = np.zeros(16, int), 0
+    while episodes < 20:
+        seen, rewards, dones, infos = env.step(learner(env.games))
+        lengths += 1
+        for row in np.flatnonzero(~dones):
+            assert infos[row] == {}
+        last = observation.observe(env.ended.states, env.ended.seats, dtype=np.float32)
+        for i, row in enumerate(env.ended.rows):
+            np.testing.assert_array_equal(infos[row]["terminal_observation"], last[i])
+            assert infos[row]["episode"]["r"] == pytest.approx(rewards[row])
+            assert infos[row]["episode"]["l"] == lengths[row]
+            first = observation.unpack(seen[row], players)
+            assert first["round"] <= np.float32(0.01) and first["castles"].sum() == 0
+        episodes += dones.sum()
+        lengths[dones] = 0
+
+
+@every_number
+def test_a_game_that_is_cut_off_ends_and_is_worth_nothing(players):
+    env = vec_env(rules=Rules(players, max_rounds=2))
+    learner, cut_off = RandomLearner(16), 0
+    env.reset()
+    for _ in range(100):
+        _, rewards, _, infos = env.step(learner(env.games))
+        cut = env.ended.rows[env.ended.states["reason"] == BY_MAX_ROUNDS]
+        assert (rewards[cut] == 0).all()
+        for row in cut:
+            left = observation.unpack(infos[row]["terminal_observation"], players)
+            assert left["rounds_left"] == np.float32(0.01)
+        cut_off += len(cut)
+    assert cut_off > 50
+
+
+def test_observations_lie_in_the_space_and_stay_as_they_were_given():
+    env, learner = vec_env(3), RandomLearner(16)
+    before = env.reset()
+    assert before.dtype == np.float32 and before.shape == (16, observation.length(3))
+    for _ in range(100):
+        kept = before.copy()
+        after, rewards, dones, _ = env.step(learner(env.games))
+        np.testing.assert_array_equal(before, kept)
+        assert all(env.observation_space.contains(row) for row in after)
+        assert rewards.dtype == np.float32 and dones.dtype == np.bool_
+        before = after
+
+
+def test_masks_come_as_sb3_contrib_asks_for_them():
+    env, learner = vec_env(3), RandomLearner(16)
+    pytest.importorskip("sb3_contrib")
+    from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+
+    env.reset()
+    assert is_masking_supported(env)
+    for _ in range(20):
+        masks = get_action_masks(env)
+        np.testing.assert_array_equal(masks, engine.legal_masks(env.games.states))
+        np.testing.assert_array_equal(env.action_masks(), masks)
+        kept = masks.copy()
+        env.step(learner(env.games))
+        np.testing.assert_array_equal(masks, kept)
+    now = engine.legal_masks(env.games.states)
+    np.testing.assert_array_equal(env.env_method("action_masks", indices=3), now[3:4])
+    np.testing.assert_array_equal(env.env_method("action_masks", indices=[2, 7]), now[[2, 7]])
+
+
+def test_the_rest_of_what_sb3_asks_a_vec_env():
+    env = vec_env(2, n=3)
+    assert env.num_envs == 3
+    assert env.has_attr("action_masks") and env.has_attr("render_mode")
+    assert not env.has_attr("nonsense")
+    assert env.get_attr("render_mode") == [None] * 3
+    assert env.get_attr("num_envs", indices=[0, 2]) == [3, 3]
+    assert env.get_attr("num_envs", indices=1) == [3]
+    assert env.env_is_wrapped(object) == [False] * 3
+    with pytest.raises(AttributeError, match="no method 'nonsense'"):
+        env.env_method("nonsense")
+    with pytest.raises(NotImplementedError):
+        env.set_attr("seat", 1)
+    env.close()
+
+
+def test_the_same_seed_plays_the_same_games():
+    def trace(env, seed=None):
+        if seed is not None:
+            assert env.seed(seed) == [seed + i for i in range(16)]
+        seen, learner = [env.reset().tobytes()], RandomLearner(16)
+        for _ in range(200):
+            observations, rewards, dones, _ = env.step(learner(env.games))
+            seen.append(observations.tobytes() + rewards.tobytes() + dones.tobytes())
+        return seen
+
+    env = vec_env(3)
+    first = trace(env, seed=7)
+    assert trace(env, seed=7) == first
+    assert trace(vec_env(3, seed=8), seed=7) == first
+    assert trace(env, seed=8) != first
+    np.testing.assert_array_equal(vec_env(3, seed=4).games.states, vec_env(3, seed=4).games.states)
+
+
+def test_an_illegal_action_of_the_learner_is_refused():
+    env = vec_env(2)
+    env.reset()
+    with pytest.raises(IllegalActionError, match=r"^game 0: player"):
+        env.step(env.action_masks().argmin(axis=1))
+
+
+def test_opponents_may_be_specs_agents_or_a_list_of_them():
+    assert [a.name for a in vec_env(3).games.opponents.agents] == ["random"]
+    both = vec_env(3, opponents=["greedy", bots.RandomBot()])
+    assert [a.name for a in both.games.opponents.agents] == ["greedy", "random"]
+    opponents = FixedOpponents(Rules(3), "greedy")
+    assert vec_env(3, opponents=opponents).games.opponents is opponents
+
+
+def test_maskable_ppo_learns_from_it():
+    MaskablePPO = pytest.importorskip("sb3_contrib").MaskablePPO
+    env = vec_env(rules=Rules(2, max_rounds=2), n=8)
+    model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, seed=0)
+    before = [parameter.clone() for parameter in model.policy.parameters()]
+    model.learn(512)
+    assert model.num_timesteps == 512
+    assert any((a != b).any() for a, b in zip(before, model.policy.parameters(), strict=True))
+    assert len(model.ep_info_buffer) > 10
+    seen = env.reset()
+    for _ in range(50):
+        actions, _ = model.predict(seen, action_masks=env.action_masks())
+        seen, *_ = env.step(actions)

@@ -1,0 +1,458 @@
+"""Observations say what a plain reading of the position says, from every seat alike."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import numpy as np
+import pytest
+
+from carolus_env import chance, engine, observation, position
+from carolus_env.observation import highs, layout, layout_table, length, observe, scales, slices
+from carolus_env.rules import FIRST_PLACE, OVER, Rules
+from carolus_env.streams import new_streams
+
+RULES = {
+    "two": Rules(),
+    "three": Rules(3),
+    "four": Rules(4),
+    "deferred": Rules(3, crown_choice="deferred", max_rounds=7),
+    "adjacent": Rules(4, crown_choice="deferred", partners="adjacent"),
+    "scarce": Rules(2, paladins_per_clan=8, max_rounds=150),
+    "abundant": Rules(4, paladins_per_clan=200, max_rounds=None),
+}
+every_rules = pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+
+
+def positions(rules, games=8, every=9, seed=1):
+    """States of random games: every so many stops, and the last ones; rolls are stops as well."""
+    states, streams = (
+        engine.new_games(rules, games, seed=seed, roll=False),
+        new_streams(seed, games),
+    )
+    seen, stops = [states[0].copy()], 0
+    while stops < 3000 and (rows := np.flatnonzero(~engine.is_over(states))).size:
+        rolling = rows[states["phase"][rows] == 0]
+        for row in rolling:
+            one = states[row : row + 1]
+            chance.apply_roll(one, chance.draw_faces(one))
+        deciding = np.setdiff1d(rows, rolling)
+        engine.step(
+            states,
+            engine.random_actions(states, streams, rows=deciding),
+            rows=deciding,
+            roll=False,
+        )
+        stops += 1
+        if stops % every == 0:
+            seen += [states[row].copy() for row in rows]
+        seen += [states[row].copy() for row in rows if states["phase"][row] == OVER]
+    return np.array(seen, states.dtype)
+
+
+# ------------------------------------------------------------------------------------ plain reading
+
+
+def team_of(seat, rules):
+    if rules["players"] < 4:
+        return seat
+    return seat // 2 if rules["partners"] == "adjacent" else seat % 2
+
+
+def plain_reading(given, viewer):
+    """The blocks by name, from the JSON of a position alone, in lists and loops."""
+    rules, players = given["rules"], given["rules"]["players"]
+    teams = 3 if players == 3 else 2
+    seats = [(viewer + k) % players for k in range(players)]
+    own = team_of(viewer, rules)
+    team_order = [(own + k) % teams for k in range(teams)]
+    in_team = [0 if seat is None else team_of(seat, rules) for seat in range(players)]
+    holder = [None if seat == -1 else in_team[seat] for seat in given["control"]]
+
+    def of_region(r, read):
+        return read(given["regions"][r]) if r < len(given["regions"]) else None
+
+    def castles(region, team):
+        return region["castles"] if region["owner"] == team else 0
+
+    def strength(region, team):
+        paladins = sum(region["paladins"][clan] for clan in range(5) if holder[clan] == team)
+        return min(paladins + castles(region, team), 255)
+
+    left = 100
+    if rules["max_rounds"] is not None:
+        left = min(rules["max_rounds"] - max(given["round"], 1) + 1, 100)
+    nothing = [0] * teams
+    circle = range(15)
+    return {
+        "phase": [given["phase"] == name for name in ("crown", "disc", "place", "move")],
+        "to_move": [given["player"] == seat for seat in seats],
+        "placements_left": given["placements_left"],
+        "round": min(given["round"], 100),
+        "rounds_left": left,
+        "crown_deferred": rules["crown_choice"] == "deferred",
+        "supply": given["supply"],
+        "partner": [team_of(seat, rules) == own for seat in seats],
+        "turn_order": [
+            [given["order"].index(seat) == place for place in range(players)] for seat in seats
+        ],
+        "disc_played": [
+            [given["discs_played"][seat] == disc for disc in (1, 2, 3, 4, 5)] for seat in seats
+        ],
+        "discs_in_hand": [
+            [disc in given["discs_in_hand"][seat] for disc in (1, 2, 3, 4, 5)] for seat in seats
+        ],
+        "crowns": [given["crowns"][seat] for seat in seats],
+        "reserves": [given["reserves"][seat] for seat in seats],
+        "courts": [given["courts"][seat] for seat in seats],
+        "control": [[given["control"][clan] == seat for clan in range(5)] for seat in seats],
+        "castles": [
+            sum(castles(region, team) for region in given["regions"]) for team in team_order
+        ],
+        "region_exists": [r < len(given["regions"]) for r in circle],
+        "region_castles": [
+            of_region(r, lambda region: [castles(region, team) for team in team_order]) or nothing
+            for r in circle
+        ],
+        "region_paladins": [
+            of_region(r, lambda region: region["paladins"]) or [0] * 5 for r in circle
+        ],
+        "region_strength": [
+            of_region(r, lambda region: [strength(region, team) for team in team_order]) or nothing
+            for r in circle
+        ],
+    }
+
+
+def assert_reads(states, row, viewer):
+    seen = observation.unpack(
+        observe(states[row : row + 1], [viewer])[0], int(states["players"][0])
+    )
+    wanted = plain_reading(position.to_dict(states[row]), viewer)
+    assert list(seen) == list(wanted)
+    for name, block in seen.items():
+        assert block.tolist() == np.array(wanted[name], int).tolist(), name
+
+
+@every_rules
+def test_every_block_is_what_a_plain_reading_of_the_position_gives(rules):
+    states = positions(rules)
+    assert len(states) > 50
+    assert {0, 1, 2, 3, 4, 5} <= set(states["phase"].tolist())
+    for row in range(len(states)):
+        for viewer in range(rules.players):
+            assert_reads(states, row, viewer)
+
+
+def heap():
+    """A region with 5 x 190 paladins, all clans held by player 0: stronger than a byte counts."""
+    rules = Rules(2, paladins_per_clan=200)
+    states = positions(rules, games=1, every=40)
+    given = position.to_dict(states[np.flatnonzero(states["phase"] == 3)[0]])
+    given["courts"] = [[1] * 5, [0] * 5]
+    given["control"] = [0] * 5
+    for clan in range(5):
+        elsewhere = sum(region["paladins"][clan] for region in given["regions"][1:])
+        in_reserve = sum(reserve[clan] for reserve in given["reserves"])
+        given["regions"][0]["paladins"][clan] = 200 - elsewhere - in_reserve - 1
+    given["supply"] = [0] * 5
+    return position.from_dict(given)
+
+
+def test_strength_is_counted_up_to_what_a_byte_holds():
+    states = heap()
+    assert states["region_paladins"].max() > 150
+    for viewer in (0, 1):
+        assert_reads(states, 0, viewer)
+        seen = observation.unpack(observe(states, [viewer])[0], 2)
+        assert seen["region_strength"][0].tolist() == [[255, 0], [0, 255]][viewer]
+
+
+def test_without_viewers_it_is_the_player_to_move_who_looks():
+    for rules in (Rules(2), Rules(4)):
+        states = positions(rules)
+        seats = states["player"].astype(int)
+        assert (seats[states["phase"] == OVER] == 0).all()
+        np.testing.assert_array_equal(observe(states), observe(states, seats))
+
+
+def test_rows_pick_games_in_the_order_given():
+    states = positions(Rules(3))
+    rows = np.array([5, 2, 9])
+    np.testing.assert_array_equal(observe(states, rows=rows), observe(states)[rows])
+    viewers = [2, 0, 1]
+    np.testing.assert_array_equal(
+        observe(states, viewers, rows=rows), observe(states[rows], viewers)
+    )
+
+
+# ------------------------------------------------------------------------------------ ego-centric
+
+
+def with_seats_moved(given, shift):
+    """The same game with everybody ``shift`` seats further clockwise (partners stay partners)."""
+    players = given["rules"]["players"]
+    teams = 3 if players == 3 else 2
+    team_shift = 1 if given["rules"]["partners"] == "adjacent" and players == 4 else shift
+
+    def seat(k):
+        return (k + shift) % players if k not in (None, -1) else k
+
+    def team(t):
+        return (t + team_shift) % teams if t != -1 else t
+
+    def moved(values, to):
+        placed = [None] * len(values)
+        for k, value in enumerate(values):
+            placed[to(k)] = value
+        return placed
+
+    other = dict(given)
+    for name in ("courts", "reserves", "crowns", "discs_in_hand", "discs_played"):
+        other[name] = moved(given[name], seat)
+    other["castles"] = moved(given["castles"], team)
+    other["player"] = seat(given["player"])
+    other["control"] = [seat(k) for k in given["control"]]
+    other["order"] = [seat(k) for k in given["order"]]
+    other["regions"] = [{**region, "owner": team(region["owner"])} for region in given["regions"]]
+    if given["result"]:
+        winners = sorted(team(t) for t in given["result"]["winners"])
+        other["result"] = {**given["result"], "winners": winners}
+    return other
+
+
+def with_territories_moved(given, shift):
+    """The same game with every territory ``shift`` places further clockwise."""
+    regions = [
+        {**region, "territories": [(t + shift) % 15 for t in region["territories"]]}
+        for region in given["regions"]
+    ]
+    return {**given, "regions": regions}
+
+
+@every_rules
+def test_the_seat_itself_cannot_be_seen(rules):
+    shifts = (2,) if rules.partners == "adjacent" else range(1, rules.players)
+    for state in positions(rules, games=4, every=23):
+        given = position.to_dict(state)
+        seats = np.arange(rules.players)
+        seen = observe(position.from_dict(given).repeat(rules.players), seats)
+        for shift in shifts:
+            other = position.from_dict(with_seats_moved(given, shift))
+            assert other.tobytes() != state.tobytes()
+            moved = observe(other.repeat(rules.players), (seats + shift) % rules.players)
+            np.testing.assert_array_equal(moved, seen)
+            np.testing.assert_array_equal(
+                engine.legal_masks(other), engine.legal_masks(position.from_dict(given))
+            )
+
+
+@every_rules
+def test_the_rotation_of_the_circle_cannot_be_seen(rules):
+    states = positions(rules, games=4, every=23)
+    for state in states[states["round"] > 0]:
+        given = position.to_dict(state)
+        seats = np.arange(rules.players)
+        seen = observe(position.from_dict(given).repeat(rules.players), seats)
+        for shift in (1, 7, 14):
+            other = position.from_dict(with_territories_moved(given, shift))
+            assert other.tobytes() != state.tobytes()
+            np.testing.assert_array_equal(observe(other.repeat(rules.players), seats), seen)
+
+
+# ------------------------------------------------------------------------------------ numbers
+
+
+@every_rules
+def test_float32_is_the_counts_times_the_scales(rules):
+    states = positions(rules)
+    counts, scaled = observe(states), observe(states, dtype=np.float32)
+    assert (counts.dtype, scaled.dtype) == (np.uint8, np.float32)
+    np.testing.assert_array_equal(scaled, counts * scales(rules.players))
+    for name, block in observation.unpack(scaled, rules.players).items():
+        divisor = next(b.scale for b in layout(rules.players) if b.name == name)
+        plain = observation.unpack(counts, rules.players)[name] / divisor
+        np.testing.assert_allclose(block, plain, rtol=1e-6)
+
+
+def hoarding(masks):
+    """The first legal placement: everything of the lowest clan to the own court."""
+    return masks.argmax(axis=1)
+
+
+def heaping(masks):
+    """The first paladin to the Emperor's region, and one step, so that few regions change."""
+    heap = masks[:, FIRST_PLACE + 1 :: 16]
+    return np.where(heap.any(axis=1), FIRST_PLACE + 1 + 16 * heap.argmax(axis=1), masks.argmax(1))
+
+
+def last(masks):
+    return masks.shape[1] - 1 - masks[:, ::-1].argmax(axis=1)
+
+
+@pytest.mark.parametrize("choose", [hoarding, heaping, last, None], ids=lambda c: c and c.__name__)
+@pytest.mark.parametrize("crown_choice", ["on_roll", "deferred"])
+@pytest.mark.parametrize("paladins", [3, 8, 40, 200])
+@every_number
+def test_no_entry_ever_exceeds_its_high(players, paladins, crown_choice, choose):
+    """Games that get stuck included: with three paladins a clan nobody ever has one to play."""
+    rules = Rules(players, crown_choice, paladins_per_clan=paladins, max_rounds=None)
+    states, streams = engine.new_games(rules, 8, seed=3), new_streams(3, 8)
+    most = np.zeros(length(players), np.uint8)
+    while (rows := np.flatnonzero((states["round"] < 150) & ~engine.is_over(states))).size:
+        if choose is None:
+            actions = engine.random_actions(states, streams, rows=rows)
+        else:
+            actions = choose(engine.legal_masks(states, rows=rows))
+        engine.step(states, actions, rows=rows)
+        for viewer in range(players):
+            seen = observe(states, np.full(8, viewer))
+            np.maximum(most, seen.max(axis=0), out=most)
+    assert (most <= highs(players)).all()
+    if paladins == 3:
+        assert states["round"].max() == 150
+        assert observation.unpack(most, players)["round"] == 100
+
+
+@every_number
+def test_rounds_left_counts_down_to_one_in_the_last_round(players):
+    for max_rounds in (3, 120):
+        states = engine.new_games(
+            Rules(players, paladins_per_clan=3, max_rounds=max_rounds), seed=1
+        )
+        left = []
+        while not engine.is_over(states)[0]:
+            left.append(int(observation.unpack(observe(states)[0], players)["rounds_left"]))
+            engine.step(states, engine.legal_masks(states).argmax(axis=1))
+        wanted = [min(k, 100) for k in range(max_rounds, 0, -1)]
+        assert sorted(set(left), reverse=True) == sorted(set(wanted), reverse=True)
+        assert left == sorted(left, reverse=True)
+        assert left[-1] == 1
+
+
+# ------------------------------------------------------------------------------------ layout
+
+
+@every_number
+def test_blocks_tile_the_vector(players):
+    ends = [0]
+    for block in layout(players):
+        where = slices(players)[block.name]
+        assert where.start == ends[-1]
+        assert where.stop - where.start == np.prod(block.shape, dtype=int)
+        assert (highs(players)[where] == block.high).all()
+        np.testing.assert_allclose(scales(players)[where], 1 / block.scale, rtol=1e-6)
+        ends.append(where.stop)
+    assert ends[-1] == length(players) == len(highs(players)) == len(scales(players))
+    assert len(slices(players)) == len(layout(players))
+
+
+@every_number
+def test_unpacked_blocks_are_views_of_the_right_shape(players):
+    batch = observe(engine.new_games(Rules(players), 6, seed=1)).reshape(2, 3, -1)
+    for block in layout(players):
+        view = observation.unpack(batch, players)[block.name]
+        assert view.shape == (2, 3, *block.shape)
+        assert np.shares_memory(view, batch)
+
+
+@every_number
+def test_the_layout_table_has_a_row_for_every_block(players):
+    rows = layout_table(players).splitlines()[2:]
+    for row, block in zip(rows, layout(players), strict=True):
+        entries, name, shape, bounds, scale, meaning = re.findall(r"(?<=\| ).*?(?= \|)", row)
+        where = slices(players)[block.name]
+        first, last_one = entries.split("-") if "-" in entries else (entries, entries)
+        assert (int(first), int(last_one)) == (where.start, where.stop - 1)
+        assert name == f"`{block.name}`"
+        assert shape == ("x".join(map(str, block.shape)) or "-")
+        assert bounds == f"0 to {block.high}"
+        assert float(scale.removeprefix("/ ")) == block.scale
+        assert meaning == block.meaning
+
+
+def test_a_changed_layout_has_a_new_version():
+    """Models are bound to the version: whoever changes the layout adds a line here."""
+    parts = [tuple(block)[:4] for players in (2, 3, 4) for block in layout(players)]
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    assert {1: "74e421974b87c3a7"}[observation.VERSION] == digest
+
+
+# ------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize("players", [0, 1, 5, "2"])
+def test_there_is_no_layout_for_other_numbers_of_players(players):
+    with pytest.raises(ValueError, match="players must be 2, 3 or 4, got"):
+        layout(players)
+
+
+def test_games_of_different_numbers_of_players_cannot_be_seen_together():
+    mixed = np.concatenate([engine.new_games(Rules(2), seed=1), engine.new_games(Rules(3), seed=1)])
+    with pytest.raises(ValueError, match="different numbers of players"):
+        observe(mixed)
+
+
+@pytest.mark.parametrize(
+    "viewers",
+    [[0], [0, 1, 2], [0, 2], [-1, 0], [[0, 1]], [0.5, 1.0], [float("nan"), 0], ["0", "1"]],
+)
+def test_a_viewer_who_does_not_sit_there_is_refused(viewers):
+    with pytest.raises(ValueError, match="viewers must be 2 seats from 0 to 1"):
+        observe(engine.new_games(Rules(2), 2, seed=1), viewers)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int8, bool, ">f4"])
+def test_other_dtypes_are_refused(dtype):
+    with pytest.raises(ValueError, match="uint8 or float32, not"):
+        observe(engine.new_games(Rules(2), 2, seed=1), dtype=dtype)
+
+
+def read_only(shape, dtype=np.uint8):
+    array = np.zeros(shape, dtype)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_it_is_written_into_out(dtype):
+    states = engine.new_games(Rules(2), 2, seed=1)
+    out = np.full((2, length(2)), 77, dtype)
+    assert observe(states, dtype=dtype, out=out) is out
+    np.testing.assert_array_equal(out, observe(states, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("out", "dtype"),
+    [
+        (np.zeros((2, 224), np.uint8), np.uint8),
+        (np.zeros((1, 225), np.uint8), np.uint8),
+        (np.zeros((2, 225), np.float32), np.uint8),
+        (np.zeros((2, 225), np.uint8), np.float32),
+        (np.zeros((225, 2), np.uint8).T, np.uint8),
+        (read_only((2, 225)), np.uint8),
+        (read_only((2, 225), np.float32), np.float32),
+    ],
+)
+def test_an_out_that_does_not_fit_is_refused(out, dtype):
+    with pytest.raises(
+        ValueError, match=rf"contiguous, writeable {np.dtype(dtype)} array of shape"
+    ):
+        observe(engine.new_games(Rules(2), 2, seed=1), dtype=dtype, out=out)
+
+
+def test_no_games_give_no_observations():
+    assert observe(engine.new_games(Rules(2), 0)).shape == (0, length(2))
+    games = engine.new_games(Rules(3), 4, seed=1)
+    nobody = np.zeros(0, np.int64)
+    assert observe(games, [], rows=nobody).shape == (0, length(3))
+
+
+def test_observing_changes_no_game():
+    states = positions(Rules(3))
+    before = states.tobytes()
+    observe(states)
+    observe(states, dtype=np.float32)
+    assert states.tobytes() == before

@@ -1,0 +1,665 @@
+"""Positions as JSON: written, read back, and refused with the reason when no game has them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import history, play_out, sample
+
+from carolus_env import engine
+from carolus_env.position import from_dict, from_json, to_dict, to_json
+from carolus_env.rules import PHASE_NAMES, REASON_NAMES, Rules
+from carolus_env.state import to_bytes
+from carolus_env.streams import new_streams
+from carolus_env.validity import PositionError, check
+
+# ------------------------------------------------------------------------------------ round trips
+
+
+@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
+def test_positions_of_all_phases_come_back_as_they_were(kind):
+    states = sample(history(kind, 4, games=16, limit=1500), 4, 60)
+    phases = {PHASE_NAMES[phase] for phase in states["phase"]}
+    if kind.paladins_per_clan > 3:  # else nothing can be taken, and nothing is played
+        assert {"crown", "place"} <= phases
+    assert {"roll", "disc", "move", "over"} <= phases
+    for state in states:
+        assert to_bytes(from_dict(to_dict(state))) == state.tobytes()
+        assert to_bytes(from_json(to_json(state).encode())) == state.tobytes()
+
+
+def test_json_is_one_line_of_plain_values():
+    text = to_json(engine.new_games(Rules(), 1, seed=0)[0])
+    assert "\n" not in text and json.loads(text)["rules"]["players"] == 2
+
+
+def test_a_position_read_back_plays_on_with_the_same_dice():
+    game = engine.new_games(Rules(players=3), 1, seed=5)
+    play_out(game, 5, limit=40)
+    again = from_json(to_json(game[0]))
+    play_out(game, 6)
+    play_out(again, 6)
+    assert to_bytes(again) == to_bytes(game)
+
+
+def test_a_seed_gives_a_position_other_dice():
+    data = to_dict(engine.new_games(Rules(), 1, seed=5)[0])
+    dice = {seed: int(from_dict(data, seed=seed)["generator"][0]) for seed in (0, 1, 2)}
+    assert len({*dice.values(), int(data["generator"], 16)}) == 4
+    laid_out = {"territories": [0, 1, 2, 3, 4] * 3, "first_player": 0, "roll": False}
+    assert dice[1] == int(engine.new_games(Rules(), 1, seed=1, **laid_out)["generator"][0])
+
+
+def test_what_the_rest_decides_may_be_left_out():
+    """Castles, dice and generator always; the order where the discs decide it."""
+    for seed in range(5):
+        for state in sample(history(Rules(players=3), seed), seed, 30):
+            data = to_dict(state)
+            order = data["order"] if len(set(data["discs_played"]) - {0}) == 3 else None
+            for key in ("castles", "dice_due", "generator", *(["order"] if order else [])):
+                del data[key]
+            if data["result"] is None:
+                del data["result"]
+            again = from_dict(data)
+            again["generator"] = state["generator"]
+            assert again[0] == state
+
+
+def test_options_left_out_take_their_defaults():
+    data = to_dict(engine.new_games(Rules(), 1, seed=0)[0])
+    data["rules"] = {}
+    assert engine.rules_of(from_dict(data)[0]) == Rules()
+
+
+def test_what_was_given_is_left_alone():
+    data = to_dict(engine.new_games(Rules(), 1, seed=0)[0])
+    before = copy.deepcopy(data)
+    from_dict(data)
+    assert data == before
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+@cache
+def _found(phase, players, round, deferred, reason):
+    """The first state of that kind in random games."""
+    kind = Rules(players=players, crown_choice="deferred" if deferred else "on_roll", max_rounds=60)
+    for seed in range(20):
+        states = history(kind, seed, games=16, limit=1200)
+        fits = states["phase"] == PHASE_NAMES.index(phase)
+        fits &= states["reason"] == REASON_NAMES.index(reason)
+        if phase != "over":
+            fits &= states["round"] == round
+        if fits.any():
+            return to_dict(states[fits][0])
+    raise AssertionError("no such state found")
+
+
+def some(phase, players=2, *, round=2, deferred=False, reason=None):
+    return copy.deepcopy(_found(phase, players, round, deferred, reason))
+
+
+def put(*path, to):
+    """A change: ``data[path...]`` becomes ``to``, or ``to(old)``."""
+
+    def change(data):
+        for key in path[:-1]:
+            data = data[key]
+        data[path[-1]] = to(data[path[-1]]) if callable(to) else to
+
+    return change
+
+
+def without(*path):
+    def change(data):
+        for key in path[:-1]:
+            data = data[key]
+        del data[path[-1]]
+
+    return change
+
+
+def both(*changes):
+    def change(data):
+        for one in changes:
+            one(data)
+
+    return change
+
+
+KEYS = (
+    "round", "phase", "player", "regions", "courts", "control", "reserves", "crowns", "supply",
+    "discs_in_hand", "discs_played", "placements_left", "rules",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_missing_key_is_named(key):
+    with pytest.raises(PositionError, match=f"^position: {key} is missing$"):
+        from_dict({k: v for k, v in some("place").items() if k != key})
+
+
+@pytest.mark.parametrize("key", ["territories", "paladins", "owner", "castles"])
+def test_a_missing_key_of_a_region_is_named(key):
+    data = some("place")
+    del data["regions"][3][key]
+    with pytest.raises(PositionError, match=f"^position: regions\\[3\\].{key} is missing$"):
+        from_dict(data)
+
+
+DEEP = [[[[[[[[[[[[]]]]]]]]]]]]
+for _ in range(5000):
+    DEEP = [DEEP]
+EMPTY: dict = {}
+ODD = (
+    None, True, False, -1, 10**30, 10**5000, 1.0, 0.5, float("nan"), float("inf"), "", "3", b"3",
+    [], EMPTY, [[]], [None], [True], [0.0], [float("nan")], [10**5000], [-(10**30)], ["a"], [{}],
+    [[0, 0, 0, 0, True]] * 2, [[0, 0, 0, 0, 0.0]] * 2, [[0, 0], [0]], [[1, 2], 3],
+    DEEP, {"a": DEEP}, object(), np.zeros(5), np.int64(1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [*KEYS, "castles", "order", "dice_due", "generator", "result"])
+@pytest.mark.parametrize("phase", ["place", "over"])
+def test_a_value_of_a_wrong_type_is_a_position_error_that_names_the_key(key, phase):
+    """Never another exception, however odd, and never a text without end."""
+    for value in ODD:
+        data = some(phase, reason="castles" if phase == "over" else None)
+        if key == "result" and phase != "over" and value is None:
+            continue
+        if key == "player" and phase == "over":
+            continue  # nobody is to move, and nobody looks
+        if key == "rules" and value is EMPTY:
+            continue  # the default rules
+        data[key] = value
+        with pytest.raises(PositionError, match=key if key != "rules" else "position: ") as error:
+            from_dict(data)
+        assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize("key", ["territories", "paladins", "owner", "castles"])
+def test_an_odd_value_in_a_region_is_a_position_error(key):
+    for value in ODD:
+        if key == "owner" and value is ODD[3]:  # -1: nobody owns it
+            continue
+        data = some("place", round=1)
+        data["regions"][3][key] = value
+        with pytest.raises(PositionError):
+            from_dict(data)
+
+
+@pytest.mark.parametrize("data", [None, 5, "text", [], [{}], b"{}"])
+def test_what_is_no_object_is_no_position(data):
+    with pytest.raises(PositionError, match="no position: expected an object, got"):
+        from_dict(data)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "nul", b"\xff\xfe\xfd", "[" * 100_000, '{"a":' * 100_000, "1" * 10_000]
+)
+def test_what_is_no_json_is_no_position(text):
+    with pytest.raises(PositionError, match=r"^no position: not JSON \("):
+        from_json(text)
+
+
+def test_json_nested_as_deep_as_python_reads_it_is_refused():
+    for depth in range(900, 1000, 7):
+        with pytest.raises(PositionError):
+            from_json('{"rules": {}, "phase": ' + "[" * depth + "]" * depth + "}")
+
+
+def first_owned(data):
+    return next(i for i, region in enumerate(data["regions"]) if region["owner"] != -1)
+
+
+def first_free(data):
+    return next(i for i, region in enumerate(data["regions"]) if region["owner"] == -1)
+
+
+def in_first(which, key, to):
+    return lambda data: put("regions", which(data), key, to=to)(data)
+
+
+def plus(number):
+    return lambda old: old + number
+
+
+def of_the_player(key, to):
+    return lambda data: put(key, data["player"], to=to)(data)
+
+
+def from_supply(*target):
+    """A paladin of the clan that the supply has most of comes somewhere else."""
+
+    def change(data):
+        clan = int(np.argmax(data["supply"]))
+        data["supply"][clan] -= 1
+        place = data
+        for key in target:
+            place = place[data["player"] if key == "player" else key]
+        place[clan] += 1
+
+    return change
+
+
+def neighbours_of_one_team(data):
+    first = first_owned(data)
+    after = data["regions"][(first + 1) % len(data["regions"])]
+    after.update(owner=data["regions"][first]["owner"], castles=len(after["territories"]))
+    del data["castles"]
+
+
+def no_paladins_on_a_region(data):
+    paladins = data["regions"][first_free(data)]["paladins"]
+    for clan, count in enumerate(paladins):
+        data["supply"][clan] += count
+        paladins[clan] = 0
+
+
+def control_without_a_lead(data):
+    clan, leader = next(
+        (clan, seat)
+        for clan in range(5)
+        for seat in range(2)
+        if data["courts"][seat][clan] > data["courts"][1 - seat][clan]
+    )
+    data["control"][clan] = 1 - leader
+
+
+def nobody_controls(data):
+    clan = next(clan for clan in range(5) if sum(court[clan] for court in data["courts"]))
+    data["control"][clan] = -1
+
+
+def circle_of(*owners_and_sizes):
+    """The same paladins and territories, but these regions from the Emperor's on."""
+
+    def change(data):
+        territories = [n for one in data["regions"] for n in one["territories"]]
+        left = np.sum([one["paladins"] for one in data["regions"]], axis=0)
+        data["regions"] = []
+        for owner, size in owners_and_sizes:
+            paladins = np.zeros(5, int)
+            for _ in range(size):
+                paladins[left.argmax()] += 1
+                left[left.argmax()] -= 1
+            laid, territories = territories[:size], territories[size:]
+            castles = size if owner != -1 else 0
+            data["regions"].append(
+                {"territories": laid, "owner": owner, "castles": castles, "paladins": paladins}
+            )
+        data["regions"][0]["paladins"] += left
+        for one in data["regions"]:
+            one["paladins"] = one["paladins"].tolist()
+        del data["castles"]
+
+    return change
+
+
+def same_disc_twice(data):
+    data.update(discs_played=[1, 1], discs_in_hand=[[2, 3, 4]] * 2, order=[0, 1])
+
+
+def take_disc_back(data):
+    data["discs_in_hand"][0].append(data["discs_played"][0])
+
+
+def drop_a_disc(data):
+    data["discs_in_hand"][0].pop()
+
+
+# By the position that is changed: the change, and what is said about it.
+REFUSALS = {
+    "place": [
+        # What cannot be read.
+        (put("rules", to={"players": 5}), "rules: players must be a whole number from 2 to 4"),
+        (put("rules", "paladins", to=3), "rules: unknown option 'paladins'"),
+        (put("rules", "max_rounds", to=0), "max_rounds must be a whole number from 1 to 65535"),
+        (put("phase", to="Place"), "phase must be one of .*, got 'Place'"),
+        (put("round", to=2**32), "round must be from 0 to 4294967295, got 4294967296"),
+        (put("round", to=True), "round must be from 0 to 4294967295, got True"),
+        (put("player", to=2), "player must be from 0 to 1, got 2"),
+        (put("placements_left", to=5), "placements_left must be from 0 to 4, got 5"),
+        (put("courts", to=[[0] * 5] * 3), "courts must be 2 x 5 whole numbers, got"),
+        (put("courts", 0, 0, to=198), "courts must be from 0 to 197, got"),
+        (put("control", 0, to=2), "control must be from -1 to 1, got"),
+        (put("control", 0, to=-2), "control must be from -1 to 1, got"),
+        (put("reserves", 0, 0, to=10), "reserves must be from 0 to 9, got"),
+        (put("crowns", 0, to=-1), "crowns must be from 0 to 9, got"),
+        (put("supply", 0, to=-1), "supply must be from 0 to 197, got"),
+        (put("discs_played", 0, to=6), "discs_played must be from 0 to 5, got"),
+        (put("discs_in_hand", to=[[1]]), r"discs_in_hand must list 2 hands, got \[\[1\]\]"),
+        (put("discs_in_hand", 1, to=[6]), r"discs_in_hand\[1\] must hold different discs 1 to 5"),
+        (put("discs_in_hand", 1, to=[2, 2]), r"different discs 1 to 5, got \[2, 2\]"),
+        (put("discs_in_hand", 1, to=[True]), r"different discs 1 to 5, got \[True\]"),
+        (put("regions", to=lambda old: old[:1]), "there must be 2 to 15 regions, got 1"),
+        (put("regions", to=lambda old: old * 2), "there must be 2 to 15 regions, got"),
+        (put("regions", 2, to=7), r"regions\[2\] must be an object, got 7"),
+        (put("regions", 2, "territories", to=[]), r"regions\[2\].territories must be numbers"),
+        (put("regions", 2, "territories", to=["2"]), r"regions\[2\].territories must be numbers"),
+        (put("regions", 2, "owner", to=2), r"regions\[2\].owner must be from -1 to 1, got 2"),
+        (put("regions", 2, "castles", to=16), r"regions\[2\].castles must be from 0 to 15, got"),
+        (put("regions", 2, "paladins", to=[1]), r"regions\[2\].paladins must be 5 whole numbers"),
+        (put("regions", to=lambda old: old[::-1]), "must be 0 to 14, each once, clockwise"),
+        (put("regions", to=lambda old: old[1:]), "must be 0 to 14, each once, clockwise"),
+        (put("regions", 0, "territories", 0, to=15), "must be 0 to 14, each once, clockwise"),
+        (put("order", to=[1, 1]), r"order must hold every seat once, got \[1, 1\]"),
+        (put("order", to=[0]), "order must be 2 whole numbers, got"),
+        (put("castles", 0, to=plus(1)), "castles is .*, but the rest of the position gives"),
+        (put("dice_due", to=3), "dice_due is 3, but the rest of the position gives 0"),
+        (put("generator", to="0" * 15), "generator must be 16 hexadecimal digits, got '0000"),
+        (put("generator", to="-" + "0" * 15), "generator must be 16 hexadecimal digits, got '-"),
+        (put("result", to={}), "result must be null in phase place"),
+        # What does not add up.
+        (
+            put("supply", 4, to=plus(1)),
+            r"there are 41 green paladins \(clan 4\) in courts, reserves",
+        ),
+        (put("supply", 2, to=plus(-1)), r"there are 39 blue paladins \(clan 2\)"),
+        (no_paladins_on_a_region, "has fewer paladins than territories; each was given one"),
+        (in_first(first_free, "castles", 1), "has 1 castles and 1 territories but no owner"),
+        # Where the game would be elsewhere.
+        (
+            circle_of((0, 10), *[(-1, 1)] * 5),
+            "has 10 castles in play, so the game is over by castles",
+        ),
+        (put("rules", "max_rounds", to=1), "round 2 is past max_rounds, 1"),
+        (put("placements_left", to=0), "placements_left is 0, but player . plays at most 3"),
+        (put("placements_left", to=4), "placements_left is 4, but player . plays at most 3"),
+        (put("round", to=0), "round 0 is the set-up, which has no phase place"),
+    ],
+    "place, round 25": [
+        (
+            both(in_first(first_owned, "castles", plus(1)), without("castles")),
+            "castles on . territories; each has one",
+        ),
+        (both(in_first(first_owned, "owner", -1), without("castles")), "but no owner"),
+        (neighbours_of_one_team, "and the next one both belong to team . but are not merged"),
+        (control_without_a_lead, "player . controls .*, but the courts hold"),
+        (nobody_controls, "nobody controls .*, but courts hold .* of it"),
+    ],
+    "place, three players": [
+        (
+            circle_of((0, 5), (1, 5), (2, 5)),
+            "only 3 regions are left, so the game is over by regions",
+        ),
+    ],
+    "disc": [
+        (without("order"), r"order is missing, and the discs played, \[0, 0\], do not decide it"),
+        (of_the_player("discs_played", 1), "has played disc 1, which does not fit phase, player"),
+        (from_supply("reserves", 0), r"has 8 in reserve \(crowns included\), at most 7 now"),
+    ],
+    "move": [
+        (put("placements_left", to=1), "placements_left is 1 in phase move; it must be 0"),
+        (put("discs_played", 0, to=0), "player 0 has not played a disc, which does not fit phase"),
+        (take_disc_back, "player 0 has disc . in hand and on the table"),
+        (drop_a_disc, "player 0 has 2 discs in hand in this round, not 3"),
+        (put("order", to=lambda old: old[::-1]), "does not follow the discs played: lower numbers"),
+        (same_disc_twice, r"player 1 has played disc 1 again, with \[2, 3, 4\] in hand"),
+        (from_supply("reserves", "player"), r"has 5 in reserve \(crowns included\), at most 4 now"),
+    ],
+    "roll": [
+        (put("dice_due", to=7), "dice_due is 7, but the rest of the position gives 3"),
+        (put("crowns", to=[1, 1]), "player 0 has crowns that should have been decided when rolled"),
+        (from_supply("reserves", "player"), r"has 5 in reserve \(crowns included\), at most 4 now"),
+    ],
+    "crown": [
+        (of_the_player("crowns", 0), "player . is to decide a crown but has none"),
+    ],
+    "place, deferred": [
+        (put("crowns", to=[8, 8]), "which are decided before paladins are played"),
+    ],
+    "disc, deferred": [
+        (put("crowns", to=[8, 0]), r"in reserve \(crowns included\), at most 7 now"),
+    ],
+    "roll, set-up": [
+        (put("regions", to=lambda old: old[1:] + old[:1]), "and the Emperor is on territory 0"),
+        (from_supply("regions", 3, "paladins"), "nothing has been played"),
+        (put("control", 2, to=1), r"in the set-up \(round 0\) nobody controls a clan"),
+        (put("discs_in_hand", 1, to=[1]), r"in the set-up \(round 0\) every player holds all five"),
+        (put("discs_played", 1, to=1), r"in the set-up \(round 0\) every player holds all five"),
+        (from_supply("reserves", "player"), "player . has a reserve before the own set-up roll"),
+    ],
+    "crown, set-up": [
+        (
+            put("rules", "crown_choice", to="deferred"),
+            "deferred crowns are not decided in the set-",
+        ),
+    ],
+    "over, castles": [
+        (without("result"), "result is missing"),
+        (put("result", to=None), "result must be of type mapping, got None"),
+        (without("result", "reason"), "result.reason is missing"),
+        (without("result", "winners"), "result.winners is missing"),
+        (put("result", "reason", to="luck"), "result.reason must be one of .*, got 'luck'"),
+        (put("result", "winners", to=[2]), r"result.winners must be teams of \[0, 1\], got \[2\]"),
+        (put("result", "winners", to=[True]), "result.winners must be teams of"),
+        (put("result", "winners", to=[0, 1]), r"team \[0, 1\] cannot have won by castles with"),
+        (put("result", "winners", 0, to=lambda old: 1 - old), "cannot have won by castles with"),
+        (put("result", "reason", to="regions"), "castles in play, so the game is over by castles"),
+        (put("placements_left", to=1), "placements_left is 1, but the rest of the position gives"),
+        (put("discs_played", 0, to=0), "player 0 has not played a disc, which does not fit"),
+        (put("rules", "max_rounds", to=1), "round .* is past max_rounds, 1"),
+    ],
+    "over, regions": [
+        (put("result", "winners", to=lambda old: [1 - old[0]]), "regions and .* are no win for"),
+        (put("result", to={"reason": "max_rounds", "winners": []}), "the game is over by regions"),
+    ],
+    "over, max_rounds": [
+        (put("result", "reason", to="castles"), r"team \[\] cannot have won by castles"),
+        (put("result", "reason", to="regions"), r"regions and .* are no win for team \[\]"),
+        (put("result", "reason", to="forfeit"), "after a forfeit all teams but one share the win"),
+        (put("result", "winners", to=[0]), "round 60 of 60 is no cut-off without a winner"),
+        (put("rules", "max_rounds", to=61), "round 60 of 61 is no cut-off without a winner"),
+        (put("rules", "max_rounds", to=None), "round 60 of None is no cut-off without a winner"),
+    ],
+}
+
+CONDITIONS = {
+    "round 25": {"round": 25},
+    "three players": {"players": 3, "round": 20},
+    "deferred": {"deferred": True},
+    "set-up": {"round": 0},
+    "castles": {"reason": "castles"},
+    "regions": {"players": 4, "reason": "regions"},
+    "max_rounds": {"reason": "max_rounds"},
+}
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "expected"),
+    [(base, *refusal) for base, refusals in REFUSALS.items() for refusal in refusals],
+)
+def test_a_position_that_no_game_reaches_is_refused_with_the_reason(base, change, expected):
+    phase, _, condition = base.partition(", ")
+    data = some(phase, **CONDITIONS.get(condition, {}))
+    from_dict(copy.deepcopy(data))  # it is the change that makes it impossible
+    change(data)
+    with pytest.raises(PositionError, match=f"^position: .*{expected}"):
+        from_dict(data)
+
+
+# ------------------------------------------------------------------------------------ raw records
+
+
+def changed(name, *place, to=None):
+    def change(states):
+        values = states[name]
+        values[(1, *place)] = values[(1, *place)] + 1 if to is None else to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed("castles", 0),
+        changed("castles", 2),
+        changed("teams"),
+        changed("team", 0),
+        changed("team", 3),
+        changed("player"),
+        changed("turn"),
+        changed("dice_due"),
+        changed("reason"),
+        changed("winners"),
+        changed("control", 0, to=2),
+        changed("order", 0),
+        changed("order", 3),
+        changed("courts", 3, 2),
+        changed("crowns", 2),
+        changed("discs_played", 2),
+        changed("discs_in_hand", 3),
+        changed("emperor", to=14),
+        changed("region_first", 1),
+        changed("region_owner", 0, to=2),
+        changed("region_castles", 0),
+        changed("regions", to=14),
+        changed("placements_left"),
+    ],
+)
+def test_a_record_whose_fields_do_not_fit_is_no_position(change):
+    """Fields that `from_dict` computes, and those of seats, teams and regions that are not used."""
+    states = engine.new_games(Rules(), 3, seed=0)
+    check(states)
+    change(states)
+    with pytest.raises(PositionError, match=r"^position: game 1: "):
+        check(states)
+
+
+# ------------------------------------------------------------------------------------ fuzzing
+
+
+def paths(data, path=()):
+    """Every place in nested dicts and lists."""
+    yield path
+    keys = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
+    for key in keys:
+        yield from paths(data[key], (*path, key))
+
+
+@st.composite
+def damaged_positions(draw):
+    """A position with something odd in one to three places, or something taken out."""
+    state = draw(st.sampled_from(some_states()))
+    data = to_dict(state)
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from([path for path in paths(data) if path]))
+        if draw(st.integers(0, 3)) == 0:
+            without(*path)(data)
+        else:
+            put(*path, to=draw(odd_values))(data)
+    return data
+
+
+odd_values = st.one_of(
+    st.integers(-2, 12),
+    st.integers(),
+    st.none() | st.booleans() | st.floats() | st.text(max_size=3),
+    st.sampled_from([*PHASE_NAMES, *REASON_NAMES]),
+    st.lists(st.integers(-1, 6), max_size=6),
+    st.lists(st.lists(st.integers(0, 9), min_size=5, max_size=5), max_size=4),
+    st.recursive(st.none() | st.integers(), lambda inner: st.lists(inner, max_size=3)),
+    st.just([[]]) | st.just({}),
+)
+
+
+@cache
+def some_states():
+    return [
+        state
+        for seed, kind in enumerate(strategies.ALL_KINDS)
+        for state in sample(history(kind, seed, games=16), seed, 30)
+    ]
+
+
+@st.composite
+def rearranged_positions(draw):
+    """A position with paladins, castles, discs and turns moved about: many of them possible."""
+    data = to_dict(draw(st.sampled_from(some_states())))
+    players = len(data["courts"])
+    seats = st.integers(0, players - 1)
+    for kind in draw(st.lists(st.integers(0, 8), min_size=1, max_size=3)):
+        if kind <= 2:  # a paladin goes somewhere else
+            holders = [*data["courts"], *data["reserves"], data["supply"]]
+            holders += [region["paladins"] for region in data["regions"]]
+            source, target = draw(st.sampled_from(holders)), draw(st.sampled_from(holders))
+            clan, count = draw(st.integers(0, 4)), draw(st.integers(1, 3))
+            source[clan] -= count
+            target[clan] += count
+        elif kind == 3:
+            data["control"][draw(st.integers(0, 4))] = draw(seats)
+        elif kind == 4:
+            data["crowns"][draw(seats)] = draw(st.integers(0, 9))
+        elif kind == 5:
+            data["phase"] = draw(st.sampled_from(PHASE_NAMES))
+            data["placements_left"] = draw(st.integers(0, 4)) if data["phase"] == "place" else 0
+            data["player"] = draw(seats)
+            data.pop("dice_due", None)
+            data["result"] = None
+        elif kind == 6:
+            data["order"] = draw(st.permutations(data["order"]))
+            data["discs_played"] = draw(
+                st.lists(st.integers(0, 5), min_size=players, max_size=players)
+            )
+        elif kind == 7:
+            data["round"] = draw(st.integers(0, 100))
+        else:
+            region = draw(st.sampled_from(data["regions"]))
+            region["owner"] = draw(st.integers(-1, len(data["castles"]) - 1))
+            region["castles"] = len(region["territories"]) if region["owner"] != -1 else 0
+            data["castles"] = [
+                sum(one["castles"] for one in data["regions"] if one["owner"] == team)
+                for team in range(len(data["castles"]))
+            ]
+    return data
+
+
+def refused_or_playable(data, decisions):
+    """A position is refused with a `PositionError`, or the game goes on and stays possible."""
+    try:
+        game = from_dict(data)
+    except PositionError:
+        return False
+    check(game)
+    generators = new_streams(0, 1)
+    for _ in range(decisions):
+        if engine.is_over(game)[0]:
+            break
+        strategies.advance(game, generators)
+        check(game)
+    assert to_bytes(from_json(to_json(game[0]))) == to_bytes(game)
+    return True
+
+
+@settings(max_examples=300)
+@given(damaged_positions())
+def test_a_damaged_position_is_refused_or_playable(data):
+    refused_or_playable(data, decisions=30)
+
+
+@settings(max_examples=300)
+@given(rearranged_positions())
+def test_a_rearranged_position_is_refused_or_playable(data):
+    refused_or_playable(data, decisions=60)
+
+
+def test_enough_rearranged_positions_are_possible():
+    """Or the test above would try only refusals."""
+    tried = []
+
+    @settings(max_examples=100)
+    @given(rearranged_positions())
+    def count(data):
+        tried.append(refused_or_playable(data, decisions=0))
+
+    count()
+    assert 10 < sum(tried) < len(tried)

@@ -1,0 +1,323 @@
+"""The record of a game: its layout, its bytes, equality by value, and what is no batch."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import strategies
+from strategies import history
+
+from carolus_env import chance, engine
+from carolus_env.rules import Rules
+from carolus_env.state import (
+    FIELDS,
+    STATE,
+    as_states,
+    check_rows,
+    equal,
+    fields_table,
+    from_bytes,
+    hashes,
+    to_bytes,
+)
+from carolus_env.streams import new_streams
+
+ROOT = Path(__file__).parent.parent
+
+
+def games(n=3, seed=0, **rules):
+    return engine.new_games(Rules(**rules), n, seed=seed)
+
+
+# ------------------------------------------------------------------------------------ layout
+
+
+def test_a_game_takes_at_most_256_bytes():
+    assert STATE.itemsize <= 256
+    assert len(to_bytes(games(7))) == 7 * STATE.itemsize
+
+
+def test_fields_lie_side_by_side_in_little_endian():
+    """So that bytes mean the same on every machine, and none of them is padding."""
+    at = 0
+    for field in FIELDS:
+        dtype, offset = STATE.fields[field.name]
+        assert offset == at and dtype.base == dtype.base.newbyteorder("<")
+        at += dtype.itemsize
+    assert at == STATE.itemsize
+
+
+def test_fields_are_plain_arrays():
+    states = games(6, players=4)
+    assert states["courts"].shape == states["reserves"].shape == (6, 4, 5)
+    assert states["region_paladins"].shape == (6, 15, 5)
+    assert states["control"].shape == states["supply"].shape == (6, 5)
+    assert states["region_owner"].shape == (6, 15)
+    assert states["castles"].shape == (6, 3)
+    assert states["round"].shape == (6,)
+    states["courts"][2, 3, 4] = 9
+    assert states[2]["courts"][3, 4] == 9
+
+
+def test_ranges_fit_the_types_and_every_field_says_what_it_means():
+    assert STATE.names == tuple(field.name for field in FIELDS)
+    for field in FIELDS:
+        info = np.iinfo(field.dtype)
+        assert info.min <= field.low < field.high <= info.max
+        assert len(field.meaning) > 10
+
+
+@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
+def test_every_state_of_a_game_is_within_the_ranges(kind):
+    states = history(kind, 1, games=16).reshape(-1)
+    for field in FIELDS:
+        values = states[field.name]
+        assert values.min() >= field.low and values.max() <= field.high, field.name
+
+
+@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
+def test_unused_seats_teams_and_regions_are_zero(kind):
+    states = history(kind, 2).reshape(-1)
+    for name in ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves"):
+        assert not states[name][:, kind.players :].any()
+    assert not states["castles"][:, kind.teams :].any()
+    unused = np.arange(15) >= states["regions"][:, None]
+    for name in ("region_first", "region_owner", "region_castles", "region_paladins"):
+        assert not states[name][unused].any()
+    assert unused.any() or kind.paladins_per_clan == 3  # too few for a castle
+
+
+def test_fields_table_has_a_row_for_each_field():
+    rows = fields_table().splitlines()[2:]
+    assert [row.split("`")[1] for row in rows] == list(STATE.names)
+    assert "| `generator` | uint64 | - | 0 to 2^64 - 1 | SplitMix64" in rows[0]
+    assert "| `control` | int8 | 5 | -1 to 3 | seat that controls each clan" in fields_table()
+    assert "| `courts` | uint8 | 4x5 | 0 to 197 |" in fields_table()
+
+
+# ------------------------------------------------------------------------------------ bytes
+
+
+def test_bytes_give_the_same_games_back():
+    states = history(Rules(players=3), 3)[-1].copy()
+    again = from_bytes(to_bytes(states))
+    assert again.dtype == STATE and (again == states).all()
+    again["round"] += 1  # a copy, and writeable
+    assert to_bytes(from_bytes(to_bytes(states))) == to_bytes(states)
+
+
+def test_no_games_are_no_bytes():
+    assert to_bytes(games(0)) == b""
+    assert len(from_bytes(b"")) == 0
+
+
+@pytest.mark.parametrize("length", [1, STATE.itemsize - 1, STATE.itemsize + 1, 1000])
+def test_bytes_of_a_wrong_length_are_refused(length):
+    expected = f"{length} bytes are no whole number of games of {STATE.itemsize} bytes each"
+    with pytest.raises(ValueError, match=expected):
+        from_bytes(bytes(length))
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_bytes_with_a_field_out_of_range_are_refused(field):
+    """At each place of the field, just below and just above."""
+    states = games()
+    info = np.iinfo(field.dtype)
+    for wrong in (field.low - 1, field.high + 1):
+        if info.min <= wrong <= info.max:
+            for place in np.ndindex(field.shape):
+                broken = states.copy()
+                broken[field.name][(1, *place)] = wrong
+                expected = f"game 1: field '{field.name}' holds {wrong}, allowed are {field.low} to"
+                with pytest.raises(ValueError, match=expected):
+                    from_bytes(to_bytes(broken))
+
+
+def hostile_games(random, n):
+    """Bytes within the ranges of `FIELDS` that no game has."""
+    states = np.zeros(n, STATE)
+    for field in FIELDS:
+        low, high = (field.low, field.high + 1) if field.high < 2**63 else (0, 2**63)
+        ends = random.choice([field.low, min(field.high, 2**62)], (n, *field.shape))
+        values = random.integers(low, high, (n, *field.shape))
+        states[field.name] = np.where(random.random((n, *field.shape)) < 0.2, ends, values)
+    return from_bytes(to_bytes(states))
+
+
+def play_hostile_games():
+    """Whatever bytes pass `from_bytes`, no kernel leaves its arrays or fails to end."""
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        states = hostile_games(random, 50)
+        generators = new_streams(1, len(states))
+        for _ in range(12):
+            masks = engine.legal_masks(states)
+            engine.returns(states)
+            actions = engine.random_actions(states, generators)
+            rows = np.flatnonzero(masks[np.arange(len(states)), actions] & (actions >= 0))
+            engine.step(states, actions[rows], rows=rows)
+            for row in np.flatnonzero(chance.roll_due(states) & (states["dice_due"] > 0)):
+                chance.draw_faces(states, rows=[row])
+            chance.roll(states)
+
+
+def test_hostile_bytes_never_hang():
+    play_hostile_games()
+
+
+@pytest.mark.slow
+def test_hostile_bytes_never_lead_outside_an_array(tmp_path):
+    environment = {
+        **os.environ,
+        "NUMBA_BOUNDSCHECK": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
+    }
+    code = "import test_state; test_state.play_hostile_games(); print('played')"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert run.stdout == "played\n", run.stderr
+
+
+# ------------------------------------------------------------------------------------ equality
+
+
+def test_games_are_equal_by_value():
+    states = games(3)
+    same = np.concatenate([games(3), games(3)])[3:]
+    assert equal(states, same).all()
+    assert hashes(states) == hashes(same.copy())
+    assert len(set(hashes(states))) == 3
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_any_difference_makes_games_unequal(field):
+    states = games(2)
+    other = states.copy()
+    flat = other[field.name].reshape(2, -1)
+    flat[1, -1] ^= 1
+    other[field.name] = flat.reshape(other[field.name].shape)
+    assert equal(states, other).tolist() == [True, False]
+    assert hashes(states)[0] == hashes(other)[0] and hashes(states)[1] != hashes(other)[1]
+
+
+def test_the_generator_is_part_of_the_value():
+    """Same board, other dice to come: not the same game."""
+    states = games(1)
+    other = states.copy()
+    other["generator"] += 1
+    assert not equal(states, other)[0]
+
+
+def test_games_reached_in_different_orders_are_equal():
+    """Paladins to court in another order, and the same game stands there."""
+    ends = []
+    for order in itertools.permutations([15 + 16 * 0, 15 + 16 * 1, 15 + 16 * 2 + 3]):
+        game = engine.new_games(Rules(), 1, territories=[0, 1, 2, 3, 4] * 3, first_player=0,
+                                seed=1, roll=False)  # fmt: skip
+        chance.apply_roll(game, [0, 1, 2, 2, 3, 3, 4])
+        chance.apply_roll(game, [0, 1, 2, 2, 3, 3, 4])
+        for action in (0, 1, *order):
+            engine.step(game, [action])
+        ends.append(hashes(game)[0])
+    assert len(set(ends)) == 1
+
+
+# ------------------------------------------------------------------------------------ no batch
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, "got NoneType"),
+        ([], "got list"),
+        (np.zeros((2, 2), STATE), r"got an array of shape \(2, 2\) and dtype record of other"),
+        (np.zeros(3), r"got an array of shape \(3,\) and dtype float64"),
+        (np.zeros((), STATE), r"got an array of shape \(\)"),
+        (np.zeros(2, STATE)[0], "got void"),
+        (np.zeros(2, [("a", "u1")]), "dtype record of other fields"),
+        (np.zeros(4, STATE)[::2], "must be contiguous and writeable"),
+        (np.zeros(4, STATE)[::-1], "must be contiguous and writeable"),
+        (np.frombuffer(bytes(STATE.itemsize), STATE), "must be contiguous and writeable"),
+    ],
+    ids=str,
+)
+def test_what_is_no_batch_of_games_is_refused(given, expected):
+    calls = [
+        as_states,
+        to_bytes,
+        engine.legal_masks,
+        engine.is_over,
+        engine.returns,
+        engine.next_games,
+        engine.forfeit,
+        chance.roll,
+        chance.roll_due,
+        chance.draw_faces,
+        lambda states: engine.step(states, np.zeros(2, int)),
+        lambda states: engine.random_actions(states, new_streams(0, 2)),
+        lambda states: chance.apply_roll(states, [0, 0, 0]),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=expected):
+            call(given)
+
+
+def test_a_batch_is_handed_back_itself():
+    states = games()
+    assert as_states(states) is states
+    assert as_states(states[1:]).base is states
+
+
+# ------------------------------------------------------------------------------------ rows
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.uint64])
+def test_rows_may_be_of_any_integer_type_and_in_any_order(dtype):
+    assert check_rows(np.array([3, 0, 2], dtype), 4).tolist() == [3, 0, 2]
+    assert check_rows(np.array([], dtype), 4).tolist() == []
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.uint64])
+@pytest.mark.parametrize("rows", [[1, 1], [3, 1, 3], [0, 2, 1, 2]])
+def test_rows_name_each_game_at_most_once(dtype, rows):
+    """Also out of order, where differences of unsigned numbers wrap around."""
+    with pytest.raises(ValueError, match="rows must name each game at most once"):
+        check_rows(np.array(rows, dtype), 4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "expected"),
+    [
+        ([4], IndexError, "rows must be from 0 to 3, got 4 to 4"),
+        ([0, -1], IndexError, "rows must be from 0 to 3, got -1 to 0"),
+        (np.array([2**64 - 1], np.uint64), IndexError, "rows must be from 0 to 3"),
+        ([0.0], TypeError, "rows must be a list of game indices, got shape .* dtype float64"),
+        ([float("nan")], TypeError, "dtype float64"),
+        ([True, False, True, True], TypeError, "dtype bool"),
+        ([[0, 1]], TypeError, r"got shape \(1, 2\)"),
+        (2, TypeError, r"got shape \(\)"),
+    ],
+)
+def test_rows_that_pick_no_games_are_refused(rows, error, expected):
+    states = games(4)
+    before = to_bytes(states)
+    calls = [
+        lambda: engine.legal_masks(states, rows=rows),
+        lambda: engine.step(states, [5], rows=rows),
+        lambda: engine.random_actions(states, new_streams(0, 4), rows=rows),
+        lambda: engine.forfeit(states, rows=rows),
+        lambda: chance.apply_roll(states, [0] * 7, rows=rows),
+        lambda: chance.draw_faces(states, rows=rows),
+    ]
+    for call in calls:
+        with pytest.raises(error, match=expected):
+            call()
+    assert to_bytes(states) == before

@@ -1,0 +1,251 @@
+"""The board as text: within 80 columns, and what it shows is the game."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from carolus_env import chance, engine, position
+from carolus_env.rules import OVER, PHASE_NAMES, Rules
+from carolus_env.streams import new_streams
+from carolus_env.text import board_text
+
+CLANS = "rpbyg"
+
+
+def stops(rules, seed, limit=4000):
+    """A random game at every decision, every roll, and its end."""
+    states, streams = engine.new_games(rules, seed=seed, roll=False), new_streams(seed, 1)
+    for _ in range(limit):
+        yield states[0]
+        if engine.is_over(states)[0]:
+            return
+        if chance.roll_due(states)[0]:
+            chance.apply_roll(states, chance.draw_faces(states))
+        else:
+            engine.step(states, engine.random_actions(states, streams), roll=False)
+
+
+def region(territories, owner, castles, paladins):
+    return {
+        "territories": territories,
+        "owner": owner,
+        "castles": castles,
+        "paladins": paladins,
+    }
+
+
+GIVEN = {
+    "rules": {"players": 3, "crown_choice": "deferred"},
+    "round": 7,
+    "phase": "place",
+    "player": 1,
+    "regions": [
+        region([3, 4], 0, 2, [3, 0, 2, 0, 1]),
+        region([5], -1, 0, [0, 1, 0, 0, 0]),
+        region([6], 1, 1, [0, 0, 4, 1, 0]),
+        region([7, 8, 9], 2, 3, [1, 6, 0, 3, 2]),
+        region([10], -1, 0, [0, 0, 0, 1, 0]),
+        region([11], 0, 1, [2, 0, 0, 0, 3]),
+        region([12], -1, 0, [0, 0, 1, 0, 0]),
+        region([13], -1, 0, [0, 0, 0, 1, 1]),
+        region([14, 0], 1, 2, [2, 2, 2, 0, 0]),
+        region([1], -1, 0, [1, 0, 0, 0, 0]),
+        region([2], -1, 0, [10, 10, 11, 12, 13]),
+    ],
+    "courts": [[2, 0, 1, 0, 3], [0, 3, 1, 0, 0], [0, 0, 0, 4, 0]],
+    "control": [0, 1, 1, 2, 0],
+    "reserves": [[3, 1, 1, 1, 1], [2, 2, 1, 1, 1], [2, 2, 2, 1, 1]],
+    "crowns": [2, 0, 1],
+    "supply": [12, 13, 14, 15, 14],
+    "discs_in_hand": [[1, 2, 4], [1, 2, 5], [2, 3, 4]],
+    "discs_played": [5, 3, 1],
+    "placements_left": 2,
+}
+BOARD = """\
+[0] = 14        [1]             [2]             [3] A2 E        [4] = 3
+                r1              r10p10b11y12g13 r3 b2 g1
+
+                 round 7, player 1: place (2 left)
+[14] B2                                                         [5]
+r2 p2 b2             team court               reserve           p1
+                   0 A3   R2 p0 b1 y0 G3      r3p1b1y1g1+2
+[13]             > 1 B3   r0 P3 B1 y0 g0      r2p2b1y1g1
+y1 g1              2 C3   r0 p0 b0 Y4 g0      r2p2b2y1g1+1      [6] B1
+[12]               supply r12 p13 b14 y15 g14                   b4 y1
+b1
+
+[11] A1         [10]            [9] = 7         [8] = 7         [7] C3
+r2 g3           y1                                              r1 p6 y3 g2
+discs in playing order
+  player 2 played 1, holds 2 3 4
+  player 1 played 3, holds 1 2 5
+  player 0 played 5, holds 1 2 4
+"""
+
+
+def test_a_position_is_drawn_like_this():
+    assert board_text(position.from_dict(GIVEN)[0]) == BOARD
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(2),
+        Rules(3),
+        Rules(4),
+        Rules(4, partners="adjacent", crown_choice="deferred"),
+        Rules(2, paladins_per_clan=200, max_rounds=None),
+        Rules(3, "deferred", paladins_per_clan=200, max_rounds=3),
+        Rules(4, paladins_per_clan=3, max_rounds=5),
+    ],
+    ids=str,
+)
+def test_every_game_is_drawn_within_80_columns(rules):
+    phases = set()
+    for seed in range(3):
+        for state in stops(rules, seed):
+            text = board_text(state)
+            lines = text.split("\n")
+            assert max(map(len, lines)) <= 80
+            assert len(lines) == 14 + 1 + rules.players + 1 and lines[-1] == ""
+            assert text.isascii() and text.replace("\n", "").isprintable()
+            assert not any(line.endswith(" ") for line in lines)
+            assert shown_regions(text) == real_regions(state)
+            assert_situation(text, state)
+            phases.add(PHASE_NAMES[state["phase"]])
+    assert {"roll", "disc", "move", "over"} <= phases
+
+
+def shown_regions(text):
+    """Read the circle back: first territory -> castles, Emperor, paladins; or which it joined."""
+    lines = [line.ljust(80) for line in text.split("\n")[:14]]
+    found = {}
+    for number, line in enumerate(lines):
+        for match in re.finditer(r"\[(\d+)\](?: = (\d+)|( [ABC]\d+)?( E)?)", line):
+            territory, joined, castles, emperor = match.groups()
+            column = match.start()
+            assert column % 16 == 0
+            body = lines[number + 1][column : column + 16].strip()
+            if joined is not None:
+                assert body == ""
+                found[int(territory)] = int(joined)
+            else:
+                paladins = dict(re.findall(r"([rpbyg])(\d+)", body))
+                assert re.sub(r"[rpbyg]\d+ ?", "", body) == ""
+                counts = [int(paladins.get(clan, 0)) for clan in CLANS]
+                found[int(territory)] = ((castles or "").strip(), bool(emperor), counts)
+    return dict(sorted(found.items()))
+
+
+def real_regions(state):
+    found = {}
+    for k, place in enumerate(position.to_dict(state)["regions"]):
+        first, *others = place["territories"]
+        castles = f"{'ABC'[place['owner']]}{place['castles']}" if place["owner"] >= 0 else ""
+        found[first] = (castles, k == 0, place["paladins"])
+        found.update(dict.fromkeys(others, first))
+    return dict(sorted(found.items()))
+
+
+def assert_situation(text, state):
+    marked = re.findall(r" > (\d) [ABC]\d+ ", text)
+    if state["phase"] == OVER:
+        assert re.search(r"over \((castles|regions|max_rounds)\): .* won", text)
+        assert marked == []
+        return
+    phase = PHASE_NAMES[state["phase"]]
+    assert f"round {state['round']}, player {state['player']}: {phase}" in text
+    assert marked == [str(state["player"])]
+
+
+PLAYER = (
+    r"[> ] (?P<seat>\d) (?P<team>[AB])(?P<castles>\d+) +"
+    r"(?P<court>(?i:r\d+ p\d+ b\d+ y\d+ g\d+)) +(?P<reserve>[a-z\d]*)(\+(?P<crowns>\d))? *$"
+)
+
+
+def test_courts_reserves_and_discs_are_those_of_the_players():
+    for state in stops(Rules(4, "deferred"), seed=4):
+        given, text = position.to_dict(state), board_text(state)
+        inside = [line.ljust(80)[17:63] for line in text.split("\n")]
+        rows = [found for line in inside if (found := re.match(PLAYER, line))]
+        assert [int(row["seat"]) for row in rows] == [0, 1, 2, 3]
+        for seat, row in enumerate(rows):
+            assert row["team"] == "ABAB"[seat]
+            assert int(row["castles"]) == given["castles"][seat % 2]
+            assert [int(count) for count in re.findall(r"\d+", row["court"])] == given["courts"][
+                seat
+            ]
+            held = [letter.isupper() for letter in re.findall(r"[A-Za-z]", row["court"])]
+            assert held == [holder == seat for holder in given["control"]]
+            counts = dict(re.findall(r"([rpbyg])(\d+)", row["reserve"]))
+            assert [int(counts.get(clan, 0)) for clan in CLANS] == given["reserves"][seat]
+            assert int(row["crowns"] or 0) == given["crowns"][seat]
+        supply = re.search(r"supply (r\d+ p\d+ b\d+ y\d+ g\d+)", text)[1]
+        assert [int(number) for number in re.findall(r"\d+", supply)] == given["supply"]
+        discs = re.findall(r"^  player (\d) played (.), holds (.*)$", text, re.MULTILINE)
+        assert [int(seat) for seat, _, _ in discs] == given["order"]
+        for seat, played, held in discs:
+            assert played == str(given["discs_played"][int(seat)] or "-")
+            hand = given["discs_in_hand"][int(seat)]
+            assert held == (" ".join(map(str, hand)) or "none")
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        ("roll", r"round 0, player 1: roll \(7 dice\)\n"),
+        ("crown", r"round 0, player 1: crown\n"),
+        ("disc", r"round 1, player 1: disc\n"),
+        ("place", r"round 1, player \d: place \(3 left\)"),
+        ("move", r"round 1, player \d: move \(1 to [1-5] steps\)"),
+    ],
+)
+def test_what_is_due_is_said(phase, said):
+    states = engine.new_games(Rules(), seed=3, first_player=1, roll=False)
+    streams = new_streams(1, 1)
+    while PHASE_NAMES[states["phase"][0]] != phase:
+        if chance.roll_due(states)[0]:
+            chance.apply_roll(states, [5, 5, 1, 2, 3, 4, 0])
+        else:
+            engine.step(states, engine.random_actions(states, streams), roll=False)
+    assert re.search(said, board_text(states[0]))
+
+
+@pytest.mark.parametrize(
+    ("reason", "winners", "said"),
+    [
+        (1, 0b010, "over (castles): B won"),
+        (2, 0b101, "over (regions): A and C won"),
+        (3, 0, "over (max_rounds): nobody won"),
+        (4, 0b110, "over (forfeit): B and C won"),
+    ],
+)
+def test_how_it_ended_and_who_won_is_said(reason, winners, said):
+    states = engine.new_games(Rules(3), seed=1)
+    states["phase"], states["player"] = OVER, 0
+    states["reason"], states["winners"] = reason, winners
+    assert said in board_text(states[0])
+    assert ">" not in board_text(states[0])
+
+
+def test_what_does_not_fit_is_cut_and_shows_it():
+    states = engine.new_games(Rules(4, paladins_per_clan=200), seed=1, roll=False)
+    states["region_paladins"][0, 2] = 199
+    states["courts"][:] = states["supply"][:] = 197
+    states["crowns"][0, :4] = 9
+    text = board_text(states[0])
+    assert max(map(len, text.split("\n"))) <= 80
+    assert "r199p199b199y1~" in text
+    assert "r197 p197 b197 y197 g197 +9" in text
+    assert "supply r197 p197 b197 y197 g197" in text
+
+
+def test_drawing_changes_nothing():
+    states = engine.new_games(Rules(3), seed=1)
+    before = np.array(states)
+    board_text(states[0])
+    assert states.tobytes() == before.tobytes()
