@@ -1,0 +1,615 @@
+"""The batched interface: seeds, set-up, rows, payoffs, and errors that leave every game alone."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import strategies
+from strategies import history, play_out
+
+from carolus_env import chance, engine, streams
+from carolus_env.engine import IllegalActionError
+from carolus_env.rules import (
+    ACTIONS,
+    BY_FORFEIT,
+    CROWN_CHOICE,
+    DISC,
+    MOVE,
+    OVER,
+    PHASE_NAMES,
+    PLACE,
+    Rules,
+    crown_action,
+    disc_action,
+)
+from carolus_env.state import equal, to_bytes, winning_teams
+from carolus_env.streams import new_streams, random_bits
+
+LAID_OUT = [0, 1, 2, 3, 4] * 3
+
+
+def in_phase(phase, n=4, seed=0, **rules):
+    """A batch of games in round 1 that are all in the phase."""
+    states = history(Rules(**rules), seed, games=16, limit=120)
+    return states[(states["phase"] == phase) & (states["round"] == 1)][:n].copy()
+
+
+# ------------------------------------------------------------------------------------ rules
+
+
+@pytest.mark.parametrize("players", [1, 5, 0, -2, 2.0, "2", None, True, float("nan")])
+def test_no_other_number_of_players_plays(players):
+    with pytest.raises(ValueError, match=r"players must be a whole number from 2 to 4, got "):
+        Rules(players=players)
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ({"crown_choice": "later"}, "crown_choice must be one of .*'on_roll', 'deferred'.*'later'"),
+        ({"partners": "across"}, "partners must be one of .*'opposite', 'adjacent'.*'across'"),
+        ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200, got 2"),
+        ({"paladins_per_clan": 201}, "paladins_per_clan must be .* from 3 to 200, got 201"),
+        ({"paladins_per_clan": 40.0}, "paladins_per_clan must be a whole number .*, got 40.0"),
+        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65535 or None, got 0"),
+        ({"max_rounds": 65536}, "max_rounds must be .* from 1 to 65535 or None, got 65536"),
+        ({"max_rounds": True}, "max_rounds must be .* or None, got True"),
+    ],
+)
+def test_impossible_options_are_refused(option, expected):
+    with pytest.raises(ValueError, match=f"^rules: {expected}"):
+        Rules(**option)
+    with pytest.raises(ValueError, match=f"^rules: {expected}"):
+        Rules.from_dict(option)
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(ValueError, match="unknown option 'dice', known are .*'players', "):
+        Rules.from_dict({"dice": 3})
+
+
+@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
+def test_games_know_their_rules(kind):
+    states = engine.new_games(kind, 2, seed=0)
+    play_out(states, 0, limit=20)
+    assert engine.rules_of(states[1]) == kind
+    assert states["team"][0, : kind.players].tolist() == [kind.team(s) for s in range(kind.players)]
+
+
+def test_numbers_of_numpy_are_numbers():
+    kind = Rules(players=np.int64(3), paladins_per_clan=np.uint8(9), max_rounds=np.int32(7))
+    assert kind == Rules(players=3, paladins_per_clan=9, max_rounds=7)
+    assert kind.to_dict() == {
+        "players": 3,
+        "crown_choice": "on_roll",
+        "partners": "opposite",
+        "paladins_per_clan": 9,
+        "max_rounds": 7,
+    }
+
+
+# ------------------------------------------------------------------------------------ seeds
+
+
+def test_game_i_of_a_seed_is_game_0_of_the_seed_plus_i():
+    games = engine.new_games(Rules(), 20, seed=100)
+    for i in (0, 1, 19):
+        assert to_bytes(engine.new_games(Rules(), 1, seed=100 + i)) == to_bytes(games[i : i + 1])
+    chosen = engine.new_games(Rules(), 3, seed=np.array([119, 100, 101]))
+    assert equal(chosen, games[[19, 0, 1]]).all()
+
+
+def test_other_seeds_give_other_games():
+    games = engine.new_games(Rules(), 1000, seed=0)
+    assert len(np.unique(games["generator"])) == 1000
+    assert len({bytes(row) for row in games["region_paladins"]}) > 990
+
+
+def test_without_a_seed_games_are_new_each_time():
+    assert not equal(engine.new_games(Rules(), 3), engine.new_games(Rules(), 3)).any()
+
+
+@pytest.mark.parametrize("seed", [2**64 - 1, 2**63, np.uint64(2**64 - 1), np.int8(5), 0])
+def test_seeds_are_any_64_bits(seed):
+    games = engine.new_games(Rules(), 3, seed=seed)
+    start = np.array([(int(seed) + i) % 2**64 for i in range(3)], np.uint64)
+    assert equal(games, engine.new_games(Rules(), 3, seed=start)).all()
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [
+        (-1, "seed must be a whole number from 0 to 2^64 - 1, got -1"),
+        (2**64, "seed must be a whole number from 0 to 2^64 - 1, got 18446744073709551616"),
+        (1.0, "seed must be a whole number from 0 to 2^64 - 1, got 1.0"),
+        (np.array(1.7), "seed must be a whole number"),
+        (float("nan"), "seed must be a whole number"),
+        ("1", "seed must be a whole number"),
+        (np.array([1, 2]), "seed must be a number or 3 whole numbers, got shape (2,)"),
+        (np.array([[1, 2, 3]]), "got shape (1, 3)"),
+        (np.array([1.0, 2.0, 3.0]), "dtype float64"),
+        (np.array([True, True, False]), "dtype bool"),
+        (np.array([5, -7, 2]), "seeds must not be negative, got -7"),
+    ],
+)
+def test_impossible_seeds_are_refused(seed, expected):
+    for call in (lambda: engine.new_games(Rules(), 3, seed=seed), lambda: new_streams(seed, 3)):
+        with pytest.raises(ValueError) as error:
+            call()
+        assert expected in str(error.value)
+
+
+def test_streams_belong_to_seeds_not_to_places():
+    assert new_streams(5, 10)[3] == new_streams(8, 1)[0] == new_streams(np.array([8]), 1)[0]
+    assert new_streams(5, 10).dtype == np.uint64
+
+
+def test_streams_are_apart_from_games_of_the_same_seeds():
+    """Or an agent would know the dice to come."""
+    games, own = engine.new_games(Rules(), 1000, seed=0, roll=False), new_streams(0, 1000)
+    later = [own.copy()]
+    for _ in range(30):
+        random_bits(own)
+        later.append(own.copy())
+    assert not np.isin(games["generator"], np.array(later)).any()
+
+
+def test_the_generator_is_splitmix64():
+    """The numbers of the published algorithm for the state 1234567."""
+    stream = np.array([1234567], np.uint64)
+    numbers = [int(random_bits(stream)[0]) for _ in range(5)]
+    assert numbers == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+
+
+# ------------------------------------------------------------------------------------ set-up
+
+
+def test_territories_may_be_given():
+    others = np.random.default_rng(0).permutation(LAID_OUT)
+    games = engine.new_games(Rules(), 2, territories=LAID_OUT, seed=0, roll=False)
+    assert games["region_paladins"].argmax(axis=2).tolist() == [LAID_OUT] * 2
+    games = engine.new_games(Rules(), 2, territories=[LAID_OUT, others], seed=0, roll=False)
+    assert games["region_paladins"].argmax(axis=2).tolist() == [LAID_OUT, others.tolist()]
+    assert (games["region_paladins"].sum(axis=2) == 1).all()
+
+
+def test_the_first_player_may_be_given():
+    games = engine.new_games(Rules(players=3), 2, first_player=2, seed=0, roll=False)
+    assert games["order"][:, :3].tolist() == [[2, 0, 1]] * 2
+    games = engine.new_games(Rules(players=3), 2, first_player=[1, 0], seed=0, roll=False)
+    assert games["order"][:, :3].tolist() == [[1, 2, 0], [0, 1, 2]]
+    assert games["player"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("territories", "expected"),
+    [
+        (LAID_OUT[:14], "territories must be whole numbers of shape (15,) or (2, 15), got shape"),
+        ([LAID_OUT], "got shape (1, 15)"),
+        ([LAID_OUT] * 3, "got shape (3, 15)"),
+        ([0] * 15, "territories must hold each clan 0 to 4 exactly 3 times, got [0, 0, 0"),
+        ([*LAID_OUT[:14], 5], "exactly 3 times"),
+        ([*LAID_OUT[:14], -1], "exactly 3 times"),
+        ([LAID_OUT, [0] * 15], "exactly 3 times, got [0, 0"),
+        (np.array(LAID_OUT, float), "dtype float64"),
+        (np.array(LAID_OUT, bool), "dtype bool"),
+        ([*LAID_OUT[:14], float("nan")], "dtype float64"),
+        ("red", "got shape ()"),
+    ],
+)
+def test_impossible_territories_are_refused(territories, expected):
+    with pytest.raises(ValueError) as error:
+        engine.new_games(Rules(), 2, territories=territories)
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("first_player", "expected"),
+    [
+        (2, "first_player must be from 0 to 1, got 2"),
+        (-1, "first_player must be from 0 to 1, got -1"),
+        ([0, 2], "first_player must be from 0 to 1, got [0, 2]"),
+        ([0, 1, 0], "first_player must be a seat or 2 seats, got shape (3,)"),
+        (0.0, "dtype float64"),
+        (True, "dtype bool"),
+    ],
+)
+def test_impossible_first_players_are_refused(first_player, expected):
+    with pytest.raises(ValueError) as error:
+        engine.new_games(Rules(), 2, first_player=first_player)
+    assert expected in str(error.value)
+
+
+def test_a_batch_may_be_empty_but_not_negative():
+    games = engine.new_games(Rules(), 0, seed=0)
+    assert len(games) == 0
+    assert engine.legal_masks(games).shape == (0, ACTIONS)
+    engine.step(games, np.zeros(0, int))
+    assert len(engine.returns(games)) == len(engine.is_over(games)) == 0
+    assert len(engine.next_games(games)) == 0
+    with pytest.raises(ValueError, match="n, the number of games, must not be negative, got -1"):
+        engine.new_games(Rules(), -1)
+
+
+def test_new_games_stop_at_the_first_roll_or_the_first_decision():
+    waiting = engine.new_games(Rules(), 50, seed=0, roll=False)
+    assert chance.roll_due(waiting).all() and (waiting["dice_due"] == 7).all()
+    deciding = engine.new_games(Rules(), 50, seed=0)
+    assert np.isin(deciding["phase"], [CROWN_CHOICE, DISC]).all()
+    chance.roll(waiting)
+    assert equal(waiting, deciding).all()
+
+
+@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
+def test_next_games_follow_from_the_generator(kind):
+    """New set-ups with the same rules; the games before are as they were."""
+    games = engine.new_games(kind, 5, seed=0)
+    play_out(games, 0)
+    before = to_bytes(games)
+    fresh = engine.next_games(games)
+    assert to_bytes(games) == before
+    assert engine.rules_of(fresh[0]) == kind
+    assert not engine.is_over(fresh).any() and (fresh["round"] <= 1).all()
+    assert len({bytes(row) for row in fresh["region_paladins"]}) == 5
+    assert equal(fresh, engine.next_games(games)).all()
+    assert not equal(fresh, engine.new_games(kind, 5, seed=0)).any()
+    start = engine.new_games(kind, 5, seed=0, roll=False)
+    kept = {"generator", "region_paladins", "order", "player", "phase", "turn", "round"}
+    kept |= {"crowns", "reserves", "supply", "dice_due"}
+    for name in set(start.dtype.names) - kept:  # nothing is left over from the game before
+        assert (fresh[name] == start[name]).all(), name
+
+
+# ------------------------------------------------------------------------------------ masks
+
+
+def test_masks_are_written_where_they_are_wanted():
+    games = engine.new_games(Rules(), 6, seed=0)
+    masks = engine.legal_masks(games)
+    assert masks.shape == (6, ACTIONS) and masks.dtype == np.int8 and set(masks.flat) == {0, 1}
+    out = np.full((3, ACTIONS), 7, np.int8)
+    rows = np.array([4, 0, 2])
+    assert engine.legal_masks(games, rows=rows, out=out) is out
+    assert (out == masks[rows]).all()
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.zeros((5, ACTIONS), np.int8),
+        np.zeros((6, ACTIONS - 1), np.int8),
+        np.zeros(6 * ACTIONS, np.int8),
+        np.zeros((6, ACTIONS), bool),
+        np.zeros((6, ACTIONS), np.int64),
+        np.zeros((6, 2 * ACTIONS), np.int8)[:, ::2],
+        np.zeros((ACTIONS, 6), np.int8).T,
+        read_only(np.zeros((6, ACTIONS), np.int8)),
+    ],
+)
+def test_buffers_that_masks_cannot_be_written_into_are_refused(out):
+    games = engine.new_games(Rules(), 6, seed=0)
+    with pytest.raises(ValueError, match=r"out must be a contiguous, writeable int8 array of sha"):
+        engine.legal_masks(games, out=out)
+    assert not out.any()
+
+
+def test_nothing_is_legal_where_a_roll_is_due_or_the_game_is_over():
+    games = engine.new_games(Rules(), 2, seed=0, roll=False)
+    engine.forfeit(games, rows=np.array([1]))
+    assert not engine.legal_masks(games).any()
+    assert [len(engine.legal_actions(game)) for game in games] == [0, 0]
+    assert (engine.random_actions(games, new_streams(0, 2)) == -1).all()
+
+
+def test_random_actions_move_each_stream_once_and_change_no_game():
+    games, own = engine.new_games(Rules(), 6, seed=0), new_streams(0, 6)
+    before, moved = to_bytes(games), own.copy()
+    rows = np.array([5, 1])
+    actions = engine.random_actions(games, own, rows=rows)
+    assert to_bytes(games) == before
+    random_bits(moved)
+    assert (own == moved).tolist() == [False, True, False, False, False, True]
+    again = engine.random_actions(games, new_streams(0, 6))
+    assert (actions == again[rows]).all()
+
+
+@pytest.mark.parametrize("generators", [new_streams(0, 5), np.zeros(6, int), np.zeros((6, 1))])
+def test_streams_must_be_one_a_game(generators):
+    games = engine.new_games(Rules(), 6, seed=0)
+    with pytest.raises(ValueError, match=r"generators must be uint64 of shape \(6,\), got shape"):
+        engine.random_actions(games, generators)
+
+
+# ------------------------------------------------------------------------------------ step
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+def test_actions_may_be_of_any_integer_type(dtype):
+    games, others = engine.new_games(Rules(), 6, seed=0), engine.new_games(Rules(), 6, seed=0)
+    actions = engine.legal_masks(games).argmax(axis=1)
+    engine.step(games, actions.astype(dtype))
+    engine.step(others, actions.tolist())
+    assert to_bytes(games) == to_bytes(others)
+
+
+def test_read_only_input_needs_no_second_compilation():
+    games = engine.new_games(Rules(), 4, seed=0, roll=False)
+    if not hasattr(engine._step, "signatures"):
+        pytest.skip("the compiler is off")
+    faces = read_only(chance.draw_faces(games))
+    chance.apply_roll(games, faces, rows=read_only(np.arange(4)))
+    chance.roll(games)
+    actions = engine.legal_masks(games, rows=read_only(np.arange(4))).argmax(axis=1)
+    engine.step(games, read_only(actions))
+    engine.step(games, engine.legal_masks(games).argmax(axis=1), rows=np.arange(4))
+    assert len(engine._step.signatures) == len(chance._apply_roll.signatures) == 1
+
+
+def test_step_stops_at_a_roll_where_it_is_told_to():
+    games = in_phase(MOVE)
+    rolled, waiting = games.copy(), games.copy()
+    engine.step(rolled, [10] * len(games))
+    engine.step(waiting, [10] * len(games), roll=False)
+    assert not chance.roll_due(rolled).any() and chance.roll_due(waiting).all()
+    chance.roll(waiting)
+    assert to_bytes(rolled) == to_bytes(waiting)
+
+
+@pytest.mark.parametrize(
+    ("phase", "action", "expected"),
+    [
+        (DISC, 5, "may not play action 5 (crown becomes red) in phase disc; legal are 0-4"),
+        (CROWN_CHOICE, 0, "may not play action 0 (disc 1) in phase crown; legal are 5-9"),
+        (MOVE, 9, "may not play action 9 (crown becomes green) in phase move; legal are 10"),
+        (PLACE, 14, "may not play action 14 (Emperor 5 steps) in phase place; legal are "),
+        (DISC, 95, "may not play action 95 in phase disc; legal are"),
+        (DISC, -1, "may not play action -1 in phase disc; legal are"),
+        (PLACE, -(2**63), "may not play action -9223372036854775808 in phase place; legal are"),
+        (DISC, 2**63 - 1, "may not play action 9223372036854775807 in phase disc; legal are"),
+    ],
+)
+def test_an_illegal_action_is_named_and_no_game_changes(phase, action, expected):
+    """Also where only one of many is illegal, and not the first."""
+    games = in_phase(phase)
+    before = to_bytes(games)
+    actions = engine.legal_masks(games).argmax(axis=1)
+    actions[2] = action
+    with pytest.raises(IllegalActionError) as error:
+        engine.step(games, actions)
+    assert f"game 2: player {games['player'][2]} {expected}" in str(error.value)
+    assert to_bytes(games) == before
+    assert (error.value.game, error.value.action) == (2, action)
+    assert error.value.player == games["player"][2]
+    assert error.value.legal == engine.legal_actions(games[2]).tolist()
+
+
+def test_an_illegal_action_is_named_by_its_game_not_by_its_place_in_rows():
+    games = in_phase(DISC, n=6)
+    before = to_bytes(games)
+    with pytest.raises(IllegalActionError, match="^game 1: ") as error:
+        engine.step(games, [0, 90, 0], rows=np.array([4, 1, 5]))
+    assert error.value.game == 1 and to_bytes(games) == before
+
+
+def test_legal_actions_are_told_as_ranges():
+    error = IllegalActionError(3, 1, "place", 94, [15, 16, 17, 31, 63, 64])
+    assert str(error) == (
+        "game 3: player 1 may not play action 94 (green paladin to region 14) in phase place; "
+        "legal are 15-17, 31, 63-64"
+    )
+
+
+def test_an_illegal_action_error_can_be_sent_to_another_process():
+    error = IllegalActionError(3, 1, "disc", 9, [0, 1])
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is IllegalActionError and str(again) == str(error)
+        assert vars(again) == vars(error)
+        assert isinstance(again, ValueError)
+
+
+def test_every_illegal_action_is_refused_in_every_phase():
+    for phase in (DISC, CROWN_CHOICE, PLACE, MOVE):
+        game = in_phase(phase, n=1)
+        legal = set(engine.legal_actions(game).tolist())
+        for action in set(range(-3, ACTIONS + 3)) - legal:
+            with pytest.raises(IllegalActionError):
+                engine.step(game, [action])
+
+
+def test_a_game_that_is_over_takes_no_action():
+    games = in_phase(DISC)
+    engine.forfeit(games, rows=np.array([3]))
+    before = to_bytes(games)
+    with pytest.raises(ValueError, match="^game 3 is over: no action can be played, got 0$"):
+        engine.step(games, engine.legal_masks(games).argmax(axis=1))
+    assert to_bytes(games) == before
+
+
+def test_a_game_that_waits_for_a_roll_takes_no_action():
+    games = engine.new_games(Rules(players=3), 2, seed=0, roll=False, first_player=2)
+    before = to_bytes(games)
+    expected = "^game 0 waits for a roll of 9 dice by player 2, not for action 7$"
+    with pytest.raises(ValueError, match=expected) as error:
+        engine.step(games, [7, 7])
+    assert not isinstance(error.value, IllegalActionError)
+    assert to_bytes(games) == before
+
+
+@pytest.mark.parametrize(
+    ("actions", "error", "expected"),
+    [
+        ([0.0] * 4, TypeError, "actions must be integers, got dtype float64"),
+        (
+            [0, 0, float("nan"), 0],
+            TypeError,
+            "actions must be integers, got dtype float64 with NaN",
+        ),
+        ([True] * 4, TypeError, "actions must be integers, got dtype bool"),
+        (["0"] * 4, TypeError, "actions must be integers, got dtype"),
+        ([None] * 4, TypeError, "actions must be integers, got dtype object"),
+        ([10**30] * 4, TypeError, "actions must be integers, got dtype object"),
+        ([0] * 3, ValueError, r"actions must be one a game, shape \(4,\), got \(3,\)"),
+        (0, ValueError, r"shape \(4,\), got \(\)"),
+        ([[0]] * 4, ValueError, r"shape \(4,\), got \(4, 1\)"),
+    ],
+)
+def test_what_are_no_actions_is_refused(actions, error, expected):
+    games = in_phase(DISC)
+    before = to_bytes(games)
+    with pytest.raises(error, match=expected):
+        engine.step(games, actions)
+    assert to_bytes(games) == before
+
+
+def test_there_must_be_as_many_actions_as_rows():
+    games = in_phase(DISC)
+    with pytest.raises(ValueError, match=r"shape \(2,\), got \(4,\)"):
+        engine.step(games, [0] * 4, rows=np.array([0, 1]))
+
+
+def test_rows_pick_the_games_that_decide():
+    games = in_phase(DISC)
+    before = games.copy()
+    engine.step(games, [3, 4], rows=np.array([2, 0]))
+    assert equal(games, before).tolist() == [False, True, False, True]
+    seats = before["player"]
+    assert games["discs_played"][2, seats[2]] == 4 and games["discs_played"][0, seats[0]] == 5
+
+
+def test_no_rows_are_no_games():
+    games = in_phase(DISC)
+    before, none = to_bytes(games), np.zeros(0, np.int64)
+    engine.step(games, np.zeros(0, int), rows=none)
+    engine.forfeit(games, rows=none)
+    assert engine.legal_masks(games, rows=none).shape == (0, ACTIONS)
+    assert engine.random_actions(games, new_streams(0, 4), rows=none).shape == (0,)
+    assert to_bytes(games) == before
+
+
+def test_games_of_other_rules_may_share_a_batch():
+    """Each plays by its own."""
+    kinds = (Rules(players=3), Rules(players=4, partners="adjacent"), Rules(players=2))
+    together = np.concatenate([engine.new_games(kind, 1, seed=0) for kind in kinds])
+    apart = [engine.new_games(kind, 1, seed=0) for kind in kinds]
+    for _ in range(100):
+        actions = engine.legal_masks(together).argmax(axis=1)
+        engine.step(together, actions)
+        for game, action in zip(apart, actions, strict=True):
+            engine.step(game, [action])
+    assert to_bytes(together) == b"".join(to_bytes(game) for game in apart)
+
+
+# ------------------------------------------------------------------------------------ returns
+
+
+def test_payoffs_are_zero_until_the_end():
+    games = engine.new_games(Rules(players=3), 4, seed=0)
+    assert engine.returns(games).tolist() == [[0.0] * 3] * 4
+    assert engine.returns(games).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("rules", "winners", "expected"),
+    [
+        ({"players": 2}, [0], [1, -1]),
+        ({"players": 2}, [1], [-1, 1]),
+        ({"players": 2}, [0, 1], [0, 0]),
+        ({"players": 2}, [], [0, 0]),
+        ({"players": 3}, [1], [-0.5, 1, -0.5]),
+        ({"players": 3}, [0, 2], [0.25, -0.5, 0.25]),
+        ({"players": 3}, [0, 1, 2], [0, 0, 0]),
+        ({"players": 3}, [], [0, 0, 0]),
+        ({"players": 4}, [0], [1, -1, 1, -1]),
+        ({"players": 4, "partners": "adjacent"}, [0], [1, 1, -1, -1]),
+        ({"players": 4}, [0, 1], [0, 0, 0, 0]),
+    ],
+)
+def test_payoffs_follow_from_the_shares_of_the_win(rules, winners, expected):
+    games = engine.new_games(Rules(**rules), 2, seed=0)
+    games["phase"], games["winners"] = OVER, sum(1 << team for team in winners)
+    assert engine.returns(games).tolist() == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("rules", "player", "winners", "expected"),
+    [
+        ({"players": 2}, 0, [1], [-1, 1]),
+        ({"players": 2}, 1, [0], [1, -1]),
+        ({"players": 3}, 1, [0, 2], [0.25, -0.5, 0.25]),
+        ({"players": 4}, 2, [1], [-1, 1, -1, 1]),
+        ({"players": 4}, 3, [0], [1, -1, 1, -1]),
+        ({"players": 4, "partners": "adjacent"}, 1, [1], [-1, -1, 1, 1]),
+    ],
+)
+def test_a_forfeit_gives_the_win_to_the_others(rules, player, winners, expected):
+    games = engine.new_games(Rules(**rules), 2, seed=0, first_player=player, roll=False)
+    other = games.copy()[1:]
+    engine.forfeit(games, rows=np.array([0]))
+    assert engine.is_over(games).tolist() == [True, False]
+    assert games["reason"][0] == BY_FORFEIT and winning_teams(games[0]) == winners
+    assert engine.returns(games).tolist() == [expected, [0] * len(expected)]
+    assert equal(games[1:], other).all()
+
+
+def test_a_forfeit_ends_a_game_in_any_phase():
+    for kind in strategies.ALL_KINDS:
+        states = history(kind, 0, games=4).reshape(-1)
+        going_on = states[states["phase"] != OVER]
+        loser = np.take_along_axis(going_on["team"], going_on["player"][:, None], 1)[:, 0]
+        engine.forfeit(going_on)
+        assert engine.is_over(going_on).all()
+        everybody = (1 << kind.teams) - 1
+        assert (going_on["winners"] == everybody & ~(1 << loser)).all()
+        assert not going_on["dice_due"].any() and not going_on["placements_left"].any()
+
+
+def test_a_game_that_is_over_cannot_be_forfeited():
+    games = engine.new_games(Rules(), 3, seed=0)
+    engine.forfeit(games, rows=np.array([1]))
+    before = to_bytes(games)
+    for rows in (None, np.array([0, 1])):
+        with pytest.raises(ValueError, match="a game that is over cannot be forfeited"):
+            engine.forfeit(games, rows=rows)
+    assert to_bytes(games) == before
+
+
+# ------------------------------------------------------------------------------------ one game
+
+
+def test_legal_actions_take_a_record_or_a_batch_of_one():
+    games = engine.new_games(Rules(), 2, seed=0)
+    expected = np.flatnonzero(engine.legal_masks(games)[1]).tolist()
+    assert engine.legal_actions(games[1]).tolist() == expected
+    assert engine.legal_actions(games[1:]).tolist() == expected
+    with pytest.raises(ValueError):
+        engine.legal_actions(games)
+
+
+def test_action_numbers_are_those_of_the_rulings():
+    assert [disc_action(number) for number in range(1, 6)] == [0, 1, 2, 3, 4]
+    assert [crown_action(clan) for clan in range(5)] == [5, 6, 7, 8, 9]
+    assert ACTIONS == 95 and PHASE_NAMES[PLACE] == "place"
+
+
+def test_a_game_outlasts_65535_rounds():
+    """Stuck for good, as it can be when the supply has run dry, it goes on without `max_rounds`."""
+    game = engine.new_games(Rules(paladins_per_clan=3, max_rounds=None), 1, seed=0)
+    own = streams.new_streams(0, 1)
+    game["round"], game["discs_in_hand"][0, :2] = 65534, 0b11  # the fourth round of a hand
+    for _ in range(60):
+        engine.step(game, engine.random_actions(game, own))
+    assert 65540 < game["round"][0] < 65560 and game["dice_due"][0] == 0
