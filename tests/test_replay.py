@@ -339,6 +339,7 @@ def test_an_extra_event_is_found() -> None:
         ("regions", 14),
         ("rounds", 99),
         ("returns", [0.0, 0.0]),
+        ("returns", [10**400, 0]),
     ],
 )
 def test_every_key_of_the_result_is_compared(key: str, value: Any) -> None:

@@ -1,0 +1,185 @@
+"""The cache of compiled kernels: never stale, never in the way, and silent when it is warm.
+
+Every test runs processes on a copy of the package. They only work out a payoff, which compiles in
+a second; ``CHANGED`` is the same kernel after an edit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "carolus_env"
+PAYOFFS = """
+import numpy as np
+from carolus_env import engine, state
+states = np.zeros(1, state.STATE)
+states["players"], states["teams"], states["winners"], states["team"][0, 1] = 2, 2, 1, 1
+print(engine.returns(states).tolist())
+"""
+RIGHT, CHANGED = "[[1.0, -1.0]]\n", "[[0.0, -2.0]]\n"
+NOTICE = "carolus_env: compiling the engine for this machine (once, some seconds) ...\n"
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package without a cache, to be changed at will."""
+    shutil.copytree(
+        PACKAGE, tmp_path / "carolus_env", ignore=shutil.ignore_patterns("__pycache__", ".*")
+    )
+    (tmp_path / "temporary").mkdir()
+    return tmp_path / "carolus_env"
+
+
+def process(package, before="", **environment):
+    """Start a process that prints the payoffs; without a home, a cache folder of its own only."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("HOME", "XDG_CACHE_HOME") and not name.startswith("NUMBA_")
+    }
+    own = {
+        "PYTHONPATH": str(package.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(package.parent / "temporary"),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", before + PAYOFFS],
+        env={**kept, **own, **environment},
+        cwd=package.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(package, before="", **environment):
+    """What the process says on stdout and stderr."""
+    return process(package, before, **environment).communicate(timeout=300)
+
+
+def edit_a_kernel(package):
+    source = package / "kernels" / "turns.py"
+    text = source.read_text()
+    assert text.count("teams * share - 1.0") == 1
+    source.write_text(text.replace("teams * share - 1.0", "teams * share - 2.0"))
+
+
+def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
+    """Numba itself looks at the entry's file alone, which stays as it is."""
+    assert run(package) == (RIGHT, NOTICE)  # one line
+    assert run(package) == (RIGHT, "")  # and only when it compiles
+    edit_a_kernel(package)
+    assert run(package) == (CHANGED, NOTICE)
+    assert run(package) == (CHANGED, "")
+    assert list((package / "__pycache__" / "kernels").glob("*.nbc"))
+
+
+def test_a_read_only_package_without_a_home_works(package):
+    """No folder can be made in the package: code is kept in the temporary one."""
+    (package / "__pycache__").write_text("in the way, for a user whom permissions do not stop")
+    package.chmod(0o555)
+    try:
+        assert run(package) == (RIGHT, NOTICE)
+        assert run(package) == (RIGHT, "")
+    finally:
+        package.chmod(0o755)
+    assert list((package.parent / "temporary").glob("carolus_env-*/*.nbc"))
+
+
+def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
+    assert run(package, NUMBA_DISABLE_JIT="1") == (RIGHT, "")
+    assert not (package / "__pycache__").exists()
+
+
+@pytest.mark.slow
+def test_without_any_folder_to_write_in_every_process_compiles(package):
+    (package / "__pycache__").write_text("in the way")
+    nowhere = """
+import tempfile
+def gettempdir(): raise FileNotFoundError("no usable temporary directory")
+tempfile.gettempdir = gettempdir
+"""
+    assert run(package, nowhere)[0] == RIGHT
+    assert not list(package.parent.rglob("*.nbc"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"])
+def test_code_is_kept_where_the_environment_says(package, variable, tmp_path):
+    if variable != "NUMBA_CACHE_DIR":
+        (package / "__pycache__").write_text("in the way")
+    folder = tmp_path / "wanted"
+    assert run(package, **{variable: str(folder)}) == (RIGHT, NOTICE)
+    assert run(package, **{variable: str(folder)}) == (RIGHT, "")
+    below = folder / ".cache" if variable == "HOME" else folder
+    assert list((below / "carolus_env").glob("*.nbc"))
+
+
+@pytest.mark.slow
+def test_a_folder_that_others_can_write_is_no_cache(package):
+    """Cached code is run: nobody else may put any there."""
+    open_to_all = package / "__pycache__" / "kernels"
+    open_to_all.mkdir(parents=True)
+    open_to_all.chmod(0o777)
+    assert run(package) == (RIGHT, NOTICE)
+    assert not list(open_to_all.iterdir())
+    assert list((package.parent / "temporary").glob("carolus_env-*/*.nbc"))
+
+
+def cut(data):
+    return data[: len(data) // 2]
+
+
+def flipped(data):
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [cut, flipped, lambda data: b"", lambda data: b"\x80garbage"])
+@pytest.mark.parametrize("kind", ["nbc", "nbi"])
+def test_a_damaged_cache_file_only_warns(package, kind, damage):
+    """And is a good one afterwards."""
+    assert run(package)[0] == RIGHT
+    for file in (package / "__pycache__" / "kernels").glob(f"*.{kind}"):
+        file.write_bytes(damage(file.read_bytes()))
+    out, err = run(package)
+    assert out == RIGHT
+    assert NOTICE in err and "carolus_env: ignoring a damaged kernel cache" in err
+    assert run(package) == (RIGHT, "")
+
+
+@pytest.mark.slow
+def test_old_code_under_a_fresh_index_is_not_run(package):
+    """Numba writes the index, then the code: a process may end, or another look, in between."""
+    assert run(package)[0] == RIGHT
+    edit_a_kernel(package)
+    only_the_index = """
+from numba.core import caching
+def _save_data(self, name, data): raise OSError("disk full")
+caching.IndexDataCacheFile._save_data = _save_data
+"""
+    out, err = run(package, only_the_index)
+    assert out == CHANGED and "compiled code could not be kept in" in err
+    out, err = run(package)
+    assert out == CHANGED and NOTICE in err
+    assert run(package) == (CHANGED, "")
+
+
+@pytest.mark.slow
+def test_processes_may_compile_at_the_same_time(package):
+    together = [process(package) for _ in range(4)]
+    assert {one.communicate(timeout=300)[0] for one in together} == {RIGHT}
+    assert run(package) == (RIGHT, "")
+
+
+@pytest.mark.slow
+def test_checking_array_bounds_takes_no_code_without_checks(package):
+    assert run(package)[0] == RIGHT
+    assert run(package, NUMBA_BOUNDSCHECK="1") == (RIGHT, NOTICE)
