@@ -8,7 +8,7 @@ import pytest
 from carolus_env import bots, engine, observation
 from carolus_env.engine import IllegalActionError
 from carolus_env.envs.learner import LEARNER, FixedOpponents, LearnerGames
-from carolus_env.rules import BY_MAX_ROUNDS, Rules
+from carolus_env.rules import BY_FORFEIT, BY_MAX_ROUNDS, Rules
 from carolus_env.streams import new_streams
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -76,12 +76,13 @@ def test_every_game_waits_for_its_learner(players):
 
 @every_number
 def test_the_seats_go_round_from_game_to_game(players):
-    games, learner = learners(players, n=7), RandomLearner(7)
+    seed = 11
+    games, learner = learners(players, n=7, seed=seed), RandomLearner(7)
     ended = np.zeros(7, int)
     while ended.min() < 2 * players:
-        np.testing.assert_array_equal(games.seats, (np.arange(7) + ended) % players)
+        np.testing.assert_array_equal(games.seats, (seed + np.arange(7) + ended) % players)
         end = go_on(games, learner(games))
-        np.testing.assert_array_equal(end.seats, (end.rows + ended[end.rows]) % players)
+        np.testing.assert_array_equal(end.seats, (seed + end.rows + ended[end.rows]) % players)
         ended[end.rows] += 1
 
 
@@ -204,6 +205,45 @@ def test_reset_with_a_seed_starts_the_same_games_again():
     games.reset(10)
     assert games.states.tobytes() != start
     assert learners(3, seed=None).states.tobytes() != learners(3, seed=None).states.tobytes()
+
+
+@every_number
+def test_rows_may_start_anew_alone_each_from_a_seed_of_its_own(players):
+    games, learner = learners(players, n=6), RandomLearner(6)
+    for _ in range(40):
+        go_on(games, learner(games))
+    before, rows = games.states.copy(), np.array([4, 1])
+    games.reset(np.array([70, 71], np.uint64), rows)
+    fresh = learners(players, n=2, seed=70)
+    assert games.states[rows].tobytes() == fresh.states.tobytes()
+    np.testing.assert_array_equal(games.seats[rows], fresh.seats)
+    others = np.setdiff1d(np.arange(6), rows)
+    assert games.states[others].tobytes() == before[others].tobytes()
+    for _ in range(60):
+        games.restart(games.step(games.masks().argmax(axis=1)[rows], rows).rows)
+        go_on(fresh, fresh.masks().argmax(axis=1))
+        assert games.states[rows].tobytes() == fresh.states.tobytes()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int32])
+def test_a_seed_may_be_a_numpy_number(kind):
+    games, same = learners(3, seed=kind(7)), learners(3, seed=7)
+    assert games.states.tobytes() == same.states.tobytes()
+    np.testing.assert_array_equal(games.seats, same.seats)
+
+
+@every_number
+def test_a_learner_may_forfeit(players):
+    games, learner = learners(players, n=6), RandomLearner(6)
+    for _ in range(20):
+        go_on(games, learner(games))
+    rows, forfeiting = np.array([0, 3, 5]), np.array([4, 1])
+    end = games.step(learner(games)[rows], rows, forfeiting=forfeiting)
+    forfeited = np.isin(end.rows, forfeiting)
+    assert end.rows[forfeited].tolist() == [1, 4]
+    assert (end.states["reason"][forfeited] == BY_FORFEIT).all()
+    assert (end.learners_payoffs[forfeited] == (-0.5 if players == 3 else -1)).all()
+    assert np.allclose(end.payoffs.sum(axis=1), 0)
 
 
 def test_an_illegal_action_of_the_learner_names_its_game_and_changes_none():

@@ -440,24 +440,37 @@ def test_the_lead_must_be_over_all_other_courts():
     assert known(game)["control"][RED] == 0
 
 
-@pytest.mark.parametrize("partners", ["opposite", "adjacent"])
-def test_the_partners_court_counts_as_any_other(partners):
-    """The rulebook: the paladins in the two partners' courts are not added together."""
-    partner = 2 if partners == "opposite" else 1
-    opponent = 3 - partner
-    courts = [paladins(red=2) for _ in range(4)]
-    courts[partner] = paladins(red=3)
-    courts[opponent] = paladins(red=4)
+def four_at_court(partners, mine, partner, opponent):
+    """Player 0 has 3 red paladins to play; one opponent holds none of them."""
+    seats = {"opposite": (2, 1), "adjacent": (1, 2)}[partners]
+    courts = [paladins(red=mine), paladins(), paladins(), paladins()]
+    courts[seats[0]], courts[seats[1]] = paladins(red=partner), paladins(red=opponent)
+    reserve = [paladins(red=7)]
     game = position(
         players=4,
         partners=partners,
         phase="place",
         placements_left=3,
         courts=courts,
-        reserves=[paladins(red=7)],
+        reserves=reserve,
     )
-    play(game, court_action(RED), court_action(RED))  # 4 + 3 against 4: still the opponent's
-    assert known(game)["control"][RED] == opponent
+    return game, *seats
+
+
+@pytest.mark.parametrize("partners", ["opposite", "adjacent"])
+def test_partners_courts_are_not_added_together(partners):
+    game, _, opponent = four_at_court(partners, mine=2, partner=3, opponent=4)
+    play(game, court_action(RED), court_action(RED))
+    assert known(game)["control"][RED] == opponent  # 4 and 3 against 4
+    play(game, court_action(RED))
+    assert known(game)["control"][RED] == 0
+
+
+@pytest.mark.parametrize("partners", ["opposite", "adjacent"])
+def test_the_partners_court_must_be_surpassed_too(partners):
+    game, partner, _ = four_at_court(partners, mine=2, partner=4, opponent=1)
+    play(game, court_action(RED), court_action(RED))
+    assert known(game)["control"][RED] == partner  # 4 to 4
     play(game, court_action(RED))
     assert known(game)["control"][RED] == 0
 
@@ -1187,10 +1200,10 @@ def test_a_holder_with_an_empty_court_keeps_control():
 
 
 def test_all_three_courts_return():
-    courts = [paladins(red=4), paladins(red=1), paladins(red=2)]
+    courts = [paladins(red=4), paladins(red=2), paladins(red=1)]
     game = replenishing([0, 5, 5, 5, 5], courts, players=3)
     roll(game, RED, RED, RED, GREEN)
-    assert [court[RED] for court in known(game)["courts"]] == [3, 0, 1]
+    assert [court[RED] for court in known(game)["courts"]] == [3, 1, 0]
     assert known(game)["supply"][RED] == 0
     assert known(game)["reserves"][0] == paladins(red=3, green=1)
 

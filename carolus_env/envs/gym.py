@@ -13,6 +13,7 @@ Version history: v0, first version.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -268,10 +269,12 @@ class CarolusEnv(gymnasium.Env):
 
     def step(self, action: int) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
         """The learner decides; the others play on to its next decision, or to the end."""
-        if not hasattr(action, "__index__"):
-            raise TypeError(f"an action is a whole number, got {action!r}")
+        try:
+            number = operator.index(action)
+        except TypeError:
+            raise TypeError(f"an action is a whole number, got {action!r}") from None
         observations, rewards, terminations, truncations, infos = self._vector.step(
-            np.array([int(action)])
+            np.array([number])
         )
         info: dict[str, Any] = {"action_mask": self.action_masks()}
         if "illegal" in infos:

@@ -128,7 +128,9 @@ class LearnerGames:
         self.reset(seed)
 
     def reset(
-        self, seed: int | npt.NDArray[np.uint64] | None = None, rows: Ints | None = None
+        self,
+        seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None = None,
+        rows: Ints | None = None,
     ) -> None:
         """Start games anew.
 
@@ -139,11 +141,11 @@ class LearnerGames:
         """
         picked = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
         if rows is None:
-            single = seed if isinstance(seed, int) else None
+            single = int(seed) if isinstance(seed, int | np.integer) else None
             self._random = np.random.default_rng(single)
         if seed is None:
             seed = int(self._random.integers(2**62))
-        if isinstance(seed, int):
+        if isinstance(seed, int | np.integer):
             seed = np.uint64(seed) + np.arange(len(picked), dtype=np.uint64)
         self.states[picked] = engine.new_games(self.rules, len(picked), seed=seed)
         self._generators[picked] = new_streams(seed, len(picked))
