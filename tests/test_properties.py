@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -117,7 +118,7 @@ def test_territories_once_joined_stay_joined(rules, seed):
     states = history(rules, seed)
     for game in range(states.shape[1]):
         ends = [set(s["region_first"][: s["regions"]].tolist()) for s in states[:, game]]
-        assert all(later <= earlier for earlier, later in zip(ends, ends[1:], strict=False))
+        assert all(later <= earlier for earlier, later in itertools.pairwise(ends))
 
 
 # ------------------------------------------------------------------------------------ control
@@ -130,7 +131,7 @@ def test_control_changes_only_to_a_strict_leader(rules, seed):
     courts = states["courts"][:, :, : rules.players].astype(int)
     ranked = np.sort(courts, axis=2)
     strict = ranked[:, :, -1] > ranked[:, :, -2]
-    expected = np.full(states.shape[1:] + (5,), -1)
+    expected = np.full((*states.shape[1:], 5), -1)
     for t in range(len(states)):
         expected = np.where(strict[t], courts[t].argmax(axis=1), expected)
         assert (states["control"][t] == expected).all()
