@@ -87,6 +87,7 @@ from carolus_env.state import States
 from carolus_env.text import board_text
 
 ILLEGAL = ("raise", "forfeit")
+DTYPES = ("float32", "uint8")
 RENDER_MODES = (None, "ansi")
 _RESET_OPTIONS = ("territories", "first_player", "position")
 
@@ -144,13 +145,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     ) -> None:
         super().__init__()
         self.rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
-        for name, value, allowed in (
-            ("illegal", illegal, ILLEGAL),
-            ("observation", observation, ("float32", "uint8")),
-            ("render_mode", render_mode, RENDER_MODES),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        check_options(illegal, observation, render_mode)
         self.illegal = illegal
         self.render_mode = render_mode
         self._dtype = np.dtype(observation)
@@ -322,6 +317,21 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     def clone(self) -> raw_env:
         """An independent copy of the game as it stands, dice to come included."""
         return copy.deepcopy(self)
+
+
+def check_options(illegal: str, observation: str, render_mode: str | None) -> None:
+    """Refuse options of an environment that are none.
+
+    Raises:
+        ValueError: naming the option, its value and what is allowed.
+    """
+    for name, value, allowed in (
+        ("illegal", illegal, ILLEGAL),
+        ("observation", observation, DTYPES),
+        ("render_mode", render_mode, RENDER_MODES),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
 
 
 def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:

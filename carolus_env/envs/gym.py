@@ -26,7 +26,7 @@ from gymnasium.vector.utils import batch_space
 
 from carolus_env import observation as seen
 from carolus_env.bots import Agent
-from carolus_env.envs.aec import ILLEGAL, RENDER_MODES, observation_box
+from carolus_env.envs.aec import RENDER_MODES, check_options, observation_box
 from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames
 from carolus_env.rules import ACTIONS, BY_FORFEIT, BY_MAX_ROUNDS, Rules
 from carolus_env.text import board_text
@@ -74,13 +74,7 @@ class CarolusVectorEnv(VectorEnv):
         copy: bool = True,
     ) -> None:
         rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
-        for name, value, allowed in (
-            ("illegal", illegal, ILLEGAL),
-            ("observation", observation, ("float32", "uint8")),
-            ("render_mode", render_mode, RENDER_MODES),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        check_options(illegal, observation, render_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = render_mode
