@@ -402,9 +402,9 @@ def test_an_illegal_action_is_named_and_no_game_changes(phase, action, expected)
 def test_an_illegal_action_is_named_by_its_game_not_by_its_place_in_rows():
     games = in_phase(DISC, n=6)
     before = to_bytes(games)
-    with pytest.raises(IllegalActionError, match=r"^game 1: ") as error:
-        engine.step(games, [0, 90, 0], rows=np.array([4, 1, 5]))
-    assert error.value.game == 1 and to_bytes(games) == before
+    with pytest.raises(IllegalActionError, match=r"^game 2: ") as error:
+        engine.step(games, [0, 90, 0], rows=np.array([4, 2, 5]))
+    assert error.value.game == 2 and to_bytes(games) == before
 
 
 def test_legal_actions_are_told_as_ranges():

@@ -905,13 +905,13 @@ def test_the_strongest_of_three_takes_over_from_the_weakest():
 
 def test_three_discs_decide_the_order_of_play_and_of_the_next_opening():
     game = set_up([0] * 4 + [1] * 5, [2] * 9, [3] * 5 + [4] * 4, players=3, first_player=1)
-    play(game, disc_action(4), disc_action(2), disc_action(3))
-    assert known(game)["order"] == [2, 0, 1]
+    play(game, disc_action(3), disc_action(2), disc_action(4))
+    assert known(game)["order"] == [2, 1, 0]
     for _ in range(3):
         play(game, *[legal(game)[0]] * 3)
         play(game, legal(game)[0], move_action(1))
         roll(game, 0, 1, 2, 3)
-    assert (known(game)["round"], known(game)["order"]) == (2, [2, 0, 1])
+    assert (known(game)["round"], known(game)["order"]) == (2, [2, 1, 0])
     assert (known(game)["phase"], known(game)["player"]) == ("disc", 2)
 
 
