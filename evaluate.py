@@ -9,6 +9,11 @@ Every pair of the agents is a pairing. With 2 players both seatings are played e
 
 from __future__ import annotations
 
+import os
+
+# Threads that spin while they wait slow everything else down; set before torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import argparse
 import contextlib
 import itertools

@@ -10,8 +10,11 @@ from carolus_env.bots import Agent, register
 
 
 def _make_ppo(argument: str) -> Agent:
+    import torch
+
     from agents.policy import load_agent
 
+    torch.set_num_threads(1)  # small networks on small batches: threads cost more than they give
     return load_agent(argument)
 
 

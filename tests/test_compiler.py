@@ -7,12 +7,15 @@ a second; ``CHANGED`` is the same kernel after an edit.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from carolus_env import compiler
 
 PACKAGE = Path(__file__).parent.parent / "carolus_env"
 PAYOFFS = """
@@ -95,6 +98,37 @@ def test_a_read_only_package_without_a_home_works(package):
 def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
     assert run(package, NUMBA_DISABLE_JIT="1") == (RIGHT, "")
     assert not (package / "__pycache__").exists()
+
+
+IMPORT = r"^from carolus_env\.(\S+) import ([^(\n]+|\([^)]+\))"
+
+
+def behind_kernels(package):
+    """Files with kernels in them, and those that they import values or functions from."""
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        if "@kernel" not in text and "@entry" not in text:
+            continue
+        yield path
+        for module, names in re.findall(IMPORT, text, re.MULTILINE):
+            imported = package / Path(*module.split(".")).with_suffix(".py")
+            if imported.exists() and any(not is_class(name) for name in re.findall(r"\w+", names)):
+                yield imported
+
+
+def is_class(name):
+    return name[0].isupper() and not name.isupper()
+
+
+def test_the_stamp_changes_with_every_file_that_kernels_are_made_from(package, monkeypatch):
+    monkeypatch.setattr(compiler, "__file__", str(package / "compiler.py"))
+    stamp = compiler._sources_stamp.__wrapped__
+    files = set(behind_kernels(package))
+    assert {file.name for file in files} >= {"rules.py", "state.py", "engine.py", "regions.py"}
+    for file in files:
+        before = stamp()
+        file.write_text(file.read_text() + "# changed\n")
+        assert stamp() != before, file
 
 
 @pytest.mark.slow

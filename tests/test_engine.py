@@ -12,6 +12,7 @@ from strategies import history, play_out
 
 from carolus_env import chance, engine, streams
 from carolus_env.engine import IllegalActionError
+from carolus_env.position import to_dict
 from carolus_env.rules import (
     ACTIONS,
     BY_FORFEIT,
@@ -100,6 +101,17 @@ def test_game_i_of_a_seed_is_game_0_of_the_seed_plus_i():
         assert to_bytes(engine.new_games(Rules(), 1, seed=100 + i)) == to_bytes(games[i : i + 1])
     chosen = engine.new_games(Rules(), 3, seed=np.array([119, 100, 101]))
     assert equal(chosen, games[[19, 0, 1]]).all()
+
+
+def test_a_seed_means_the_same_game_for_good():
+    """On every machine and in every version: results that were published stay what they were."""
+    game = to_dict(engine.new_games(Rules(players=3), 1, seed=7)[0])
+    clans = [region["paladins"].index(1) for region in game["regions"]]
+    assert clans == [4, 0, 1, 4, 1, 0, 2, 3, 2, 0, 1, 4, 2, 3, 3]
+    assert game["order"] == [2, 0, 1]
+    assert game["reserves"] == [[1, 3, 0, 2, 1], [0, 0, 0, 0, 0], [0, 3, 1, 2, 3]]
+    assert game["crowns"] == [2, 0, 0] and game["generator"] == "e57af735cd244b3c"
+    assert new_streams(7, 1).tolist() == [7613755759174143445]
 
 
 def test_other_seeds_give_other_games():

@@ -185,6 +185,17 @@ def test_a_value_of_a_wrong_type_is_a_position_error_that_names_the_key(key, pha
         assert len(str(error.value)) < 1000
 
 
+@pytest.mark.parametrize("key", ["players", "paladins_per_clan", "max_rounds", "partners"])
+def test_an_odd_value_in_the_rules_is_a_position_error(key):
+    for value in ODD:
+        if key == "max_rounds" and value is None:
+            continue  # never cut off
+        data = some("place")
+        data["rules"][key] = value
+        with pytest.raises(PositionError, match=r"^position: "):
+            from_dict(data)
+
+
 @pytest.mark.parametrize("key", ["territories", "paladins", "owner", "castles"])
 def test_an_odd_value_in_a_region_is_a_position_error(key):
     for value in ODD:
@@ -264,6 +275,13 @@ def no_paladins_on_a_region(data):
         paladins[clan] = 0
 
 
+def last_and_first_of_one_team(data):
+    for number, one in ((0, data["regions"]), (14, data["regions"])):
+        territory = next(region for region in one if number in region["territories"])
+        territory.update(owner=0, castles=len(territory["territories"]))
+    del data["castles"]
+
+
 def control_without_a_lead(data):
     clan, leader = next(
         (clan, seat)
@@ -334,6 +352,7 @@ REFUSALS = {
         (put("control", 0, to=-2), "control must be from -1 to 1, got"),
         (put("reserves", 0, 0, to=10), "reserves must be from 0 to 9, got"),
         (put("crowns", 0, to=-1), "crowns must be from 0 to 9, got"),
+        (put("crowns", to=[False, 0]), r"crowns must be 2 whole numbers, got \[False, 0\]"),
         (put("supply", 0, to=-1), "supply must be from 0 to 197, got"),
         (put("discs_played", 0, to=6), "discs_played must be from 0 to 5, got"),
         (put("discs_in_hand", to=[[1]]), r"discs_in_hand must list 2 hands, got \[\[1\]\]"),
@@ -366,6 +385,7 @@ REFUSALS = {
         (put("supply", 2, to=plus(-1)), r"there are 39 blue paladins \(clan 2\)"),
         (no_paladins_on_a_region, "has fewer paladins than territories; each was given one"),
         (in_first(first_free, "castles", 1), "has 1 castles and 1 territories but no owner"),
+        (last_and_first_of_one_team, "from territory 14 and the next one both belong to team 0"),
         # Where the game would be elsewhere.
         (
             circle_of((0, 10), *[(-1, 1)] * 5),
