@@ -1,11 +1,11 @@
 """How kernels are compiled: Numba, with a cache that cannot go stale.
 
-Two decorators. `kernel` marks a rule (called by other kernels only), `entry` marks a loop over a
-batch that Python calls; only entries are cached, since the kernels they use are compiled into
-them. Numba would keep using a cached entry after a change in a *kernel's* file; here the cache is
+`kernel` marks a rule (called by other kernels only; `rare` where that seldom happens), `entry` marks
+a loop over a batch that Python calls; only entries are cached, since the kernels they use are
+compiled into them. An entry lets other Python threads run meanwhile. Numba would keep using a cached entry after a change in a *kernel's* file; here the cache is
 stamped with a hash of all kernel sources together, so a change anywhere makes it new.
 
-With ``NUMBA_DISABLE_JIT=1`` both decorators return the plain Python function, for a debugger.
+With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
 """
 
 from __future__ import annotations
@@ -33,16 +33,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+# Without Numba's run-time (nrt) no array is ever counted: the counts, atomic ones, would be a third
+# of the time of a decision. Nothing compiled here makes an array.
+_OPTIONS: Any = {"_nrt": False}
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that other kernels call."""
-    return numba.njit(function) if COMPILED else function
+    """Compile a function that other kernels call; it becomes a part of its callers."""
+    return numba.njit(forceinline=True, **_OPTIONS)(function) if COMPILED else function
+
+
+def rare(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that kernels seldom call; it stays a function of its own."""
+    return numba.njit(**_OPTIONS)(function) if COMPILED else function
 
 
 def entry(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that Python calls, and keep the machine code for the next process."""
     if not COMPILED:
         return function
-    dispatcher = numba.njit(function)
+    dispatcher = numba.njit(nogil=True, **_OPTIONS)(function)
     if _cache_folder() is not None:
         dispatcher._cache = _EntryCache(function)  # what njit(cache=True) does, with our locator
     return dispatcher

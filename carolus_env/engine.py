@@ -309,7 +309,7 @@ def random_actions(
 def _write_masks(states, rows, masks):
     for i in range(masks.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
-        legal.write_mask(states[g], masks, i)
+        legal.write_mask(legal.legal_set(states[g]), masks, i)
 
 
 @entry
@@ -332,7 +332,8 @@ def _random_actions(states, rows, generators, actions):
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         generators[g] = generator.step(generators[g])
-        actions[i] = legal.random_action(states[g], generator.mix(generators[g]))
+        number = legal.legal_set(states[g])
+        actions[i] = legal.random_action(number, generator.mix(generators[g]))
 
 
 def any_clan_can_be_taken(state: np.void) -> bool:

@@ -194,6 +194,13 @@ def check_ranges(states: States) -> None:
                 f"game {row}: field {field.name!r} holds {value}, "
                 f"allowed are {field.low} to {field.high}"
             )
+    lost = states["emperor"] >= states["regions"]
+    if lost.any():
+        row = int(np.argmax(lost))
+        raise ValueError(
+            f"game {row}: field 'emperor' holds {states['emperor'][row]}, "
+            f"but there are {states['regions'][row]} regions"
+        )
 
 
 def equal(a: States, b: States) -> npt.NDArray[np.bool_]:

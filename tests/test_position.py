@@ -92,7 +92,7 @@ def test_what_was_given_is_left_alone():
 def _found(phase, players, round, deferred, reason):
     """The first state of that kind in random games."""
     kind = Rules(players=players, crown_choice="deferred" if deferred else "on_roll", max_rounds=60)
-    for seed in range(20):
+    for seed in range(200):
         states = history(kind, seed, games=16, limit=1200)
         fits = states["phase"] == PHASE_NAMES.index(phase)
         fits &= states["reason"] == REASON_NAMES.index(reason)

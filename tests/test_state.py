@@ -139,6 +139,14 @@ def test_bytes_with_a_field_out_of_range_are_refused(field):
                     from_bytes(to_bytes(broken))
 
 
+def test_an_emperor_outside_the_circle_is_refused():
+    broken = games(2)
+    broken["regions"][1] = 6
+    broken["emperor"][1] = 6
+    with pytest.raises(ValueError, match="game 1: field 'emperor' holds 6, but there are 6 regions"):
+        from_bytes(to_bytes(broken))
+
+
 def hostile_games(random, n):
     """Bytes within the ranges of `FIELDS` that no game has."""
     states = np.zeros(n, STATE)
@@ -147,6 +155,7 @@ def hostile_games(random, n):
         ends = random.choice([field.low, min(field.high, 2**62)], (n, *field.shape))
         values = random.integers(low, high, (n, *field.shape))
         states[field.name] = np.where(random.random((n, *field.shape)) < 0.2, ends, values)
+    states["emperor"] %= states["regions"]
     return from_bytes(to_bytes(states))
 
 

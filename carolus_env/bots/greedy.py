@@ -59,9 +59,10 @@ def _greedy_actions(states, generators, scratch, actions):
     for g in range(states.shape[0]):
         team = int64(states[g]["team"][states[g]["player"]])
         best, ties = -(1 << 30), 0
+        number = legal.legal_set(states[g])
         actions[g] = -1
         for action in range(ACTIONS):
-            if not legal.is_legal(states[g], action):
+            if legal.LEGAL_SETS[number, action] == 0:
                 continue
             scratch[0] = states[g]
             turns.play(scratch[0], action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy import int64
 
-from carolus_env.compiler import kernel
+from carolus_env.compiler import kernel, rare
 from carolus_env.rules import CLANS, CROWN, NOBODY
 
 
@@ -31,7 +31,7 @@ def any_can_be_taken(s):
     return False
 
 
-@kernel
+@rare
 def return_from_courts(s, clan):
     """Every player returns as many as the smallest court holds; so no control changes."""
     returned = smallest_court(s, clan)
@@ -52,7 +52,13 @@ def take_paladin(s, player, clan):
 @kernel
 def take_face(s, player, face):
     """What a die shows: a paladin of that clan, or a crown where it is one or none is left."""
-    if face != CROWN and can_be_taken(s, face):
+    is_clan = int64(face != CROWN)
+    clan = face * is_clan
+    if s["supply"][clan] > 0:  # nearly always; then no branch depends on the face
+        s["supply"][clan] -= is_clan
+        s["reserves"][player, clan] += is_clan
+        s["crowns"][player] += 1 - is_clan
+    elif face != CROWN and can_be_taken(s, face):
         take_paladin(s, player, face)
     else:
         s["crowns"][player] += 1
@@ -80,9 +86,8 @@ def place_in_court(s, player, clan):
 def controlling_team(s, clan):
     """Team of the seat that controls the clan, or NOBODY."""
     player = int64(s["control"][clan])
-    if player == NOBODY:
-        return NOBODY
-    return int64(s["team"][player])
+    team = int64(s["team"][max(player, 0)])
+    return NOBODY if player == NOBODY else team
 
 
 @kernel

@@ -1,11 +1,19 @@
-"""What may be played: the legal set as a mask, one action's legality, a random legal action.
+"""What may be played: the legal set as one number, as a mask, and a random choice from it.
 
-The three are written side by side by phase, and a test holds them against each other and against
-an independent reading of the rules.
+Few legal sets can occur, so they are data: each is a row of `LEGAL_SETS`, and `legal_set` is the
+number of the row that applies now. The rows come in blocks of 32, one row for each set of discs or
+clans (its bits are the row's number):
+
+    block 0      discs that may be played
+    block 1      clans that a crown may become
+    block 2      steps of the Emperor; here the row is the number of steps, 0: nobody decides
+    block 3 + n  clans that paladins may be played of, with n regions in the circle
 """
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 from numpy import int64
 
 from carolus_env.compiler import kernel
@@ -24,7 +32,39 @@ from carolus_env.rules import (
     FIRST_PLACE,
     MOVE,
     PLACE,
+    TERRITORIES,
 )
+
+BLOCK = 32
+DISC_SETS, CROWN_SETS, MOVE_SETS, PLACE_SETS = 0, BLOCK, 2 * BLOCK, 3 * BLOCK
+assert 1 << DISCS == 1 << CLANS == BLOCK
+
+
+def _members(row: int) -> list[int]:
+    """Positions of the set bits of a row's number."""
+    return [k for k in range(CLANS) if row >> k & 1]
+
+
+def _legal_sets() -> npt.NDArray[np.int8]:
+    sets = np.zeros((PLACE_SETS + BLOCK * (TERRITORIES + 1), ACTIONS), np.int8)
+    for row in range(BLOCK):
+        for k in _members(row):
+            sets[DISC_SETS + row, FIRST_DISC + k] = 1
+            sets[CROWN_SETS + row, FIRST_CROWN + k] = 1
+            for regions in range(TERRITORIES + 1):
+                court = FIRST_PLACE + DESTINATIONS * k
+                sets[PLACE_SETS + BLOCK * regions + row, court : court + 1 + regions] = 1
+    for steps in range(DISCS + 1):
+        sets[MOVE_SETS + steps, FIRST_MOVE : FIRST_MOVE + steps] = 1
+    return sets
+
+
+LEGAL_SETS = _legal_sets()
+"""``(608, 95)`` int8 masks."""
+
+HOW_MANY = np.array([len(_members(row)) for row in range(BLOCK)])
+NTH_MEMBER = np.array([(_members(row) + [0] * CLANS)[:CLANS] for row in range(BLOCK)])
+_LOWER_HALF = np.uint64(32)
 
 
 @kernel
@@ -37,11 +77,26 @@ def playable_discs(s):
     fresh = hand
     for player in range(int64(s["players"])):
         played = int64(s["discs_played"][player])
-        if played > 0:
-            fresh &= ~(1 << (played - 1))
-    if fresh == 0:
-        return hand
-    return fresh
+        fresh &= ~((1 << played) >> 1)
+    return hand if fresh == 0 else fresh
+
+
+@kernel
+def clans_to_take(s):
+    """Bits of the clans that a crown may become."""
+    clans = 0
+    for clan in range(CLANS):
+        clans |= int64(can_be_taken(s, clan)) << clan
+    return clans
+
+
+@kernel
+def clans_in_reserve(s):
+    """Bits of the clans that the player has paladins of."""
+    player, clans = int64(s["player"]), 0
+    for clan in range(CLANS):
+        clans |= int64(s["reserves"][player, clan] > 0) << clan
+    return clans
 
 
 @kernel
@@ -51,97 +106,68 @@ def emperor_steps(s):
 
 
 @kernel
+def legal_set(s):
+    """Row of `LEGAL_SETS` that holds what may be played now."""
+    phase = s["phase"]
+    if phase == PLACE:
+        return PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
+    if phase == MOVE:
+        return MOVE_SETS + emperor_steps(s)
+    if phase == DISC:
+        return DISC_SETS + playable_discs(s)
+    if phase == CROWN_CHOICE:
+        return CROWN_SETS + clans_to_take(s)
+    return MOVE_SETS  # nobody decides
+
+
+@kernel
 def is_legal(s, action):
     """Whether ``action`` (any integer) is legal now."""
-    if action < 0 or action >= ACTIONS:
-        return False
-    phase = int64(s["phase"])
-    if phase == DISC:
-        k = action - FIRST_DISC
-        return 0 <= k < DISCS and (playable_discs(s) >> k) & 1 == 1
-    if phase == CROWN_CHOICE:
-        k = action - FIRST_CROWN
-        return 0 <= k < CLANS and can_be_taken(s, k)
-    if phase == MOVE:
-        k = action - FIRST_MOVE
-        return 0 <= k < emperor_steps(s)
-    if phase == PLACE:
-        k = action - FIRST_PLACE
-        if k < 0:
-            return False
-        in_reserve = s["reserves"][s["player"], k // DESTINATIONS] > 0
-        return in_reserve and k % DESTINATIONS <= int64(s["regions"])
-    return False
+    return 0 <= action < ACTIONS and LEGAL_SETS[legal_set(s), action] == 1
 
 
 @kernel
-def write_mask(s, masks, row):
-    """Set ``masks[row]`` to 1 at each legal action and 0 elsewhere."""
+def write_mask(number, masks, row):
+    """Copy legal set ``number`` into ``masks[row]``."""
     for action in range(ACTIONS):
-        masks[row, action] = 0
-    phase = int64(s["phase"])
-    if phase == DISC:
-        discs = playable_discs(s)
-        for k in range(DISCS):
-            masks[row, FIRST_DISC + k] = (discs >> k) & 1
-    elif phase == CROWN_CHOICE:
-        for clan in range(CLANS):
-            masks[row, FIRST_CROWN + clan] = can_be_taken(s, clan)
-    elif phase == MOVE:
-        for k in range(emperor_steps(s)):
-            masks[row, FIRST_MOVE + k] = 1
-    elif phase == PLACE:
-        destinations = int64(s["regions"]) + 1
-        for clan in range(CLANS):
-            if s["reserves"][s["player"], clan] > 0:
-                start = FIRST_PLACE + DESTINATIONS * clan
-                for action in range(start, start + destinations):
-                    masks[row, action] = 1
+        masks[row, action] = LEGAL_SETS[number, action]
 
 
 @kernel
-def nth_set(bits, n):
-    """Position of the n-th set bit, n counted from 0; -1 when there are not so many."""
-    position = 0
-    while bits > 0:
-        if bits & 1:
-            if n == 0:
-                return position
-            n -= 1
-        bits >>= 1
-        position += 1
-    return -1
+def random_action(number, random_bits):
+    """A member of legal set ``number``, each equally likely; -1 where nobody decides."""
+    row = number % BLOCK
+    if number >= PLACE_SETS:  # any of the clans, and to any of the destinations
+        clan = NTH_MEMBER[row, below(random_bits, HOW_MANY[row])]
+        regions = (number - PLACE_SETS) // BLOCK
+        destination = below(random_bits << _LOWER_HALF, regions + 1)
+        return FIRST_PLACE + DESTINATIONS * clan + destination
+    if number >= MOVE_SETS:
+        return FIRST_MOVE + below(random_bits, row) if row > 0 else -1
+    first = FIRST_CROWN if number >= CROWN_SETS else FIRST_DISC
+    return first + NTH_MEMBER[row, below(random_bits, HOW_MANY[row])]
 
 
 @kernel
-def count_set(bits):
-    """Number of set bits."""
-    count = 0
-    while bits > 0:
-        count += bits & 1
-        bits >>= 1
-    return count
+def weighted_action(number, weights, row, chance):
+    """A member of legal set ``number``, as likely as ``weights[row]`` says; ``chance`` in [0, 1).
 
-
-@kernel
-def random_action(s, random_bits):
-    """A legal action, each equally likely, from 64 random bits; -1 where nobody decides."""
-    phase = int64(s["phase"])
-    if phase == DISC:
-        discs = playable_discs(s)
-        return FIRST_DISC + nth_set(discs, below(random_bits, count_set(discs)))
-    if phase == MOVE:
-        return FIRST_MOVE + below(random_bits, emperor_steps(s))
-    clans = 0
-    if phase == CROWN_CHOICE:
-        for clan in range(CLANS):
-            clans |= int64(can_be_taken(s, clan)) << clan
-        return FIRST_CROWN + nth_set(clans, below(random_bits, count_set(clans)))
-    if phase == PLACE:
-        for clan in range(CLANS):
-            clans |= int64(s["reserves"][s["player"], clan] > 0) << clan
-        destinations = int64(s["regions"]) + 1
-        choice = below(random_bits, count_set(clans) * destinations)
-        clan = nth_set(clans, choice // destinations)
-        return FIRST_PLACE + DESTINATIONS * clan + choice % destinations
-    return -1
+    -1 where nobody decides, -2 where no legal action has weight or a weight is no number >= 0.
+    """
+    total = 0.0
+    for action in range(ACTIONS):
+        if LEGAL_SETS[number, action] == 1:
+            weight = weights[row, action]
+            if not 0.0 <= weight < np.inf:
+                return -2
+            total += weight
+    if not 0.0 < total < np.inf:
+        return -1 if number == MOVE_SETS else -2
+    left, chosen = chance * total, -2
+    for action in range(ACTIONS):
+        if LEGAL_SETS[number, action] == 1 and weights[row, action] > 0.0:
+            chosen = action  # the last one, should rounding leave something over
+            left -= weights[row, action]
+            if left < 0.0:
+                return chosen
+    return chosen

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from numpy import int64
 
-from carolus_env.compiler import kernel
+from carolus_env.compiler import kernel, rare
 from carolus_env.kernels.courts import controlling_team
 from carolus_env.rules import CLANS, NOBODY
 
 
 @kernel
 def region_at(s, steps):
-    """Index of the region that lies ``steps`` clockwise from the Emperor's."""
-    return (int64(s["emperor"]) + steps) % int64(s["regions"])
+    """Index of the region that lies ``steps`` clockwise from the Emperor's, at most twice round."""
+    count = int64(s["regions"])
+    region = int64(s["emperor"]) + steps
+    region = region - count if region >= count else region
+    return region - count if region >= count else region
 
 
 @kernel
 def strength(s, region, team):
     """Paladins of the clans that the team's members control, plus its castles there."""
-    total = 0
-    if s["region_owner"][region] == team:
-        total = int64(s["region_castles"][region])
+    castles = int64(s["region_castles"][region])
+    total = castles if s["region_owner"][region] == team else 0
     for clan in range(CLANS):
-        if controlling_team(s, clan) == team:
-            total += int64(s["region_paladins"][region, clan])
+        paladins = int64(s["region_paladins"][region, clan])
+        total += paladins if controlling_team(s, clan) == team else 0
     return total
 
 
@@ -57,7 +59,7 @@ def take_over(s, region, team):
     s["region_owner"][region] = team
 
 
-@kernel
+@rare
 def absorb_next(s, region):
     """The region and its clockwise neighbour become one, which starts where the region does."""
     count = int64(s["regions"])
@@ -84,7 +86,7 @@ def absorb_next(s, region):
     s["regions"] = last
 
 
-@kernel
+@rare
 def merge_neighbours(s):
     """Join the Emperor's region with its neighbours of the same team. Not settled again."""
     here = int64(s["emperor"])

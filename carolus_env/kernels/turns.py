@@ -220,13 +220,17 @@ def play_disc(s, number):
 @kernel
 def sort_order(s):
     """Lower number first; of two equal numbers, the one played earlier."""
-    order, disc = s["order"], s["discs_played"]
-    for i in range(1, int64(s["players"])):
-        seat, j = order[i], i
-        while j > 0 and disc[order[j - 1]] > disc[seat]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = seat
+    players = int64(s["players"])
+    seats = 0  # in action order, eight bits each
+    for place in range(players):
+        disc = int64(s["discs_played"][s["order"][place]])
+        before = 0
+        for other in range(players):
+            number = int64(s["discs_played"][s["order"][other]])
+            before += int64(number < disc) | (int64(number == disc) & int64(other < place))
+        seats |= int64(s["order"][place]) << (8 * before)
+    for place in range(players):
+        s["order"][place] = (seats >> (8 * place)) & 255
 
 
 # ------------------------------------------------------------------------------------ action phase
@@ -257,9 +261,9 @@ def place_paladin(s, clan, destination):
         place_in_court(s, player, clan)
     else:
         s["region_paladins"][region_at(s, destination - 1), clan] += 1
-    s["placements_left"] -= 1
-    if s["placements_left"] == 0:
-        s["phase"] = MOVE
+    left = int64(s["placements_left"]) - 1
+    s["placements_left"] = left
+    s["phase"] = PLACE if left > 0 else MOVE
 
 
 @kernel
