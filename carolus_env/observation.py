@@ -16,7 +16,8 @@ import numpy.typing as npt
 from numpy import int64
 
 from carolus_env.compiler import entry, kernel
-from carolus_env.kernels.courts import controlling_team
+from carolus_env.kernels.courts import clans_held
+from carolus_env.kernels.packed import ROOM, clan_word, lanes, put, spread, sum_of
 from carolus_env.rules import (
     CASTLES_TO_WIN,
     CLANS,
@@ -24,7 +25,6 @@ from carolus_env.rules import (
     DICE,
     DISCS,
     MOVE,
-    NOBODY,
     OVER,
     RESERVE,
     TEAMS,
@@ -208,10 +208,11 @@ def observe(
         if given.shape != (count,) or not numbers or ((given < 0) | (given >= players)).any():
             raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
         seats = np.array(given, np.int64)
-    whole = out if dtype == np.uint8 else np.empty(shape, np.uint8)
-    _observe(states, picked, seats, whole)
-    if whole is not out:
-        np.multiply(whole, scales(players), out=out)
+    if dtype == np.uint8:
+        _observe(states, picked, seats, out)
+    else:
+        one_row = np.empty((1, shape[1]), np.uint8)
+        _observe_scaled(states, picked, seats, scales(players), one_row, out)
     return out
 
 
@@ -220,6 +221,21 @@ def _observe(states, rows, viewers, out):
     for i in range(out.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         write_observation(states[g], viewers[i], out, i)
+
+
+@entry
+def _observe_scaled(states, rows, viewers, scale, whole, out):
+    for i in range(out.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        write_observation(states[g], viewers[i], whole, 0)
+        scale_observation(whole, 0, scale, out, i)
+
+
+@kernel
+def scale_observation(whole, whole_row, scale, out, row):
+    """``out[row]`` is the row of whole numbers times its scales."""
+    for i in range(out.shape[1]):
+        out[row, i] = np.float32(whole[whole_row, i]) * scale[i]
 
 
 @kernel
@@ -236,7 +252,7 @@ def write_observation(s, viewer, out, row):
         out[row, at + s["phase"] - CROWN_CHOICE] = 1
     at += 4
     if s["phase"] != OVER:
-        out[row, at + (s["player"] + players - viewer) % players] = 1
+        out[row, at + clockwise_from(viewer, int64(s["player"]), players)] = 1
     at += players
     out[row, at] = s["placements_left"]
     out[row, at + 1] = min(int64(s["round"]), ROUND_LIMIT)
@@ -247,64 +263,80 @@ def write_observation(s, viewer, out, row):
         out[row, at + clan] = s["supply"][clan]
     at += CLANS
 
-    for k in range(players):  # partner, turn_order, disc_played, discs_in_hand, crowns
-        out[row, at + k] = s["team"][(viewer + k) % players] == own_team
-    at += players
-    for place in range(players):
-        k = (s["order"][place] + players - viewer) % players
-        out[row, at + k * players + place] = 1
-    at += players * players
+    order_at = at + players  # partner, turn_order, disc_played, discs_in_hand, crowns
+    disc_at = order_at + players * players
+    hand_at = disc_at + players * DISCS
+    crowns_at = hand_at + players * DISCS
+    reserves_at = crowns_at + players  # reserves, courts, control
+    courts_at = reserves_at + players * CLANS
+    control_at = courts_at + players * CLANS
+    seat = int64(viewer)
+    clans, next_clans, third_clans = 0, 0, 0  # of the own team and of those after it
     for k in range(players):
-        disc = int64(s["discs_played"][(viewer + k) % players])
-        if disc > 0:
-            out[row, at + k * DISCS + disc - 1] = 1
-    at += players * DISCS
-    for k in range(players):
-        hand = int64(s["discs_in_hand"][(viewer + k) % players])
-        for d in range(DISCS):
-            out[row, at + k * DISCS + d] = (hand >> d) & 1
-    at += players * DISCS
-    for k in range(players):
-        out[row, at + k] = s["crowns"][(viewer + k) % players]
-    at += players
+        held = clans_held(s, seat)
+        side = clockwise_from(own_team, int64(s["team"][seat]), teams)
+        clans |= held if side == 0 else 0
+        next_clans |= held if side == 1 else 0
+        third_clans |= held if side == 2 else 0
+        out[row, at + k] = side == 0
+        place_of = clockwise_from(viewer, int64(s["order"][k]), players)
+        out[row, order_at + place_of * players + k] = 1
+        put((1 << 8 * int64(s["discs_played"][seat])) >> 8, out, row, disc_at + k * DISCS)
+        put(spread(int64(s["discs_in_hand"][seat])), out, row, hand_at + k * DISCS)
+        out[row, crowns_at + k] = s["crowns"][seat]
+        put(clan_word(s["reserves"], seat), out, row, reserves_at + k * CLANS)
+        put(clan_word(s["courts"], seat), out, row, courts_at + k * CLANS)
+        put(spread(held), out, row, control_at + k * CLANS)
+        seat = next_in_circle(seat, players)
 
-    for k in range(players):  # reserves, courts, control
-        seat = (viewer + k) % players
-        for clan in range(CLANS):
-            out[row, at + k * CLANS + clan] = s["reserves"][seat, clan]
-            out[row, at + (players + k) * CLANS + clan] = s["courts"][seat, clan]
-            out[row, at + (2 * players + k) * CLANS + clan] = s["control"][clan] == seat
-    at += 3 * players * CLANS
+    castles_at = control_at + players * CLANS  # castles
+    next_team = next_in_circle(own_team, teams)
+    third_team = next_in_circle(next_team, teams)
+    out[row, castles_at] = s["castles"][own_team]
+    out[row, castles_at + 1] = s["castles"][next_team]
+    if teams == 3:
+        out[row, castles_at + 2] = s["castles"][third_team]
 
-    for k in range(teams):  # castles
-        out[row, at + k] = s["castles"][(own_team + k) % teams]
-    at += teams
-
-    castles_at = at + TERRITORIES  # regions: exists, castles, paladins, strength
-    paladins_at = castles_at + TERRITORIES * teams
+    exists_at = castles_at + teams  # regions: exists, castles, paladins, strength
+    standing_at = exists_at + TERRITORIES
+    paladins_at = standing_at + TERRITORIES * teams
     strength_at = paladins_at + TERRITORIES * CLANS
+    clans, next_clans, third_clans = lanes(clans), lanes(next_clans), lanes(third_clans)
     count = int64(s["regions"])
-    for r in range(count):
-        region = (s["emperor"] + r) % count
-        out[row, at + r] = 1
+    emperor = int64(s["emperor"])
+    for region in range(count):
+        r = clockwise_from(emperor, region, count)
+        paladins = clan_word(s["region_paladins"], region)
         owner = int64(s["region_owner"][region])
-        if owner != NOBODY:
-            seen = (owner - own_team + teams) % teams
-            out[row, castles_at + r * teams + seen] = s["region_castles"][region]
-            add_strength(out, row, strength_at + r * teams + seen, s["region_castles"][region])
-        for clan in range(CLANS):
-            paladins = s["region_paladins"][region, clan]
-            out[row, paladins_at + r * CLANS + clan] = paladins
-            team = controlling_team(s, clan)
-            if team != NOBODY:
-                seen = (team - own_team + teams) % teams
-                add_strength(out, row, strength_at + r * teams + seen, paladins)
+        castles = int64(s["region_castles"][region])
+        out[row, (exists_at + r) & ROOM] = 1
+        put(paladins, out, row, paladins_at + r * CLANS)
+        own = castles if owner == own_team else 0
+        out[row, (standing_at + r * teams) & ROOM] = own
+        out[row, (strength_at + r * teams) & ROOM] = min(own + sum_of(paladins & clans), 255)
+        own = castles if owner == next_team else 0
+        out[row, (standing_at + r * teams + 1) & ROOM] = own
+        out[row, (strength_at + r * teams + 1) & ROOM] = min(
+            own + sum_of(paladins & next_clans), 255
+        )
+        if teams == 3:
+            own = castles if owner == third_team else 0
+            out[row, (standing_at + r * teams + 2) & ROOM] = own
+            out[row, (strength_at + r * teams + 2) & ROOM] = min(
+                own + sum_of(paladins & third_clans), 255
+            )
 
 
 @kernel
-def add_strength(out, row, entry_at, more):
-    """Add to an entry, up to what a byte holds."""
-    out[row, entry_at] = min(int64(out[row, entry_at]) + int64(more), 255)
+def next_in_circle(place, count):
+    return place + 1 if place + 1 < count else 0
+
+
+@kernel
+def clockwise_from(start, place, count):
+    """How many places clockwise from ``start`` in a circle of ``count`` is ``place``."""
+    steps = place - int64(start)
+    return steps if steps >= 0 else steps + count
 
 
 @kernel

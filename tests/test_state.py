@@ -143,7 +143,9 @@ def test_an_emperor_outside_the_circle_is_refused():
     broken = games(2)
     broken["regions"][1] = 6
     broken["emperor"][1] = 6
-    with pytest.raises(ValueError, match="game 1: field 'emperor' holds 6, but there are 6 regions"):
+    with pytest.raises(
+        ValueError, match="game 1: field 'emperor' holds 6, but there are 6 regions"
+    ):
         from_bytes(to_bytes(broken))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numpy import int64
 
 from carolus_env.compiler import kernel, rare
+from carolus_env.kernels.packed import clan_word, sum_of
 from carolus_env.rules import CLANS, CROWN, NOBODY
 
 
@@ -91,9 +92,24 @@ def controlling_team(s, clan):
 
 
 @kernel
+def clans_held(s, player):
+    """Bits of the clans that the player controls."""
+    clans = 0
+    for clan in range(CLANS):
+        clans |= int64(s["control"][clan] == player) << clan
+    return clans
+
+
+@kernel
+def clans_of(s, team):
+    """Bits of the clans that the team's members control."""
+    clans = 0
+    for clan in range(CLANS):
+        clans |= int64(controlling_team(s, clan) == team) << clan
+    return clans
+
+
+@kernel
 def reserve_size(s, player):
     """Paladins in the reserve, crowns not counted."""
-    total = 0
-    for clan in range(CLANS):
-        total += int64(s["reserves"][player, clan])
-    return total
+    return sum_of(clan_word(s["reserves"], player))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from numpy import int64
 
 from carolus_env.compiler import kernel, rare
-from carolus_env.kernels.courts import controlling_team
+from carolus_env.kernels.courts import clans_of
+from carolus_env.kernels.packed import clan_word, lanes, sum_of
 from carolus_env.rules import CLANS, NOBODY
 
 
@@ -23,14 +24,22 @@ def region_at(s, steps):
 
 
 @kernel
+def castles_of(s, region, team):
+    """The team's castles on the region."""
+    castles = int64(s["region_castles"][region])
+    return castles if s["region_owner"][region] == team else 0
+
+
+@kernel
+def paladins_of(s, region, clans):
+    """Paladins on the region of the clans whose bits are set."""
+    return sum_of(clan_word(s["region_paladins"], region) & lanes(clans))
+
+
+@kernel
 def strength(s, region, team):
     """Paladins of the clans that the team's members control, plus its castles there."""
-    castles = int64(s["region_castles"][region])
-    total = castles if s["region_owner"][region] == team else 0
-    for clan in range(CLANS):
-        paladins = int64(s["region_paladins"][region, clan])
-        total += paladins if controlling_team(s, clan) == team else 0
-    return total
+    return paladins_of(s, region, clans_of(s, team)) + castles_of(s, region, team)
 
 
 @kernel
