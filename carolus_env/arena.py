@@ -29,7 +29,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import Agent, Checked
 from carolus_env.rules import MAX_PLAYERS, PHASE_NAMES, REASON_NAMES, Rules
-from carolus_env.state import Ints, States
+from carolus_env.state import Ints, States, pick
 from carolus_env.streams import new_streams
 
 SIDE_BY_SIDE: Final = 4092
@@ -150,7 +150,7 @@ def _play_side_by_side(
             rows = in_play[mine]
             generators = streams[rows, seats[mine]]  # copies, as the states are
             started = time.perf_counter()
-            actions[mine] = _answer(agent, states[rows], generators)
+            actions[mine] = _answer(agent, pick(states, rows), generators)
             seconds[index] += time.perf_counter() - started
             decisions[index] += len(mine)
             streams[rows, seats[mine]] = generators

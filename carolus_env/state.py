@@ -155,6 +155,20 @@ def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
     return len(states) if rows is ALL_ROWS else len(rows)
 
 
+_RAW: Final = np.dtype((np.void, STATE.itemsize))  # in one piece; NumPy copies records by field
+
+
+def pick(states: States, rows: Ints) -> States:
+    """A copy of the games at ``rows``: ``states[rows]``, which goes field by field, but faster."""
+    picked: States = states.view(_RAW)[rows].view(STATE)
+    return picked
+
+
+def put(states: States, rows: Ints, games: States) -> None:
+    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster."""
+    states.view(_RAW)[rows] = games.view(_RAW)
+
+
 def to_bytes(states: States) -> bytes:
     """The games of a batch as bytes (`STATE.itemsize` each, little-endian)."""
     return as_states(states).tobytes()

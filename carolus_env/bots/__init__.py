@@ -1,6 +1,7 @@
 """Opponents that need only NumPy and Numba, and the registry of all agents by spec string."""
 
 from carolus_env.bots.agent import Agent, Checked, uniforms
+from carolus_env.bots.compiled import CompiledAgent, is_compiled
 from carolus_env.bots.greedy import GreedyBot
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
@@ -8,9 +9,11 @@ from carolus_env.bots.registry import UnknownAgentError, known, make, register
 __all__ = [
     "Agent",
     "Checked",
+    "CompiledAgent",
     "GreedyBot",
     "RandomBot",
     "UnknownAgentError",
+    "is_compiled",
     "known",
     "make",
     "register",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
-from carolus_env.bots.agent import Agent
+from carolus_env.bots.compiled import CompiledAgent, on_turn, stream_of
 from carolus_env.compiler import entry, kernel
 from carolus_env.kernels import generator, legal, turns
 from carolus_env.kernels.courts import controlling_team
@@ -21,7 +21,7 @@ from carolus_env.state import STATE, States, as_states
 _CASTLE = 100  # one castle outweighs any number of clans
 
 
-class GreedyBot(Agent):
+class GreedyBot(CompiledAgent):
     """Takes the best immediate gain in castles, then in control; ties at random."""
 
     name = "greedy"
@@ -36,6 +36,17 @@ class GreedyBot(Agent):
         actions = np.empty(len(states), np.int64)
         _greedy_actions(states, generators, np.zeros(1, STATE), actions)
         return actions
+
+    def play_on(
+        self,
+        states: States,
+        generators: npt.NDArray[np.uint64],
+        tables: npt.NDArray[np.int64],
+        place: int,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> int:
+        chosen = np.arange(len(states)) if rows is None else rows
+        return _play_on(states, chosen, tables, place, generators, np.zeros(1, STATE))
 
 
 @kernel
@@ -54,23 +65,44 @@ def standing(s, team):
     return points
 
 
+@kernel
+def best_action(s, scratch, bits):
+    """The best action, ties by lot, and where the lots leave the stream ``bits``; -1: nobody's."""
+    team = int64(s["team"][s["player"]])
+    number = legal.legal_set(s)
+    best, ties, chosen = -(1 << 30), 0, -1
+    for action in range(ACTIONS):
+        if legal.LEGAL_SETS[number, action] == 0:
+            continue
+        scratch[0] = s
+        turns.play(scratch[0], action)
+        points = standing(scratch[0], team)
+        if points > best:
+            best, ties = points, 0
+        if points == best:  # the k-th of equals replaces the last with probability 1 / k
+            ties += 1
+            bits = generator.step(bits)
+            if generator.below(generator.mix(bits), ties) == 0:
+                chosen = action
+    return chosen, bits
+
+
 @entry
 def _greedy_actions(states, generators, scratch, actions):
     for g in range(states.shape[0]):
-        team = int64(states[g]["team"][states[g]["player"]])
-        best, ties = -(1 << 30), 0
-        number = legal.legal_set(states[g])
-        actions[g] = -1
-        for action in range(ACTIONS):
-            if legal.LEGAL_SETS[number, action] == 0:
-                continue
-            scratch[0] = states[g]
-            turns.play(scratch[0], action)
-            points = standing(scratch[0], team)
-            if points > best:
-                best, ties = points, 0
-            if points == best:  # the k-th of equals replaces the last with probability 1 / k
-                ties += 1
-                generators[g] = generator.step(generators[g])
-                if generator.below(generator.mix(generators[g]), ties) == 0:
-                    actions[g] = action
+        actions[g], generators[g] = best_action(states[g], scratch, generators[g])
+
+
+@entry
+def _play_on(states, rows, tables, place, generators, scratch):
+    decisions = 0
+    for i in range(rows.shape[0]):
+        g = rows[i]
+        s = states[g]
+        while on_turn(s, tables, g, place):
+            stream = stream_of(s, generators)
+            action, generators[g, stream] = best_action(s, scratch, generators[g, stream])
+            turns.play(s, action)
+            turns.roll_on(s)
+            decisions += 1
+    return decisions

@@ -91,6 +91,7 @@ class CarolusVectorEnv(VectorEnv):
         self._over = np.zeros(num_envs, np.bool_)
         self._masks = np.zeros((num_envs, ACTIONS), np.int8)
         self._observations = np.zeros((num_envs, seen.length(players)), dtype)
+        self._everybody = np.ones(num_envs, np.bool_)
 
     # -------------------------------------------------------------------------------- playing
 
@@ -218,18 +219,20 @@ class CarolusVectorEnv(VectorEnv):
 
     def _look(self) -> npt.NDArray[Any]:
         self.games.masks(self._masks)
-        self.games.observations(self._observations)
-        return self._observations.copy() if self._copy else self._observations
+        given = np.empty_like(self._observations) if self._copy else self._observations
+        return self.games.observations(given)
 
     def _info(
         self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
     ) -> dict[str, Any]:
         """Masks of these rows (None: all), and which games were forfeited."""
-        present = np.zeros(self.num_envs, np.bool_)
-        present[slice(None) if rows is None else rows] = True
-        masks = self._masks.copy() if self._copy else self._masks
-        if rows is not None:
-            masks = np.where(present[:, None], masks, 0).astype(np.int8)
+        present, masks = self._everybody, self._masks
+        if rows is not None and len(rows) < self.num_envs:
+            present, masks = np.zeros_like(present), np.zeros_like(masks)
+            present[rows] = True
+            masks[rows] = self._masks[rows]
+        elif self._copy:
+            present, masks = present.copy(), masks.copy()
         infos: dict[str, Any] = {"action_mask": masks, "_action_mask": present}
         if illegal is not None and (illegal.states["reason"] == BY_FORFEIT).any():
             offenders = np.zeros(self.num_envs, np.bool_)

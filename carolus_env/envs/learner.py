@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine, observation
-from carolus_env.bots import Agent, make
+from carolus_env.bots import Agent, is_compiled, make
 from carolus_env.rules import OVER, Rules
-from carolus_env.state import Ints, States
+from carolus_env.state import Ints, States, pick, put
 from carolus_env.streams import new_streams
 
 LEARNER = -1  # at a table: where the learner sits
@@ -147,7 +147,7 @@ class LearnerGames:
             seed = int(self._random.integers(2**62))
         if isinstance(seed, int | np.integer):
             seed = np.uint64(seed) + np.arange(len(picked), dtype=np.uint64)
-        self.states[picked] = engine.new_games(self.rules, len(picked), seed=seed)
+        put(self.states, picked, engine.new_games(self.rules, len(picked), seed=seed))
         self._generators[picked] = new_streams(seed, len(picked))
         self.seats[picked] = seed % np.uint64(self.rules.players)
         if self._fixed_seat is not None:
@@ -181,14 +181,14 @@ class LearnerGames:
             engine.forfeit(self.states, rows=forfeiting)
             played = np.sort(np.concatenate([played, forfeiting]))
         over = played[self.states["phase"][played] == OVER]
-        last = self.states[over]
+        last = pick(self.states, over)
         return Ended(over, last, self.seats[over], self._tables[over], engine.returns(last))
 
     def restart(self, rows: npt.NDArray[np.int64]) -> None:
         """Start the next game in each row, dice and draws from where the last one left them."""
         if len(rows) == 0:
             return
-        self.states[rows] = engine.next_games(self.states[rows])
+        put(self.states, rows, engine.next_games(pick(self.states, rows)))
         if self._fixed_seat is None:
             self.seats[rows] = (self.seats[rows] + 1) % self.rules.players
         self._begin(rows)
@@ -213,20 +213,35 @@ class LearnerGames:
         self._tables[rows] = tables
         self._play_on(rows)
 
-    def _play_on(self, waiting: npt.NDArray[np.int64]) -> None:
+    def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
         """The others decide until each game is over or waits for its learner."""
-        while True:
-            players = self.states["player"][waiting]
-            others = (self.states["phase"][waiting] != OVER) & (players != self.seats[waiting])
-            waiting, players = waiting[others], players[others]
-            if len(waiting) == 0:
+        agents = self.opponents.agents
+        compiled = [(k, agent) for k, agent in enumerate(agents) if is_compiled(agent)]
+        streams = self._generators[:, None]
+        while len(rows):
+            # Compiled ones go all the way first, so that the rest decide in the largest batches.
+            decided = True
+            while decided:
+                decided = False
+                for place, agent in compiled:
+                    moved = agent.play_on(self.states, streams, self._tables, place, rows)
+                    decided |= moved > 0 and len(compiled) > 1
+            if len(compiled) == len(agents):
                 return
-            agents = self._tables[waiting, players]
-            actions = np.empty(len(waiting), np.int64)
-            for agent in np.unique(agents):
-                mine = np.flatnonzero(agents == agent)
-                rows = waiting[mine]
-                streams = self._generators[rows]
-                actions[mine] = self.opponents.agents[agent].act(self.states[rows], streams)
-                self._generators[rows] = streams
-            engine.step(self.states, actions, rows=waiting)
+            rows = self._decide_once(rows)
+
+    def _decide_once(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """One decision in each game that does not wait for its learner; returns those games."""
+        places = self._tables[rows, self.states["player"][rows]]
+        places[self.states["phase"][rows] == OVER] = LEARNER
+        waiting = places != LEARNER
+        rows, places = rows[waiting], places[waiting]
+        actions = np.empty(len(rows), np.int64)
+        for place in np.flatnonzero(np.bincount(places)).tolist():
+            mine = np.flatnonzero(places == place)
+            games = rows[mine]
+            streams = self._generators[games]
+            actions[mine] = self.opponents.agents[place].act(pick(self.states, games), streams)
+            self._generators[games] = streams
+        engine.step(self.states, actions, rows=rows)
+        return rows

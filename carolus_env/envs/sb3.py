@@ -60,7 +60,8 @@ class CarolusVecEnv(VecEnv):
         self.render_mode = None
         self._next_seed: int | None = None
         self._masks = np.empty((n, ACTIONS), np.int8)
-        self._observations = np.empty((n, observation.length(rules.players)), np.float32)
+        self._mask_rows = list(self._masks)
+        self._shape = (n, observation.length(rules.players))
         self._lengths = np.zeros(n, np.int64)
         super().__init__(
             n, observation_box(rules.players, np.dtype(np.float32)), spaces.Discrete(ACTIONS)
@@ -101,7 +102,8 @@ class CarolusVecEnv(VecEnv):
 
     def _look(self) -> npt.NDArray[np.float32]:
         self.games.masks(self._masks)
-        return self.games.observations(self._observations).copy()
+        # SB3 stores an observation after the step that follows it: each is an array of its own.
+        return self.games.observations(np.empty(self._shape, np.float32))
 
     # -------------------------------------------------------------------------------- SB3's ways
 
@@ -128,8 +130,9 @@ class CarolusVecEnv(VecEnv):
         """Only ``action_masks``: one row a game."""
         if method_name != "action_masks":
             raise AttributeError(f"the games of a CarolusVecEnv have no method {method_name!r}")
-        rows = slice(None) if indices is None else indices
-        return list(np.atleast_2d(self._masks[rows]))
+        if indices is None:
+            return self._mask_rows.copy()
+        return list(np.atleast_2d(self._masks[indices]))
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         return [False] * self._how_many(indices)
