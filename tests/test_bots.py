@@ -303,6 +303,67 @@ def test_a_bot_wants_one_stream_for_each_game(name, generators):
         bots.make(name).act(engine.new_games(Rules(), 4, seed=1), generators)
 
 
+def played_on_one_by_one(agent, states, generators, tables, place, rows):
+    """What `CompiledAgent.play_on` is to do, by `act` and the engine; the number of decisions."""
+    decisions = 0
+    for row in rows:
+        one, seats = states[row : row + 1], tables[row]
+        while not engine.is_over(one)[0] and seats[one["player"][0]] == place:
+            column = int(one["player"][0]) if generators.shape[1] > 1 else 0
+            stream = generators[row, column : column + 1]
+            engine.step(one, agent.act(one, stream))
+            decisions += 1
+    return decisions
+
+
+@every_number
+@every_bot
+def test_a_compiled_bot_plays_on_as_act_and_step_would(name, players):
+    agent, random = bots.make(name), np.random.default_rng(players)
+    assert bots.is_compiled(agent)
+    states = middle_games(Rules(players))
+    ended = taken = 0
+    for columns in (1, players):
+        for rows in (None, np.arange(1, len(states), 3)[::-1].copy(), np.arange(0)):
+            tables = random.integers(-1, 2, (len(states), players))
+            tables[::20] = 1  # some play to the end
+            ours, theirs = states.copy(), states.copy()
+            streams = new_streams(7, states.size * columns).reshape(-1, columns)
+            drawn = streams.copy()
+            decisions = agent.play_on(ours, streams, tables, 1, rows)
+            each = range(len(states)) if rows is None else rows
+            assert decisions == played_on_one_by_one(agent, theirs, drawn, tables, 1, each)
+            assert ours.tobytes() == theirs.tobytes()
+            np.testing.assert_array_equal(streams, drawn)
+            ended += engine.is_over(ours).sum()
+            taken += decisions
+    assert ended > 10 and taken > 1000
+
+
+def test_a_bot_counts_as_compiled_only_where_its_act_is_the_compiled_one():
+    class Alike(bots.RandomBot):
+        name = "alike"
+
+    class Other(bots.RandomBot):
+        def act(self, states, generators):
+            return engine.legal_masks(states).argmax(axis=1)
+
+    class Below(Other):
+        pass
+
+    class First:
+        act = Other.act
+
+    class Mixed(First, bots.GreedyBot):
+        pass
+
+    patched = bots.RandomBot()
+    patched.act = Other().act
+    assert bots.is_compiled(Alike())
+    for agent in (Other(), Below(), Mixed(), patched, bots.Checked(bots.RandomBot())):
+        assert not bots.is_compiled(agent)
+
+
 def test_uniforms_lie_in_0_to_1_evenly_and_move_streams_on():
     streams = new_streams(1, 20_000)
     before = streams.copy()

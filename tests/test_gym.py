@@ -149,9 +149,12 @@ def test_views_are_given_where_copies_are_not_wanted():
     assert np.shares_memory(first, second)
     envs = CarolusVectorEnv(4)
     first, infos = envs.reset(seed=1)
-    kept = first.copy()
-    envs.step(infos["action_mask"].argmax(axis=1))
+    kept, actions = first.copy(), infos["action_mask"].argmax(axis=1)
+    infos["action_mask"][:] = infos["_action_mask"][:] = 0
+    assert envs.action_masks().any(axis=1).all()
+    infos = envs.step(actions)[4]
     np.testing.assert_array_equal(first, kept)
+    assert infos["_action_mask"].all() and infos["action_mask"].any(axis=1).all()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,16 @@ def go_on(games, actions):
     return ended
 
 
+class Plain(bots.Agent):
+    """A bot asked for each decision, whatever else it can do."""
+
+    def __init__(self, name):
+        self.bot = bots.make(name)
+
+    def act(self, states, generators):
+        return self.bot.act(states, generators)
+
+
 class RandomLearner:
     """Random decisions for a batch of learners, each game's from a stream of its own."""
 
@@ -182,6 +192,40 @@ def test_a_game_is_that_of_its_seed_and_of_everybodys_decisions(players):
 
 
 @every_number
+@pytest.mark.parametrize("names", ["random", "greedy", "random greedy random"])
+def test_compiled_opponents_play_as_they_do_when_each_decision_is_asked_for(players, names):
+    """Bit for bit, also where they sit beside others that are not compiled."""
+    asked = names.split()[: players - 1]
+    tables = [asked, [Plain(name) for name in asked], [Plain(asked[0]), *asked[1:]]]
+    every = [learners(players, opponents=opponents, seed=3) for opponents in tables]
+    learner, ended = RandomLearner(16), 0
+    for _ in range(250):
+        actions = learner(every[0])
+        ends = [games.step(actions) for games in every]
+        for end in ends[1:]:
+            np.testing.assert_array_equal(end.rows, ends[0].rows)
+            assert end.states.tobytes() == ends[0].states.tobytes()
+            np.testing.assert_array_equal(end.payoffs, ends[0].payoffs)
+        for games in every:
+            games.restart(ends[0].rows)
+            assert games.states.tobytes() == every[0].states.tobytes()
+            np.testing.assert_array_equal(games._generators, every[0]._generators)
+        ended += len(ends[0].rows)
+    assert ended > 20
+
+
+def test_compiled_opponents_are_not_asked_for_single_decisions(monkeypatch):
+    def never(*_):
+        raise AssertionError("act was called")
+
+    games, learner = learners(3, opponents=["random", "greedy"]), RandomLearner(16)
+    for agent in games.opponents.agents:
+        monkeypatch.setattr(type(agent), "act", never)
+    for _ in range(50):
+        go_on(games, learner(games))
+
+
+@every_number
 def test_games_do_not_depend_on_how_many_are_played(players):
     few, many = learners(players, n=3, seed=5), learners(players, n=12, seed=5)
     for _ in range(400):
@@ -233,15 +277,23 @@ def test_a_seed_may_be_a_numpy_number(kind):
 
 
 @every_number
-def test_a_learner_may_forfeit(players):
+def test_an_illegal_action_forfeits_where_it_is_asked_to(players):
     games, learner = learners(players, n=6), RandomLearner(6)
     for _ in range(20):
         go_on(games, learner(games))
-    rows, forfeiting = np.array([0, 3, 5]), np.array([4, 1])
-    end = games.step(learner(games)[rows], rows, forfeiting=forfeiting)
-    forfeited = np.isin(end.rows, forfeiting)
+    rows, actions = np.array([5, 4, 0, 3, 1]), learner(games)
+    actions[4], actions[1] = 95, games.masks()[1].argmin()
+    before = games.states.copy()
+    with pytest.raises(IllegalActionError, match=r"^game 4: player"):
+        games.step(actions[rows], rows)
+    assert games.states.tobytes() == before.tobytes()
+    end = games.step(actions[rows], rows, forfeits=True)
+    forfeited = np.isin(end.rows, [1, 4])
     assert end.rows[forfeited].tolist() == [1, 4]
     assert (end.states["reason"][forfeited] == BY_FORFEIT).all()
+    assert (games.states["reason"] == BY_FORFEIT).sum() == 2
+    assert games.states[2].tobytes() == before[2].tobytes()
+    assert all(games.states[row].tobytes() != before[row].tobytes() for row in rows)
     assert (end.learners_payoffs[forfeited] == (-0.5 if players == 3 else -1)).all()
     assert np.allclose(end.payoffs.sum(axis=1), 0)
 
@@ -398,7 +450,8 @@ def test_a_game_that_is_cut_off_ends_and_is_worth_nothing(players):
 
 def test_observations_lie_in_the_space_and_stay_as_they_were_given():
     env, learner = vec_env(3), RandomLearner(16)
-    before = env.reset()
+    first = before = env.reset()
+    at_first = first.copy()
     assert before.dtype == np.float32 and before.shape == (16, observation.length(3))
     for _ in range(100):
         kept = before.copy()
@@ -407,6 +460,7 @@ def test_observations_lie_in_the_space_and_stay_as_they_were_given():
         assert all(env.observation_space.contains(row) for row in after)
         assert rewards.dtype == np.float32 and dones.dtype == np.bool_
         before = after
+    np.testing.assert_array_equal(first, at_first)
 
 
 def test_masks_come_as_sb3_contrib_asks_for_them():
@@ -423,6 +477,8 @@ def test_masks_come_as_sb3_contrib_asks_for_them():
         kept = masks.copy()
         env.step(learner(env.games))
         np.testing.assert_array_equal(masks, kept)
+    env.env_method("action_masks").clear()  # the list is the caller's
+    assert len(env.env_method("action_masks")) == 16
     now = engine.legal_masks(env.games.states)
     np.testing.assert_array_equal(env.env_method("action_masks", indices=3), now[3:4])
     np.testing.assert_array_equal(env.env_method("action_masks", indices=[2, 7]), now[[2, 7]])

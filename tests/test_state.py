@@ -24,6 +24,8 @@ from carolus_env.state import (
     fields_table,
     from_bytes,
     hashes,
+    pick,
+    put,
     to_bytes,
 )
 from carolus_env.streams import new_streams
@@ -239,6 +241,25 @@ def test_games_reached_in_different_orders_are_equal():
             engine.step(game, [action])
         ends.append(hashes(game)[0])
     assert len(set(ends)) == 1
+
+
+# ------------------------------------------------------------------------------------ copies
+
+
+def test_games_are_picked_as_a_copy_and_put_where_they_are_told():
+    states, others = games(8), games(3, seed=90, players=4)
+    before, rows = states.copy(), np.array([6, 0, 3])
+    picked = pick(states, rows)
+    assert picked.dtype == STATE and picked.tobytes() == states[rows].tobytes()
+    picked["round"] = 77
+    assert states.tobytes() == before.tobytes()
+    put(states, rows, others)
+    before[rows] = others
+    assert states.tobytes() == before.tobytes()
+    put(states, rows[:0], pick(states, rows[:0]))
+    assert states.tobytes() == before.tobytes()
+    with pytest.raises(IndexError):
+        pick(states, np.array([8]))
 
 
 # ------------------------------------------------------------------------------------ no batch

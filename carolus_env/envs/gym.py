@@ -209,13 +209,8 @@ class CarolusVectorEnv(VectorEnv):
                 f"actions must be {self.num_envs} integers, "
                 f"got shape {actions.shape} and dtype {actions.dtype}"
             )
-        forfeiting = playing[:0]
-        if self._forfeits:
-            chosen = actions[playing]
-            inside = (chosen >= 0) & (chosen < ACTIONS)
-            legal = inside & (self._masks[playing, np.where(inside, chosen, 0)] == 1)
-            forfeiting, playing = playing[~legal], playing[legal]
-        return self.games.step(actions[playing], playing, forfeiting=forfeiting)
+        rows = None if len(playing) == self.num_envs else playing
+        return self.games.step(actions[playing], rows, forfeits=self._forfeits)
 
     def _look(self) -> npt.NDArray[Any]:
         self.games.masks(self._masks)

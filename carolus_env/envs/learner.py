@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from carolus_env import engine, observation
 from carolus_env.bots import Agent, is_compiled, make
-from carolus_env.rules import OVER, Rules
+from carolus_env.rules import ACTIONS, OVER, Rules
 from carolus_env.state import Ints, States, pick, put
 from carolus_env.streams import new_streams
 
@@ -159,14 +159,14 @@ class LearnerGames:
         actions: npt.NDArray[np.integer[Any]],
         rows: Ints | None = None,
         *,
-        forfeiting: Ints | None = None,
+        forfeits: bool = False,
     ) -> Ended:
         """Carry out the learners' decisions; the others play on to the next ones, or to the end.
 
         Args:
             actions: ``(m,)`` legal actions.
             rows: ``(m,)`` games that go on; None: all.
-            forfeiting: games in which the learner forfeits instead.
+            forfeits: whether an illegal action loses the game instead of being an error.
 
         Returns:
             The games that ended. They wait for `restart`.
@@ -174,15 +174,19 @@ class LearnerGames:
         Raises:
             IllegalActionError: see `engine.step`; no game has changed.
         """
-        engine.step(self.states, actions, rows=rows)
-        played = np.arange(self.n) if rows is None else np.sort(rows).astype(np.int64)
-        self._play_on(played)
-        if forfeiting is not None and len(forfeiting):
-            engine.forfeit(self.states, rows=forfeiting)
-            played = np.sort(np.concatenate([played, forfeiting]))
-        over = played[self.states["phase"][played] == OVER]
+        played = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
+        try:
+            engine.step(self.states, actions, rows=rows)
+            going_on = played
+        except engine.IllegalActionError:  # it has changed no game, so this is asked only now
+            if not forfeits:
+                raise
+            going_on = self._forfeit_illegal(np.asarray(actions), played)
+        self._play_on(going_on)
+        over = np.sort(played[self.states["phase"][played] == OVER])
         last = pick(self.states, over)
-        return Ended(over, last, self.seats[over], self._tables[over], engine.returns(last))
+        seats, tables = self.seats[over], self._tables[over]
+        return Ended(over, last, seats, tables, engine.returns(last))
 
     def restart(self, rows: npt.NDArray[np.int64]) -> None:
         """Start the next game in each row, dice and draws from where the last one left them."""
@@ -212,6 +216,17 @@ class LearnerGames:
         tables[np.arange(len(rows)), self.seats[rows]] = LEARNER
         self._tables[rows] = tables
         self._play_on(rows)
+
+    def _forfeit_illegal(
+        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """A step in which an illegal action ends the game; returns the games with a legal one."""
+        masks = engine.legal_masks(self.states, rows=rows)
+        inside = (actions >= 0) & (actions < ACTIONS)
+        legal = inside & (masks[np.arange(len(rows)), np.where(inside, actions, 0)] == 1)
+        engine.forfeit(self.states, rows=rows[~legal])
+        engine.step(self.states, actions[legal], rows=rows[legal])
+        return rows[legal]
 
     def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
         """The others decide until each game is over or waits for its learner."""
