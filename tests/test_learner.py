@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -482,6 +484,19 @@ def test_masks_come_as_sb3_contrib_asks_for_them():
     now = engine.legal_masks(env.games.states)
     np.testing.assert_array_equal(env.env_method("action_masks", indices=3), now[3:4])
     np.testing.assert_array_equal(env.env_method("action_masks", indices=[2, 7]), now[[2, 7]])
+
+
+def test_a_copied_environment_has_masks_of_its_own():
+    env, learner = vec_env(3), RandomLearner(16)
+    env.reset()
+    twin = copy.deepcopy(env)
+    for _ in range(5):
+        twin.step(learner(twin.games))
+        np.testing.assert_array_equal(
+            np.stack(twin.env_method("action_masks")), engine.legal_masks(twin.games.states)
+        )
+    masks = np.stack(env.env_method("action_masks"))
+    np.testing.assert_array_equal(masks, engine.legal_masks(env.games.states))
 
 
 def test_the_rest_of_what_sb3_asks_a_vec_env():

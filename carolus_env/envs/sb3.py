@@ -131,6 +131,8 @@ class CarolusVecEnv(VecEnv):
         if method_name != "action_masks":
             raise AttributeError(f"the games of a CarolusVecEnv have no method {method_name!r}")
         if indices is None:
+            if self._mask_rows[0].base is not self._masks:  # this environment is a copy of another
+                self._mask_rows = list(self._masks)
             return self._mask_rows.copy()
         return list(np.atleast_2d(self._masks[indices]))
 
