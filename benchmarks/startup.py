@@ -1,27 +1,48 @@
-"""Seconds from a fresh process to the first step of an AEC game, cold and warm.
+"""Seconds from a fresh process to the first step of an environment, cold and warm.
 
     python benchmarks/startup.py
+    python benchmarks/startup.py --imports --json startup.json
 
 Cold: an empty cache of compiled kernels, so everything is compiled. Warm: the cache of the run
-before. Import, reset, the first observation with its mask, and one step are included.
+before. Import, reset, the first observation with its mask, and one step are included. One repeat
+is one cold run and five of everything else. `--imports` adds the packages whose import takes
+longest, with all that they import first.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
-FIRST_STEP = """
+from machine import line
+
+WARM_RUNS = 5  # for each cold one, which takes many times as long
+
+FIRST_STEPS = {
+    "first AEC step": """
 from carolus_env import carolus_magnus_v0
 env = carolus_magnus_v0.env()
 env.reset(seed=1)
 seen, *_ = env.last()
 env.step(int(seen["action_mask"].argmax()))
-"""
+""",
+    "first vector step": """
+import gymnasium
+import carolus_env
+envs = gymnasium.make_vec(
+    "CarolusMagnus-v0", num_envs=1024, vectorization_mode="vector_entry_point"
+)
+_, info = envs.reset(seed=1)
+envs.step(info["action_mask"].argmax(axis=1))
+""",
+}
 
 
 def seconds(code: str, cache: str) -> float:
@@ -36,23 +57,79 @@ def seconds(code: str, cache: str) -> float:
     return time.perf_counter() - started
 
 
-def main() -> int:
-    """Measure and print."""
+def cold_and_warm(code: str, repeats: int) -> tuple[list[float], list[float]]:
+    """Wall times with an empty cache, and with the one that such a run has left."""
     cold, warm = [], []
-    for _ in range(3):
+    for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
-            cold.append(seconds(FIRST_STEP, cache))
-            warm += [seconds(FIRST_STEP, cache) for _ in range(5)]
-    empty = [seconds("pass", "") for _ in range(5)]
-    imports = [seconds("import carolus_env", "") for _ in range(5)]
-    for name, times in (
-        ("python alone", empty),
-        ("import carolus_env", imports),
-        ("first AEC step, warm", warm),
-        ("first AEC step, cold", cold),
-    ):
-        middle, low, high = statistics.median(times), min(times), max(times)
-        print(f"{name:24}{middle:8.2f} s   ({low:.2f} to {high:.2f}, {len(times)} runs)")
+            cold.append(seconds(code, cache))
+            warm += [seconds(code, cache) for _ in range(WARM_RUNS)]
+    return cold, warm
+
+
+def slowest_imports(count: int) -> list[tuple[str, float]]:
+    """Packages that ``import carolus_env`` takes most time for, with what they import first.
+
+    Modules inside other packages are left out: they are in the package's own time.
+    """
+    report = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import carolus_env"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stderr
+    found = []
+    for entry in report.splitlines():
+        fields = entry.removeprefix("import time:").split("|")  # own us, cumulative us, name
+        if len(fields) != 3 or not fields[1].strip().isdigit():
+            continue
+        name = fields[2].strip()
+        if "." not in name or name.startswith("carolus_env."):
+            found.append((name, int(fields[1]) / 1e6))
+    return sorted(found, key=lambda pair: -pair[1])[:count]
+
+
+def show(name: str, times: list[float]) -> dict[str, Any]:
+    """Print one row, and return it."""
+    middle, low, high = statistics.median(times), min(times), max(times)
+    print(f"{name:36}{middle:8.2f} s   ({low:.2f} to {high:.2f}, {len(times)} runs)", flush=True)
+    return {
+        "what": name,
+        "seconds": round(middle, 4),
+        "repeats": len(times),
+        "min": round(low, 4),
+        "max": round(high, 4),
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure, print the table, and write the JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--imports", nargs="?", type=int, const=15, default=0, metavar="N", help="the N slowest"
+    )
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(argv)
+    machine = line()
+    print(machine)
+    runs = WARM_RUNS * options.repeats
+    rows = [
+        show("python alone", [seconds("pass", "") for _ in range(runs)]),
+        show("import carolus_env", [seconds("import carolus_env", "") for _ in range(runs)]),
+    ]
+    for name, code in FIRST_STEPS.items():
+        cold, warm = cold_and_warm(code, options.repeats)
+        rows += [show(f"{name}, warm", warm), show(f"{name}, cold", cold)]
+    if options.imports:
+        for name, cumulative in slowest_imports(options.imports):
+            rows.append(show(f"  importing {name}", [cumulative]))
+    if options.json:
+        from carolus_env.files import write_json
+
+        write_json(options.json, [{**row, "machine": machine} for row in rows])
     return 0
 
 

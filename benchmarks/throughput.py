@@ -1,117 +1,203 @@
 """Decisions a second of the engine and the environments, in random legal play.
 
     python benchmarks/throughput.py
-    python benchmarks/throughput.py --modes step_u8 aec --players 2 3 4 --json throughput.json
+    python benchmarks/throughput.py --modes rollout_mask step_u8 --players 2 --json throughput.json
 
-Every mode plays on and starts ended games anew; the choice of the actions is included. ``step_*``:
-one call each for mask, random choice and step (and observation), from Python, for a whole batch.
-Each figure is the median of `--repeats` windows of `--seconds`; figures of different machines do
-not compare.
+Ended games start anew; the choice of the actions is included everywhere. Modes:
+
+    playout        whole games at random, no masks: `carolus_env.playout`
+    rollout_*      `GameBatch.rollout`: random choice in the kernel, and at every decision the mask
+                   (rollout_mask) and an observation (rollout_u8, rollout_f32) written out
+    step_*         `GameBatch.step`, one call a step, with actions from outside: `sample`'s
+    single         one game from Python: legal mask as a view, random choice, `Game.play`
+    aec_raw, aec   PettingZoo's `last()`, masked random choice, `step`; raw, and in its wrapper
+    aec_empty_raw, aec_empty   the same loop on an environment that does nothing (empty_aec.py)
+    gym_vector     Gymnasium vector environment: the learners' decisions, random opponents
+    sb3_vec_env    Stable-Baselines3 VecEnv: likewise, masks collected
+
+Each figure is the median of `--repeats` windows of `--seconds`; the windows of all rows that differ
+only in players or batch follow each other. Figures of different machines do not compare.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import machine
 
 import carolus_env as ce
-from carolus_env import carolus_magnus_v0, engine, observation
+from carolus_env import carolus_magnus_v0
 
 Window = Callable[[float], tuple[int, int, float]]
 """Plays for about so many seconds; returns decisions, games and seconds."""
 
+_PORTION = 65_536  # decisions between two looks at the clock
 
-def stepping(players: int, batch: int, dtype: str | None) -> Window:
-    """The batched engine, called from Python; ``dtype`` of the observation, None: none."""
-    games = ce.new_games(ce.Rules(players), batch, seed=1)
+
+def _window(portion: Callable[[], tuple[int, int]]) -> Window:
+    """A window that repeats ``portion``, which returns its decisions and games."""
+
+    def window(seconds: float) -> tuple[int, int, float]:
+        decisions = games = 0
+        started = time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < seconds:
+            more = portion()
+            decisions, games = decisions + more[0], games + more[1]
+        return decisions, games, elapsed
+
+    return window
+
+
+def playing_out(players: int, batch: int, threads: int) -> Window:
+    games, streams = ce.new_games(ce.Rules(players), batch, seed=1), ce.new_streams(1, batch)
+
+    def portion() -> tuple[int, int]:
+        return int(ce.playout(games, streams, threads=threads).decisions.sum()), batch
+
+    return _window(portion)
+
+
+def rolling_out(players: int, batch: int, threads: int, *, observation: Any) -> Window:
+    games = ce.GameBatch(ce.Rules(players), batch, seed=1, observation=observation, threads=threads)
+    steps = max(1, _PORTION * threads // batch)
+
+    def portion() -> tuple[int, int]:
+        done = games.rollout(steps)
+        return done.decisions, done.games
+
+    return _window(portion)
+
+
+def stepping(players: int, batch: int, threads: int, *, observation: Any) -> Window:
+    games = ce.GameBatch(ce.Rules(players), batch, seed=1, observation=observation, threads=threads)
+    steps = max(1, min(256, _PORTION // batch))
+
+    def portion() -> tuple[int, int]:
+        ended = 0
+        for _ in range(steps):
+            turn = games.step(games.sample())
+            ended += int(turn.terminated.sum()) + int(turn.truncated.sum())
+        return steps * batch, ended
+
+    return _window(portion)
+
+
+def single(players: int, batch: int, threads: int) -> Window:
+    rules, seeds, draw = ce.Rules(players), iter(range(1 << 60)), random.Random(1).random
+
+    def portion() -> tuple[int, int]:
+        game, decisions = ce.Game(rules, seed=next(seeds)), 0
+        while not game.over:
+            legal = game.mask.nonzero()[0]
+            game.play(legal[int(draw() * len(legal))])
+            decisions += 1
+        return decisions, 1
+
+    return _window(portion)
+
+
+def aec_loop(env: Any) -> Window:
+    """PettingZoo's way through any AEC environment with masks, one game after the other."""
+    seeds, draw = iter(range(1 << 60)), random.Random(1).random
+
+    def portion() -> tuple[int, int]:
+        env.reset(seed=next(seeds))
+        decisions = 0
+        for _ in env.agent_iter():
+            seen, _, termination, truncation, _ = env.last()
+            if termination or truncation:
+                env.step(None)
+                continue
+            legal = seen["action_mask"].nonzero()[0]
+            env.step(int(legal[int(draw() * len(legal))]))
+            decisions += 1
+        return decisions, 1
+
+    return _window(portion)
+
+
+def aec(players: int, batch: int, threads: int, *, wrapped: bool) -> Window:
+    return aec_loop(
+        (carolus_magnus_v0.env if wrapped else carolus_magnus_v0.raw_env)(players=players)
+    )
+
+
+def aec_empty(players: int, batch: int, threads: int, *, wrapped: bool) -> Window:
+    import empty_aec
+
+    return aec_loop((empty_aec.env if wrapped else empty_aec.raw_env)(players))
+
+
+def gym_vector(players: int, batch: int, threads: int) -> Window:
+    import gymnasium
+
+    envs = gymnasium.make_vec(
+        "CarolusMagnus-v0", num_envs=batch, players=players, opponents="random"
+    ).unwrapped
+    envs.reset(seed=1)
     streams = ce.new_streams(1, batch)
-    masks = np.empty((batch, ce.ACTIONS), np.int8)
-    seen = np.empty((batch, observation.length(players)), dtype or np.uint8)
 
-    def window(seconds: float) -> tuple[int, int, float]:
-        decisions = ended = 0
-        started = time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            ce.legal_masks(games, out=masks)
-            if dtype:
-                ce.observe(games, dtype=seen.dtype, out=seen)
-            ce.step(games, ce.random_actions(games, streams))
-            over = np.flatnonzero(ce.is_over(games))
-            if len(over):
-                games[over] = engine.next_games(games[over])
-                ended += len(over)
-            decisions += batch
-        return decisions, ended, elapsed
+    def portion() -> tuple[int, int]:
+        # games that are over wait for their restart: they take no decision in that step
+        over = envs.games.states["phase"] == ce.rules.OVER
+        _, _, terminated, truncated, _ = envs.step(ce.random_actions(envs.games.states, streams))
+        return batch - int(over.sum()), int(terminated.sum() + truncated.sum())
 
-    return window
+    return _window(portion)
 
 
-def aec(players: int, wrapped: bool) -> Window:
-    """PettingZoo: ``last()``, a masked random choice, ``step``; one game at a time."""
-    make = carolus_magnus_v0.env if wrapped else carolus_magnus_v0.raw_env
-    env = make(players=players)
-    random = np.random.default_rng(1)
-
-    def window(seconds: float) -> tuple[int, int, float]:
-        decisions = ended = 0
-        started = time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            env.reset(seed=ended)
-            for _ in env.agent_iter():
-                seen, _, termination, truncation, _ = env.last()
-                if termination or truncation:
-                    env.step(None)
-                    continue
-                legal = seen["action_mask"].nonzero()[0]
-                env.step(int(legal[int(random.random() * len(legal))]))
-                decisions += 1
-            ended += 1
-        return decisions, ended, elapsed
-
-    return window
-
-
-def vec_env(players: int, batch: int) -> Window:
-    """The Stable-Baselines3 VecEnv against random opponents: the learners' decisions alone."""
+def sb3_vec_env(players: int, batch: int, threads: int) -> Window:
     from carolus_env.envs.sb3 import CarolusVecEnv
 
     env = CarolusVecEnv(ce.Rules(players), batch, "random", seed=1)
     env.reset()
     streams = ce.new_streams(1, batch)
 
-    def window(seconds: float) -> tuple[int, int, float]:
-        decisions = ended = 0
-        started = time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            _, _, dones, _ = env.step(ce.random_actions(env.games.states, streams))
-            env.env_method("action_masks")
-            decisions += batch
-            ended += int(dones.sum())
-        return decisions, ended, elapsed
+    def portion() -> tuple[int, int]:
+        _, _, dones, _ = env.step(ce.random_actions(env.games.states, streams))
+        env.env_method("action_masks")
+        return batch, int(dones.sum())
 
-    return window
+    return _window(portion)
 
 
-MODES: dict[str, tuple[bool, Callable[[int, int], Window]]] = {
-    "step_mask": (True, lambda players, batch: stepping(players, batch, None)),
-    "step_u8": (True, lambda players, batch: stepping(players, batch, "uint8")),
-    "step_f32": (True, lambda players, batch: stepping(players, batch, "float32")),
-    "sb3_vec_env": (True, vec_env),
-    "aec_raw": (False, lambda players, batch: aec(players, wrapped=False)),
-    "aec": (False, lambda players, batch: aec(players, wrapped=True)),
+MODES: dict[str, tuple[str, Callable[[int, int, int], Window]]] = {
+    "playout": ("threads", playing_out),
+    "rollout_mask": ("threads", partial(rolling_out, observation=None)),
+    "rollout_u8": ("threads", partial(rolling_out, observation="uint8")),
+    "rollout_f32": ("threads", partial(rolling_out, observation="float32")),
+    "step_mask": ("threads", partial(stepping, observation=None)),
+    "step_u8": ("threads", partial(stepping, observation="uint8")),
+    "step_f32": ("threads", partial(stepping, observation="float32")),
+    "gym_vector": ("batch", gym_vector),
+    "sb3_vec_env": ("batch", sb3_vec_env),
+    "single": ("single", single),
+    "aec_raw": ("single", partial(aec, wrapped=False)),
+    "aec": ("single", partial(aec, wrapped=True)),
+    "aec_empty_raw": ("single", partial(aec_empty, wrapped=False)),
+    "aec_empty": ("single", partial(aec_empty, wrapped=True)),
 }
-"""Whether a mode has a batch, and how to make its window."""
+"""What a mode can vary (batch and threads, the batch only, nothing), and its window."""
 
 
-def measure(mode: str, players: int, batch: int, seconds: float, repeats: int) -> dict[str, object]:
+def make_window(mode: str, players: int, batch: int = 1, threads: int = 1) -> Window:
+    """A window of a mode, made and ready; `measure` shows its use."""
+    return MODES[mode][1](players, batch, threads)
+
+
+def measure(
+    mode: str, players: int, batch: int, threads: int, seconds: float, repeats: int
+) -> dict[str, object]:
     """One row of the table; the first window only warms up."""
-    window = MODES[mode][1](players, batch)
+    window = make_window(mode, players, batch, threads)
     window(min(seconds, 0.3))
     windows = [window(seconds) for _ in range(repeats)]
     rates = [decisions / elapsed for decisions, _, elapsed in windows]
@@ -119,7 +205,7 @@ def measure(mode: str, players: int, batch: int, seconds: float, repeats: int) -
         "mode": mode,
         "players": players,
         "batch": batch,
-        "threads": 1,
+        "threads": threads,
         "decisions_per_s": round(statistics.median(rates)),
         "games_per_s": round(statistics.median(g / elapsed for _, g, elapsed in windows)),
         "repeats": repeats,
@@ -136,27 +222,46 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--players", nargs="+", type=int, choices=(2, 3, 4), default=[2, 3, 4])
     parser.add_argument("--batch", nargs="+", type=int, default=[4096])
+    parser.add_argument("--threads", nargs="+", type=int, default=[1])
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--add", action="store_true", help="keep the other rows of the JSON file")
     options = parser.parse_args(argv)
+    here = machine.line()
+    print(here)
     rows = []
-    print(f"{'mode':14}{'players':>8}{'batch':>8}{'decisions/s':>16}{'min':>14}{'max':>14}")
+    print(f"{'mode':14}{'players':>8}{'batch':>8}{'threads':>8}{'decisions/s':>16}", end="")
+    print(f"{'min':>14}{'max':>14}{'games/s':>12}")
     for mode in options.modes:
+        varies = MODES[mode][0]
         for players in options.players:
-            for batch in options.batch if MODES[mode][0] else [1]:
-                row = measure(mode, players, batch, options.seconds, options.repeats)
-                rows.append(row)
-                print(
-                    f"{mode:14}{players:8}{batch:8}{row['decisions_per_s']:16,}"
-                    f"{row['min']:14,}{row['max']:14,}",
-                    flush=True,
-                )
+            for batch in [1] if varies == "single" else options.batch:
+                for threads in options.threads if varies == "threads" else [1]:
+                    row = measure(mode, players, batch, threads, options.seconds, options.repeats)
+                    rows.append({**row, "machine": here})
+                    print(
+                        f"{mode:14}{players:8}{batch:8}{threads:8}{row['decisions_per_s']:16,}"
+                        f"{row['min']:14,}{row['max']:14,}{row['games_per_s']:12,}",
+                        flush=True,
+                    )
     if options.json:
-        from carolus_env.files import write_json
-
-        write_json(options.json, rows)
+        write(options.json, rows, keep=options.add)
     return 0
+
+
+def write(path: Path, rows: list[dict[str, object]], *, keep: bool) -> None:
+    """Write the rows; with ``keep``, beside the file's other ones."""
+    import json
+
+    from carolus_env.files import write_json
+
+    def case(row: dict[str, object]) -> tuple[object, ...]:
+        return tuple(row[key] for key in ("mode", "players", "batch", "threads"))
+
+    new = {case(row): row for row in rows}
+    old = json.loads(path.read_text()) if keep and path.exists() else []
+    write_json(path, list({**{case(row): row for row in old}, **new}.values()))
 
 
 if __name__ == "__main__":

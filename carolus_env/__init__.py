@@ -9,6 +9,7 @@ The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `st
 import gymnasium
 
 from carolus_env._version import __version__
+from carolus_env.batch import GameBatch, Rollout, Turn
 from carolus_env.bots import Agent, make
 from carolus_env.chance import (
     Outcomes,
@@ -29,7 +30,9 @@ from carolus_env.engine import (
     rules_of,
     step,
 )
+from carolus_env.game import Game
 from carolus_env.observation import observe
+from carolus_env.playout import Playouts, playout
 from carolus_env.rules import ACTIONS, Rules, action_text
 from carolus_env.state import STATE, from_bytes, to_bytes
 from carolus_env.streams import new_streams
@@ -39,10 +42,15 @@ __all__ = [
     "ACTIONS",
     "STATE",
     "Agent",
+    "Game",
+    "GameBatch",
     "IllegalActionError",
     "Outcomes",
+    "Playouts",
     "PositionError",
+    "Rollout",
     "Rules",
+    "Turn",
     "__version__",
     "action_text",
     "apply_roll",
@@ -56,6 +64,7 @@ __all__ = [
     "new_games",
     "new_streams",
     "observe",
+    "playout",
     "random_actions",
     "returns",
     "roll",

@@ -117,14 +117,7 @@ def new_games(
     """
     if n < 0:
         raise ValueError(f"n, the number of games, must not be negative, got {n}")
-    states = np.zeros(n, STATE)
-    states["players"] = rules.players
-    states["teams"] = rules.teams
-    states["crown_deferred"] = rules.crown_choice == "deferred"
-    states["partners_adjacent"] = rules.partners == "adjacent"
-    states["paladins_per_clan"] = rules.paladins_per_clan
-    states["max_rounds"] = rules.max_rounds or 0
-    states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
+    states = blank_games(rules, n)
     states["generator"] = seed_generators(seed, n)
 
     clans = np.zeros((n, TERRITORIES), np.int64)
@@ -135,6 +128,19 @@ def new_games(
     if first_player is not None:
         seats[:] = _first_players(first_player, n, rules.players)
     _set_up(states, clans, shuffle, seats, roll)
+    return states
+
+
+def blank_games(rules: Rules, n: int) -> States:
+    """``n`` records that hold the rules and nothing else, not even a set-up."""
+    states = np.zeros(n, STATE)
+    states["players"] = rules.players
+    states["teams"] = rules.teams
+    states["crown_deferred"] = rules.crown_choice == "deferred"
+    states["partners_adjacent"] = rules.partners == "adjacent"
+    states["paladins_per_clan"] = rules.paladins_per_clan
+    states["max_rounds"] = rules.max_rounds or 0
+    states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
     return states
 
 
@@ -199,9 +205,7 @@ def _set_up(states, territories, shuffle, first_players, roll):
             turns.shuffle_territories(s, territories, g)
         turns.lay_out(s, territories, g)
         seat = first_players[g]
-        if seat < 0:  # the first player is drawn by lot
-            seat = generator.below(turns.draw(s), np.int64(s["players"]))
-        turns.seat_players(s, seat)
+        turns.seat_players(s, seat if seat >= 0 else turns.draw_first_player(s))
         if roll:
             turns.roll_on(s)
 
@@ -259,14 +263,15 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
     """
     as_states(states)
     rows = check_rows(rows, len(states))
-    actions = _whole_numbers(actions, "actions", count_rows(rows, states))
+    actions = whole_numbers(actions, "actions", count_rows(rows, states))
     wrong = _step(states, rows, actions, roll)
     if wrong >= 0:
         game = int(rows[wrong]) if rows is not ALL_ROWS else wrong
-        raise _refusal(states, game, int(actions[wrong]))
+        raise refusal(states, game, int(actions[wrong]))
 
 
-def _refusal(states: States, game: int, action: int) -> ValueError:
+def refusal(states: States, game: int, action: int) -> ValueError:
+    """Why ``game`` does not take ``action``, as an error to raise."""
     state = states[game]
     if state["phase"] == OVER:
         return ValueError(f"game {game} is over: no action can be played, got {action}")
@@ -396,11 +401,19 @@ def _forfeit(states, rows):
 # ------------------------------------------------------------------------------------ input checks
 
 
-def _whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
+def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
+    """``count`` integers as a plain int64 array: themselves where they are one, else a copy.
+
+    Raises:
+        TypeError: when they are no integers.
+        ValueError: when they are not ``count``.
+    """
     numbers = np.asarray(given)
     if numbers.dtype.kind not in "iu":
         nan = " with NaN" if numbers.dtype.kind == "f" and np.isnan(numbers).any() else ""
         raise TypeError(f"{what} must be integers, got dtype {numbers.dtype}{nan}")
     if numbers.shape != (count,):
         raise ValueError(f"{what} must be one a game, shape ({count},), got {numbers.shape}")
-    return np.array(numbers, np.int64)
+    if numbers.dtype == np.int64 and numbers.flags.carray:
+        return numbers
+    return np.array(numbers, np.int64, order="C")

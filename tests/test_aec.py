@@ -284,6 +284,21 @@ def test_an_illegal_action_is_refused_with_the_legal_ones_and_the_game_goes_on(m
     assert env.record() == other.record()
 
 
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_when_the_game_is_over_everybody_sees_it_from_the_own_seat(players):
+    env, generator = started(players=players), np.random.default_rng(0)
+    while not is_over(env):
+        env.step(random_action(env, generator))
+    last = env.games
+    for seat, agent in enumerate(env.agents[:]):
+        assert env.agent_selection == agent
+        seen = env.last()[0]
+        expected = observation.observe(last, np.array([seat]), dtype=np.float32)[0]
+        np.testing.assert_array_equal(seen["observation"], expected)
+        assert not seen["action_mask"].any()
+        env.step(None)
+
+
 @pytest.mark.parametrize("illegal", ["raise", "forfeit"])
 @pytest.mark.parametrize("action", NO_NUMBERS, ids=repr)
 def test_what_is_no_whole_number_is_no_action(action, illegal):
@@ -304,7 +319,7 @@ def test_numbers_that_are_no_action_at_all_are_illegal(action, neighbour):
     before = env.games.tobytes()
     with pytest.raises(IllegalActionError, match="legal are") as caught:
         env.step(action)
-    assert caught.value.action == np.clip(int(action), -(2**63), 2**63 - 1)
+    assert caught.value.action == int(action)
     assert env.games.tobytes() == before
     env = carolus_magnus_v0.env(illegal="forfeit")
     env.reset(options={"position": position.to_dict(np.frombuffer(before, STATE)[0])})

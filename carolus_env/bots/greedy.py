@@ -72,7 +72,7 @@ def best_action(s, scratch, bits):
     number = legal.legal_set(s)
     best, ties, chosen = -(1 << 30), 0, -1
     for action in range(ACTIONS):
-        if legal.LEGAL_SETS[number, action] == 0:
+        if legal.allows(number, action) == 0:
             continue
         scratch[0] = s
         turns.play(scratch[0], action)

@@ -80,7 +80,8 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from carolus_env import chance, engine, observation, position
+from carolus_env import engine, observation, position
+from carolus_env.game import Game
 from carolus_env.record import make_record
 from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS, Rules
 from carolus_env.state import States
@@ -150,7 +151,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.render_mode = render_mode
         self._dtype = np.dtype(observation)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
-        self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
+        self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self.state_space = observation_box(players, self._dtype)
         self._observation_spaces = {
             agent: spaces.Dict(
@@ -191,8 +192,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             self._random = np.random.default_rng(seed)
         self._start = self._first_state(seed, options)
         self._from_set_up = "position" not in options
-        self._games = self._start.copy()
-        chance.roll(self._games)
+        self._game = Game(state=self._start, observe=self._dtype.name)
         self._actions: list[int] = []
 
         self.agents = self.possible_agents[:]
@@ -202,8 +202,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None
-        self._select()
-        self._accumulate_rewards()
+        self._hand_over()
 
     def _first_state(self, seed: int | None, options: dict[str, Any]) -> States:
         assert self._random is not None
@@ -243,54 +242,53 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             raise TypeError(
                 f"{agent} is to decide: an action is a whole number, got {action!r}"
             ) from None
-        number = min(max(number, -(2**63)), 2**63 - 1)  # what no array holds is illegal as well
         try:
-            engine.step(self._games, np.array([number]))
+            self._game.play(number)
         except engine.IllegalActionError:
             if self.illegal == "raise":
                 raise
-            engine.forfeit(self._games)
+            engine.forfeit(self._game.states)
+            self._game.refresh()
             self.infos[agent] = {"illegal": True}
         else:
             self._actions.append(number)
-        self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
-        self._select()
-        self._accumulate_rewards()
+        self._hand_over()
 
-    def _select(self) -> None:
-        """Hand over to the player who decides, or to the first of all when the game is over."""
-        game = self._games[0]
-        if not engine.is_over(self._games)[0]:
-            self.agent_selection = self.possible_agents[int(game["player"])]
+    def _hand_over(self) -> None:
+        """To the player who decides, or to the first of all when the game is over.
+
+        Nobody is paid before the end, so until then there are no rewards to clear or to add up.
+        """
+        game = self._game
+        if not game.over:
+            self.agent_selection = self.possible_agents[game.player]
             return
-        cut_off = game["reason"] == BY_MAX_ROUNDS
-        payoffs = engine.returns(self._games)[0].tolist()
-        self.rewards = dict(zip(self.agents, payoffs, strict=True))
+        cut_off = bool(game.states["reason"][0] == BY_MAX_ROUNDS)
+        self.rewards = dict(zip(self.agents, game.returns.tolist(), strict=True))
         self.terminations = dict.fromkeys(self.agents, not cut_off)
-        self.truncations = dict.fromkeys(self.agents, bool(cut_off))
+        self.truncations = dict.fromkeys(self.agents, cut_off)
         self.agent_selection = self.agents[0]
+        self._accumulate_rewards()
 
     # -------------------------------------------------------------------------------- looking
 
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
         """``{"observation", "action_mask"}`` as ``agent`` sees the game; fresh arrays."""
-        seat = self._seats[agent]
-        if self.agents and agent == self.agent_selection:
-            mask = engine.legal_masks(self._games)[0]
-        else:
-            mask = np.zeros(ACTIONS, np.int8)
-        seen = observation.observe(self._games, seat, dtype=self._dtype)[0]
-        return {"observation": seen, "action_mask": mask}
+        game = self._game
+        if not game.over and agent == self.agent_selection:  # all is there already
+            assert game.observation is not None
+            return {"observation": game.observation.copy(), "action_mask": game.mask.copy()}
+        seen = observation.observe_one(game.states, self._seats[agent], self._dtype)
+        return {"observation": seen, "action_mask": np.zeros(ACTIONS, np.int8)}
 
     def state(self) -> npt.NDArray[Any]:
         """What ``player_0`` observes; nothing is hidden from anybody."""
-        return observation.observe(self._games, np.zeros(1, np.int64), dtype=self._dtype)[0]
+        return observation.observe_one(self._game.states, 0, self._dtype)
 
     @property
     def games(self) -> States:
         """A copy of the game as a batch of one record, for the functions of the engine."""
-        return self._games.copy()
+        return self._game.states.copy()
 
     def record(self) -> dict[str, Any]:
         """The game so far as a game record (docs/rules.md); a forfeit is no part of it.
@@ -309,7 +307,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
                 "render() without a render mode: make the environment with render_mode='ansi'"
             )
             return None
-        return board_text(self._games[0])
+        return board_text(self._game.states[0])
 
     def close(self) -> None:
         """Nothing is held open."""

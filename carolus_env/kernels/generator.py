@@ -14,6 +14,7 @@ GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+_11 = np.uint64(11)
 
 if COMPILED:
 
@@ -52,3 +53,9 @@ def mix(generator):
 def below(bits, n):
     """A whole number from 0 to n - 1 out of 64 random bits (n small: bias under n / 2^32)."""
     return np.int64(_times(bits >> _32, np.uint64(n)) >> _32)
+
+
+@kernel
+def fraction(bits):
+    """A random number from 0 to below 1 out of 64 random bits."""
+    return float(bits >> _11) * 2.0**-53

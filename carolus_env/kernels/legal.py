@@ -62,8 +62,19 @@ def _legal_sets() -> npt.NDArray[np.int8]:
 LEGAL_SETS = _legal_sets()
 """``(608, 95)`` int8 masks."""
 
+# A legal action is FIRST_ACTION + STRIDE * member + choice: a member of the row's set (any one for
+# a move), and a choice from 0 to below SPAN. So a random one is drawn without asking for the phase.
 HOW_MANY = np.array([len(_members(row)) for row in range(BLOCK)])
 NTH_MEMBER = np.array([(_members(row) + [0] * CLANS)[:CLANS] for row in range(BLOCK)])
+FIRST_ACTION = np.array([FIRST_DISC, FIRST_CROWN, FIRST_MOVE] + [FIRST_PLACE] * (TERRITORIES + 1))
+STRIDE = np.array([1, 1, 0] + [DESTINATIONS] * (TERRITORIES + 1))
+SPAN = np.array(
+    [1] * BLOCK
+    + [1] * BLOCK
+    + [min(row, DISCS) for row in range(BLOCK)]
+    + [1 + regions for regions in range(TERRITORIES + 1) for _ in range(BLOCK)],
+    np.uint8,  # small: all tables together must fit into a GPU's 64 KiB of constants
+)
 _LOWER_HALF = np.uint64(32)
 
 
@@ -121,31 +132,34 @@ def legal_set(s):
 
 
 @kernel
+def allows(number, action):
+    """1 where legal set ``number`` holds ``action``, else 0.
+
+    The only place that reads the table: a compiler for GPUs copies it for each place that does.
+    """
+    return LEGAL_SETS[number, action]
+
+
+@kernel
 def is_legal(s, action):
     """Whether ``action`` (any integer) is legal now."""
-    return 0 <= action < ACTIONS and LEGAL_SETS[legal_set(s), action] == 1
+    return 0 <= action < ACTIONS and allows(legal_set(s), action) == 1
 
 
 @kernel
 def write_mask(number, masks, row):
     """Copy legal set ``number`` into ``masks[row]``."""
     for action in range(ACTIONS):
-        masks[row, action] = LEGAL_SETS[number, action]
+        masks[row, action] = allows(number, action)
 
 
 @kernel
 def random_action(number, random_bits):
     """A member of legal set ``number``, each equally likely; -1 where nobody decides."""
-    row = number % BLOCK
-    if number >= PLACE_SETS:  # any of the clans, and to any of the destinations
-        clan = NTH_MEMBER[row, below(random_bits, HOW_MANY[row])]
-        regions = (number - PLACE_SETS) // BLOCK
-        destination = below(random_bits << _LOWER_HALF, regions + 1)
-        return FIRST_PLACE + DESTINATIONS * clan + destination
-    if number >= MOVE_SETS:
-        return FIRST_MOVE + below(random_bits, row) if row > 0 else -1
-    first = FIRST_CROWN if number >= CROWN_SETS else FIRST_DISC
-    return first + NTH_MEMBER[row, below(random_bits, HOW_MANY[row])]
+    member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
+    choice = below(random_bits << _LOWER_HALF, SPAN[number])
+    action = FIRST_ACTION[number // BLOCK] + STRIDE[number // BLOCK] * member + choice
+    return -1 if number == MOVE_SETS else action
 
 
 @kernel
@@ -156,7 +170,7 @@ def weighted_action(number, weights, row, chance):
     """
     total = 0.0
     for action in range(ACTIONS):
-        if LEGAL_SETS[number, action] == 1:
+        if allows(number, action) == 1:
             weight = weights[row, action]
             if not 0.0 <= weight < np.inf:
                 return -2
@@ -165,7 +179,7 @@ def weighted_action(number, weights, row, chance):
         return -1 if number == MOVE_SETS else -2
     left, chosen = chance * total, -2
     for action in range(ACTIONS):
-        if LEGAL_SETS[number, action] == 1 and weights[row, action] > 0.0:
+        if allows(number, action) == 1 and weights[row, action] > 0.0:
             chosen = action  # the last one, should rounding leave something over
             left -= weights[row, action]
             if left < 0.0:

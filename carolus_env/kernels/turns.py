@@ -106,6 +106,24 @@ def seat_players(s, first_player):
     await_roll(s)
 
 
+@kernel
+def set_up(s, territories, row):
+    """The whole set-up by the game's own generator, up to the first decision.
+
+    ``s`` holds the rules and zeros; ``territories[row]`` is room to shuffle in.
+    """
+    shuffle_territories(s, territories, row)
+    lay_out(s, territories, row)
+    seat_players(s, draw_first_player(s))
+    roll_on(s)
+
+
+@kernel
+def draw_first_player(s):
+    """The first player is drawn by lot."""
+    return generator.below(draw(s), int64(s["players"]))
+
+
 # ------------------------------------------------------------------------------------ rolling
 
 
@@ -335,17 +353,29 @@ def forfeit(s):
 
 
 @kernel
-def write_returns(s, returns, row):
-    """Payoff of each player: (n s - 1) / (n - 1), s the share of the win and n the teams."""
-    teams = int64(s["teams"])
+def payoff(s, seat):
+    """(n s - 1) / (n - 1), s the player's share of the win and n the teams; 0 before the end."""
     winners = int64(s["winners"])
     sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
+    if sharing == 0:
+        return 0.0
+    teams = int64(s["teams"])
+    share = (winners >> int64(s["team"][seat]) & 1) / sharing
+    return (teams * share - 1.0) / (teams - 1.0)
+
+
+@kernel
+def write_returns(s, returns, row):
+    """The payoff of each player."""
     for seat in range(int64(s["players"])):
-        payoff = 0.0
-        if sharing > 0:
-            share = (winners >> int64(s["team"][seat]) & 1) / sharing
-            payoff = (teams * share - 1.0) / (teams - 1.0)
-        returns[row, seat] = payoff
+        returns[row, seat] = payoff(s, seat)
+
+
+@kernel
+def add_returns(s, returns, row):
+    """The payoff of each player, added to what is there."""
+    for seat in range(int64(s["players"])):
+        returns[row, seat] += payoff(s, seat)
 
 
 # ------------------------------------------------------------------------------------ playing on

@@ -1,0 +1,380 @@
+"""Other projects' environments and this one, measured in turns in one run, as ratios.
+
+    python benchmarks/peers.py
+    python benchmarks/peers.py --peers pgx --repeats 9 --json peers.json
+
+Each row plays windows of `--seconds` in turn, peer, ours, peer, ours, ..., and gives the median of
+the ratios of neighbours, ours / peer, with the lowest and the highest; rates are medians too. All
+runs on the first `--cores` cores of this process, JAX on the CPU. Warm-up is not measured: it
+compiles, and ends three games a lane, so that the games of a batch no longer end together.
+
+Ours are the modes of throughput.py, 2 players unless `--players` says otherwise. What a step of a
+peer includes, and what is counted (choices are uniform over the legal actions everywhere):
+
+    pgx_*                    choice, step, mask, observation and Pgx's own auto-reset, compiled
+                             into one loop; every step of a game counts, forced passes too
+    openspiel_backgammon     from Python: legal_actions, choice, apply_action. Dice are drawn from
+                             chance_outcomes: their time is in, but only the players' decisions
+                             count, forced passes too; one decision plays two dice
+    pettingzoo_connect_four  last(), choice by the mask, step: one loop for theirs and for ours;
+                             _raw: without wrappers
+    aec_empty                that loop on an environment that does nothing (of throughput.py):
+                             what the interface alone costs; _raw: without wrappers
+
+The games differ in length and rules: decisions/s says how fast an environment steps, games/s how
+fast whole games come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import throughput
+
+from carolus_env import __version__, carolus_magnus_v0
+from carolus_env.files import check_writable, write_json
+
+INSTALL = (
+    "pip install -e . pgx==2.6.0 jax==0.10.2 open_spiel==2.0.2 pettingzoo==1.27.0 pygame-ce==2.5.8"
+)
+"""The peers are no dependency of this project: best in an environment of their own."""
+
+BATCH = 4096  # our batch
+PGX_BATCH = {"connect_four": 4096, "backgammon": 256}  # more are no faster
+PGX_STEPS = 32  # of a batch in one call: hundredths of a second, beside which a call is nothing
+GAMES_BEFORE = 3  # that a lane ends on average before it is measured
+
+Window = Callable[[float], tuple[int, int, float]]
+"""Plays for about so many seconds; returns decisions, games and seconds."""
+
+
+# ------------------------------------------------------------------------------------ the peers
+
+
+def pgx_loop(game: str) -> Window:
+    """Pgx: a batch stepped, observed and reset in one compiled loop."""
+    # Pgx is measured on the cores that ours is, not on an accelerator; read when JAX is imported.
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    import jax
+    import jax.numpy as jnp
+    import pgx
+    from pgx.experimental.wrappers import auto_reset
+
+    batch = PGX_BATCH[game]
+    env = pgx.make(game)
+    step = jax.vmap(auto_reset(env.step, env.init))
+
+    def body(_: Any, carried: Any) -> Any:
+        states, key, ended = carried
+        key, for_choice, for_step = jax.random.split(key, 3)
+        mask = states.legal_action_mask
+        # One number a lane picks the nth legal action: faster than jax.random.categorical.
+        nth = (jax.random.uniform(for_choice, (batch,)) * mask.sum(axis=1)).astype(jnp.int32)
+        actions = (jnp.cumsum(mask, axis=1) > nth[:, None]).argmax(axis=1)
+        states = step(states, actions, jax.random.split(for_step, batch))
+        return states, key, ended + states.terminated.sum()
+
+    @jax.jit
+    def play(states: Any, key: Any) -> Any:
+        # The states are handed back whole, or the compiler would leave out the observations.
+        return jax.lax.fori_loop(0, PGX_STEPS, body, (states, key, jnp.int32(0)))
+
+    key = jax.random.PRNGKey(1)
+    states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.PRNGKey(2), batch))
+
+    def window(seconds: float) -> tuple[int, int, float]:
+        nonlocal states, key
+        decisions = games = 0
+        started = time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < seconds:
+            states, key, ended = play(states, key)
+            games += int(ended)  # waits until it is played
+            decisions += PGX_STEPS * batch
+        return decisions, games, elapsed
+
+    return window
+
+
+def openspiel_loop(game: str) -> Window:
+    """OpenSpiel from Python, one game at a time, no mask and no observation."""
+    import pyspiel
+
+    loaded = pyspiel.load_game(game)
+
+    def window(seconds: float) -> tuple[int, int, float]:
+        decisions = games = 0
+        started = time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < seconds:
+            state = loaded.new_initial_state()
+            while not state.is_terminal():
+                if state.is_chance_node():
+                    state.apply_action(drawn(state.chance_outcomes()))
+                else:
+                    legal = state.legal_actions()
+                    state.apply_action(legal[int(random.random() * len(legal))])
+                    decisions += 1
+            games += 1
+        return decisions, games, elapsed
+
+    return window
+
+
+def drawn(outcomes: list[tuple[int, float]]) -> int:
+    """One of OpenSpiel's (outcome, probability), at random."""
+    left = random.random()
+    for outcome, probability in outcomes:
+        left -= probability
+        if left < 0:
+            return outcome
+    return outcomes[-1][0]  # where rounding leaves a rest
+
+
+def aec_loop(env: Any) -> Window:
+    """Any PettingZoo environment with masks in its observations, one game at a time."""
+
+    def window(seconds: float) -> tuple[int, int, float]:
+        decisions = games = 0
+        started = time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < seconds:
+            env.reset(seed=games)
+            for _ in env.agent_iter():
+                seen, _, termination, truncation, _ = env.last()
+                if termination or truncation:
+                    env.step(None)
+                    continue
+                legal = seen["action_mask"].nonzero()[0]
+                env.step(int(legal[int(random.random() * len(legal))]))
+                decisions += 1
+            games += 1
+        return decisions, games, elapsed
+
+    return window
+
+
+def connect_four(wrapped: bool) -> Window:
+    """PettingZoo's connect four, with the wrappers it comes in or without."""
+    from pettingzoo.classic import connect_four_v3
+
+    return aec_loop((connect_four_v3.env if wrapped else connect_four_v3.raw_env)())
+
+
+class Peer(NamedTuple):
+    """Packages whose versions count, games at a time, and how to make a window."""
+
+    packages: tuple[str, ...]
+    batch: int
+    make: Callable[[], Window]
+
+
+PEERS = {
+    "pgx_connect_four": Peer(
+        ("pgx", "jax"), PGX_BATCH["connect_four"], lambda: pgx_loop("connect_four")
+    ),
+    "pgx_backgammon": Peer(("pgx", "jax"), PGX_BATCH["backgammon"], lambda: pgx_loop("backgammon")),
+    "openspiel_backgammon": Peer(("open_spiel",), 1, lambda: openspiel_loop("backgammon")),
+    "pettingzoo_connect_four_raw": Peer(("pettingzoo",), 1, lambda: connect_four(wrapped=False)),
+    "pettingzoo_connect_four": Peer(("pettingzoo",), 1, lambda: connect_four(wrapped=True)),
+    "aec_empty_raw": Peer(
+        ("pettingzoo",), 1, lambda: throughput.make_window("aec_empty_raw", 2, 1)
+    ),
+    "aec_empty": Peer(("pettingzoo",), 1, lambda: throughput.make_window("aec_empty", 2, 1)),
+}
+
+ROWS = (
+    # Pgx observes at every step: rollout_u8, with observations of bytes, is the like of it.
+    ("rollout_mask", "pgx_connect_four", "decisions/s"),
+    ("rollout_u8", "pgx_connect_four", "decisions/s"),
+    ("playout", "pgx_backgammon", "games/s"),
+    ("rollout_mask", "pgx_backgammon", "games/s"),
+    ("rollout_u8", "pgx_backgammon", "games/s"),
+    ("playout", "openspiel_backgammon", "games/s"),
+    ("single", "openspiel_backgammon", "decisions/s"),
+    ("aec_raw", "pettingzoo_connect_four_raw", "decisions/s"),
+    ("aec", "pettingzoo_connect_four", "decisions/s"),
+    ("aec_raw", "aec_empty_raw", "decisions/s"),
+    ("aec", "aec_empty", "decisions/s"),
+)
+"""Our mode, the peer, and what is compared."""
+
+
+# ------------------------------------------------------------------------------------ measuring
+
+
+@cache
+def peer_window(peer: str) -> Window:
+    """A peer, warmed up; the rows that compare with it share it."""
+    return warmed_up(PEERS[peer].make(), PEERS[peer].batch)
+
+
+@cache
+def our_window(mode: str, peer: str, players: int, cores: int) -> Window:
+    """One of our modes, warmed up."""
+    if peer.startswith("pettingzoo_"):  # the very loop that the peer is played with
+        make = carolus_magnus_v0.env if mode == "aec" else carolus_magnus_v0.raw_env
+        return warmed_up(aec_loop(make(players=players)), 1)
+    if mode.startswith(("playout", "rollout")):
+        return warmed_up(throughput.make_window(mode, players, BATCH, cores), BATCH)
+    return warmed_up(throughput.make_window(mode, players, 1), 1)
+
+
+def warmed_up(window: Window, batch: int) -> Window:
+    """The window, after it has compiled and its games have ceased to end together."""
+    games = 0
+    while games < GAMES_BEFORE * batch:
+        games += window(0.3)[1]
+    return window
+
+
+def measure(
+    mode: str, peer: str, unit: str, players: int, cores: int, seconds: float, repeats: int
+) -> dict[str, object]:
+    """One row: windows of the peer and of ours in turn.
+
+    Raises:
+        ImportError: when the peer is not installed.
+    """
+    packages = PEERS[peer].packages
+    theirs = peer_window(peer)
+    ours = our_window(mode, peer, players, cores)
+    pairs = [(rate(theirs, unit, seconds), rate(ours, unit, seconds)) for _ in range(repeats)]
+    ratios = [our / their for their, our in pairs]
+    return {
+        "row": f"{mode}/{peer}",
+        "ours": mode,
+        "ours_version": __version__,
+        "ours_per_s": round(statistics.median(our for _, our in pairs)),
+        "peer": peer,
+        "peer_version": ", ".join(
+            f"{name} {importlib.metadata.version(name)}" for name in packages
+        ),
+        "peer_per_s": round(statistics.median(their for their, _ in pairs)),
+        "peer_batch": PEERS[peer].batch,
+        "players": players,
+        "unit": unit,
+        "ratio": round(statistics.median(ratios), 3),
+        "ratio_min": round(min(ratios), 3),
+        "ratio_max": round(max(ratios), 3),
+        "repeats": repeats,
+        "seconds": seconds,
+    }
+
+
+def rate(window: Window, unit: str, seconds: float) -> float:
+    """Decisions or games a second."""
+    decisions, games, elapsed = window(seconds)
+    while unit == "games/s" and not games:  # a window too short for any to end
+        _, games, more = window(seconds)
+        elapsed += more
+    return (games if unit == "games/s" else decisions) / elapsed
+
+
+def machine(cores: int) -> dict[str, object]:
+    """What the figures belong to."""
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "cores_used": cores,
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def cpu_model() -> str:
+    """The processor's name, as far as the system tells it."""
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        for line in listing.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def keep_to(cores: int) -> None:
+    """Hold this process, and what it will start, to its first cores.
+
+    Raises:
+        ValueError: when it has fewer.
+    """
+    if cores == 1:  # read when JAX is imported; before what the user set, which counts more
+        flags = os.environ.get("XLA_FLAGS", "")
+        os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {flags}".strip()
+    if not hasattr(os, "sched_setaffinity"):
+        print("this system holds no process to cores: Pgx may use more than ours", file=sys.stderr)
+        return
+    allowed = sorted(os.sched_getaffinity(0))
+    if not 1 <= cores <= len(allowed):
+        raise ValueError(f"cores must be from 1 to {len(allowed)}, which are free, got {cores}")
+    os.sched_setaffinity(0, allowed[:cores])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure, print the table, and write the JSON."""
+    packages = sorted({peer.packages[0] for peer in PEERS.values()})
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog=f"Missing peers are skipped; none is a dependency of this project:\n  {INSTALL}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--peers", nargs="+", choices=packages, default=packages, help="default: all"
+    )
+    parser.add_argument("--players", type=int, choices=(2, 3, 4), default=2)
+    parser.add_argument("--cores", type=int, default=1, help="for both sides (default: 1)")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(argv)
+    if options.seconds <= 0 or options.repeats < 1:
+        parser.error("seconds and repeats must be positive")
+    try:
+        keep_to(options.cores)
+        if options.json:
+            check_writable(options.json)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    about = machine(options.cores)
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    print(
+        f"{'ours':14}{'peer':29}{'unit':13}{'ours':>12}{'peer':>12}"
+        f"{'ratio':>10}{'min':>10}{'max':>10}"
+    )
+    rows = []
+    skipped = False
+    for mode, peer, unit in ROWS:
+        if PEERS[peer].packages[0] not in options.peers:
+            continue
+        try:
+            row = measure(
+                mode, peer, unit, options.players, options.cores, options.seconds, options.repeats
+            )
+        except ImportError as error:
+            print(f"{mode:14}{peer:29}skipped: {error}", flush=True)
+            skipped = True
+            continue
+        rows.append({**row, "machine": about})
+        print(
+            f"{mode:14}{peer:29}{unit:13}{row['ours_per_s']:12,}{row['peer_per_s']:12,}"
+            f"{row['ratio']:10.2f}{row['ratio_min']:10.2f}{row['ratio_max']:10.2f}",
+            flush=True,
+        )
+    if skipped:
+        print(f"what is skipped can be installed, best in an environment of its own:\n  {INSTALL}")
+    if options.json:
+        write_json(options.json, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Playouts: play on at random to the end, and tell the payoffs.
+
+What the rollouts of a search are made of, and the quickest way to many whole games.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.compiler import entry
+from carolus_env.kernels import generator, legal, turns
+from carolus_env.rules import OVER
+from carolus_env.state import STATE, States, as_states
+from carolus_env.workers import check_threads, split
+
+
+class Playouts(NamedTuple):
+    """How games went on.
+
+    Attributes:
+        returns: ``(N, players)`` float32, payoff of each seat, the mean over the repeats.
+        decisions: ``(N,)`` int64, decisions played, all repeats together.
+    """
+
+    returns: npt.NDArray[np.float32]
+    decisions: npt.NDArray[np.int64]
+
+
+def playout(
+    states: States,
+    generators: npt.NDArray[np.uint64],
+    *,
+    repeats: int = 1,
+    most_decisions: int = 100_000,
+    threads: int = 1,
+) -> Playouts:
+    """Play each game on at random to its end.
+
+    Args:
+        states: ``(N,)`` games at any point, with one number of players; they stay as they are.
+        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), moved on in place. Dice
+            and choices come from it, so each repeat and each call goes on differently.
+        repeats: playouts of each game.
+        most_decisions: a playout that takes more is left there and counts 0 for everybody: without
+            ``max_rounds`` a game can be stuck for ever.
+        threads: how many share the work; the results stay the same.
+
+    Raises:
+        ValueError: for mixed numbers of players, or another argument that does not fit.
+    """
+    as_states(states)
+    check_threads(threads)
+    if generators.shape != states.shape or generators.dtype != np.uint64:
+        raise ValueError(
+            f"generators must be uint64 of shape {states.shape}, "
+            f"got shape {generators.shape} and dtype {generators.dtype}"
+        )
+    for name, value in (("repeats", repeats), ("most_decisions", most_decisions)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    players = int(states["players"][0]) if len(states) else 2
+    if (states["players"] != players).any():
+        raise ValueError("games of different numbers of players have different returns")
+    payoffs = np.zeros((len(states), players), np.float32)
+    decisions = np.zeros(len(states), np.int64)
+    totals = np.zeros((threads, players))
+    table = np.zeros(threads, STATE)
+    split(
+        lambda first, last, worker: _play_out(
+            states,
+            generators,
+            first,
+            last,
+            worker,
+            repeats,
+            most_decisions,
+            table,
+            totals,
+            payoffs,
+            decisions,
+        ),
+        len(states),
+        threads,
+    )
+    return Playouts(payoffs, decisions)
+
+
+@entry
+def _play_out(
+    states,
+    generators,
+    first,
+    last,
+    worker,
+    repeats,
+    most_decisions,
+    table,
+    totals,
+    payoffs,
+    decisions,
+):
+    for g in range(first, last):
+        bits = generators[g]
+        for seat in range(totals.shape[1]):
+            totals[worker, seat] = 0.0
+        for _ in range(repeats):
+            table[worker] = states[g]
+            s = table[worker]
+            bits = generator.step(bits)
+            s["generator"] = generator.mix(bits)
+            turns.roll_on(s)
+            played = 0
+            while s["phase"] != OVER and played < most_decisions:
+                bits = generator.step(bits)
+                turns.play(s, legal.random_action(legal.legal_set(s), generator.mix(bits)))
+                turns.roll_on(s)
+                played += 1
+            turns.add_returns(s, totals, worker)
+            decisions[g] += played
+        generators[g] = bits
+        for seat in range(totals.shape[1]):
+            payoffs[g, seat] = totals[worker, seat] / repeats

@@ -1,0 +1,220 @@
+"""`GameBatch`: everything in one call, whatever the number of games and threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from strategies import ALL_KINDS
+
+from carolus_env import GameBatch, IllegalActionError, Rules, engine, new_streams, observe
+from carolus_env.engine import is_over, legal_masks, next_games, random_actions, returns
+from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS
+
+SHORT = Rules(players=2, paladins_per_clan=6, max_rounds=4)  # ends by castles and by the cut-off
+
+
+def random_steps(batch, decisions):
+    for _ in range(decisions):
+        yield batch.step(batch.sample())
+
+
+@pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_a_step_is_what_the_engine_does_and_ended_games_start_anew(rules, dtype):
+    batch = GameBatch(rules, 7, seed=5, observation=dtype)
+    games, streams = engine.new_games(rules, 7, seed=5), new_streams(5, 7)
+    ended = 0
+    for _ in range(400):
+        actions = batch.sample().copy()
+        np.testing.assert_array_equal(actions, random_actions(games, streams))
+        turn = batch.step(actions)
+        engine.step(games, actions)
+        over = is_over(games)
+        cut_off = games["reason"] == BY_MAX_ROUNDS
+        np.testing.assert_array_equal(turn.rewards, returns(games))
+        np.testing.assert_array_equal(turn.terminated, over & ~cut_off)
+        np.testing.assert_array_equal(turn.truncated, cut_off)
+        if over.any():
+            games[over] = next_games(games[over])
+            ended += over.sum()
+        assert batch.states.tobytes() == games.tobytes()
+        np.testing.assert_array_equal(turn.masks, legal_masks(games))
+        np.testing.assert_array_equal(turn.observations, observe(games, dtype=dtype))
+    assert ended
+
+
+def everything(batch):
+    turn = batch.turn()
+    return [batch.states.tobytes()] + [None if part is None else part.tobytes() for part in turn]
+
+
+@pytest.mark.parametrize("observation", [None, "uint8", "float32"])
+def test_the_number_of_threads_changes_nothing(observation):
+    one = GameBatch(SHORT, 10, seed=1, observation=observation)
+    for threads in (2, 3, 16):
+        other = GameBatch(SHORT, 10, seed=1, observation=observation, threads=threads)
+        one.reset(1)
+        for _ in zip(random_steps(one, 60), random_steps(other, 60), strict=True):
+            assert everything(one) == everything(other)
+        counted = [batch.rollout(100) for batch in (one, other)]
+        assert counted[0].games == counted[1].games > 0
+        assert counted[0].returns.tolist() == counted[1].returns.tolist()
+        assert everything(one) == everything(other)
+
+
+def test_a_game_does_not_depend_on_the_batch():
+    many = GameBatch(SHORT, 9, seed=20, observation="uint8")
+    few = GameBatch(SHORT, 2, seed=25, observation="uint8")
+    for large, small in zip(random_steps(many, 150), random_steps(few, 150), strict=True):
+        for all_rows, rows in zip(large, small, strict=True):
+            np.testing.assert_array_equal(all_rows[5:7], rows)
+    many.rollout(50), few.rollout(50)
+    assert many.states[5:7].tobytes() == few.states.tobytes()
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_rollout_is_as_many_steps_with_sampled_actions(players):
+    rules = Rules(players=players, max_rounds=5)
+    stepped = GameBatch(rules, 6, seed=3, observation="float32")
+    rolled = stepped.clone()
+    games, payoffs = 0, np.zeros(players)
+    for turn in random_steps(stepped, 200):
+        games += int((turn.terminated | turn.truncated).sum())
+        payoffs += turn.rewards.sum(axis=0)
+    done = rolled.rollout(200)
+    assert (done.decisions, done.games) == (1200, games)
+    np.testing.assert_allclose(done.returns, payoffs)
+    assert rolled.states.tobytes() == stepped.states.tobytes()
+    np.testing.assert_array_equal(rolled.masks, stepped.masks)
+    np.testing.assert_array_equal(rolled.observations, stepped.observations)
+    assert not rolled.rewards.any() and not rolled.terminated.any() and not rolled.truncated.any()
+
+
+def test_the_buffers_stay_and_copies_are_made_on_request():
+    batch = GameBatch(SHORT, 3, seed=0, observation="uint8")
+    turn = batch.turn()
+    kept = batch.turn(copy=True)
+    later = batch.step(batch.sample())
+    for before, after, copied in zip(turn, later, kept, strict=True):
+        assert before is after
+        assert not np.shares_memory(before, copied)
+    assert kept.observations.tobytes() != later.observations.tobytes()
+    assert batch.step(batch.sample(), copy=True).masks is not batch.masks
+
+
+def test_an_illegal_action_changes_no_game():
+    batch = GameBatch(Rules(), 8, seed=0, threads=2)
+    actions = batch.sample().copy()
+    actions[5] = np.flatnonzero(batch.masks[5] == 0)[0]
+    actions[7] = ACTIONS
+    before = everything(batch)
+    with pytest.raises(IllegalActionError, match="game 5") as caught:
+        batch.step(actions)
+    assert caught.value.game == 5
+    assert everything(batch) == before
+
+
+@pytest.mark.parametrize(
+    ("actions", "error"),
+    [
+        ([0.0, 1.0], TypeError),
+        (np.zeros(3, np.int64), ValueError),
+        (np.zeros((2, 1), np.int64), ValueError),
+        (["disc", "disc"], TypeError),
+    ],
+)
+def test_what_are_no_actions_is_refused(actions, error):
+    with pytest.raises(error, match="actions must be"):
+        GameBatch(Rules(), 2, seed=0).step(actions)
+
+
+def test_actions_may_be_read_only_or_of_any_whole_dtype():
+    batch = GameBatch(Rules(), 4, seed=0)
+    for dtype in (np.uint8, np.int32, np.int64):
+        actions = batch.sample().astype(dtype)
+        actions.flags.writeable = False
+        batch.step(actions)
+    batch.step(batch.sample().tolist())
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"n": 0}, "n, the number of games, must be from 1 to 1,000,000, got 0"),
+        ({"n": 1_000_001}, "must be from 1 to 1,000,000"),
+        ({"observation": "int8"}, "observation must be 'uint8', 'float32' or None, got 'int8'"),
+        ({"threads": 0}, "threads must be a whole number from 1 to 256, got 0"),
+        ({"threads": 2.0}, "threads must be a whole number"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_impossible_options_are_refused(options, text):
+    with pytest.raises(ValueError, match=text):
+        GameBatch(Rules(), **{"n": 2, **options})
+
+
+def test_a_negative_rollout_is_refused():
+    with pytest.raises(ValueError, match="decisions must not be negative, got -1"):
+        GameBatch(Rules(), 1).rollout(-1)
+
+
+def test_refresh_shows_games_that_were_changed_by_hand():
+    batch = GameBatch(Rules(), 2, seed=0, observation="uint8")
+    batch.states[0] = GameBatch(Rules(), 1, seed=9).states[0]
+    engine.step(batch.states, legal_masks(batch.states).argmax(axis=1))
+    batch.refresh()
+    np.testing.assert_array_equal(batch.masks, legal_masks(batch.states))
+    np.testing.assert_array_equal(batch.observations, observe(batch.states))
+
+
+def test_no_seed_gives_other_games_each_time():
+    assert GameBatch(Rules(), 1).states.tobytes() != GameBatch(Rules(), 1).states.tobytes()
+
+
+# ------------------------------------------------------------------------------------ sampling
+
+
+def test_every_legal_action_is_drawn_alike():
+    batch = GameBatch(Rules(), 30, seed=2)
+    batch.rollout(40)
+    drawn = np.zeros((30, ACTIONS))
+    for _ in range(4000):
+        drawn[np.arange(30), batch.sample()] += 1
+    assert not drawn[batch.masks == 0].any()
+    for row, mask in zip(drawn, batch.masks, strict=True):
+        expected = 4000 / mask.sum()
+        assert np.abs(row[mask == 1] - expected).max() < 5.5 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_say_how_likely_an_action_is(dtype):
+    batch = GameBatch(Rules(), 12, seed=4)
+    batch.rollout(30)
+    weights = np.random.default_rng(0).random(batch.masks.shape).astype(dtype)
+    weights[:, ::3] = 0
+    weights += batch.masks * (weights.sum(axis=1, where=batch.masks == 1) == 0)[:, None]
+    drawn = np.zeros(weights.shape)
+    for _ in range(4000):
+        drawn[np.arange(12), batch.sample(weights)] += 1
+    wanted = weights * batch.masks
+    expected = 4000 * wanted / wanted.sum(axis=1, keepdims=True)
+    assert not drawn[expected == 0].any()
+    assert (np.abs(drawn - expected) <= 5.5 * np.sqrt(expected)).all()
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_choose_nothing_are_refused(wrong):
+    batch = GameBatch(Rules(), 3, seed=4)
+    weights = np.ones(batch.masks.shape)
+    weights[2] = wrong
+    with pytest.raises(ValueError, match="game 2: the legal actions must have weights"):
+        batch.sample(weights)
+
+
+def test_weights_of_another_shape_or_dtype_are_refused():
+    batch = GameBatch(Rules(), 3, seed=4)
+    for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
+        with pytest.raises(
+            ValueError, match=r"weights must be float32 or float64 of shape \(3, 95"
+        ):
+            batch.sample(weights)

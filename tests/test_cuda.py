@@ -1,0 +1,129 @@
+"""The rules' kernels play on a GPU as they are: the same games, byte for byte.
+
+On request only, and skipped where what it takes is not installed:
+
+    pip install 'numba-cuda[cu13]'
+    python -m pytest tests/test_cuda.py
+
+Without a GPU the kernels run in numba-cuda's simulator, as plain Python, and the real compiler
+makes the GPU's code of them, which nobody runs. With a GPU the games are played there as well.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from carolus_env import engine
+from carolus_env.observation import observe
+from carolus_env.rules import Rules
+from carolus_env.state import KEPT_FIELDS, STATE, to_bytes
+from carolus_env.streams import new_streams
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not importlib.util.find_spec("numba_cuda"), reason="needs numba-cuda"),
+]
+
+GAMES = 4
+KINDS = (
+    Rules(players=2),
+    Rules(players=3),
+    Rules(players=4),
+    # Crowns that wait, courts that fill an empty supply, and an end by `max_rounds`.
+    Rules(players=3, crown_choice="deferred", paladins_per_clan=4, max_rounds=12),
+    Rules(
+        players=4, partners="adjacent", crown_choice="deferred", paladins_per_clan=6, max_rounds=20
+    ),
+)
+CONSTANT_MEMORY = 1 << 16  # bytes of constants that a GPU's program may have
+SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
+"""The simulator's arrays are none that compiled functions take: there, everything is Python."""
+
+
+def run(*arguments, environment=None):
+    """What a process that imports Numba's CUDA says; fails when it fails."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env={
+            **{key: value for key, value in os.environ.items() if key not in SIMULATOR},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            **(environment or {}),
+        },
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def script(*arguments, environment=None):
+    return run(Path(__file__).parent / "on_gpu.py", *arguments, environment=environment)
+
+
+@cache
+def gpu_found():
+    return run("-c", "from numba import cuda; print(cuda.is_available())") == "True\n"
+
+
+def before_the_set_up(rules):
+    """Games with nothing but their rules and their generators."""
+    states = engine.new_games(rules, GAMES, seed=5, roll=False)
+    fresh = np.zeros(GAMES, STATE)
+    for name in KEPT_FIELDS:
+        fresh[name] = states[name]
+    return fresh
+
+
+def played_by_the_engine(start, streams):
+    """Final games, the masks of their last decisions, and how many decisions each took."""
+    games, decisions = engine.next_games(start), np.zeros(len(start), int)
+    masks = engine.legal_masks(games)
+    while len(rows := np.flatnonzero(~engine.is_over(games))):
+        masks[rows] = engine.legal_masks(games, rows=rows)
+        engine.step(games, engine.random_actions(games, streams, rows=rows), rows=rows)
+        decisions[rows] += 1
+    return games, masks, decisions
+
+
+@pytest.mark.parametrize("rules", KINDS)
+@pytest.mark.parametrize("where", ["simulator", "gpu"])
+def test_games_on_a_gpu_are_those_of_the_engine(where, rules: Rules, tmp_path):
+    if where == "gpu" and not gpu_found():
+        pytest.skip("needs an NVIDIA GPU")
+    start, streams = before_the_set_up(rules), new_streams(5, GAMES)
+    np.savez(tmp_path / "start.npz", states=start, streams=streams)
+    environment = SIMULATOR if where == "simulator" else None
+    files = tmp_path / "start.npz", tmp_path / "end.npz"
+    script("play", *files, environment=environment)
+    games, masks, decisions = played_by_the_engine(start, streams)
+    with np.load(tmp_path / "end.npz") as found:
+        assert found["decisions"].tolist() == decisions.tolist() and decisions.all()
+        assert to_bytes(found["states"]) == to_bytes(games)
+        assert found["streams"].tolist() == streams.tolist()
+        assert np.array_equal(found["masks"], masks)
+        assert np.array_equal(found["seen"], observe(games))
+        assert np.array_equal(found["payoffs"][:, : rules.players], engine.returns(games))
+
+
+def test_the_real_compiler_makes_a_gpus_code_of_the_rules():
+    """Constants included: a table has a copy for each place in the code that names it."""
+    pathfinder = pytest.importorskip("cuda.pathfinder")
+    for library in ("nvvm", "nvrtc"):
+        try:
+            pathfinder.load_nvidia_dynamic_lib(library)
+        except pathfinder.DynamicLibNotFoundError:
+            pytest.skip(f"needs lib{library}: pip install 'numba-cuda[cu13]'")
+    code = script("compile")
+    assert len(re.findall(r"^\.visible \.entry ", code, re.MULTILINE)) == 1
+    constants = re.findall(r"^\s*\.const .*\.b(\d+) [^\[;]+\[(\d+)\]", code, re.MULTILINE)
+    assert sum(int(bits) // 8 * int(count) for bits, count in constants) <= CONSTANT_MEMORY
