@@ -11,7 +11,7 @@ import hashlib
 import numpy as np
 from hypothesis import strategies as st
 
-from carolus_env import chance, engine
+from carolus_env import Game, GameBatch, chance, engine, observe, playout
 from carolus_env.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, Rules
 from carolus_env.state import to_bytes
 from carolus_env.streams import new_streams, random_bits
@@ -101,4 +101,18 @@ def digest():
         hashed.update(to_bytes(np.ascontiguousarray(states[-1])))
         hashed.update(engine.legal_masks(np.ascontiguousarray(states[-1])).tobytes())
         hashed.update(engine.returns(np.ascontiguousarray(states[-1])).tobytes())
+        last = np.ascontiguousarray(states[-1])
+        hashed.update(playout(last, new_streams(0, 2), most_decisions=40).returns.tobytes())
+        hashed.update(observe(last).tobytes())
+        for observation in ("uint8", "float32"):
+            batch = GameBatch(kind, 2, seed=seed, observation=observation)
+            for _ in range(20):
+                turn = batch.step(batch.sample(np.sqrt(batch.masks + 1.0)))
+            hashed.update(batch.states.tobytes() + turn.observations.tobytes())
+            batch.rollout(15)
+            hashed.update(batch.states.tobytes() + batch.masks.tobytes())
+        game = Game(kind, seed=seed, observe="float32")
+        for _ in range(20):
+            game.play(game.legal_actions[-1])
+            hashed.update(game.observation.tobytes())
     return hashed.hexdigest()

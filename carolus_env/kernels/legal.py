@@ -120,15 +120,15 @@ def emperor_steps(s):
 def legal_set(s):
     """Row of `LEGAL_SETS` that holds what may be played now."""
     phase = s["phase"]
-    if phase == PLACE:
-        return PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
-    if phase == MOVE:
-        return MOVE_SETS + emperor_steps(s)
-    if phase == DISC:
-        return DISC_SETS + playable_discs(s)
     if phase == CROWN_CHOICE:
         return CROWN_SETS + clans_to_take(s)
-    return MOVE_SETS  # nobody decides
+    # All three, then a choice: in a batch nobody could guess the branch.
+    place = PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
+    move = MOVE_SETS + emperor_steps(s)
+    disc = DISC_SETS + playable_discs(s)
+    number = place if phase == PLACE else MOVE_SETS  # the latter: nobody decides
+    number = move if phase == MOVE else number
+    return disc if phase == DISC else number
 
 
 @kernel
