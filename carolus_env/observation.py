@@ -13,19 +13,35 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
+from numpy import int64, uint64
 
-from carolus_env.compiler import entry, kernel
-from carolus_env.kernels.courts import clans_held
-from carolus_env.kernels.packed import ROOM, clan_word, lanes, put, spread, sum_of
+from carolus_env.compiler import entry, kernel, rare
+from carolus_env.kernels.courts import held_by
+from carolus_env.kernels.packed import (
+    NOTHING,
+    all_if,
+    clan_word,
+    lanes,
+    one_hot,
+    ones_of,
+    place_in_word,
+    put,
+    put_circle,
+    put_clans,
+    put_last_circle,
+    put_one,
+    spread,
+    turn_to,
+    turned,
+    where_equal,
+)
+from carolus_env.kernels.regions import region_at, strength
 from carolus_env.rules import (
     CASTLES_TO_WIN,
     CLANS,
-    CROWN_CHOICE,
     DICE,
     DISCS,
     MAX_PLAYERS,
-    MOVE,
     OVER,
     RESERVE,
     TEAMS,
@@ -33,10 +49,17 @@ from carolus_env.rules import (
 )
 from carolus_env.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
 
-VERSION: Final = 1
-"""Of the layout; a trained model says which one it was made for."""
+VERSION: Final = 2
+"""Of the layout; a trained model says which one it was made for.
+
+Version 1 had `region_castles`, `region_paladins` and `region_strength` region by region; now they
+are team by team and clan by clan.
+"""
 
 ROUND_LIMIT: Final = 100  # rounds are counted up to here, so that they fit a byte and a scale
+COUNTABLE: Final = 48  # with so many paladins of each clan no strength is more than a byte holds
+LAST_SEAT: Final = MAX_PLAYERS - 1
+assert CLANS * COUNTABLE + TERRITORIES <= 255
 
 
 class Block(NamedTuple):
@@ -88,14 +111,14 @@ def layout(players: int) -> tuple[Block, ...]:
         Block("control", (players, CLANS), 1, 1, "1 where the seat controls the clan"),
         Block("castles", (teams,), TERRITORIES, goal, "castles in play of each team"),
         Block("region_exists", regions, 1, 1, "1 for each region in the circle"),
-        Block("region_castles", (TERRITORIES, teams), TERRITORIES, 4, "castles by region and team"),
-        Block("region_paladins", (TERRITORIES, CLANS), 200, 5, "paladins by region and clan"),
+        Block("region_castles", (teams, TERRITORIES), TERRITORIES, 4, "castles by team and region"),
+        Block("region_paladins", (CLANS, TERRITORIES), 200, 5, "paladins by clan and region"),
         Block(
             "region_strength",
-            (TERRITORIES, teams),
+            (teams, TERRITORIES),
             255,
             10,
-            "strength by region and team, counted up to 255 (all 0 where no region is)",
+            "strength by team and region, counted up to 255 (0 where no region is)",
         ),
     )
 
@@ -264,91 +287,143 @@ def scale_observation(whole, whole_row, scale, out, row):
 
 @kernel
 def write_observation(s, viewer, out, row):
-    """Write the blocks of `layout`, one after the other, into ``out[row]``."""
-    players = int64(s["players"])
-    teams = int64(s["teams"])
-    own_team = int64(s["team"][viewer])
-    for i in range(out.shape[1]):
-        out[row, i] = 0
+    """Write the blocks of `layout` into ``out[row]``."""
+    if s["players"] == 2:  # three times the same, but the compiler knows where each block lies
+        write_blocks(s, viewer, 2, 2, out, row)
+    elif s["players"] == 3:
+        write_blocks(s, viewer, 3, 3, out, row)
+    else:
+        write_blocks(s, viewer, 4, 2, out, row)
+    if s["paladins_per_clan"] > COUNTABLE:
+        write_strengths(s, viewer, out, row)
 
-    at = 0  # phase, to_move
-    if s["phase"] >= CROWN_CHOICE and s["phase"] <= MOVE:
-        out[row, at + s["phase"] - CROWN_CHOICE] = 1
-    at += 4
-    if s["phase"] != OVER:
-        out[row, at + clockwise_from(viewer, int64(s["player"]), players)] = 1
+
+@kernel
+def write_blocks(s, viewer, players, teams, out, row):
+    """The blocks, one after the other.
+
+    A block of few entries is written as eight, of which the last belong to the blocks after it;
+    these come later.
+    """
+    viewer = int64(viewer) & LAST_SEAT
+    put(one_hot(int64(s["phase"])), out, row, 0)
+    at = 4
+    steps = clockwise_from(viewer, int64(s["player"]), players)
+    put(one_hot(0 if s["phase"] == OVER else steps + 1), out, row, at)
     at += players
-    out[row, at] = s["placements_left"]
-    out[row, at + 1] = min(int64(s["round"]), ROUND_LIMIT)
-    out[row, at + 2] = rounds_left(s)
-    out[row, at + 3] = s["crown_deferred"]
+
+    word = place_in_word(s["placements_left"], 0)
+    word |= place_in_word(min(int64(s["round"]), ROUND_LIMIT), 1)
+    word |= place_in_word(rounds_left(s), 2)
+    put(word | place_in_word(s["crown_deferred"], 3), out, row, at)
     at += 4
-    for clan in range(CLANS):
-        out[row, at + clan] = s["supply"][clan]
+    put(clan_word(s["supply"]), out, row, at)
     at += CLANS
 
-    order_at = at + players  # partner, turn_order, disc_played, discs_in_hand, crowns
+    partner_at = at  # partner, turn_order, disc_played, discs_in_hand, crowns
+    order_at = partner_at + players
     disc_at = order_at + players * players
     hand_at = disc_at + players * DISCS
     crowns_at = hand_at + players * DISCS
     reserves_at = crowns_at + players  # reserves, courts, control
     courts_at = reserves_at + players * CLANS
     control_at = courts_at + players * CLANS
-    seat = int64(viewer)
-    clans, next_clans, third_clans = 0, 0, 0  # of the own team and of those after it
+    put(NOTHING, out, row, order_at)
+    put(NOTHING, out, row, order_at + 8)
+    own_team = int64(s["team"][viewer])
+    control = clan_word(s["control"])
+    clans = NOTHING  # bit k of each count: the clan is held by team k, counted from the own one
+    seat = viewer
     for k in range(players):
-        held = clans_held(s, seat)
         side = clockwise_from(own_team, int64(s["team"][seat]), teams)
-        clans |= held if side == 0 else 0
-        next_clans |= held if side == 1 else 0
-        third_clans |= held if side == 2 else 0
-        out[row, at + k] = side == 0
+        held = held_by(control, seat)
+        clans |= held << uint64(side)
+        put_one(uint64(side == 0), out, row, partner_at + k)
         place_of = clockwise_from(viewer, int64(s["order"][k]), players)
-        out[row, order_at + place_of * players + k] = 1
-        put((1 << 8 * int64(s["discs_played"][seat])) >> 8, out, row, disc_at + k * DISCS)
-        put(spread(int64(s["discs_in_hand"][seat])), out, row, hand_at + k * DISCS)
-        out[row, crowns_at + k] = s["crowns"][seat]
-        put(clan_word(s["reserves"], seat), out, row, reserves_at + k * CLANS)
-        put(clan_word(s["courts"], seat), out, row, courts_at + k * CLANS)
-        put(spread(held), out, row, control_at + k * CLANS)
-        seat = next_in_circle(seat, players)
+        put_one(one_hot(1), out, row, order_at + place_of * players + k)
+        put_clans(one_hot(int64(s["discs_played"][seat])), out, row, disc_at + k * DISCS)
+        put_clans(spread(s["discs_in_hand"][seat]), out, row, hand_at + k * DISCS)
+        put_one(uint64(s["crowns"][seat]), out, row, crowns_at + k)
+        put_clans(clan_word(s["reserves"][seat]), out, row, reserves_at + k * CLANS)
+        put_clans(clan_word(s["courts"][seat]), out, row, courts_at + k * CLANS)
+        put_clans(held, out, row, control_at + k * CLANS)
+        seat = next_in_circle(seat, players) & LAST_SEAT
+    at = control_at + players * CLANS
 
-    castles_at = control_at + players * CLANS  # castles
     next_team = next_in_circle(own_team, teams)
-    third_team = next_in_circle(next_team, teams)
-    out[row, castles_at] = s["castles"][own_team]
-    out[row, castles_at + 1] = s["castles"][next_team]
+    word = place_in_word(s["castles"][own_team], 0) | place_in_word(s["castles"][next_team], 1)
     if teams == 3:
-        out[row, castles_at + 2] = s["castles"][third_team]
+        word |= place_in_word(s["castles"][next_in_circle(next_team, teams)], 2)
+    put(word, out, row, at)
+    at += teams
 
-    exists_at = castles_at + teams  # regions: exists, castles, paladins, strength
-    standing_at = exists_at + TERRITORIES
-    paladins_at = standing_at + TERRITORIES * teams
-    strength_at = paladins_at + TERRITORIES * CLANS
-    clans, next_clans, third_clans = lanes(clans), lanes(next_clans), lanes(third_clans)
     count = int64(s["regions"])
-    emperor = int64(s["emperor"])
-    for region in range(count):
-        r = clockwise_from(emperor, region, count)
-        paladins = clan_word(s["region_paladins"], region)
-        owner = int64(s["region_owner"][region])
-        castles = int64(s["region_castles"][region])
-        out[row, (exists_at + r) & ROOM] = 1
-        put(paladins, out, row, paladins_at + r * CLANS)
-        own = castles if owner == own_team else 0
-        out[row, (standing_at + r * teams) & ROOM] = own
-        out[row, (strength_at + r * teams) & ROOM] = min(own + sum_of(paladins & clans), 255)
-        own = castles if owner == next_team else 0
-        out[row, (standing_at + r * teams + 1) & ROOM] = own
-        out[row, (strength_at + r * teams + 1) & ROOM] = min(
-            own + sum_of(paladins & next_clans), 255
-        )
-        if teams == 3:
-            own = castles if owner == third_team else 0
-            out[row, (standing_at + r * teams + 2) & ROOM] = own
-            out[row, (strength_at + r * teams + 2) & ROOM] = min(
-                own + sum_of(paladins & third_clans), 255
-            )
+    turn = turn_to(int64(s["emperor"]), count)
+    put_circle(ones_of(count), out, row, at)
+    at += TERRITORIES
+    owners = turned(s["region_owner"], turn)
+    castles = turned(s["region_castles"], turn)
+    own = castles_of_team(castles, owners, own_team)
+    others = without(castles, own)
+    third = others
+    put_circle(own, out, row, at)
+    if teams == 3:
+        others = castles_of_team(castles, owners, next_team)
+        third = without(third, others)
+        put_circle(others, out, row, at + TERRITORIES)
+        put_circle(third, out, row, at + 2 * TERRITORIES)
+    else:
+        put_circle(others, out, row, at + TERRITORIES)
+    at += teams * TERRITORIES
+
+    if s["paladins_per_clan"] > COUNTABLE:
+        clans = NOTHING  # a sum could be more than a byte holds: `write_strengths` writes them
+    for clan in range(CLANS):
+        paladins = turned(s["region_paladins"][clan], turn)
+        put_circle(paladins, out, row, at)
+        at += TERRITORIES
+        own = joined(own, paladins, all_if(clans, 8 * clan))
+        others = joined(others, paladins, all_if(clans, 8 * clan + 1))
+        third = joined(third, paladins, all_if(clans, 8 * clan + 2))
+    put_circle(own, out, row, at)
+    if teams == 3:
+        put_circle(others, out, row, at + TERRITORIES)
+        put_last_circle(third, out, row, at + 2 * TERRITORIES)
+    else:
+        put_last_circle(others, out, row, at + TERRITORIES)
+
+
+@kernel
+def castles_of_team(castles, owners, team):
+    """A circle of the team's castles only."""
+    return (
+        castles[0] & lanes(where_equal(owners[0], team)),
+        castles[1] & lanes(where_equal(owners[1], team)),
+    )
+
+
+@kernel
+def joined(circle, more, kept):
+    """The sums of two circles' counts; of the second one only what ``kept`` keeps."""
+    return circle[0] + (more[0] & kept), circle[1] + (more[1] & kept)
+
+
+@kernel
+def without(circle, part):
+    """The circle without a part of its counts."""
+    return circle[0] ^ part[0], circle[1] ^ part[1]
+
+
+@rare
+def write_strengths(s, viewer, out, row):
+    """The last block again, for games in which a strength may be more than a byte holds."""
+    teams = int64(s["teams"])
+    at = out.shape[1] - teams * TERRITORIES
+    for k in range(teams):
+        team = (int64(s["team"][viewer]) + k) % teams
+        for i in range(int64(s["regions"])):
+            power = strength(s, region_at(s, i), team)
+            out[row, at + k * TERRITORIES + i] = min(power, 255)
 
 
 @kernel

@@ -52,7 +52,7 @@ def to_dict(state: np.void) -> dict[str, Any]:
         regions.append(
             {
                 "territories": [int(firsts[i] + k) % TERRITORIES for k in range(size)],
-                "paladins": state["region_paladins"][i].tolist(),
+                "paladins": state["region_paladins"][:, i].tolist(),
                 "owner": int(state["region_owner"][i]),
                 "castles": int(state["region_castles"][i]),
             }
@@ -222,7 +222,7 @@ def _read_regions(s: np.void, data: Mapping[str, Any], rules: Rules) -> None:
         s["region_first"][i] = first
         s["region_owner"][i] = owner
         s["region_castles"][i] = castles
-        s["region_paladins"][i] = paladins
+        s["region_paladins"][:, i] = paladins
         if owner != NOBODY:
             s["castles"][owner] += castles
 

@@ -35,6 +35,7 @@ from carolus_env.rules import (
     OVER,
     PALADINS_LAID_OUT,
     PHASE_NAMES,
+    TERRITORIES,
     Rules,
 )
 from carolus_env.state import STATE, States, as_states
@@ -127,12 +128,13 @@ def _begun(start: States) -> Record:
     """A record without events, made sure to set up the very game ``start``."""
     if len(as_states(start, "start")) != 1:
         raise ValueError(f"start must be a batch of one game, got {len(start)}")
+    on_regions = start["region_paladins"][0]
     record: Record = {
         "format": FORMAT,
         "version": VERSION,
         "rules": engine.rules_of(start[0]).to_dict(),
         "setup": {
-            "territories": start["region_paladins"][0].argmax(axis=1).tolist(),
+            "territories": on_regions[:, :TERRITORIES].argmax(axis=0).tolist(),
             "first_player": int(start["order"][0, 0]),
         },
         "events": [],

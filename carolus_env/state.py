@@ -2,7 +2,8 @@
 
 A batch of games is an array of such records, and its fields are plain arrays:
 ``states["courts"]`` is ``(N, 4, 5)``. Copying a game is copying bytes. Unused seats, regions and
-bits are always zero, so two games are equal exactly when their bytes are equal.
+bits are always zero, so two games are equal exactly when their bytes are equal. There are never
+16 regions, but with that much room the counts of the whole circle are two machine words.
 
 `FIELDS` is the one description of the layout: the dtype, the documentation table and the range
 checks are made from it.
@@ -37,7 +38,10 @@ class Field(NamedTuple):
     meaning: str
 
 
-_P, _T, _C, _R = MAX_PLAYERS, MAX_TEAMS, CLANS, TERRITORIES
+CIRCLE: Final = 16  # entries of a field about regions
+assert CIRCLE > TERRITORIES
+
+_P, _T, _C, _R = MAX_PLAYERS, MAX_TEAMS, CLANS, CIRCLE
 
 # fmt: off
 FIELDS: Final = (
@@ -66,17 +70,22 @@ FIELDS: Final = (
     Field("castles",           "u1",  (_T,),    0, 15,    "castles in play of each team"),
     Field("control",           "i1",  (_C,),   -1, 3,     "seat that controls each clan; -1: nobody"),
     Field("supply",            "u1",  (_C,),    0, 197,   "paladins of each clan in the supply"),
-    Field("courts",            "u1",  (_P, _C), 0, 197,   "paladins of each clan in the court of each seat"),
-    Field("reserves",          "u1",  (_P, _C), 0, 9,     "paladins of each clan in the reserve of each seat"),
     Field("region_first",      "u1",  (_R,),    0, 14,    "counter-clockwise end of each region, ascending; a region runs to the next one's"),
     Field("region_owner",      "i1",  (_R,),   -1, 2,     "team with castles on the region; -1: none"),
     Field("region_castles",    "u1",  (_R,),    0, 15,    "castles on each region"),
-    Field("region_paladins",   "u1",  (_R, _C), 0, 200,   "paladins of each clan on each region"),
+    Field("region_paladins",   "u1",  (_C, _R), 0, 200,   "paladins of each clan on each region"),
+    Field("courts",            "u1",  (_P, _C), 0, 197,   "paladins of each clan in the court of each seat"),
+    Field("reserves",          "u1",  (_P, _C), 0, 9,     "paladins of each clan in the reserve of each seat"),
 )
 # fmt: on
 
 STATE: Final = np.dtype([(field.name, field.dtype, field.shape) for field in FIELDS])
 assert STATE.itemsize <= 256
+# Kernels read a circle from any region on, and throw away what was not of that field: up to 15
+# bytes before it or after it, which must be bytes of the record too.
+assert STATE.fields is not None
+assert STATE.fields["region_first"][1] >= CIRCLE
+assert STATE.fields["region_paladins"][1] + (CLANS + 1) * CIRCLE <= STATE.itemsize
 
 KEPT_FIELDS: Final = (
     "generator",

@@ -79,7 +79,7 @@ def _cells(state: np.void) -> list[tuple[str, str]]:
         size = (firsts[(region + 1) % count] - first) % TERRITORIES
         paladins = [
             f"{_LETTERS[clan]}{number}"
-            for clan, number in enumerate(state["region_paladins"][region])
+            for clan, number in enumerate(state["region_paladins"][:, region])
             if number
         ]
         body = " ".join(paladins)

@@ -29,7 +29,7 @@ from carolus_env.rules import (
 from carolus_env.state import FIELDS, States, check_ranges, winning_teams
 
 _OF_A_SEAT = ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves")
-_OF_A_REGION = ("region_first", "region_owner", "region_castles", "region_paladins")
+_OF_A_REGION = ("region_first", "region_owner", "region_castles")
 
 
 class PositionError(ValueError):
@@ -96,6 +96,7 @@ def _derived(s: np.void, rules: Rules) -> Iterator[str]:
         right[name][players:] = 0
     for name in _OF_A_REGION:
         right[name][s["regions"] :] = 0
+    right["region_paladins"][:, s["regions"] :] = 0
     right["dice_due"] = 0
     if phase == ROLL:
         right["dice_due"] = rules.reserve if s["round"] == 0 else rules.dice
@@ -115,7 +116,7 @@ def _conservation(s: np.void, rules: Rules) -> Iterator[str]:
     total = (
         s["courts"].sum(axis=0, dtype=int)
         + s["reserves"].sum(axis=0, dtype=int)
-        + s["region_paladins"].sum(axis=0, dtype=int)
+        + s["region_paladins"].sum(axis=1, dtype=int)
         + s["supply"]
     )
     for clan in range(CLANS):
@@ -141,7 +142,7 @@ def _circle(s: np.void, rules: Rules) -> Iterator[str]:
             yield f"{name} has {castles} castles on {sizes[i]} territories; each has one"
         if owners[i] != NOBODY and owners[i] == owners[(i + 1) % count]:
             yield f"{name} and the next one both belong to team {owners[i]} but are not merged"
-        if s["region_paladins"][i].sum(dtype=int) < sizes[i]:
+        if s["region_paladins"][:, i].sum(dtype=int) < sizes[i]:
             yield f"{name} has fewer paladins than territories; each was given one"
 
 
@@ -196,8 +197,9 @@ def _set_up(s: np.void, rules: Rules) -> Iterator[str]:
         yield f"round 0 is the set-up, which has no phase {PHASE_NAMES[int(s['phase'])]}"
     if rules.crown_choice == "deferred" and s["phase"] == CROWN_CHOICE:
         yield "deferred crowns are not decided in the set-up"
-    fresh = s["regions"] == TERRITORIES and (s["region_paladins"].sum(axis=1) == 1).all()
-    laid_out = (s["region_paladins"].sum(axis=0) == PALADINS_LAID_OUT).all()
+    on_each = s["region_paladins"].sum(axis=0)[:TERRITORIES]
+    fresh = s["regions"] == TERRITORIES and (on_each == 1).all()
+    laid_out = (s["region_paladins"].sum(axis=1) == PALADINS_LAID_OUT).all()
     if not (fresh and laid_out) or s["castles"].any() or s["courts"].any() or s["emperor"]:
         yield "in the set-up (round 0) nothing has been played and the Emperor is on territory 0"
     if (s["control"] != NOBODY).any():

@@ -427,7 +427,7 @@ def test_reset_takes_territories_and_a_first_player():
     env = carolus_magnus_v0.env(players=4)
     for seat in range(4):
         env.reset(seed=seat, options={"territories": TERRITORIES, "first_player": seat})
-        assert env.games["region_paladins"][0].argmax(axis=1).tolist() == TERRITORIES
+        assert env.games["region_paladins"][0, :, :15].argmax(axis=0).tolist() == TERRITORIES
         assert env.games["order"][0].tolist() == [(seat + k) % 4 for k in range(4)]
         assert env.record()["setup"] == {"territories": TERRITORIES, "first_player": seat}
 

@@ -38,7 +38,7 @@ def choose(legal: list[int], random: np.random.Generator, court_lover: bool) -> 
 
 def play_in_lockstep(rules: Rules, seed: int, seen: Counter[str]) -> None:
     game = engine.new_games(rules, 1, seed=seed, roll=False)
-    territories = game["region_paladins"][0].argmax(axis=1).tolist()
+    territories = game["region_paladins"][0, :, :15].argmax(axis=0).tolist()
     reference = ReferenceGame(rules.to_dict(), territories, int(game["order"][0, 0]))
     random = np.random.default_rng(seed)
     while not engine.is_over(game)[0]:

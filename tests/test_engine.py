@@ -117,7 +117,7 @@ def test_a_seed_means_the_same_game_for_good():
 def test_other_seeds_give_other_games():
     games = engine.new_games(Rules(), 1000, seed=0)
     assert len(np.unique(games["generator"])) == 1000
-    assert len({bytes(row) for row in games["region_paladins"]}) > 990
+    assert len({row.tobytes() for row in games["region_paladins"]}) > 990
 
 
 def test_without_a_seed_games_are_new_each_time():
@@ -188,10 +188,10 @@ def test_the_generator_is_splitmix64():
 def test_territories_may_be_given():
     others = np.random.default_rng(0).permutation(LAID_OUT)
     games = engine.new_games(Rules(), 2, territories=LAID_OUT, seed=0, roll=False)
-    assert games["region_paladins"].argmax(axis=2).tolist() == [LAID_OUT] * 2
+    assert games["region_paladins"][..., :15].argmax(axis=1).tolist() == [LAID_OUT] * 2
     games = engine.new_games(Rules(), 2, territories=[LAID_OUT, others], seed=0, roll=False)
-    assert games["region_paladins"].argmax(axis=2).tolist() == [LAID_OUT, others.tolist()]
-    assert (games["region_paladins"].sum(axis=2) == 1).all()
+    assert games["region_paladins"][..., :15].argmax(axis=1).tolist() == [LAID_OUT, others.tolist()]
+    assert (games["region_paladins"][..., :15].sum(axis=1) == 1).all()
 
 
 def test_the_first_player_may_be_given():
@@ -271,7 +271,7 @@ def test_next_games_follow_from_the_generator(kind):
     assert to_bytes(games) == before
     assert engine.rules_of(fresh[0]) == kind
     assert not engine.is_over(fresh).any() and (fresh["round"] <= 1).all()
-    assert len({bytes(row) for row in fresh["region_paladins"]}) == 5
+    assert len({row.tobytes() for row in fresh["region_paladins"]}) == 5
     assert equal(fresh, engine.next_games(games)).all()
     assert not equal(fresh, engine.new_games(kind, 5, seed=0)).any()
     start = engine.new_games(kind, 5, seed=0, roll=False)

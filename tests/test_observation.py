@@ -71,8 +71,9 @@ def plain_reading(given, viewer):
     in_team = [0 if seat is None else team_of(seat, rules) for seat in range(players)]
     holder = [None if seat == -1 else in_team[seat] for seat in given["control"]]
 
-    def of_region(r, read):
-        return read(given["regions"][r]) if r < len(given["regions"]) else None
+    def of_each_region(read):
+        values = [read(region) for region in given["regions"]]
+        return values + [0] * (15 - len(values))
 
     def castles(region, team):
         return region["castles"] if region["owner"] == team else 0
@@ -84,8 +85,6 @@ def plain_reading(given, viewer):
     left = 100
     if rules["max_rounds"] is not None:
         left = min(rules["max_rounds"] - max(given["round"], 1) + 1, 100)
-    nothing = [0] * teams
-    circle = range(15)
     return {
         "phase": [given["phase"] == name for name in ("crown", "disc", "place", "move")],
         "to_move": [given["player"] == seat for seat in seats],
@@ -111,17 +110,15 @@ def plain_reading(given, viewer):
         "castles": [
             sum(castles(region, team) for region in given["regions"]) for team in team_order
         ],
-        "region_exists": [r < len(given["regions"]) for r in circle],
+        "region_exists": of_each_region(lambda region: 1),
         "region_castles": [
-            of_region(r, lambda region: [castles(region, team) for team in team_order]) or nothing
-            for r in circle
+            of_each_region(lambda region, team=team: castles(region, team)) for team in team_order
         ],
         "region_paladins": [
-            of_region(r, lambda region: region["paladins"]) or [0] * 5 for r in circle
+            of_each_region(lambda region, clan=clan: region["paladins"][clan]) for clan in range(5)
         ],
         "region_strength": [
-            of_region(r, lambda region: [strength(region, team) for team in team_order]) or nothing
-            for r in circle
+            of_each_region(lambda region, team=team: strength(region, team)) for team in team_order
         ],
     }
 
@@ -167,7 +164,20 @@ def test_strength_is_counted_up_to_what_a_byte_holds():
     for viewer in (0, 1):
         assert_reads(states, 0, viewer)
         seen = observation.unpack(observe(states, [viewer])[0], 2)
-        assert seen["region_strength"][0].tolist() == [[255, 0], [0, 255]][viewer]
+        assert seen["region_strength"][:, 0].tolist() == [[255, 0], [0, 255]][viewer]
+
+
+@pytest.mark.parametrize("paladins", [40, 200])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@every_number
+def test_rows_are_written_whole_and_nothing_outside_them(players, dtype, paladins):
+    states = positions(Rules(players, paladins_per_clan=paladins), games=1)[:40]
+    for state in states:
+        rooms = [np.full((3, length(players)), before, dtype) for before in (77, 88)]
+        for room in rooms:
+            observe(state.reshape(1), dtype=dtype, out=room[1:2])
+        assert (rooms[0][[0, 2]] == 77).all()
+        assert (rooms[0][1] == rooms[1][1]).all()
 
 
 def test_without_viewers_it_is_the_player_to_move_who_looks():
@@ -377,7 +387,7 @@ def test_a_changed_layout_has_a_new_version():
     """Models are bound to the version: whoever changes the layout adds a line here."""
     parts = [tuple(block)[:4] for players in (2, 3, 4) for block in layout(players)]
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    assert {1: "74e421974b87c3a7"}[observation.VERSION] == digest
+    assert {2: "8a4bcfb88de51d1d"}[observation.VERSION] == digest
 
 
 # ------------------------------------------------------------------------------------ errors

@@ -48,14 +48,14 @@ def test_paladins_of_each_clan_are_conserved(rules, seed):
         states["supply"].astype(int)
         + states["courts"].sum(axis=-2, dtype=int)
         + states["reserves"].sum(axis=-2, dtype=int)
-        + states["region_paladins"].sum(axis=-2, dtype=int)
+        + states["region_paladins"].sum(axis=-1, dtype=int)
     )
     assert (total == rules.paladins_per_clan).all()
 
 
 @given(rules, seeds)
 def test_paladins_never_leave_a_region(rules, seed):
-    on_regions = history(rules, seed)["region_paladins"].sum(axis=-2, dtype=int)
+    on_regions = history(rules, seed)["region_paladins"].sum(axis=-1, dtype=int)
     assert (on_regions[0] == 3).all()
     assert (np.diff(on_regions, axis=0) >= 0).all()
 
@@ -86,7 +86,7 @@ def test_discs_in_hand_and_on_the_table_fit_the_round(rules, seed):
 def circle(states):
     """By region, ``(M, 15)`` each: is there one, territories, owner, the next one's owner."""
     states = states.reshape(-1)
-    index, count = np.arange(TERRITORIES), states["regions"][:, None].astype(int)
+    index, count = np.arange(16), states["regions"][:, None].astype(int)
     following = (index + 1) % count
     firsts, owners = states["region_first"].astype(int), states["region_owner"]
     sizes = (np.take_along_axis(firsts, following, 1) - firsts) % TERRITORIES

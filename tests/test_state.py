@@ -58,9 +58,9 @@ def test_fields_lie_side_by_side_in_little_endian():
 def test_fields_are_plain_arrays():
     states = games(6, players=4)
     assert states["courts"].shape == states["reserves"].shape == (6, 4, 5)
-    assert states["region_paladins"].shape == (6, 15, 5)
+    assert states["region_paladins"].shape == (6, 5, 16)
     assert states["control"].shape == states["supply"].shape == (6, 5)
-    assert states["region_owner"].shape == (6, 15)
+    assert states["region_owner"].shape == (6, 16)
     assert states["castles"].shape == (6, 3)
     assert states["round"].shape == (6,)
     states["courts"][2, 3, 4] = 9
@@ -89,9 +89,10 @@ def test_unused_seats_teams_and_regions_are_zero(kind):
     for name in ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves"):
         assert not states[name][:, kind.players :].any()
     assert not states["castles"][:, kind.teams :].any()
-    unused = np.arange(15) >= states["regions"][:, None]
-    for name in ("region_first", "region_owner", "region_castles", "region_paladins"):
+    unused = np.arange(16) >= states["regions"][:, None]
+    for name in ("region_first", "region_owner", "region_castles"):
         assert not states[name][unused].any()
+    assert not states["region_paladins"].swapaxes(1, 2)[unused].any()
     assert unused.any() or kind.paladins_per_clan == 3  # too few for a castle
 
 

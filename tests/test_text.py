@@ -234,7 +234,7 @@ def test_how_it_ended_and_who_won_is_said(reason, winners, said):
 
 def test_what_does_not_fit_is_cut_and_shows_it():
     states = engine.new_games(Rules(4, paladins_per_clan=200), seed=1, roll=False)
-    states["region_paladins"][0, 2] = 199
+    states["region_paladins"][0, :, 2] = 199
     states["courts"][:] = states["supply"][:] = 197
     states["crowns"][0, :4] = 9
     text = board_text(states[0])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from numpy import int64
+from numpy import int64, uint64
 
 from carolus_env.compiler import kernel, rare
-from carolus_env.kernels.packed import clan_word, sum_of
-from carolus_env.rules import CLANS, CROWN, NOBODY
+from carolus_env.kernels.packed import EACH_CLAN, NOTHING, clan_word, sum_of, where_equal
+from carolus_env.rules import CLANS, CROWN, MAX_PLAYERS, NOBODY
 
 
 @kernel
@@ -93,23 +93,26 @@ def controlling_team(s, clan):
 
 @kernel
 def clans_held(s, player):
-    """Bits of the clans that the player controls."""
-    clans = 0
-    for clan in range(CLANS):
-        clans |= int64(s["control"][clan] == player) << clan
-    return clans
+    """A word with a 1 for each clan that the player controls."""
+    return held_by(clan_word(s["control"]), player)
+
+
+@kernel
+def held_by(control, player):
+    """The same, where ``control`` is the word of the clans' controlling seats."""
+    return where_equal(control, player) & EACH_CLAN
 
 
 @kernel
 def clans_of(s, team):
-    """Bits of the clans that the team's members control."""
-    clans = 0
-    for clan in range(CLANS):
-        clans |= int64(controlling_team(s, clan) == team) << clan
+    """A word with a 1 for each clan that the team's members control."""
+    clans = NOTHING
+    for player in range(MAX_PLAYERS):  # seats that are not used hold none
+        clans |= clans_held(s, player) * uint64(s["team"][player] == team)
     return clans
 
 
 @kernel
 def reserve_size(s, player):
     """Paladins in the reserve, crowns not counted."""
-    return sum_of(clan_word(s["reserves"], player))
+    return sum_of(clan_word(s["reserves"][player]))

@@ -32,8 +32,8 @@ def castles_of(s, region, team):
 
 @kernel
 def paladins_of(s, region, clans):
-    """Paladins on the region of the clans whose bits are set."""
-    return sum_of(clan_word(s["region_paladins"], region) & lanes(clans))
+    """Paladins on the region of the clans with a 1 in the word ``clans``."""
+    return sum_of(clan_word(s["region_paladins"][:, region]) & lanes(clans))
 
 
 @kernel
@@ -75,7 +75,7 @@ def absorb_next(s, region):
     gone = (region + 1) % count
     s["region_castles"][region] += s["region_castles"][gone]
     for clan in range(CLANS):
-        s["region_paladins"][region, clan] += s["region_paladins"][gone, clan]
+        s["region_paladins"][clan, region] += s["region_paladins"][clan, gone]
     if s["emperor"] == gone:
         s["emperor"] = region
     if s["emperor"] > gone:
@@ -85,13 +85,13 @@ def absorb_next(s, region):
         s["region_owner"][i] = s["region_owner"][i + 1]
         s["region_castles"][i] = s["region_castles"][i + 1]
         for clan in range(CLANS):
-            s["region_paladins"][i, clan] = s["region_paladins"][i + 1, clan]
+            s["region_paladins"][clan, i] = s["region_paladins"][clan, i + 1]
     last = count - 1  # unused entries stay zero: equal games have equal bytes
     s["region_first"][last] = 0
     s["region_owner"][last] = 0
     s["region_castles"][last] = 0
     for clan in range(CLANS):
-        s["region_paladins"][last, clan] = 0
+        s["region_paladins"][clan, last] = 0
     s["regions"] = last
 
 

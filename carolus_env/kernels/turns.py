@@ -76,8 +76,8 @@ def lay_out(s, territories, row):
         s["region_owner"][territory] = NOBODY
         s["region_castles"][territory] = 0
         for clan in range(CLANS):
-            s["region_paladins"][territory, clan] = 0
-        s["region_paladins"][territory, territories[row, territory]] = 1
+            s["region_paladins"][clan, territory] = 0
+        s["region_paladins"][territories[row, territory], territory] = 1
 
 
 @kernel
@@ -278,7 +278,7 @@ def place_paladin(s, clan, destination):
     if destination == 0:
         place_in_court(s, player, clan)
     else:
-        s["region_paladins"][region_at(s, destination - 1), clan] += 1
+        s["region_paladins"][clan, region_at(s, destination - 1)] += 1
     left = int64(s["placements_left"]) - 1
     s["placements_left"] = left
     s["phase"] = PLACE if left > 0 else MOVE
