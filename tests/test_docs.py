@@ -34,7 +34,7 @@ def test_readme_snippets_run(number, tmp_path):
 
 
 def test_readme_has_its_snippets():
-    assert len(SNIPPETS) == 6
+    assert len(SNIPPETS) == 8
 
 
 def test_tables_in_docs_are_up_to_date():

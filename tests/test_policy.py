@@ -115,7 +115,7 @@ def test_a_wrong_spec_is_refused(saved, argument, text):
         ({"hidden": [8]}, "no weights for this network"),
         ({"hidden": [10**9]}, "hidden must list at most 16 layer widths"),
         ({"hidden": "8"}, "hidden must list at most 16 layer widths"),
-        ({"observation_version": 0}, "made for observation version 0, this is version 1"),
+        ({"observation_version": 0}, "made for observation version 0, this is version 2"),
         ({"sha256": "0"}, r"not the weights that its JSON describes"),
     ],
 )
