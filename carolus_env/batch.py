@@ -25,9 +25,9 @@ from carolus_env import observation as seen
 from carolus_env.compiler import entry, kernel, rare
 from carolus_env.kernels import generator, legal, turns
 from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS, OVER, TERRITORIES, Rules
-from carolus_env.state import Ints
+from carolus_env.state import Ints, States
 from carolus_env.streams import new_streams
-from carolus_env.workers import check_threads, split
+from carolus_env.workers import check_threads, runs, together
 
 MOST_GAMES = 1_000_000
 
@@ -113,20 +113,53 @@ class GameBatch:
             self.observations = np.zeros((n, length), observation)
             if observation == "float32":  # written as whole numbers first, a row for each worker
                 self._scales = seen.scales(rules.players)
-                self._rows = np.zeros((threads, length), np.uint8)
+                self._rows = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
         self._numbers = np.zeros(n, np.int64)  # of the legal sets
+        self._generators = np.zeros(n, np.uint64)
         self._blank = engine.blank_games(rules, 1)
-        self._room = np.zeros((threads, TERRITORIES), np.int64)
-        self._totals = np.zeros((threads, rules.players))
+        self._room = np.zeros((threads, 1, TERRITORIES), np.int64)
+        self._totals = np.zeros((threads, 1, rules.players))
+        self._share_out()
         self.reset(seed)
+
+    def _share_out(self) -> None:
+        """Give each thread its rows of every buffer, and something of its own to scribble on."""
+        self._shares = []
+        for worker, rows in enumerate(runs(self.n, self.threads)):
+            observations, whole = self.observations, self._rows
+            self._shares.append(
+                _Share(
+                    rows,
+                    self.states[rows],
+                    self._generators[rows],
+                    self._actions[rows],
+                    (self._blank, self._room[worker]),
+                    (self.rewards[rows], self.terminated[rows], self.truncated[rows]),
+                    self._totals[worker],
+                    (
+                        self._numbers[rows],
+                        self.masks[rows],
+                        None if observations is None else observations[rows],
+                        self._scales,
+                        None if whole is None else whole[worker],
+                    ),
+                )
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_shares"}
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        vars(self).update(attributes)
+        self._share_out()  # a copy of a view is no view of the copy
 
     def reset(self, seed: int | Ints | None = None) -> Turn:
         """Start all games anew; ``seed`` as above."""
         if seed is None:
             seed = np.random.SeedSequence().generate_state(self.n, np.uint64)
         self.states[:] = engine.new_games(self.rules, self.n, seed=seed)
-        self._generators = new_streams(seed, self.n)
+        self._generators[:] = new_streams(seed, self.n)
         self.rewards[:] = 0
         self.terminated[:] = self.truncated[:] = False
         self.refresh()
@@ -141,21 +174,7 @@ class GameBatch:
 
     def refresh(self) -> None:
         """Write masks and observations anew, after ``states`` were changed by hand."""
-        split(
-            lambda first, last, worker: _show(
-                self.states,
-                first,
-                last,
-                worker,
-                self._numbers,
-                self.masks,
-                self.observations,
-                self._scales,
-                self._rows,
-            ),
-            self.n,
-            self.threads,
-        )
+        together(lambda share: _show(share.games, *share.shown), self._shares)
 
     def step(self, actions: npt.ArrayLike, *, copy: bool = False) -> Turn:
         """Play one decision in every game; games that end start anew at once.
@@ -169,36 +188,18 @@ class GameBatch:
             ValueError, TypeError: when ``actions`` are not ``n`` integers.
         """
         chosen = engine.whole_numbers(actions, "actions", self.n)
-        wrong = max(
-            split(
-                lambda first, last, worker: _first_illegal(self.states, chosen, first, last),
-                self.n,
-                self.threads,
-            )
+        wrong = together(
+            lambda share: _first_illegal(share.games, chosen[share.rows]), self._shares
         )
-        if wrong >= 0:
-            wrong = _first_illegal(self.states, chosen, 0, self.n)
-            raise engine.refusal(self.states, wrong, int(chosen[wrong]))
-        split(
-            lambda first, last, worker: _play(
-                self.states,
-                chosen,
-                first,
-                last,
-                worker,
-                self._blank,
-                self._room,
-                self.rewards,
-                self.terminated,
-                self.truncated,
-                self._numbers,
-                self.masks,
-                self.observations,
-                self._scales,
-                self._rows,
+        for share, row in zip(self._shares, wrong, strict=True):
+            if row >= 0:
+                game = share.rows.start + row
+                raise engine.refusal(self.states, game, int(chosen[game]))
+        together(
+            lambda share: _play(
+                share.games, chosen[share.rows], *share.anew, *share.told, *share.shown
             ),
-            self.n,
-            self.threads,
+            self._shares,
         )
         return self.turn(copy=copy)
 
@@ -217,12 +218,9 @@ class GameBatch:
                 have no weight, or one that is negative, infinite or no number.
         """
         if weights is None:
-            split(
-                lambda first, last, worker: _sample(
-                    self._numbers, self._generators, first, last, self._actions
-                ),
-                self.n,
-                self.threads,
+            together(
+                lambda share: _sample(share.shown[0], share.generators, share.actions),
+                self._shares,
             )
             return self._actions
         if weights.shape != self.masks.shape or weights.dtype not in (np.float32, np.float64):
@@ -230,20 +228,19 @@ class GameBatch:
                 f"weights must be float32 or float64 of shape {self.masks.shape}, "
                 f"got shape {weights.shape} and dtype {weights.dtype}"
             )
-        weights = np.ascontiguousarray(weights)
-        split(
-            lambda first, last, worker: _sample_weighted(
-                self._numbers, self._generators, first, last, weights, self._actions
+        given = np.array(weights, order="C")  # writeable: else another compilation
+        together(
+            lambda share: _sample_weighted(
+                share.shown[0], share.generators, given[share.rows], share.actions
             ),
-            self.n,
-            self.threads,
+            self._shares,
         )
         if (self._actions < 0).any():
             game = int(np.argmax(self._actions < 0))
-            given = weights[game][self.masks[game] == 1].tolist()
+            legal_ones = given[game][self.masks[game] == 1].tolist()
             raise ValueError(
                 f"game {game}: the legal actions must have weights >= 0, some of them more, "
-                f"got {given}"
+                f"got {legal_ones}"
             )
         return self._actions
 
@@ -256,40 +253,46 @@ class GameBatch:
         if decisions < 0:
             raise ValueError(f"decisions must not be negative, got {decisions}")
         self._totals[:] = 0
-        ended = split(
-            lambda first, last, worker: _rollout(
-                self.states,
-                self._generators,
-                first,
-                last,
-                worker,
+        ended = together(
+            lambda share: _rollout(
+                share.games,
+                share.generators,
                 decisions,
-                self._blank,
-                self._room,
-                self._totals,
-                self._numbers,
-                self.masks,
-                self.observations,
-                self._scales,
-                self._rows,
+                *(*share.anew, share.totals, *share.shown),
             ),
-            self.n,
-            self.threads,
+            self._shares,
         )
         self.rewards[:] = 0
         self.terminated[:] = self.truncated[:] = False
-        return Rollout(decisions * self.n, sum(ended), self._totals.sum(axis=0))
+        return Rollout(decisions * self.n, sum(ended), self._totals.sum(axis=(0, 1)))
 
     def clone(self) -> GameBatch:
         """An independent copy, dice and samples to come included."""
         return copy.deepcopy(self)
 
 
+class _Share(NamedTuple):
+    """A thread's rows of the buffers, as the kernels take them.
+
+    A kernel that walks through all rows of what it is given knows that no index is negative; with
+    a first and a last row it would not, and be a fifth slower.
+    """
+
+    rows: slice
+    games: States
+    generators: npt.NDArray[np.uint64]
+    actions: npt.NDArray[np.int64]
+    anew: tuple[Any, ...]  # the blank record, room to shuffle in
+    told: tuple[Any, ...]  # rewards, terminated, truncated
+    totals: npt.NDArray[np.float64]
+    shown: tuple[Any, ...]  # numbers of the legal sets, masks, observations, scales, a row
+
+
 # ------------------------------------------------------------------------------------ kernels
 
 
 @kernel
-def show(s, g, worker, masks, observations, scales, rows):
+def show(s, g, masks, observations, scales, whole):
     """Write what may be played and what is seen; returns the number of the legal set."""
     number = legal.legal_set(s)
     if masks is not None:
@@ -298,30 +301,30 @@ def show(s, g, worker, masks, observations, scales, rows):
         if scales is None:
             seen.write_observation(s, int64(s["player"]), observations, g)
         else:
-            seen.write_observation(s, int64(s["player"]), rows, worker)
-            seen.scale_observation(rows, worker, scales, observations, g)
+            seen.write_observation(s, int64(s["player"]), whole, 0)
+            seen.scale_observation(whole, 0, scales, observations, g)
     return number
 
 
 @rare
-def start_anew(states, g, worker, blank, room):
+def start_anew(states, g, blank, room):
     """The next game with the same rules, from the generator on."""
     bits = states[g]["generator"]
     states[g] = blank[0]
     states[g]["generator"] = bits
-    turns.set_up(states[g], room, worker)
+    turns.set_up(states[g], room, 0)
 
 
 @entry
-def _show(states, first, last, worker, numbers, masks, observations, scales, rows):
-    for g in range(first, last):
-        numbers[g] = show(states[g], g, worker, masks, observations, scales, rows)
+def _show(states, numbers, masks, observations, scales, whole):
+    for g in range(states.shape[0]):
+        numbers[g] = show(states[g], g, masks, observations, scales, whole)
 
 
 @entry
-def _first_illegal(states, actions, first, last):
+def _first_illegal(states, actions):
     """The first game that does not allow its action, or -1."""
-    for g in range(first, last):
+    for g in range(states.shape[0]):
         if not legal.is_legal(states[g], actions[g]):
             return g
     return -1
@@ -331,9 +334,6 @@ def _first_illegal(states, actions, first, last):
 def _play(
     states,
     actions,
-    first,
-    last,
-    worker,
     blank,
     room,
     rewards,
@@ -343,9 +343,9 @@ def _play(
     masks,
     observations,
     scales,
-    rows,
+    whole,
 ):
-    for g in range(first, last):
+    for g in range(states.shape[0]):
         s = states[g]
         turns.play(s, actions[g])
         turns.roll_on(s)
@@ -355,20 +355,20 @@ def _play(
         terminated[g] = (s["phase"] == OVER) & (s["reason"] != BY_MAX_ROUNDS)
         if s["phase"] == OVER:
             turns.write_returns(s, rewards, g)
-            start_anew(states, g, worker, blank, room)
-        numbers[g] = show(s, g, worker, masks, observations, scales, rows)
+            start_anew(states, g, blank, room)
+        numbers[g] = show(s, g, masks, observations, scales, whole)
 
 
 @entry
-def _sample(numbers, generators, first, last, actions):
-    for g in range(first, last):
+def _sample(numbers, generators, actions):
+    for g in range(numbers.shape[0]):
         generators[g] = generator.step(generators[g])
         actions[g] = legal.random_action(numbers[g], generator.mix(generators[g]))
 
 
 @entry
-def _sample_weighted(numbers, generators, first, last, weights, actions):
-    for g in range(first, last):
+def _sample_weighted(numbers, generators, weights, actions):
+    for g in range(numbers.shape[0]):
         generators[g] = generator.step(generators[g])
         chance = generator.fraction(generator.mix(generators[g]))
         actions[g] = legal.weighted_action(numbers[g], weights, g, chance)
@@ -378,9 +378,6 @@ def _sample_weighted(numbers, generators, first, last, weights, actions):
 def _rollout(
     states,
     generators,
-    first,
-    last,
-    worker,
     decisions,
     blank,
     room,
@@ -389,20 +386,20 @@ def _rollout(
     masks,
     observations,
     scales,
-    rows,
+    whole,
 ):
     ended = 0
     for _ in range(decisions):
-        for g in range(first, last):
+        for g in range(states.shape[0]):
             s = states[g]
-            number = show(s, g, worker, masks, observations, scales, rows)
+            number = show(s, g, masks, observations, scales, whole)
             generators[g] = generator.step(generators[g])
             turns.play(s, legal.random_action(number, generator.mix(generators[g])))
             turns.roll_on(s)
             if s["phase"] == OVER:
                 ended += 1
-                turns.add_returns(s, totals, worker)
-                start_anew(states, g, worker, blank, room)
-    for g in range(first, last):
-        numbers[g] = show(states[g], g, worker, masks, observations, scales, rows)
+                turns.add_returns(s, totals, 0)
+                start_anew(states, g, blank, room)
+    for g in range(states.shape[0]):
+        numbers[g] = show(states[g], g, masks, observations, scales, whole)
     return ended

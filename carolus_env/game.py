@@ -160,5 +160,5 @@ def _play(states, action, observations, scales, rows):
             return -1
         turns.play(s, action)
     turns.roll_on(s)
-    number = show(s, 0, 0, None, observations, scales, rows)
+    number = show(s, 0, None, observations, scales, rows)
     return int64(s["phase"]) | int64(s["player"]) << _PLAYER_SHIFT | number << _SET_SHIFT

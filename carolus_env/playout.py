@@ -14,7 +14,7 @@ from carolus_env.compiler import entry
 from carolus_env.kernels import generator, legal, turns
 from carolus_env.rules import OVER
 from carolus_env.state import STATE, States, as_states
-from carolus_env.workers import check_threads, split
+from carolus_env.workers import check_threads, runs, together
 
 
 class Playouts(NamedTuple):
@@ -66,49 +66,28 @@ def playout(
         raise ValueError("games of different numbers of players have different returns")
     payoffs = np.zeros((len(states), players), np.float32)
     decisions = np.zeros(len(states), np.int64)
-    totals = np.zeros((threads, players))
-    table = np.zeros(threads, STATE)
-    split(
-        lambda first, last, worker: _play_out(
-            states,
-            generators,
-            first,
-            last,
-            worker,
+    together(
+        lambda rows: _play_out(
+            states[rows],
+            generators[rows],
             repeats,
             most_decisions,
-            table,
-            totals,
-            payoffs,
-            decisions,
+            np.zeros(1, STATE),
+            payoffs[rows],
+            decisions[rows],
         ),
-        len(states),
-        threads,
+        runs(len(states), threads),
     )
     return Playouts(payoffs, decisions)
 
 
 @entry
-def _play_out(
-    states,
-    generators,
-    first,
-    last,
-    worker,
-    repeats,
-    most_decisions,
-    table,
-    totals,
-    payoffs,
-    decisions,
-):
-    for g in range(first, last):
+def _play_out(states, generators, repeats, most_decisions, table, payoffs, decisions):
+    s = table[0]
+    for g in range(states.shape[0]):
         bits = generators[g]
-        for seat in range(totals.shape[1]):
-            totals[worker, seat] = 0.0
         for _ in range(repeats):
-            table[worker] = states[g]
-            s = table[worker]
+            table[0] = states[g]
             bits = generator.step(bits)
             s["generator"] = generator.mix(bits)
             turns.roll_on(s)
@@ -118,8 +97,8 @@ def _play_out(
                 turns.play(s, legal.random_action(legal.legal_set(s), generator.mix(bits)))
                 turns.roll_on(s)
                 played += 1
-            turns.add_returns(s, totals, worker)
+            turns.add_returns(s, payoffs, g)
             decisions[g] += played
         generators[g] = bits
-        for seat in range(totals.shape[1]):
-            payoffs[g, seat] = totals[worker, seat] / repeats
+        for seat in range(payoffs.shape[1]):
+            payoffs[g, seat] /= repeats

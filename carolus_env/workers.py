@@ -6,12 +6,14 @@ nothing, so the results do not depend on their number.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -26,20 +28,24 @@ def check_threads(threads: int) -> int:
     return threads
 
 
-def split(task: Callable[[int, int, int], T], rows: int, threads: int) -> list[T]:
-    """``task(first, last, worker)`` for runs of rows that cover ``range(rows)``, in parallel.
+def runs(rows: int, threads: int) -> list[slice]:
+    """``range(rows)`` in as many runs as there are threads, none of them empty."""
+    threads = max(1, min(threads, rows))
+    ends = [rows * worker // threads for worker in range(threads + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(ends)]
+
+
+def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
+    """``task`` for every share at the same time, each on a thread of its own.
 
     Returns:
-        What each worker gave, in the order of the rows.
+        What each gave, in their order.
     """
-    if threads == 1 or rows < threads:
-        return [task(0, rows, 0)]
-    ends = [rows * worker // threads for worker in range(threads + 1)]
+    if len(shares) == 1:
+        return [task(shares[0])]
     pool = _pool(os.getpid())
-    others = [
-        pool.submit(task, ends[worker], ends[worker + 1], worker) for worker in range(1, threads)
-    ]
-    own = task(ends[0], ends[1], 0)
+    others = [pool.submit(task, share) for share in shares[1:]]
+    own = task(shares[0])
     return [own, *(other.result() for other in others)]
 
 
