@@ -120,7 +120,36 @@ def aec(players: int, size: int) -> Work:
     return work
 
 
+def rolling_out(observation: Any) -> Callable[[int, int], Work]:
+    """``size`` random decisions in each of 128 games, without leaving the kernel."""
+
+    def make(players: int, size: int) -> Work:
+        batch = ce.GameBatch(ce.Rules(players), BATCHES[0], seed=1, observation=observation)
+
+        def work() -> int:
+            batch.reset(1)
+            return batch.rollout(size).decisions
+
+        return work
+
+    return make
+
+
+def playing_out(players: int, size: int) -> Work:
+    """``size`` whole games from the start of each of 16."""
+    games = ce.new_games(ce.Rules(players), 16, seed=1)
+
+    def work() -> int:
+        return int(ce.playout(games, ce.new_streams(1, 16), repeats=size).decisions.sum())
+
+    return work
+
+
 MODES: dict[str, tuple[tuple[int, int], Callable[[int, int], Work]]] = {
+    "playout": ((2, 8), playing_out),
+    "rollout_mask": ((50, 200), rolling_out(None)),
+    "rollout_u8": ((50, 200), rolling_out("uint8")),
+    "rollout_f32": ((50, 200), rolling_out("float32")),
     "legal_masks": (BATCHES, calling(lambda games, streams, actions: ce.legal_masks(games))),
     "random_actions": (
         BATCHES,
