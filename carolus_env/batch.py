@@ -127,7 +127,6 @@ class GameBatch:
         """Give each thread its rows of every buffer, and something of its own to scribble on."""
         self._shares = []
         for worker, rows in enumerate(runs(self.n, self.threads)):
-            observations, whole = self.observations, self._rows
             self._shares.append(
                 _Share(
                     rows,
@@ -140,12 +139,18 @@ class GameBatch:
                     (
                         self._numbers[rows],
                         self.masks[rows],
-                        None if observations is None else observations[rows],
-                        self._scales,
-                        None if whole is None else whole[worker],
+                        *self._observed(rows, worker),
                     ),
                 )
             )
+
+    def _observed(self, rows: slice, worker: int) -> tuple[Any, Any, Any]:
+        """Where whole numbers go, what scales them, and where that goes."""
+        if self.observations is None:
+            return None, None, None
+        if self._rows is None:
+            return self.observations[rows], None, None
+        return self._rows[worker], self._scales, self.observations[rows]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_shares"}
@@ -285,24 +290,26 @@ class _Share(NamedTuple):
     anew: tuple[Any, ...]  # the blank record, room to shuffle in
     told: tuple[Any, ...]  # rewards, terminated, truncated
     totals: npt.NDArray[np.float64]
-    shown: tuple[Any, ...]  # numbers of the legal sets, masks, observations, scales, a row
+    shown: tuple[Any, ...]  # numbers of the legal sets, masks, observations
 
 
 # ------------------------------------------------------------------------------------ kernels
 
 
 @kernel
-def show(s, g, masks, observations, scales, whole):
-    """Write what may be played and what is seen; returns the number of the legal set."""
+def show(s, g, masks, whole, scales, scaled):
+    """Write what may be played and what is seen; returns the number of the legal set.
+
+    Observations go to ``whole[g]``; or, by way of ``whole[0]``, to ``scaled[g]``.
+    """
     number = legal.legal_set(s)
     if masks is not None:
         legal.write_mask(number, masks, g)
-    if observations is not None:
-        if scales is None:
-            seen.write_observation(s, int64(s["player"]), observations, g)
-        else:
-            seen.write_observation(s, int64(s["player"]), whole, 0)
-            seen.scale_observation(whole, 0, scales, observations, g)
+    if whole is not None:
+        row = g if scaled is None else 0
+        seen.write_observation(s, int64(s["player"]), whole, row)
+        if scaled is not None:
+            seen.scale_observation(whole, row, scales, scaled, g)
     return number
 
 
@@ -316,9 +323,9 @@ def start_anew(states, g, blank, room):
 
 
 @entry
-def _show(states, numbers, masks, observations, scales, whole):
+def _show(states, numbers, masks, whole, scales, scaled):
     for g in range(states.shape[0]):
-        numbers[g] = show(states[g], g, masks, observations, scales, whole)
+        numbers[g] = show(states[g], g, masks, whole, scales, scaled)
 
 
 @entry
@@ -341,9 +348,9 @@ def _play(
     truncated,
     numbers,
     masks,
-    observations,
-    scales,
     whole,
+    scales,
+    scaled,
 ):
     for g in range(states.shape[0]):
         s = states[g]
@@ -356,7 +363,7 @@ def _play(
         if s["phase"] == OVER:
             turns.write_returns(s, rewards, g)
             start_anew(states, g, blank, room)
-        numbers[g] = show(s, g, masks, observations, scales, whole)
+        numbers[g] = show(s, g, masks, whole, scales, scaled)
 
 
 @entry
@@ -384,15 +391,15 @@ def _rollout(
     totals,
     numbers,
     masks,
-    observations,
-    scales,
     whole,
+    scales,
+    scaled,
 ):
     ended = 0
     for _ in range(decisions):
         for g in range(states.shape[0]):
             s = states[g]
-            number = show(s, g, masks, observations, scales, whole)
+            number = show(s, g, masks, whole, scales, scaled)
             generators[g] = generator.step(generators[g])
             turns.play(s, legal.random_action(number, generator.mix(generators[g])))
             turns.roll_on(s)
@@ -401,5 +408,5 @@ def _rollout(
                 turns.add_returns(s, totals, 0)
                 start_anew(states, g, blank, room)
     for g in range(states.shape[0]):
-        numbers[g] = show(states[g], g, masks, observations, scales, whole)
+        numbers[g] = show(states[g], g, masks, whole, scales, scaled)
     return ended

@@ -54,9 +54,7 @@ class Game:
     """
 
     __slots__ = (
-        "_row",
-        "_scales",
-        "_seen",
+        "_observed",
         "legal_actions",
         "mask",
         "observation",
@@ -87,21 +85,22 @@ class Game:
 
     def _prepare(self, dtype: np.dtype[Any] | None) -> None:
         """Make the buffers that observations are written into."""
-        self._seen = self._scales = self._row = self.observation = None
+        self.observation: npt.NDArray[Any] | None = None
+        self._observed: tuple[Any, Any, Any] = None, None, None
         if dtype is None:
             return
-        players = int(self.states["players"][0])
-        self._seen = np.zeros((1, seen.length(players)), dtype)
-        self.observation = self._seen[0]
-        if dtype == np.float32:
-            self._scales = seen.scales(players)
-            self._row = np.zeros(self._seen.shape, np.uint8)
-        elif dtype != np.uint8:
+        if dtype not in (np.uint8, np.float32):
             raise ValueError(f"an observation is of dtype uint8 or float32, not {dtype}")
+        players = int(self.states["players"][0])
+        whole = np.zeros((1, seen.length(players)), np.uint8)
+        self.observation, self._observed = whole[0], (whole, None, None)
+        if dtype == np.float32:
+            scaled = np.zeros(whole.shape, np.float32)
+            self.observation, self._observed = scaled[0], (whole, seen.scales(players), scaled)
 
     def refresh(self) -> None:
         """Roll what is due and look again, after ``states`` was changed by hand."""
-        self._look(_play(self.states, -1, self._seen, self._scales, self._row))
+        self._look(_play(self.states, -1, *self._observed))
 
     def play(self, action: int) -> None:
         """Carry out the decision of the player to move, then roll what is due.
@@ -114,7 +113,7 @@ class Game:
         number = operator.index(action)
         due = _ILLEGAL
         if 0 <= number < ACTIONS:
-            due = _play(self.states, number, self._seen, self._scales, self._row)
+            due = _play(self.states, number, *self._observed)
         if due == _ILLEGAL:
             raise engine.refusal(self.states, 0, number)
         self._look(due)
@@ -136,7 +135,7 @@ class Game:
         return Game(state=self.states, observe=self._dtype())
 
     def _dtype(self) -> str | None:
-        return None if self._seen is None else self._seen.dtype.name
+        return None if self.observation is None else self.observation.dtype.name
 
     __copy__ = clone
 
@@ -152,7 +151,7 @@ def _taken_up(state: States, observe: str | None) -> Game:
 
 
 @entry
-def _play(states, action, observations, scales, rows):
+def _play(states, action, whole, scales, scaled):
     """Play (a negative action: nothing), roll, and answer what is due, packed in one number."""
     s = states[0]
     if action >= 0:
@@ -160,5 +159,5 @@ def _play(states, action, observations, scales, rows):
             return -1
         turns.play(s, action)
     turns.roll_on(s)
-    number = show(s, 0, None, observations, scales, rows)
+    number = show(s, 0, None, whole, scales, scaled)
     return int64(s["phase"]) | int64(s["player"]) << _PLAYER_SHIFT | number << _SET_SHIFT

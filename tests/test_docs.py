@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
@@ -15,6 +16,7 @@ import carolus_env as ce
 from carolus_env import carolus_magnus_v0, observation
 
 ROOT = Path(__file__).parent.parent
+MEASURED = ROOT / "benchmarks" / "results"
 README = (ROOT / "README.md").read_text()
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
@@ -46,6 +48,49 @@ def test_tables_in_docs_are_up_to_date():
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}: run `make docs`"
+
+
+def test_throughput_table_gives_the_measured_medians_and_ranges():
+    short = runpy.run_path(str(ROOT / "docs" / "results.py"))["short"]
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    table = page.partition("<!-- table: benchmark throughput -->")[2].partition("<!-- end -->")[0]
+    lines = {line.split("`")[1]: line.split(" | ") for line in table.splitlines() if "`" in line}
+    rows = json.loads((MEASURED / "throughput.json").read_text())
+    assert set(lines) == {row["mode"] for row in rows if row["threads"] == 1}
+    for row in rows:
+        _, _, batch, *figures = lines[row["mode"]]
+        if (row["threads"], f"{row['batch']:,}") == (1, batch):
+            median, between = figures[2 * row["players"] - 4 :][:2]
+            assert median == short(row["decisions_per_s"])
+            assert between.startswith(short(row["min"]).partition(" ")[0])
+            assert between.removesuffix(" |").endswith(f" to {short(row['max'])}")
+
+
+def test_benchmark_results_have_each_case_once():
+    rows = json.loads((MEASURED / "throughput.json").read_text())
+    cases = [(row["mode"], row["players"], row["batch"], row["threads"]) for row in rows]
+    assert len(cases) == len(set(cases))
+
+
+def test_figures_are_written_in_three_digits_at_most():
+    names = runpy.run_path(str(ROOT / "docs" / "results.py"))
+    numbers = [10_912_345, 3_710_000, 999_600, 619_999, 69_049, 6_938, 512.4, 2.5]
+    written = ["10.9 M", "3.71 M", "1.00 M", "620 k", "69 k", "6.94 k", "512", "2.5"]
+    assert [names["short"](number) for number in numbers] == written
+    assert names["span"](10.2e6, 11.1e6) == "10.2 to 11.1 M"
+    assert names["span"](962e3, 1.03e6) == "962 k to 1.03 M"
+    ratios = [names["times"](ratio) for ratio in (0.421, 1.7312, 17.3, 4230)]
+    assert ratios == ["0.42", "1.73", "17", "4,200"]
+
+
+def test_plots_exist_and_are_shown():
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    shown = re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", page)
+    assert sorted(shown) == sorted(plot.stem for plot in ROOT.glob("docs/images/*.svg"))
+    for name in shown:
+        text = (ROOT / "docs" / "images" / f"{name}.svg").read_text()
+        assert "</svg>" in text
+        assert "dc:date" not in text, "plots of the same results are the same bytes"
 
 
 def test_links_in_pages_lead_somewhere():
