@@ -35,9 +35,10 @@ lint: setup
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-# Tables in docs/ that are made from the code.
+# Tables and plots in docs/ that are made from the code and from benchmarks/results/.
 docs: setup
 	$(RUN) docs/tables.py
+	$(RUN) docs/plots.py
 
 bench: setup
 	$(RUN) benchmarks/throughput.py $(ARGS)

@@ -1,6 +1,7 @@
-"""Write the tables in README and docs/ anew from the code: ``python docs/tables.py [--check]``.
+"""Write the tables in README and docs/ anew: ``python docs/tables.py [--check]``.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``.
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. It comes from the code, or
+from what the benchmarks measured (docs/results.py).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import results
 
 import carolus_env as ce
 from carolus_env import observation, rules, state
@@ -38,6 +41,14 @@ def board() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
+    "benchmark batches": results.batches_table,
+    "benchmark memory": results.memory_table,
+    "benchmark peers": results.peers_table,
+    "benchmark startup": results.startup_table,
+    "benchmark threads": results.threads_table,
+    "benchmark throughput": results.throughput_table,
+    "benchmark training": results.training_table,
+    "benchmark training parts": results.parts_table,
     "board": board,
     "fields": state.fields_table,
     "observation 2": lambda: observation.layout_table(2),

@@ -1,0 +1,270 @@
+"""What the benchmarks measured, from ``benchmarks/results/*.json``, as tables in Markdown.
+
+docs/tables.py puts the tables into the pages; docs/plots.py draws the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent.parent / "benchmarks" / "results"
+
+Row = dict[str, Any]
+
+BATCH = 4096
+"""The batch at which modes are compared; a mode of single games has batch 1."""
+
+MODES = {
+    "playout": "whole games at random in the kernel, no mask",
+    "rollout_mask": "random choice in the kernel, mask written at every decision",
+    "rollout_u8": "as `rollout_mask`, and the uint8 observation",
+    "rollout_f32": "as `rollout_mask`, and the float32 observation",
+    "step_mask": "actions from outside, by the compiled sampler: mask, choice, step",
+    "step_u8": "as `step_mask`, and the uint8 observation",
+    "step_f32": "as `step_mask`, and the float32 observation",
+    "gym_vector": "Gymnasium: the learner's decisions, random opponents",
+    "sb3_vec_env": "Stable-Baselines3: the learner's decisions, random opponents",
+    "single": "one game from Python: mask view, choice, step",
+    "aec_raw": "PettingZoo: `last()`, choice, `step`",
+    "aec": "as `aec_raw`, in PettingZoo's OrderEnforcingWrapper",
+    "aec_empty_raw": "as `aec_raw`, in an environment that does nothing",
+    "aec_empty": "as `aec`, in an environment that does nothing",
+}
+"""What a figure of each mode of benchmarks/throughput.py includes, in the order of the tables."""
+
+PEERS = {
+    "pgx_connect_four": "Pgx: choice, step, mask, observation and reset in one compiled loop",
+    "pgx_backgammon": "Pgx: choice, step, mask, observation and reset in one compiled loop",
+    "openspiel_backgammon": "OpenSpiel from Python: legal actions, choice, step, dice",
+    "pettingzoo_connect_four_raw": "PettingZoo: `last()`, choice, `step`",
+    "pettingzoo_connect_four": "PettingZoo, in the wrappers it comes in: `last()`, choice, `step`",
+    "aec_empty_raw": "an environment that does nothing: `last()`, choice, `step`",
+    "aec_empty": "an environment that does nothing, in PettingZoo's OrderEnforcingWrapper",
+}
+"""What a figure of each peer of benchmarks/peers.py includes."""
+
+THINGS = {
+    "games": "records",
+    "games_mask": "records and masks",
+    "games_mask_u8": "records, masks and uint8 observations",
+    "games_mask_f32": "records, masks and float32 observations",
+    "gym_vector": "one Gymnasium vector environment",
+    "sb3_vec_env": "one Stable-Baselines3 VecEnv",
+    "aec": "a PettingZoo environment for each game",
+}
+"""What benchmarks/memory.py makes."""
+
+PARTS = (
+    *("opponents_and_engine", "masks_and_observations", "handing_over"),
+    *("policy", "update", "rest"),
+)
+"""What benchmarks/training.py spends its time on: environment first, then the learner."""
+
+
+def load(name: str) -> list[Row]:
+    """The rows of ``benchmarks/results/NAME.json``."""
+    rows: list[Row] = json.loads((FOLDER / f"{name}.json").read_text())
+    return rows
+
+
+def in_order(rows: Iterable[Row]) -> list[str]:
+    """The modes that were measured, in the order of `MODES`."""
+    return sorted({row["mode"] for row in rows}, key=list(MODES).index)
+
+
+def compared() -> dict[str, dict[int, Row]]:
+    """Of each mode the rows on one thread, by players, at `BATCH` or the largest batch it has."""
+    rows = [row for row in load("throughput") if row["threads"] == 1]
+    modes = {}
+    for mode in in_order(rows):
+        batches = {row["batch"] for row in rows if row["mode"] == mode}
+        batch = BATCH if BATCH in batches else max(batches)
+        modes[mode] = {
+            row["players"]: row for row in rows if (row["mode"], row["batch"]) == (mode, batch)
+        }
+    return modes
+
+
+def by_batch() -> dict[str, dict[int, Row]]:
+    """Two players on one thread: the rows of each mode that plays batches, by batch."""
+    rows = [row for row in load("throughput") if (row["players"], row["threads"]) == (2, 1)]
+    rows.sort(key=lambda row: row["batch"])
+    modes = {
+        mode: {row["batch"]: row for row in rows if row["mode"] == mode} for mode in in_order(rows)
+    }
+    return {mode: cases for mode, cases in modes.items() if max(cases) > 1}
+
+
+def short(number: float) -> str:
+    """A number in three digits at most: 10.9 M, 3.71 M, 620 k, 69 k, 6.94 k, 512."""
+    number = float(f"{number:.3g}")
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            scaled = number / size
+            digits = 2 if scaled < 10 else int(scaled < 100 and unit != "k")
+            return f"{scaled:.{digits}f} {unit}"
+    return f"{number:g}"
+
+
+def seconds(number: float) -> str:
+    """A duration: 0.28 s, 7.5 s."""
+    return f"{number:.{2 if number < 1 else 1}f} s"
+
+
+def percent(share: float) -> str:
+    """A share of 1: 42 %, and below a tenth 4.2 %."""
+    return f"{100 * share:.{int(share < 0.1)}f} %"
+
+
+def times(ratio: float) -> str:
+    """A ratio: 0.42, 1.73, 17, 4,200."""
+    return f"{float(f'{ratio:.3g}'):.2f}" if ratio < 10 else f"{float(f'{ratio:.2g}'):,.0f}"
+
+
+def span(low: float, high: float, written: Callable[[float], str] = short) -> str:
+    """A range; a unit that both ends share is written once: 10.2 to 11.1 M."""
+    left, right = written(low).split(" "), written(high).split(" ")
+    return f"{left[0] if left[1:] == right[1:] else ' '.join(left)} to {' '.join(right)}"
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], rows: Iterable[Row] = ()) -> str:
+    """A table in Markdown, and below it the machines on which ``rows`` were measured."""
+    text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *lines))
+    machines = dict.fromkeys(machine(row["machine"]) for row in rows if "machine" in row)
+    return text + (f"\nMachine: {'; '.join(machines)}.\n" if machines else "")
+
+
+def machine(about: str | dict[str, Any]) -> str:
+    """The machine in one line, as it was written or from its parts."""
+    if isinstance(about, str):
+        return about
+    return ", ".join(f"{name} {value}" for name, value in about.items())
+
+
+def throughput_table() -> str:
+    """Decisions a second of every mode, for 2, 3 and 4 players."""
+    head = ["mode", "what is included", "batch"]
+    head += [name for players in (2, 3, 4) for name in (f"{players} players", "min to max")]
+    lines: list[list[str]] = []
+    measured: list[Row] = []
+    for mode, cases in compared().items():
+        line = [f"`{mode}`", MODES[mode], f"{next(iter(cases.values()))['batch']:,}"]
+        for players in (2, 3, 4):
+            row = cases.get(players)
+            line += (
+                [short(row["decisions_per_s"]), span(row["min"], row["max"])] if row else ["-", "-"]
+            )
+        lines.append(line)
+        measured += cases.values()
+    return markdown(head, lines, measured)
+
+
+def batches_table() -> str:
+    """Decisions a second of every mode that has a batch, for each batch."""
+    modes = by_batch()
+    sizes = sorted({batch for cases in modes.values() for batch in cases})
+    lines = [
+        [f"`{mode}`", *(short(c[n]["decisions_per_s"]) if n in c else "-" for n in sizes)]
+        for mode, c in modes.items()
+    ]
+    return markdown(["mode / batch", *(f"{size:,}" for size in sizes)], lines)
+
+
+def threads_table() -> str:
+    """What was measured on several threads, and how many times as fast as on one it was."""
+    rows = load("throughput")
+    one = {case(row): row["decisions_per_s"] for row in rows if row["threads"] == 1}
+    lines = [
+        [
+            *(f"`{row['mode']}`", f"{row['players']}", f"{row['batch']:,}", f"{row['threads']}"),
+            *(short(row["decisions_per_s"]), span(row["min"], row["max"])),
+            times(row["decisions_per_s"] / one[case(row)]) if case(row) in one else "-",
+        ]
+        for row in rows
+        if row["threads"] > 1
+    ]
+    head = ["mode", "players", "batch", "threads", "decisions/s", "min to max", "times one thread"]
+    return markdown(head, lines) if lines else "Measured on one thread only.\n"
+
+
+def case(row: Row) -> tuple[str, int, int]:
+    """What a row of throughput.json is about, the threads left out."""
+    return row["mode"], row["players"], row["batch"]
+
+
+def peers_table() -> str:
+    """This environment beside others: what each does a second, and the ratio."""
+    rows = load("peers")
+    lines = [
+        [
+            *(f"`{row['ours']}`", f"`{row['peer']}`", PEERS[row["peer"]], row["unit"]),
+            *(short(row["ours_per_s"]), short(row["peer_per_s"]), times(row["ratio"])),
+            span(row["ratio_min"], row["ratio_max"], times),
+        ]
+        for row in rows
+    ]
+    head = ["ours", "other", "what the other's figure includes", "unit", "ours", "other"]
+    versions = dict.fromkeys(row["peer_version"] for row in rows)
+    table = markdown([*head, "ratio", "min to max"], lines, rows)
+    return f"{table}\nThe others: {'; '.join(versions)}.\n"
+
+
+def startup_table() -> str:
+    """Seconds of fresh processes."""
+    rows = load("startup")
+    lines = [
+        [row["what"].strip(), seconds(row["seconds"]), span(row["min"], row["max"], seconds)]
+        for row in rows
+    ]
+    return markdown(["what", "median", "min to max"], lines, rows)
+
+
+def memory_table() -> str:
+    """Bytes a game, of the arrays alone where that can be predicted, and measured."""
+    rows = load("memory")
+    lines = [
+        [
+            *(THINGS[row["what"]], f"{row['players']}", f"{row['games']:,}"),
+            "-" if row["predicted"] is None else f"{row['predicted']:,}",
+            *(f"{row['bytes_per_game']:,}", f"{row['min']:,} to {row['max']:,}"),
+        ]
+        for row in rows
+    ]
+    head = ["what", "players", "games", "arrays alone", "measured", "min to max"]
+    return markdown(head, lines, rows)
+
+
+def training_table() -> str:
+    """Steps a second of training, and the environment's share of the time, found in two ways."""
+    rows = load("training")
+    lines = [
+        [
+            *(f"{row['players']}", row["opponents"], f"{row['games']:,}", row["net"]),
+            *(f"{row[key]:,.0f}" for key in ("carolus_steps_per_s", "empty_steps_per_s")),
+            *(percent(row["share"]), span(row["share_min"], row["share_max"], percent)),
+            *(
+                percent(row["timed_share"]),
+                span(row["timed_share_min"], row["timed_share_max"], percent),
+            ),
+        ]
+        for row in rows
+    ]
+    head = ["players", "opponents", "games", "network", "steps/s", "steps/s, empty environment"]
+    head += ["share, by the rates", "min to max", "share, timed", "min to max"]
+    return markdown(head, lines, rows)
+
+
+def parts_table() -> str:
+    """What the time of training with this environment goes to."""
+    rows = load("training")
+    lines = [
+        [f"{row['players']}", row["opponents"], f"{row['games']:,}"]
+        + [percent(row[part]) for part in PARTS]
+        for row in rows
+    ]
+    return markdown(
+        ["players", "opponents", "games", *(part.replace("_", " ") for part in PARTS)], lines
+    )
