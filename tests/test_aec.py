@@ -284,6 +284,11 @@ def test_an_illegal_action_is_refused_with_the_legal_ones_and_the_game_goes_on(m
     assert env.record() == other.record()
 
 
+def test_last_before_reset_is_refused_by_the_wrapper():
+    with pytest.raises(AttributeError, match="agent_selection cannot be accessed before reset"):
+        carolus_magnus_v0.env().last()
+
+
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_when_the_game_is_over_everybody_sees_it_from_the_own_seat(players):
     env, generator = started(players=players), np.random.default_rng(0)

@@ -102,7 +102,16 @@ def env(**options: Any) -> CheckedEnv:
 
 
 class CheckedEnv(OrderEnforcingWrapper):
-    """`raw_env` behind PettingZoo's OrderEnforcingWrapper, with `clone`."""
+    """`raw_env` behind PettingZoo's OrderEnforcingWrapper, with `clone` and a shorter `last`."""
+
+    def last(self, observe: bool = True) -> Any:
+        """What the selected agent sees, its reward, whether it is done, and its info.
+
+        Asks the environment itself; the wrapper would fetch each of five attributes by name.
+        """
+        if not self._has_reset:
+            return super().last(observe)  # which says what is wrong
+        return self.env.last(observe)
 
     def __str__(self) -> str:
         return str(self.env)
