@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env import chance
 from carolus_env.compiler import entry
 from carolus_env.kernels import courts, generator, legal, turns
 from carolus_env.rules import (
@@ -127,7 +128,9 @@ def new_games(
     seats = np.full(n, -1, np.int64)
     if first_player is not None:
         seats[:] = _first_players(first_player, n, rules.players)
-    _set_up(states, clans, shuffle, seats, roll)
+    _set_up(states, clans, shuffle, seats)
+    if roll:  # an entry of its own: who never needs it never compiles it
+        chance.roll(states)
     return states
 
 
@@ -154,7 +157,8 @@ def next_games(states: States) -> States:
     for name in KEPT_FIELDS:
         fresh[name] = states[name]
     clans = np.zeros((len(states), TERRITORIES), np.int64)
-    _set_up(fresh, clans, True, np.full(len(states), -1, np.int64), True)
+    _set_up(fresh, clans, True, np.full(len(states), -1, np.int64))
+    chance.roll(fresh)
     return fresh
 
 
@@ -198,7 +202,7 @@ def _first_players(given: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np
 
 
 @entry
-def _set_up(states, territories, shuffle, first_players, roll):
+def _set_up(states, territories, shuffle, first_players):
     for g in range(states.shape[0]):
         s = states[g]
         if shuffle:
@@ -206,8 +210,6 @@ def _set_up(states, territories, shuffle, first_players, roll):
         turns.lay_out(s, territories, g)
         seat = first_players[g]
         turns.seat_players(s, seat if seat >= 0 else turns.draw_first_player(s))
-        if roll:
-            turns.roll_on(s)
 
 
 # ------------------------------------------------------------------------------------ decisions
