@@ -100,7 +100,7 @@ class GameBatch:
         if observation not in (None, "uint8", "float32"):
             raise ValueError(f"observation must be 'uint8', 'float32' or None, got {observation!r}")
         self.rules, self.n, self.threads = rules, n, check_threads(threads)
-        self.states = engine.new_games(rules, n, seed=0)
+        self.states = engine.blank_games(rules, n)
         self.masks = np.zeros((n, ACTIONS), np.int8)
         self.rewards = np.zeros((n, rules.players), np.float32)
         self.terminated = np.zeros(n, np.bool_)

@@ -44,7 +44,7 @@ from carolus_env.state import (
     check_rows,
     count_rows,
 )
-from carolus_env.streams import seed_generators
+from carolus_env.streams import check_streams, seed_generators
 
 
 class IllegalActionError(ValueError):
@@ -248,6 +248,24 @@ def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
     return np.flatnonzero(legal_masks(one)[0])
 
 
+def are_legal(
+    states: States, actions: npt.NDArray[np.integer[Any]], *, rows: Ints | None = None
+) -> npt.NDArray[np.bool_]:
+    """Whether each game allows its action, which may be any whole number.
+
+    Args:
+        states: ``(N,)`` games.
+        actions: ``(M,)`` integers.
+        rows: ``(M,)`` games; None: all.
+
+    Returns:
+        ``(M,)`` bool.
+    """
+    masks = legal_masks(states, rows=rows)
+    inside = (actions >= 0) & (actions < ACTIONS)
+    return inside & (masks[np.arange(len(masks)), np.where(inside, actions, 0)] == 1)
+
+
 def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool = True) -> None:
     """Carry out one decision in each game, then roll what is due.
 
@@ -302,11 +320,7 @@ def random_actions(
     """
     as_states(states)
     rows = check_rows(rows, len(states))
-    if generators.shape != states.shape or generators.dtype != np.uint64:
-        raise ValueError(
-            f"generators must be uint64 of shape {states.shape}, "
-            f"got shape {generators.shape} and dtype {generators.dtype}"
-        )
+    check_streams(generators, states)
     actions = np.empty(count_rows(rows, states), np.int64)
     _random_actions(states, rows, generators, actions)
     return actions

@@ -47,7 +47,7 @@ from carolus_env.rules import (
     TEAMS,
     TERRITORIES,
 )
-from carolus_env.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
+from carolus_env.state import Ints, States, as_states, check_rows, common_players, count_rows
 
 VERSION: Final = 2
 """Of the layout; a trained model says which one it was made for.
@@ -210,9 +210,7 @@ def observe(
     as_states(states)
     picked = check_rows(rows, len(states))
     count = count_rows(picked, states)
-    players = int(states["players"][0]) if len(states) else 2
-    if (states["players"] != players).any():
-        raise ValueError("games of different numbers of players have different observations")
+    players = common_players(states, "observations")
     dtype = np.dtype(dtype)
     if dtype not in (np.uint8, np.float32):
         raise ValueError(f"an observation is of dtype uint8 or float32, not {dtype}")
@@ -238,29 +236,6 @@ def observe(
         one_row = np.empty((1, shape[1]), np.uint8)
         _observe_scaled(states, picked, seats, scales(players), one_row, out)
     return out
-
-
-def observe_one(states: States, viewer: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """`observe` for a batch of one game, quickly: ``(length,)``, a fresh array.
-
-    Raises:
-        ValueError: when the game has no such seat, or for another dtype.
-    """
-    players = int(states["players"][0])
-    if not 0 <= viewer < players:
-        raise ValueError(f"viewer must be a seat from 0 to {players - 1}, got {viewer!r}")
-    whole = np.empty((1, length(players)), np.uint8)
-    if dtype == np.uint8:
-        _observe(states, ALL_ROWS, _SEATS[viewer], whole)
-        return whole[0]
-    if dtype != np.float32:
-        raise ValueError(f"an observation is of dtype uint8 or float32, not {dtype}")
-    out = np.empty(whole.shape, np.float32)
-    _observe_scaled(states, ALL_ROWS, _SEATS[viewer], scales(players), whole, out)
-    return out[0]
-
-
-_SEATS = tuple(np.array([seat]) for seat in range(MAX_PLAYERS))
 
 
 @entry

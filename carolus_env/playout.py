@@ -13,7 +13,8 @@ import numpy.typing as npt
 from carolus_env.compiler import entry
 from carolus_env.kernels import generator, legal, turns
 from carolus_env.rules import OVER
-from carolus_env.state import STATE, States, as_states
+from carolus_env.state import STATE, States, as_states, common_players
+from carolus_env.streams import check_streams
 from carolus_env.workers import check_threads, runs, together
 
 
@@ -53,17 +54,11 @@ def playout(
     """
     as_states(states)
     check_threads(threads)
-    if generators.shape != states.shape or generators.dtype != np.uint64:
-        raise ValueError(
-            f"generators must be uint64 of shape {states.shape}, "
-            f"got shape {generators.shape} and dtype {generators.dtype}"
-        )
+    check_streams(generators, states)
     for name, value in (("repeats", repeats), ("most_decisions", most_decisions)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    players = int(states["players"][0]) if len(states) else 2
-    if (states["players"] != players).any():
-        raise ValueError("games of different numbers of players have different returns")
+    players = common_players(states, "returns")
     payoffs = np.zeros((len(states), players), np.float32)
     decisions = np.zeros(len(states), np.int64)
     together(

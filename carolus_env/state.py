@@ -178,6 +178,18 @@ def put(states: States, rows: Ints, games: States) -> None:
     states.view(_RAW)[rows] = games.view(_RAW)
 
 
+def common_players(states: States, what: str) -> int:
+    """The number of players of all games; 2 where there are no games.
+
+    Raises:
+        ValueError: for mixed numbers, whose ``what`` are of different lengths.
+    """
+    players = int(states["players"][0]) if len(states) else 2
+    if (states["players"] != players).any():
+        raise ValueError(f"games of different numbers of players have different {what}")
+    return players
+
+
 def to_bytes(states: States) -> bytes:
     """The games of a batch as bytes (`STATE.itemsize` each, little-endian)."""
     return as_states(states).tobytes()

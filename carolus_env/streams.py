@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from carolus_env.compiler import entry
 from carolus_env.kernels import generator
-from carolus_env.state import Ints
+from carolus_env.state import Ints, States
 
 
 def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
@@ -25,6 +25,19 @@ def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
     started = seed_generators(seed, n)
     _fork(started)
     return started
+
+
+def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
+    """Refuse what is not one stream for each game.
+
+    Raises:
+        ValueError: naming the shape and the dtype that were given.
+    """
+    if generators.shape != states.shape or generators.dtype != np.uint64:
+        raise ValueError(
+            f"generators must be uint64 of shape {states.shape}, "
+            f"got shape {generators.shape} and dtype {generators.dtype}"
+        )
 
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

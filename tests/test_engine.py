@@ -629,3 +629,15 @@ def test_a_game_outlasts_65535_rounds():
     for _ in range(60):
         engine.step(game, engine.random_actions(game, own))
     assert 65540 < game["round"][0] < 65560 and game["dice_due"][0] == 0
+
+
+def test_an_action_is_legal_where_the_mask_has_it_and_no_other_number_is():
+    games = engine.new_games(Rules(), 20, seed=1)
+    engine.step(games, engine.random_actions(games, new_streams(1, 20)))
+    masks = engine.legal_masks(games)
+    for action in (-(2**40), -1, *range(masks.shape[1]), masks.shape[1], 2**40):
+        expected = masks[:, action] == 1 if 0 <= action < masks.shape[1] else np.zeros(20, bool)
+        asked = np.full(20, action)
+        np.testing.assert_array_equal(engine.are_legal(games, asked), expected)
+        rows = np.array([7, 3])
+        np.testing.assert_array_equal(engine.are_legal(games, asked[:2], rows=rows), expected[rows])

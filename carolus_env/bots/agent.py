@@ -74,9 +74,7 @@ class Checked(Agent):
                 f"agent {self.name!r} must answer one action a game, shape {states.shape}, "
                 f"got shape {answer.shape}"
             )
-        masks = engine.legal_masks(states)
-        inside = (answer >= 0) & (answer < masks.shape[1])
-        legal = inside & (masks[np.arange(len(states)), np.where(inside, answer, 0)] == 1)
+        legal = engine.are_legal(states, answer)
         if not legal.all():
             row = int(np.argmin(legal))
             allowed = engine.legal_actions(states[row]).tolist()

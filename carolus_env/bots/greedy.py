@@ -17,6 +17,7 @@ from carolus_env.kernels import generator, legal, turns
 from carolus_env.kernels.courts import controlling_team
 from carolus_env.rules import ACTIONS, CLANS, NOBODY
 from carolus_env.state import STATE, States, as_states
+from carolus_env.streams import check_streams
 
 _CASTLE = 100  # one castle outweighs any number of clans
 
@@ -28,11 +29,7 @@ class GreedyBot(CompiledAgent):
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
-        if generators.shape != states.shape or generators.dtype != np.uint64:
-            raise ValueError(
-                f"generators must be uint64 of shape {states.shape}, "
-                f"got shape {generators.shape} and dtype {generators.dtype}"
-            )
+        check_streams(generators, states)
         actions = np.empty(len(states), np.int64)
         _greedy_actions(states, generators, np.zeros(1, STATE), actions)
         return actions

@@ -160,7 +160,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.render_mode = render_mode
         self._dtype = np.dtype(observation)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
-        self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
         self.state_space = observation_box(players, self._dtype)
         self._observation_spaces = {
             agent: spaces.Dict(
@@ -287,12 +287,12 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if not game.over and agent == self.agent_selection:  # all is there already
             assert game.observation is not None
             return {"observation": game.observation.copy(), "action_mask": game.mask.copy()}
-        seen = observation.observe_one(game.states, self._seats[agent], self._dtype)
+        seen = observation.observe(game.states, self._seats[agent], dtype=self._dtype)[0]
         return {"observation": seen, "action_mask": np.zeros(ACTIONS, np.int8)}
 
     def state(self) -> npt.NDArray[Any]:
         """What ``player_0`` observes; nothing is hidden from anybody."""
-        return observation.observe_one(self._game.states, 0, self._dtype)
+        return observation.observe(self._game.states, np.zeros(1, np.int64), dtype=self._dtype)[0]
 
     @property
     def games(self) -> States:

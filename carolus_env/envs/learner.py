@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from carolus_env import engine, observation
 from carolus_env.bots import Agent, is_compiled, make
-from carolus_env.rules import ACTIONS, OVER, Rules
+from carolus_env.rules import OVER, Rules
 from carolus_env.state import Ints, States, pick, put
 from carolus_env.streams import new_streams
 
@@ -121,7 +121,7 @@ class LearnerGames:
         self.rules, self.n, self.opponents = rules, n, opponents
         self._fixed_seat = seat
         self._random = np.random.default_rng(seed)
-        self.states = engine.new_games(rules, n, seed=0)
+        self.states = engine.blank_games(rules, n)
         self.seats = np.zeros(n, np.int64)
         self._generators = new_streams(0, n)
         self._tables = np.empty((n, rules.players), np.int64)
@@ -221,9 +221,7 @@ class LearnerGames:
         self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """A step in which an illegal action ends the game; returns the games with a legal one."""
-        masks = engine.legal_masks(self.states, rows=rows)
-        inside = (actions >= 0) & (actions < ACTIONS)
-        legal = inside & (masks[np.arange(len(rows)), np.where(inside, actions, 0)] == 1)
+        legal = engine.are_legal(self.states, actions, rows=rows)
         engine.forfeit(self.states, rows=rows[~legal])
         engine.step(self.states, actions[legal], rows=rows[legal])
         return rows[legal]
