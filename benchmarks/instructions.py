@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from throughput import aec_game
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0, engine
@@ -104,18 +105,7 @@ def aec(players: int, size: int) -> Work:
     random = np.random.default_rng(1)
 
     def work() -> int:
-        decisions = 0
-        for game in range(size):
-            env.reset(seed=game)
-            for _ in env.agent_iter():
-                seen, _, termination, truncation, _ = env.last()
-                if termination or truncation:
-                    env.step(None)
-                    continue
-                legal = seen["action_mask"].nonzero()[0]
-                env.step(int(legal[int(random.random() * len(legal))]))
-                decisions += 1
-        return decisions
+        return sum(aec_game(env, game, random.random) for game in range(size))
 
     return work
 

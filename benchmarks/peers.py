@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 
 import throughput
 
-from carolus_env import __version__, carolus_magnus_v0
+from carolus_env import __version__
 from carolus_env.files import check_writable, write_json
 
 INSTALL = (
@@ -140,33 +140,11 @@ def drawn(outcomes: list[tuple[int, float]]) -> int:
     return outcomes[-1][0]  # where rounding leaves a rest
 
 
-def aec_loop(env: Any) -> Window:
-    """Any PettingZoo environment with masks in its observations, one game at a time."""
-
-    def window(seconds: float) -> tuple[int, int, float]:
-        decisions = games = 0
-        started = time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            env.reset(seed=games)
-            for _ in env.agent_iter():
-                seen, _, termination, truncation, _ = env.last()
-                if termination or truncation:
-                    env.step(None)
-                    continue
-                legal = seen["action_mask"].nonzero()[0]
-                env.step(int(legal[int(random.random() * len(legal))]))
-                decisions += 1
-            games += 1
-        return decisions, games, elapsed
-
-    return window
-
-
 def connect_four(wrapped: bool) -> Window:
     """PettingZoo's connect four, with the wrappers it comes in or without."""
     from pettingzoo.classic import connect_four_v3
 
-    return aec_loop((connect_four_v3.env if wrapped else connect_four_v3.raw_env)())
+    return throughput.aec_loop((connect_four_v3.env if wrapped else connect_four_v3.raw_env)())
 
 
 class Peer(NamedTuple):
@@ -218,11 +196,8 @@ def peer_window(peer: str) -> Window:
 
 
 @cache
-def our_window(mode: str, peer: str, players: int, cores: int) -> Window:
+def our_window(mode: str, players: int, cores: int) -> Window:
     """One of our modes, warmed up."""
-    if peer.startswith("pettingzoo_"):  # the very loop that the peer is played with
-        make = carolus_magnus_v0.env if mode == "aec" else carolus_magnus_v0.raw_env
-        return warmed_up(aec_loop(make(players=players)), 1)
     if mode.startswith(("playout", "rollout")):
         return warmed_up(throughput.make_window(mode, players, BATCH, cores), BATCH)
     return warmed_up(throughput.make_window(mode, players, 1), 1)
@@ -246,7 +221,7 @@ def measure(
     """
     packages = PEERS[peer].packages
     theirs = peer_window(peer)
-    ours = our_window(mode, peer, players, cores)
+    ours = our_window(mode, players, cores)
     pairs = [(rate(theirs, unit, seconds), rate(ours, unit, seconds)) for _ in range(repeats)]
     ratios = [our / their for their, our in pairs]
     return {

@@ -42,7 +42,7 @@ Window = Callable[[float], tuple[int, int, float]]
 _PORTION = 65_536  # decisions between two looks at the clock
 
 
-def _window(portion: Callable[[], tuple[int, int]]) -> Window:
+def repeating(portion: Callable[[], tuple[int, int]]) -> Window:
     """A window that repeats ``portion``, which returns its decisions and games."""
 
     def window(seconds: float) -> tuple[int, int, float]:
@@ -62,7 +62,7 @@ def playing_out(players: int, batch: int, threads: int) -> Window:
     def portion() -> tuple[int, int]:
         return int(ce.playout(games, streams, threads=threads).decisions.sum()), batch
 
-    return _window(portion)
+    return repeating(portion)
 
 
 def rolling_out(players: int, batch: int, threads: int, *, observation: Any) -> Window:
@@ -73,7 +73,7 @@ def rolling_out(players: int, batch: int, threads: int, *, observation: Any) -> 
         done = games.rollout(steps)
         return done.decisions, done.games
 
-    return _window(portion)
+    return repeating(portion)
 
 
 def stepping(players: int, batch: int, threads: int, *, observation: Any) -> Window:
@@ -87,7 +87,7 @@ def stepping(players: int, batch: int, threads: int, *, observation: Any) -> Win
             ended += int(turn.terminated.sum()) + int(turn.truncated.sum())
         return steps * batch, ended
 
-    return _window(portion)
+    return repeating(portion)
 
 
 def single(players: int, batch: int, threads: int) -> Window:
@@ -101,27 +101,28 @@ def single(players: int, batch: int, threads: int) -> Window:
             decisions += 1
         return decisions, 1
 
-    return _window(portion)
+    return repeating(portion)
+
+
+def aec_game(env: Any, seed: int, draw: Callable[[], float]) -> int:
+    """PettingZoo's way through one game of any environment with masks; returns the decisions."""
+    env.reset(seed=seed)
+    decisions = 0
+    for _ in env.agent_iter():
+        seen, _, termination, truncation, _ = env.last()
+        if termination or truncation:
+            env.step(None)
+            continue
+        legal = seen["action_mask"].nonzero()[0]
+        env.step(int(legal[int(draw() * len(legal))]))
+        decisions += 1
+    return decisions
 
 
 def aec_loop(env: Any) -> Window:
-    """PettingZoo's way through any AEC environment with masks, one game after the other."""
+    """One `aec_game` after the other."""
     seeds, draw = iter(range(1 << 60)), random.Random(1).random
-
-    def portion() -> tuple[int, int]:
-        env.reset(seed=next(seeds))
-        decisions = 0
-        for _ in env.agent_iter():
-            seen, _, termination, truncation, _ = env.last()
-            if termination or truncation:
-                env.step(None)
-                continue
-            legal = seen["action_mask"].nonzero()[0]
-            env.step(int(legal[int(draw() * len(legal))]))
-            decisions += 1
-        return decisions, 1
-
-    return _window(portion)
+    return repeating(lambda: (aec_game(env, next(seeds), draw), 1))
 
 
 def aec(players: int, batch: int, threads: int, *, wrapped: bool) -> Window:
@@ -151,7 +152,7 @@ def gym_vector(players: int, batch: int, threads: int) -> Window:
         _, _, terminated, truncated, _ = envs.step(ce.random_actions(envs.games.states, streams))
         return batch - int(over.sum()), int(terminated.sum() + truncated.sum())
 
-    return _window(portion)
+    return repeating(portion)
 
 
 def sb3_vec_env(players: int, batch: int, threads: int) -> Window:
@@ -166,7 +167,7 @@ def sb3_vec_env(players: int, batch: int, threads: int) -> Window:
         env.env_method("action_masks")
         return batch, int(dones.sum())
 
-    return _window(portion)
+    return repeating(portion)
 
 
 MODES: dict[str, tuple[str, Callable[[int, int, int], Window]]] = {
