@@ -44,6 +44,15 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return numba.njit(forceinline=True, **_OPTIONS)(function) if COMPILED else function
 
 
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that one other function calls once: it is written into its caller.
+
+    Only before compiling: a chain of `kernel` functions is optimised anew at each link, which for
+    long ones takes most of the time.
+    """
+    return numba.njit(inline="always", **_OPTIONS)(function) if COMPILED else function
+
+
 def rare(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that kernels seldom call; it stays a function of its own."""
     return numba.njit(**_OPTIONS)(function) if COMPILED else function

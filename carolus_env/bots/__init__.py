@@ -3,14 +3,22 @@
 from carolus_env.bots.agent import Agent, Checked, uniforms
 from carolus_env.bots.compiled import CompiledAgent, is_compiled
 from carolus_env.bots.greedy import GreedyBot
+from carolus_env.bots.mcts import Choice, Judge, MctsBot, MctsOptions
+from carolus_env.bots.planner import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
 
 __all__ = [
     "Agent",
     "Checked",
+    "Choice",
     "CompiledAgent",
     "GreedyBot",
+    "Judge",
+    "MctsBot",
+    "MctsOptions",
+    "PlannerBot",
+    "PlannerOptions",
     "RandomBot",
     "UnknownAgentError",
     "is_compiled",

@@ -1,6 +1,7 @@
-"""Agents by spec string: ``greedy``, ``ppo:runs/x/best``, ``my_bot.py:MyBot``.
+"""Agents by spec string: ``greedy``, ``mcts:sims=400,leaf=playout``, ``my_bot.py:MyBot``.
 
-A spec is ``name`` or ``name:argument``. What learns and needs torch registers itself from the
+A spec is ``name`` or ``name:argument``; for most the argument is typed options,
+``key=value,key=value`` (`bots.options`). What learns and needs torch registers itself from the
 repository's ``agents`` package; a Python file of one's own needs no registration.
 """
 
@@ -10,13 +11,16 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, Checked
 from carolus_env.bots.greedy import GreedyBot
+from carolus_env.bots.mcts import MctsBot, MctsOptions
+from carolus_env.bots.options import NoOptions, parse
+from carolus_env.bots.planner import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.state import States
 
@@ -124,14 +128,22 @@ class _Function(Agent):
         return self._function(states, generators)
 
 
-def _without_argument(bot: type[Agent]) -> Maker:
-    def maker(argument: str) -> Agent:
-        if argument:
-            raise ValueError(f"agent {bot.name!r} takes no argument, got {argument!r}")
-        return bot()
-
-    return maker
+def _with_options(name: str, options: type, bot: Callable[[Any], Agent]) -> Maker:
+    return lambda argument: bot(parse(name, options, argument))
 
 
-register("random", _without_argument(RandomBot), "every legal action equally likely")
-register("greedy", _without_argument(GreedyBot), "best immediate gain in castles, then in control")
+OPTIONS: Final = {
+    "random": NoOptions,
+    "greedy": NoOptions,
+    "planner": PlannerOptions,
+    "mcts": MctsOptions,
+}
+"""The options of each bot of the package, a dataclass made with `bots.options.option`."""
+
+for _name, _bot, _about in (
+    ("random", lambda _: RandomBot(), "every legal action equally likely"),
+    ("greedy", lambda _: GreedyBot(), "best immediate gain in castles, then in control"),
+    ("planner", PlannerBot, "plans its whole turn, by an evaluation with fitted weights"),
+    ("mcts", MctsBot, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
+):
+    register(_name, _with_options(_name, OPTIONS[_name], _bot), _about)

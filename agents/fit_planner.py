@@ -1,0 +1,208 @@
+"""Fit the planner's weights to the results of its own games.
+
+    python -m agents.fit_planner                   # 2, 3 and 4 players; shows what it finds
+    python -m agents.fit_planner --players 3 --write
+
+Again and again the latest planners play each other, with some random decisions so that all kinds
+of positions occur; then the weights are fitted to everything seen so far: softmax regression of
+who won on what was counted at the ends of turns and before discs (conditional logit: McFadden,
+1974), with a little ridge. Each new planner meets the best one on deals that no fit has seen, and
+takes its place where it wins more. The first one knows castles and clans alone.
+
+With ``--write`` the best weights go into carolus_env/bots/weights.json, together with how they
+were found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import carolus_env as ce
+from carolus_env import arena, bots
+from carolus_env.bots import evaluation
+from carolus_env.bots.planner import PlannerBot
+from carolus_env.chance import roll
+from carolus_env.files import write_json
+from carolus_env.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
+from carolus_env.streams import new_streams
+
+FIRST = {"castles": 0.5, "clans": 0.2}
+POOL = 4  # planners that play for the next fit: the latest
+RANDOM_DISCS, RANDOM_OTHERS = 0.3, 0.05  # shares of random decisions
+RIDGE = 1e-3
+MATCH_SEED = 1_000_000_000  # deals of matches, far from those that are fitted
+
+Array = npt.NDArray[np.float64]
+
+
+class Positions(NamedTuple):
+    """What was counted in many positions, and how their games ended.
+
+    Attributes:
+        features: ``(N, teams, F)`` float32.
+        parts: ``(N, teams)`` float32, each team's part of the win.
+    """
+
+    features: npt.NDArray[np.float32]
+    parts: npt.NDArray[np.float32]
+
+
+def play(rules: Rules, pool: Sequence[Array], games: int, seed: int) -> Positions:
+    """Games between members of the pool, a random one for each team of each game."""
+    random = np.random.default_rng([seed, rules.players])
+    states = ce.new_games(rules, games, seed=seed * games)
+    planners = [PlannerBot(weights=weights) for weights in pool]
+    seated = random.integers(len(pool), size=(games, rules.teams))
+    numbers = np.arange(games)
+    winners = np.zeros(games, np.int64)
+    counted, of_game = [], []
+
+    def note(chosen: npt.NDArray[np.bool_]) -> None:
+        counted.append(evaluation.features(states[chosen])[:, : rules.teams].astype(np.float32))
+        of_game.append(numbers[chosen])
+
+    while len(states):
+        rows = np.arange(len(states))
+        phase = states["phase"].copy()
+        team = states["team"][rows, states["player"]]
+        streams = new_streams(int(random.integers(2**60)), len(states))
+        actions = ce.random_actions(states, streams)
+        share = np.where(phase == DISC, RANDOM_DISCS, RANDOM_OTHERS)
+        planned = random.random(len(states)) >= share
+        for k, planner in enumerate(planners):
+            mine = np.flatnonzero(planned & (seated[numbers, team] == k))
+            actions[mine] = planner.act(states[mine], streams[mine])
+        ce.step(states, actions, roll=False)
+        now = states["phase"]
+        note((now != OVER) & ((phase == MOVE) | ((phase == CROWN_CHOICE) & (now == DISC))))
+        roll(states)
+        note((states["phase"] == DISC) & (phase == MOVE))
+        over = states["phase"] == OVER
+        winners[numbers[over]] = states["winners"][over]
+        states, numbers = states[~over], numbers[~over]
+
+    won = (winners[:, None] >> np.arange(rules.teams) & 1).astype(np.float32)
+    won[winners == 0] = 1  # cut off: equal parts
+    won /= won.sum(axis=1, keepdims=True)
+    return Positions(np.concatenate(counted), won[np.concatenate(of_game)])
+
+
+def fit(positions: Positions) -> tuple[Array, float]:
+    """The weights whose chances explain the results best, and the mean log loss."""
+    from scipy.optimize import minimize
+
+    features, parts = positions
+    spread = features.reshape(-1, features.shape[2]).std(axis=0).astype(np.float64)
+    spread[spread == 0] = np.inf  # what never differs has no weight
+    scaled = (features / spread).astype(np.float32)
+
+    def loss(weights: Array) -> tuple[float, Array]:
+        scores = (scaled @ weights.astype(np.float32)).astype(np.float64)
+        scores -= scores.max(axis=1, keepdims=True)
+        logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        off = (parts - np.exp(logs)).astype(np.float32)
+        slope = -np.tensordot(off, scaled, axes=2) / len(parts) + 2 * RIDGE * weights
+        return float(-(parts * logs).sum() / len(parts) + RIDGE * weights @ weights), slope
+
+    found = minimize(loss, np.zeros(len(spread)), jac=True, method="L-BFGS-B")
+    return found.x / spread, float(found.fun)
+
+
+def match(rules: Rules, weights: Sequence[Array], games: int, seed: int) -> Any:
+    """The pairing of two planners."""
+    pair = [PlannerBot(weights=table) for table in weights]
+    tables = arena.pairing_tables(rules, games)
+    return arena.pairing_result(
+        ("new", "best"), arena.play_games(tables, pair, rules, seed=MATCH_SEED + seed)
+    )
+
+
+def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
+    """The best weights of so many rounds of playing and fitting: ``(F,)``."""
+    rules = Rules(players=players)
+    names = [feature.name for feature in evaluation.FEATURES]
+
+    def table(row: Array) -> Array:
+        return np.tile(row, (5, 1))
+
+    best = table(np.array([FIRST.get(name, 0.0) for name in names]))
+    pool, seen = [best], []
+    for number in range(rounds):
+        started = time.perf_counter()
+        seen.append(play(rules, pool[-POOL:], games, seed + number))
+        together = Positions(*(np.concatenate(part) for part in zip(*seen, strict=True)))
+        weights, loss = fit(together)
+        new = table(weights)
+        pool.append(new)
+        result = match(rules, (new, best), match_games, seed)
+        low, high = result.ci95[0]
+        print(
+            f"{players} players, fit {number + 1}: {len(together.parts):,} positions, "
+            f"log loss {loss:.4f}, against the best {100 * result.win_rate[0]:.1f} % "
+            f"({100 * low:.1f} - {100 * high:.1f}), {time.perf_counter() - started:.0f} s",
+            flush=True,
+        )
+        if result.win_rate[0] > 0.5:
+            best = new
+    return best[0]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the script with these arguments (None: the command line's); returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
+    add("--games", type=int, default=1500, help="games for each fit (default %(default)s)")
+    add("--rounds", type=int, default=5, help="fits (default %(default)s)")
+    add("--match-games", type=int, default=600, help="games against the best, after each fit")
+    add("--seed", type=int, default=1)
+    add("--write", action="store_true", help="write what was found into the package")
+    options = parser.parse_args(argv)
+    path = Path(evaluation.__file__).with_name("weights.json")
+    for players in options.players:
+        weights = find(
+            players,
+            games=options.games,
+            rounds=options.rounds,
+            match_games=options.match_games,
+            seed=options.seed,
+        )
+        row = {
+            feature.name: float(f"{weight:.4g}")
+            for feature, weight in zip(evaluation.FEATURES, weights, strict=True)
+        }
+        for name, weight in row.items():
+            print(f"  {name:18} {weight:9.4f}")
+        bot, greedy = PlannerBot(weights=np.tile(list(row.values()), (5, 1))), bots.make("greedy")
+        rules = Rules(players=players)
+        tables = arena.pairing_tables(rules, options.match_games)
+        against = arena.pairing_result(
+            ("planner", "greedy"),
+            arena.play_games(tables, [bot, greedy], rules, seed=2 * MATCH_SEED),
+        )
+        print(f"  against greedy: {100 * against.win_rate[0]:.1f} %", flush=True)
+        if options.write:
+            found = json.loads(path.read_text())
+            found["weights"][str(players)] = row
+            found["found"][str(players)] = (
+                f"python -m agents.fit_planner --players {players} --games {options.games} "
+                f"--rounds {options.rounds} --match-games {options.match_games} "
+                f"--seed {options.seed}"
+            )
+            write_json(path, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

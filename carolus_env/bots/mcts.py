@@ -1,0 +1,340 @@
+"""``mcts``: Monte-Carlo tree search over whole turns, with chance.
+
+The tree's choices are discs and whole turns: the planner lists a turn's plans, best ones first,
+and its evaluation is a plan's prior and first value. So a turn is one choice, no order of
+placements is looked at twice, and a search at the start of a turn settles all its decisions; they
+are remembered until they are asked for. How the tree works: `carolus_env.bots.tree`.
+
+Instead of the evaluation a `Judge` can value positions, many games at a time: a network, say.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.bots.agent import Agent
+from carolus_env.bots.evaluation import all_weights
+from carolus_env.bots.options import check, option
+from carolus_env.bots.plans import WIDTHS, actions_of
+from carolus_env.bots.tree import (
+    CHANCES,
+    LEAVES,
+    MOVES,
+    Forest,
+    back_up,
+    go_down,
+    grow,
+    plant,
+    simulate,
+    tree_of,
+)
+from carolus_env.compiler import entry
+from carolus_env.rules import ACTIONS, MAX_TEAMS, OVER
+from carolus_env.state import STATE, States, as_states
+from carolus_env.streams import check_streams
+
+_WIDEST: Final = 80  # single actions of a position, at most
+_LARGEST: Final = 100_000  # positions in a tree
+_PORTION: Final = 32  # simulations between two looks at the clock
+_REMEMBERED: Final = 100_000
+
+
+@dataclass(frozen=True)
+class MctsOptions:
+    """How `MctsBot` searches; see docs/bots.md.
+
+    Raises:
+        ValueError: for a value that is not allowed, naming the option and what is.
+    """
+
+    sims: int = option(400, "simulations a search", among=(1, 10_000_000))
+    seconds: float = option(
+        0.0, "time of a search instead, 0: count simulations", among=(0.0, 3600.0)
+    )
+    moves: str = option("turn", "choices of the tree: whole turns, or single actions", among=MOVES)
+    chance: str = option(
+        "open", "dice: averaged over where they are not the own, or a node each", among=CHANCES
+    )
+    leaf: str = option("planner", "value of a new position: evaluation, or playout", among=LEAVES)
+    root: str = option("one", "plans of the turn to be played, see the planner", among=WIDTHS)
+    plans: str = option("stop", "plans of turns to come", among=WIDTHS)
+    width: int = option(32, "plans kept of a turn, the best ones", among=(1, 4096))
+    c: float = option(0.3, "how much is explored", among=(0.0, 100.0))
+    temperature: float = option(1.0, "of the priors; higher: more alike", among=(0.01, 100.0))
+
+    def __post_init__(self) -> None:
+        check("mcts", self)
+
+
+class Judge(ABC):
+    """What values positions in place of the evaluation: a learned policy and value, say."""
+
+    @abstractmethod
+    def judge(
+        self, states: States
+    ) -> tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.floating[Any]]]:
+        """Value games in which somebody is to decide.
+
+        Args:
+            states: ``(N,)`` games. Not to be changed.
+
+        Returns:
+            ``(N, 95)``: log probabilities of the actions for who is to decide; what is said of
+            illegal ones is not looked at. ``(N, teams)``: each team's part of the win, from 0 to
+            1, rows sum to 1.
+        """
+
+
+class Choice(NamedTuple):
+    """What a search has found of one choice at its root.
+
+    Attributes:
+        actions: action numbers, in order: a whole turn, or one.
+        visits: simulations that took it.
+        prior: how likely it was held to be, before; all choices together 1.
+        chances: ``(teams,)`` float64, mean part of the win of each team over those simulations;
+            zeros where there were none.
+    """
+
+    actions: list[int]
+    visits: int
+    prior: float
+    chances: npt.NDArray[np.float64]
+
+
+class MctsBot(Agent):
+    """Searches a tree from each position; plays the choice that was visited most.
+
+    With a budget of simulations the same streams give the same decisions.
+
+    Args:
+        options: see `MctsOptions`.
+        judge: values positions; None: ``options.leaf`` does. Policies are the priors of discs,
+            crowns and single actions; whole turns keep the evaluation's.
+        weights: ``(5, F)`` of the evaluation; None: the fitted ones.
+
+    Attributes:
+        simulations: how many it has done so far.
+    """
+
+    name = "mcts"
+
+    def __init__(
+        self,
+        options: MctsOptions | None = None,
+        *,
+        judge: Judge | None = None,
+        weights: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        self.options = options or MctsOptions()
+        self.simulations = 0
+        self._judge = judge
+        self._weights = all_weights().copy() if weights is None else weights
+        self._ways = (
+            MOVES.index(self.options.moves),
+            CHANCES.index(self.options.chance),
+            LEAVES.index(self.options.leaf),
+            WIDTHS.index(self.options.plans),
+            WIDTHS.index(self.options.root),
+            float(self.options.temperature),
+            float(self.options.c),
+        )
+        self._forest: Forest | None = None
+        self._plans: dict[tuple[int, bytes], list[int]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_forest": None}  # room is made anew where it is needed
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        as_states(states)
+        check_streams(generators, states)
+        plans = [
+            self._plans.pop((int(stream), _position(state)), [])
+            for state, stream in zip(states, generators, strict=True)
+        ]
+        new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
+        if len(new):
+            streams = generators[new]
+            found = self.consider(states[new], streams)
+            generators[new] = streams
+            for row, choices in zip(new.tolist(), found, strict=True):
+                plans[row] = list(choices[0].actions)
+        actions = np.array([plan[0] for plan in plans], np.int64)
+        self._remember(states, generators, actions, plans)
+        return actions
+
+    def _remember(
+        self,
+        states: States,
+        generators: npt.NDArray[np.uint64],
+        actions: npt.NDArray[np.int64],
+        plans: list[list[int]],
+    ) -> None:
+        """Keep what is left of the plans, each under its game: the stream and what comes next."""
+        rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
+        if not len(rows):
+            return
+        if len(self._plans) > _REMEMBERED:  # of games that were left
+            self._plans.clear()
+        after = states[rows]
+        engine.step(after, actions[rows], roll=False)
+        for row, state in zip(rows.tolist(), after, strict=True):
+            self._plans[int(generators[row]), _position(state)] = plans[row][1:]
+
+    def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
+        """Search from each position, whatever was planned before.
+
+        Args:
+            states: ``(N,)`` games in which somebody is to decide; they stay as they are.
+            generators: ``(N,)`` uint64 streams, moved on in place.
+
+        Returns:
+            For each game its choices, the one to play first.
+        """
+        as_states(states)
+        check_streams(generators, states)
+        if self._judge is not None and len(states):
+            return self._searched(states, generators)
+        return [
+            self._searched(states[g : g + 1], generators[g : g + 1])[0] for g in range(len(states))
+        ]
+
+    # -------------------------------------------------------------------------------- searching
+
+    def _searched(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
+        forest = self._room(len(states))
+        step = self._simulate if self._judge is None else self._simulate_judged
+        step(states, generators, forest, 0)
+        # Where there is one choice only there is nothing to find out, or to wait for.
+        if (forest.nodes["edges"][: len(states), 0] > 1).any():
+            done, end = 0, time.perf_counter() + self.options.seconds
+            while self._goes_on(done, end):
+                portion = 1 if self._judge else _PORTION
+                if self.options.seconds == 0:
+                    portion = min(portion, self.options.sims - done)
+                step(states, generators, forest, portion)
+                done += portion
+            self.simulations += done * len(states)
+        return [_choices(forest, g, states[g]) for g in range(len(states))]
+
+    def _goes_on(self, done: int, end: float) -> bool:
+        if self.options.seconds == 0:
+            return done < self.options.sims
+        return done == 0 or time.perf_counter() < end
+
+    def _simulate(
+        self,
+        states: States,
+        generators: npt.NDArray[np.uint64],
+        forest: Forest,
+        sims: int,
+    ) -> None:
+        """So many simulations in every game; 0 begins."""
+        _search(states, self._ways, self._weights, forest.room(), generators, sims)
+
+    def _simulate_judged(
+        self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
+    ) -> None:
+        """The same, where new positions of all games are judged together."""
+        room, lasts = forest.room(), np.zeros(len(states), np.int64)
+        begin = sims == 0
+        for _ in range(max(sims, 1)):
+            leaves = states
+            if not begin:
+                _go_down(states, self._ways, self._weights, room, generators, lasts)
+                leaves = forest.tables[: len(states), 0]
+            undecided = np.flatnonzero(leaves["phase"] != OVER)
+            policy = np.zeros((len(states), ACTIONS))
+            chances = np.zeros((len(states), MAX_TEAMS))
+            if len(undecided):
+                policy[undecided], chances[undecided] = self._judged(leaves[undecided])
+            _grow(states, self._ways, self._weights, room, lasts, policy, chances, begin)
+
+    def _judged(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        assert self._judge is not None
+        policy, parts = self._judge.judge(states)
+        teams = int(states["teams"].max())
+        if np.shape(policy) != (len(states), ACTIONS) or np.shape(parts) != (len(states), teams):
+            raise ValueError(
+                f"a judge of {len(states)} games must give shapes {(len(states), ACTIONS)} and "
+                f"{(len(states), teams)}, got {np.shape(policy)} and {np.shape(parts)}"
+            )
+        chances = np.zeros((len(states), MAX_TEAMS))
+        chances[:, :teams] = parts
+        return np.array(policy, np.float64, order="C"), chances
+
+    def _room(self, trees: int) -> Forest:
+        """A forest with as many trees; the last one where it will do."""
+        if self._forest is None or self._forest.trees < trees:
+            nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
+            width = self.options.width if self.options.moves == "turn" else _WIDEST
+            self._forest = Forest(trees, nodes, max(width, 5))
+        return self._forest
+
+
+def _position(state: np.void) -> bytes:
+    """A position by value, without its generator."""
+    bare = np.array(state, STATE)
+    bare["generator"] = 0
+    return bare.tobytes()
+
+
+def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
+    """The choices at the root, most visited first, then the more valued."""
+    edges = forest.edges[g, : forest.nodes["edges"][g, 0]]
+    teams, team = int(state["teams"]), int(state["team"][state["player"]])
+    means = edges["value"][:, :teams] / np.maximum(edges["visits"], 1)[:, None]
+    best_last = np.lexsort((-np.arange(len(edges)), means[:, team], edges["visits"]))
+    return [
+        Choice(
+            actions_of(int(edges["plan"][k])),
+            int(edges["visits"][k]),
+            float(edges["prior"][k]),
+            means[k],
+        )
+        for k in best_last[::-1]
+    ]
+
+
+@entry
+def _search(states, ways, weights, forest, generators, sims):
+    """So many simulations in every game; 0 begins."""
+    for g in range(states.shape[0]):
+        s = states[g]
+        bits = generators[g]
+        tree = tree_of(forest, g)
+        if sims == 0:
+            plant(s, ways, weights[s["players"]], tree, None, 0)
+        for _ in range(sims):
+            bits = simulate(s, ways, weights[s["players"]], tree, bits)
+        generators[g] = bits
+
+
+@entry
+def _go_down(states, ways, weights, forest, generators, lasts):
+    for g in range(states.shape[0]):
+        s = states[g]
+        tree = tree_of(forest, g)
+        lasts[g], generators[g] = go_down(s, ways, weights[s["players"]], tree, generators[g])
+
+
+@entry
+def _grow(states, ways, weights, forest, lasts, policy, chances, begin):
+    """Take the positions on the tables into the trees, with what was judged; or begin."""
+    for g in range(states.shape[0]):
+        tree = tree_of(forest, g)
+        for team in range(chances.shape[1]):
+            tree[5][team] = chances[g, team]
+        if begin:
+            plant(states[g], ways, weights[states[g]["players"]], tree, policy, g)
+        else:
+            leaf = tree[4][0]
+            grow(leaf, lasts[g], ways, weights[leaf["players"]], tree, policy, g)
+            back_up(tree)

@@ -1,0 +1,470 @@
+"""The evaluation counts what it says, plans are all there is to do, and the planner sees them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from positions import (
+    BLACK,
+    NOBODY,
+    PINK,
+    RED,
+    WHITE,
+    YELLOW,
+    figure_6,
+    known,
+    paladins,
+    play,
+    position,
+    region,
+    roll,
+)
+from test_bots import middle_games
+
+from carolus_env import bots, engine
+from carolus_env.bots import evaluation, plans
+from carolus_env.bots.planner import PlannerBot, PlannerOptions
+from carolus_env.compiler import entry
+from carolus_env.rules import (
+    CASTLES_TO_WIN,
+    CROWN_CHOICE,
+    DICE,
+    DISC,
+    MOVE,
+    PLACE,
+    Rules,
+    court_action,
+    crown_action,
+    disc_action,
+    move_action,
+    region_action,
+)
+from carolus_env.streams import new_streams
+
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+NAMES = [feature.name for feature in evaluation.FEATURES]
+
+
+@entry
+def _list(states, width, weights, desk, found, values):
+    return plans.list_plans(states[0], width, weights, desk, found, values)
+
+
+def listed(game, width, most=50_000):
+    """The plans of one game as lists of actions, and their values."""
+    weights = evaluation.all_weights()[int(game["players"][0])].copy()
+    found, values = np.zeros(most, np.int64), np.zeros(most)
+    width = plans.WIDTHS.index(width)
+    count = _list(game, width, weights, plans.Desk().room(), found, values)
+    return [plans.actions_of(int(plan)) for plan in found[:count]], values[:count]
+
+
+def after(game, actions):
+    game = game.copy()
+    play(game, *actions)
+    return game
+
+
+def turns_of(players, phase, games=60):
+    states = middle_games(Rules(players), games)
+    return states[states["phase"] == phase]
+
+
+# ------------------------------------------------------------------------------------ evaluation
+
+
+def counted(state):
+    """`FEATURES` by name and team, counted from the JSON of a position: another reading."""
+    game = known(np.array([state]))
+    rules = Rules.from_dict(game["rules"])
+    seats, teams = range(rules.players), range(rules.teams)
+    team = [rules.team(seat) for seat in seats]
+    courts, control = game["courts"], game["control"]
+    regions = game["regions"]
+    found = {name: [0.0] * rules.teams for name in NAMES}
+
+    on_regions = np.sum([region["paladins"] for region in regions], axis=0)
+    for clan in range(5):
+        holder = control[clan]
+        others = [max(courts[o][clan] for o in seats if o != seat) for seat in seats]
+        if holder != NOBODY:
+            mine = team[holder]
+            lead = min(courts[holder][clan] - others[holder], 6)
+            found["clans"][mine] += 1
+            found["influence"][mine] += on_regions[clan]
+            found["lead"][mine] += lead
+            found["lead_paladins"][mine] += lead * on_regions[clan] / 10
+            found["backing"][mine] += game["reserves"][holder][clan]
+        for seat in seats:
+            if holder != NOBODY and team[holder] == team[seat]:
+                continue
+            playable = min(game["reserves"][seat][clan], rules.dice)
+            if courts[seat][clan] + playable > others[seat]:
+                found["takeable"][team[seat]] += 1
+                found["takeable_paladins"][team[seat]] += on_regions[clan]
+
+    to_act = []
+    if game["round"] > 0 and game["phase"] not in ("disc", "over"):
+        place = game["order"].index(game["player"])
+        deferred = rules.crown_choice == "deferred" and game["phase"] == "crown"
+        acting = game["phase"] in ("place", "move") or deferred
+        to_act = game["order"][place + (0 if acting else 1) :]
+    for seat in to_act:
+        found["turns_left"][team[seat]] += 1
+    for index, here in enumerate(regions):
+        steps = index or len(regions)
+        powers = [
+            sum(
+                count
+                for clan, count in enumerate(here["paladins"])
+                if control[clan] != NOBODY and team[control[clan]] == t
+            )
+            + here["castles"] * (here["owner"] == t)
+            for t in teams
+        ]
+        margins = [powers[t] - max(powers[o] for o in teams if o != t) for t in teams]
+        strongest = [t for t in teams if margins[t] > 0]
+        heir = strongest[0] if strongest else here["owner"]
+        size = max(here["castles"], 1)
+        if heir != NOBODY:
+            found[f"ahead_{steps}" if steps <= 3 else "ahead_far"][heir] += size
+        reach = [game["discs_played"][seat] for seat in to_act if team[seat] == heir]
+        if heir != here["owner"] and steps <= max(reach, default=0):
+            found["gain"][heir] = max(found["gain"][heir], size)
+        for t in teams:
+            found["hold" if here["owner"] == t else "attack"][t] += np.clip(margins[t], -3, 3)
+    for t in teams:
+        castles, to_win = game["castles"][t], CASTLES_TO_WIN[rules.players]
+        found["castles"][t] = castles
+        found["castles_squared"][t] = castles**2 / to_win
+        found["last_blow"][t] = float(found["gain"][t] > 0 and castles + found["gain"][t] >= to_win)
+    for seat in seats:
+        found["highest"][team[seat]] += max(game["discs_in_hand"][seat], default=0)
+        found["reserve"][team[seat]] += sum(game["reserves"][seat]) + game["crowns"][seat]
+    return np.array([[found[name][t] for name in NAMES] for t in teams])
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules(2), Rules(3), Rules(4, partners="adjacent"), Rules(2, "deferred")]
+)
+def test_features_are_what_a_plain_reading_counts(rules):
+    states = middle_games(rules, 30)
+    features = evaluation.features(states)
+    for row in range(0, len(states), 3):
+        wanted = counted(states[row])
+        np.testing.assert_allclose(features[row, : len(wanted)], wanted, err_msg=str(NAMES))
+        assert not features[row, len(wanted) :].any()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 4), st.permutations(range(5)), st.integers(0, 200))
+def test_renaming_the_clans_changes_no_chance(players, names, row):
+    states = middle_games(Rules(players), 20)
+    state = states[row % len(states)][None].copy()
+    renamed = state.copy()
+    for field in ("control", "supply", "courts", "reserves"):
+        renamed[field] = state[field][..., names]
+    renamed["region_paladins"] = state["region_paladins"][:, names]
+    chances = [evaluation.chances(one) for one in (state, renamed)]
+    np.testing.assert_allclose(*chances)
+
+
+@every_number
+def test_chances_sum_to_one_and_of_a_finished_game_say_who_won(players):
+    teams = Rules(players).teams
+    states = middle_games(Rules(players))
+    chances = evaluation.chances(states)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert (chances[:, :teams] > 0).all() and not chances[:, teams:].any()
+    engine.forfeit(states)
+    chances = evaluation.chances(states)
+    losers = (engine.returns(states) < 0).any(axis=1)
+    parts = (engine.returns(states) * (teams - 1) + 1) / teams
+    for seat in range(players):
+        team = states["team"][:, seat]
+        won = chances[np.arange(len(states)), team]
+        np.testing.assert_allclose(won, parts[:, seat], atol=1e-12)
+    assert losers.all()
+
+
+def test_weights_are_named_as_the_features(tmp_path, monkeypatch):
+    path = Path(evaluation.__file__).with_name("weights.json")
+    weights = json.loads(path.read_text())["weights"]
+    for players in (2, 3, 4):
+        assert evaluation.all_weights()[players].tolist() == list(weights[str(players)].values())
+    weights["3"]["luck"] = 1.0
+    (tmp_path / "weights.json").write_text(json.dumps({"weights": weights}))
+    monkeypatch.setattr(evaluation, "__file__", str(tmp_path / "evaluation.py"))
+    with pytest.raises(ValueError, match=r"weights.json: weights must be of .* got .*luck"):
+        evaluation.all_weights.__wrapped__()
+
+
+# ------------------------------------------------------------------------------------ plans
+
+
+def positions_after_turns(game):
+    """Every position that the player's turn can lead to, one legal action after the other."""
+    found, open_ones = {}, [game]
+    while open_ones:
+        one = open_ones.pop()
+        if int(one["phase"][0]) not in (PLACE, MOVE) or one["player"] != game["player"]:
+            found[one.tobytes()] = one
+            continue
+        for action in engine.legal_actions(one):
+            open_ones.append(after(one, [action]))
+        open_ones = list({one.tobytes(): one for one in open_ones}.values())
+    return found
+
+
+@pytest.mark.parametrize("circle", ["wide", "narrow"])
+def test_plans_of_any_width_are_all_that_a_turn_can_do_each_once(circle):
+    if circle == "narrow":  # five steps come round a circle of four
+        parts = (region(WHITE, 6, red=6), region(), region(BLACK, 7, blue=7), region())
+        options = {"discs": [5, 4], "order": [1, 0], "round": 3, "spent": [1, 2]}
+    else:
+        parts, options = (), {"discs": [2, 1], "order": [1, 0]}
+    game = position(
+        *parts,
+        courts=[paladins(red=2), paladins(red=1, blue=2)],
+        reserves=[paladins(red=1, blue=2), paladins(green=2)],
+        phase="place",
+        placements_left=2,
+        **options,
+    )
+    wanted = positions_after_turns(game)
+    found, values = listed(game, "all")
+    reached = [after(game, actions).tobytes() for actions in found]
+    assert len(found) == len(set(map(tuple, found)))
+    if circle == "wide":  # where regions merge, paladins of several may come together
+        assert len(reached) == len(set(reached))
+    assert set(reached) == set(wanted)
+    assert values.tolist() == sorted(values, reverse=True)
+    worth = evaluation.chances(np.concatenate([after(game, actions) for actions in found]))[:, 0]
+    np.testing.assert_allclose(worth, 1 / (1 + np.exp(-values)))
+
+
+@every_number
+def test_narrower_plans_are_among_the_wider_ones(players):
+    for game in turns_of(players, PLACE)[:6]:
+        one = np.array([game])
+        if int(one["placements_left"][0]) > 2:
+            one["placements_left"] = 2  # to look at fewer
+        sets = [{tuple(plan) for plan in listed(one, width)[0]} for width in plans.WIDTHS]
+        assert sets[0] <= sets[1] <= sets[2]
+        player = int(one["player"][0])
+        for plan in sets[0]:
+            placed = [divmod(action - 15, 16)[1] for action in plan[:-1]]
+            stop = (plan[-1] - 9) % int(one["regions"][0])
+            assert set(placed) <= {0, 1 + stop}, "to the court, or where the Emperor stops"
+        assert {len(plan) for plan in sets[2]} == {1 + int(one["placements_left"][0])}
+        assert int(one["reserves"][0, player].sum()) >= 2
+
+
+def test_the_best_plans_are_kept_where_there_is_no_room_for_all():
+    for game in turns_of(2, PLACE)[:5]:
+        one = np.array([game])
+        everything, values = listed(one, "one")
+        best, best_values = listed(one, "one", most=7)
+        assert best_values.tolist() == values[:7].tolist()
+        assert best[0] == everything[0]
+
+
+@given(st.lists(st.integers(0, 94), min_size=1, max_size=5))
+def test_a_plan_is_its_actions(actions):
+    packed = 0
+    for place, action in enumerate(actions):
+        packed = plans.pack(packed, action, place)
+    assert plans.actions_of(packed) == actions
+    assert plans.first_of(packed) == actions[0]
+    assert plans.actions_of(plans.rest_of(packed)) == actions[1:]
+
+
+# ------------------------------------------------------------------------------------ the planner
+
+
+def decisions(game, bot="planner"):
+    """What the bot plays until its turn is over, as actions."""
+    bot, stream, made = bots.make(bot), new_streams(1, 1), []
+    game = game.copy()
+    player = game["player"][0]
+    while int(game["phase"][0]) in (PLACE, MOVE) and game["player"][0] == player:
+        made.append(int(bot.act(game, stream)[0]))
+        play(game, made[-1])
+    return made, game
+
+
+SEARCHERS = ["planner", "mcts:sims=200", "mcts:sims=200,chance=explicit", "mcts:seconds=0.05"]
+every_searcher = pytest.mark.parametrize("bot", SEARCHERS)
+
+
+@every_searcher
+def test_the_counterattack_of_figure_6_is_found(bot):
+    """Two yellow paladins to the court; the third at C may be a pink one, which white has too."""
+    made, game = decisions(figure_6(), bot)
+    third = [action for action in made[:-1] if action != court_action(YELLOW)]
+    assert third in ([region_action(YELLOW, 2)], [region_action(PINK, 2)])
+    assert made[-1] == move_action(2)
+    assert known(game)["castles"] == [5, 2]
+    assert known(game)["control"][YELLOW] == WHITE
+
+
+def won_in_one(players=2, **options):
+    """White has one castle less than wins; two steps on, the red paladins are enough with one."""
+    to_win = CASTLES_TO_WIN[players]
+    return position(
+        region(WHITE, to_win - 1, blue=to_win - 1),
+        region(BLACK, pink=1),
+        region(red=1, yellow=1),
+        courts=[paladins(red=2, blue=2), paladins(yellow=2, pink=2)],
+        reserves=[paladins(red=1, green=2, pink=1), paladins(yellow=2)],
+        phase="place",
+        placements_left=DICE[players] - 1,
+        discs=[3, 4, 5, 2][:players],
+        order=[0, 1, 2, 3][:players] if players < 4 else [3, 0, 1, 2],
+        players=players,
+        **options,
+    )
+
+
+@every_number
+@every_searcher
+def test_a_game_won_in_one_is_won(bot, players):
+    _, game = decisions(won_in_one(players), bot)
+    assert engine.is_over(game)[0]
+    assert engine.returns(game)[0, 0] == 1
+
+
+def defend_or_lose():
+    """White has to go one step; then black, with nine castles, builds the tenth one step on.
+
+    Unless white lays the red paladin there: two against two.
+    """
+    return position(
+        region(WHITE, 4, red=4),
+        region(yellow=1),
+        region(red=1, blue=2),
+        region(BLACK, 9, blue=7, pink=2, green=3, yellow=2),
+        courts=[paladins(red=4), paladins(blue=4)],
+        reserves=[paladins(red=1, pink=1, green=1), paladins(green=1)],
+        phase="place",
+        placements_left=1,
+        discs=[1, 2],
+        round=3,
+        spent=[4, 5],
+    )
+
+
+@pytest.mark.parametrize("bot", ["planner:plans=one", *SEARCHERS[1:]])
+def test_the_only_defence_is_found(bot):
+    made, _ = decisions(defend_or_lose(), bot)
+    assert made == [region_action(RED, 2), move_action(1)]
+    for placed, lost in ((RED, False), (4, True)):
+        game = after(defend_or_lose(), [region_action(placed, 2), move_action(1)])
+        roll(game, BLUE, BLUE, BLUE)
+        play(game, court_action(4), move_action(1))
+        assert engine.is_over(game)[0] == lost
+
+
+def first_or_never():
+    """Whoever moves first joins the own regions, and with fewer than four the game ends."""
+    return position(
+        region(WHITE, 7, red=7),
+        region(red=2),
+        region(BLACK, 6, blue=6),
+        region(blue=2),
+        courts=[paladins(red=3), paladins(blue=3)],
+        reserves=[paladins(green=1, pink=1, yellow=1), paladins(green=1, pink=1, yellow=1)],
+        phase="disc",
+        discs=[0, 0],
+        order=[0, 1],
+        round=3,
+        spent=[2, 4],
+    )
+
+
+@every_searcher
+def test_the_disc_that_moves_first_is_played_where_all_depends_on_it(bot):
+    game = first_or_never()
+    hand = known(game)["discs_in_hand"]
+    assert hand == [[1, 3, 5], [1, 3, 5]]
+    assert int(bots.make(bot).act(game, new_streams(1, 1))[0]) == disc_action(1)
+
+
+@every_searcher
+def test_the_only_disc_left_is_played(bot):
+    game = position(phase="disc", discs=[0, 0], order=[0, 1], round=5, spent=[1, 2, 3, 4])
+    assert int(bots.make(bot).act(game, new_streams(1, 1))[0]) == disc_action(5)
+
+
+@every_searcher
+def test_a_crown_becomes_the_clan_that_wins_control(bot):
+    """Red lies everywhere; white is one short of it and black has none in the reserve."""
+    game = position(
+        *[region(red=2) for _ in range(8)],
+        courts=[paladins(red=2), paladins(red=2, blue=9, pink=9, green=9, yellow=9)],
+        reserves=[paladins(blue=2, pink=2), paladins(blue=2, pink=2)],
+        control=[BLACK] * 5,
+        phase="crown",
+        crowns=[1, 0],
+        discs=[4, 3],
+        order=[1, 0],
+    )
+    assert int(bots.make(bot).act(game, new_streams(1, 1))[0]) == crown_action(RED)
+
+
+@every_number
+def test_the_planner_plays_the_plan_it_values_most(players):
+    weights = evaluation.all_weights()
+    for game in turns_of(players, PLACE)[:10]:
+        one = np.array([game])
+        _, values = listed(one, "stop")
+        _, end = decisions(one)
+        team = int(end["team"][0, int(one["player"][0])])
+        chance = evaluation.chances(end, weights.copy())[0, team]
+        assert chance == pytest.approx(1 / (1 + np.exp(-values[0])), abs=1e-9)
+
+
+def test_planner_options_are_refused_by_name():
+    with pytest.raises(
+        ValueError, match="agent 'planner': option plans must be stop or one or all, got 'far'"
+    ):
+        bots.make("planner:plans=far")
+    with pytest.raises(ValueError, match="must be stop or one or all, got 3"):
+        PlannerOptions(plans=3)
+
+
+def test_wider_plans_are_worth_at_least_as_much():
+    for game in turns_of(2, PLACE)[:10]:
+        one = np.array([game])
+        best = [listed(one, width)[1][0] for width in plans.WIDTHS]
+        assert best == sorted(best)
+
+
+@every_number
+def test_planner_beats_greedy(players):
+    from carolus_env import arena
+
+    rules = Rules(players)
+    pair = [bots.make("planner"), bots.make("greedy")]
+    results = arena.play_games(arena.pairing_tables(rules, 60), pair, rules, seed=3)
+    assert arena.pairing_result(("planner", "greedy"), results).win_rate[0] > 0.9
+
+
+def test_a_planner_of_other_weights_plays_differently():
+    states = middle_games(Rules(2))
+    streams = new_streams(1, len(states))
+    fitted = PlannerBot().act(states, streams)
+    castles = np.zeros((5, len(NAMES)))
+    castles[:, NAMES.index("castles")] = 1
+    other = PlannerBot(weights=castles).act(states, streams)
+    assert (fitted != other).mean() > 0.2
+    phases = states["phase"]
+    assert {DISC, PLACE} <= set(phases[fitted != other].tolist())
+    assert CROWN_CHOICE in phases.tolist()
+    assert list(itertools.chain(*[evaluation.all_weights().shape])) == [5, len(NAMES)]
