@@ -164,12 +164,15 @@ def _evaluate(options: argparse.Namespace) -> int:
         raise UserError(unrated)
     made = _make_agents(options.agents)
     several = options.workers != 1  # workers make their own
-    cup = arena.Tournament(
-        plan,
-        options.agents if several else made,
-        time_limit=options.time_limit,
-        imports=("agents",) if "agents" in sys.modules else (),
-    )
+    try:
+        cup = arena.Tournament(
+            plan,
+            options.agents if several else made,
+            time_limit=options.time_limit,
+            imports=("agents",) if "agents" in sys.modules else (),
+        )
+    except ValueError as error:
+        raise UserError(_one_line(error)) from error
     wanted, played = options.games, plan.deals * len(plan.meetings[0].seatings)
     if wanted and played > wanted and not options.quiet:
         _say(f"{wanted} games rounded up to {played}: whole rotations of the seats")

@@ -106,8 +106,13 @@ def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.u
 
 @kernel
 def branch(stream, number):
-    """The start of a stream that belongs to ``stream`` and a number (uint64), far from both."""
-    return generator.mix(~(stream ^ generator.mix(generator.step(number))))
+    """The start of a stream that belongs to ``stream`` and a number (uint64).
+
+    Seeds are scattered by the same ``mix``, so the stream is mixed once more: otherwise seed 1's
+    branch 2 would be seed 2's branch 1.
+    """
+    scattered = generator.mix(generator.step(stream))
+    return generator.mix(~(scattered ^ generator.mix(generator.step(number))))
 
 
 @entry

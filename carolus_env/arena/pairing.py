@@ -172,11 +172,12 @@ def mean_interval(
     mean = float(np.clip(values.mean(), 0, 1))
     padded = np.concatenate([values, [0.0, 1.0]])
     places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]
-    groups = np.concatenate([places, places.max() + [1, 2]])
+    last = int(places.max())
+    groups = np.concatenate([places, [last + 1, last + 2]])
     centre = float(padded.mean())
     c = float(np.square(np.bincount(groups, weights=padded - centre)).sum())
     c /= centre * (1 - centre) * (n + 2)
-    weight = (_Z if deals is None else _student(int(places.max()) + 2)) ** 2 * c / n
+    weight = (_Z if deals is None else _student(last + 2)) ** 2 * c / n
     middle = (mean + weight / 2) / (1 + weight)
     half = math.sqrt(weight * mean * (1 - mean) + weight**2 / 4) / (1 + weight)
     # Rounding may miss the mean by a hair where an end coincides with it (0 %, 100 %).
