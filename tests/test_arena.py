@@ -335,6 +335,14 @@ def test_the_shown_generator_differs_between_decisions_also_where_the_agent_draw
     assert len(set(shown)) == len(shown) == results.decisions.sum()
 
 
+def test_branches_of_neighbouring_seeds_and_numbers_never_meet() -> None:
+    """Seeds and numbers are scattered by the same function; they must not be exchangeable."""
+    roots = seed_generators(0, 300)
+    found = branches(roots[:, None], np.arange(300))
+    assert len(np.unique(np.r_[found.ravel(), roots])) == 300 * 300 + 300
+    assert np.array_equal(branches(roots[7], [5, 6]), found[7, 5:7])
+
+
 def test_records_of_the_games_replay() -> None:
     rules, log = Rules(4, "deferred"), []
     results = arena.play_games(**paired(rules, 3), agents=[GREEDY, RANDOM], seed=7, actions=log)

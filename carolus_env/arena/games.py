@@ -3,7 +3,7 @@
 A game depends on the seed, its deal, its seating and its agents; neither on how many games are
 played at once nor on their order. A *deal* is the territories, the first player and, for each
 seat, what every roll of that seat will show, whatever anybody plays. So games of one deal differ
-in nothing but who sits where, and comparing them leaves most of the luck out.
+in nothing but who sits where, and luck that is the dice's alone cancels.
 
 Every seat of every game has a random stream of its own for the agent there. The states that agents
 are shown are copies; the generator in them comes from that stream and says nothing about the dice.
