@@ -96,7 +96,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
 def extras(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins for ratings and report, which have tests of their own."""
 
-    def rate(tables: Any, shares: Any, team: Any, deals: Any, agents: int, *_: Any) -> Any:
+    def rate(tables: Any, shares: Any, team: Any, deals: Any, agents: int, **_: Any) -> Any:
         elo, half = 100.0 * np.arange(agents), 1000 / len(tables) ** 0.5
         return types.SimpleNamespace(elo=elo, low=elo - half, high=elo + half)
 

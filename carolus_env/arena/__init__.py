@@ -14,9 +14,10 @@ processes. docs/evaluation.md tells more.
     >>> result = arena.play_pairing(pair, Rules(players=3), 300, seed=1)
     >>> result.win_rate, result.ci95
 
-``seating`` who meets whom, the plan; ``games`` the lockstep and its statistics; ``pairing`` win
-rates and intervals; ``journal`` the results file; ``summary``; ``tournament`` workers, resuming,
-stop rules; ``console`` what a terminal shows. ``ratings`` and ``report`` need the extra ``arena``.
+``seating`` who meets whom, the plan; ``games`` and ``lockstep`` playing them; ``pairing`` win
+rates and intervals; ``journal`` the results file; ``summary`` what it came to; ``tournament``
+workers, resuming, stop rules; ``console`` what a terminal shows. ``ratings`` and ``report`` need
+the extra ``arena``.
 """
 
 from carolus_env.arena.games import (

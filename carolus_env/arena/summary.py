@@ -47,8 +47,8 @@ def ratings(plan: Plan, results: Results) -> Any:
         np.array([rules.team(seat) for seat in range(rules.players)]),
         counted.deals,
         len(plan.agents),
-        plan.agents.index(ANCHOR) if ANCHOR in plan.agents else None,
-        plan.seed,
+        anchor=plan.agents.index(ANCHOR) if ANCHOR in plan.agents else None,
+        seed=plan.seed,
     )
 
 
