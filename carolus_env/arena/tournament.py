@@ -189,9 +189,9 @@ class Tournament:
     ) -> None:
         self.complete = False
         with _Bench(self._crew, workers, records=log is not None) as bench:
+            since = time.perf_counter()
             for deals in self._laps():
                 stop = deals * self.plan.games_per_deal
-                since = time.perf_counter()
                 for block in bench.play(self.games, stop, progress):
                     if log is not None:
                         log.append(block.records)
