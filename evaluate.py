@@ -1,10 +1,14 @@
-"""Let agents play each other: win rates with 95 % intervals, as a table and as JSON.
+"""Let agents play each other: win rates with 95 % intervals and ratings, as tables and files.
 
     python evaluate.py greedy random --players 3 --games 1000 --seed 7
     python evaluate.py ppo:runs/p2/best greedy my_bot.py:MyBot --json result.json
+    python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30
+    python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30 --resume
 
-Every pair of the agents is a pairing. With 2 players both seatings are played equally often; with
-3 each agent sits alone against two of the other, in all rotations; with 4 the agents are teams.
+Every pair of the agents is a pairing (--schedule round_robin), or the first agent plays each of
+the others (field), or three agents sit at every table (mixed). Each deal of set-up and dice is
+played in all seatings: with 2 players both; with 3 each agent alone against two of the other, in
+all rotations; with 4 the agents are teams. See docs/evaluation.md.
 """
 
 from __future__ import annotations
@@ -15,21 +19,21 @@ import os
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
-import contextlib
-import itertools
-import platform
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from carolus_env import arena, bots
-from carolus_env._version import __version__
+from carolus_env.arena import console
+from carolus_env.arena.seating import deals_for
+from carolus_env.arena.summary import extra
 from carolus_env.files import check_writable, write_json
 from carolus_env.rules import CROWN_CHOICES, PARTNERS, Rules
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+GAMES, MAX_DEALS = 1000, 10_000
+GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
 
 
 class UserError(Exception):
@@ -70,17 +74,54 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("agents", nargs="*", metavar="AGENT", help="two or more: see --list, or FILE.py:NAME")
     add("--players", type=int, default=2, metavar="P", help="2, 3 or 4 (default %(default)s)")
-    add(
-        "--games",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="games of each pairing, rounded up to whole rotations (default %(default)s)",
-    )
+    add("--schedule", choices=arena.SCHEDULES, default=arena.SCHEDULES[0])
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    add("--json", type=Path, metavar="FILE", help="write the results there too")
+    add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
+    add("--time-limit", type=float, metavar="SECONDS", help="for a decision, on average of a batch")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and stop")
+    length = parser.add_argument_group("how long")
+    count = length.add_mutually_exclusive_group()
+    count.add_argument(
+        "--games",
+        type=int,
+        metavar="N",
+        help=f"games of each pairing, rounded up to whole deals (default {GAMES})",
+    )
+    count.add_argument("--deals", type=int, metavar="N", help="deals, each in all seatings")
+    length.add_argument(
+        "--until",
+        type=float,
+        metavar="ELO",
+        help="until the 95 %% interval of every rating is narrower than so many Elo points",
+    )
+    length.add_argument(
+        "--until-rate",
+        type=float,
+        metavar="WIDTH",
+        help="until that of the first two agents' win rate is (0.02: two percent points)",
+    )
+    length.add_argument(
+        "--max-deals",
+        type=int,
+        metavar="N",
+        help=f"with --until and --until-rate, at most so many (default {MAX_DEALS:,})",
+    )
+    files = parser.add_argument_group("files")
+    files.add_argument("--json", type=Path, metavar="FILE", help="write the summary there too")
+    files.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help=f"write every game ({GAMES_FILE}), {SUMMARY_FILE} and a report there",
+    )
+    files.add_argument("--resume", action="store_true", help="go on with the games in --out")
+    files.add_argument(
+        "--records",
+        type=Path,
+        metavar="FILE",
+        help="write a record of every game, .jsonl or .jsonl.gz, for carolus_env.replay",
+    )
     rules = parser.add_argument_group("rules")
     rules.add_argument("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
     rules.add_argument("--partners", choices=PARTNERS, default=PARTNERS[0])
@@ -116,35 +157,54 @@ def _list_agents() -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    rules, played = _checked(options)
-    agents = _make_agents(options.agents)
-    if played > options.games and not options.quiet:
-        print(
-            f"{options.games} games rounded up to {played}: whole rotations of the seats",
-            file=sys.stderr,
+    plan = _plan(options)
+    _check_files(options)
+    unrated = _unrated()
+    if unrated and (options.out or options.until):
+        raise UserError(unrated)
+    made = _make_agents(options.agents)
+    several = options.workers != 1  # workers make their own
+    try:
+        cup = arena.Tournament(
+            plan,
+            options.agents if several else made,
+            time_limit=options.time_limit,
+            imports=("agents",) if "agents" in sys.modules else (),
         )
-    started = time.perf_counter()
-    pairings, code, trouble = _play(options, rules, agents, played)
-    seconds = time.perf_counter() - started
-
+    except ValueError as error:
+        raise UserError(_one_line(error)) from error
+    wanted, played = options.games, plan.deals * len(plan.meetings[0].seatings)
+    if wanted and played > wanted and not options.quiet:
+        _say(f"{wanted} games rounded up to {played}: whole rotations of the seats")
+    code, trouble = _play(options, cup)
+    counted = cup.games // plan.games_per_deal * plan.games_per_deal
     unsaved = ""
-    if options.json and pairings:
-        report = _report(options, rules, pairings, seconds, complete=code == DONE)
+    if counted:
+        summary = cup.summary(rated=not unrated)
         try:
-            write_json(options.json, report)
+            _write(options, summary)
         except OSError as error:
-            unsaved = f"--json {options.json}: could not be written: {error.strerror or error}"
+            unsaved = f"{error.filename}: could not be written: {error.strerror or error}"
             code = code or WRITE_FAILED
-    if pairings and (unsaved or not options.quiet):
-        title = f"{rules.players} players, seed {options.seed}, {seconds:.1f} s"
-        _print_table(title, _labels(options.agents), pairings)
+        if unsaved or not options.quiet:
+            title = f"{plan.rules.players} players, seed {plan.seed}, {cup.seconds:.1f} s"
+            console.print_tables(title, cup, None if unrated else summary)
+            if unrated:
+                _say(unrated)
     for text in filter(None, (trouble, unsaved)):
         _complain(text, code)
     return code
 
 
-def _checked(options: argparse.Namespace) -> tuple[Rules, int]:
-    """The rules, and how many games a pairing has; a `UserError` for what cannot be played."""
+def _plan(options: argparse.Namespace) -> arena.Plan:
+    """What is to be played; a `UserError` for what cannot be."""
+    if len(options.agents) < 2:
+        raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
+    stops = options.until is not None or options.until_rate is not None
+    if stops and (options.games or options.deals):
+        raise UserError("--until and --until-rate take --max-deals, not --games or --deals")
+    if options.max_deals is not None and not stops:
+        raise UserError("--max-deals is for --until and --until-rate; use --deals")
     try:
         rules = Rules(
             players=options.players,
@@ -153,53 +213,99 @@ def _checked(options: argparse.Namespace) -> tuple[Rules, int]:
             paladins_per_clan=options.paladins_per_clan,
             max_rounds=options.max_rounds,
         )
-        played = len(arena.pairing_tables(rules, options.games))
+        seatings = len(arena.meetings(options.schedule, rules, len(options.agents))[0].seatings)
+        games = GAMES if options.games is None else options.games
+        deals = deals_for(games, seatings) if options.deals is None else options.deals
+        if stops:
+            deals = MAX_DEALS if options.max_deals is None else options.max_deals
+        return arena.Plan(
+            rules,
+            tuple(options.agents),
+            options.schedule,
+            deals,
+            options.seed,
+            arena.Until(options.until, options.until_rate) if stops else None,
+        )
     except ValueError as error:
         raise UserError(_one_line(error)) from error
-    if not 0 <= options.seed < 2**64:
-        raise UserError(f"seed must be from 0 to 2^64 - 1, got {options.seed}")
-    if len(options.agents) < 2:
-        raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
-    if options.json:
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Meet what would fail at the end before hours are played."""
+    if options.resume and not options.out:
+        raise UserError("--resume goes on with the games in a folder: name it by --out")
+    try:
+        if options.out:
+            options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"--out {options.out}: no such folder can be made: {error.strerror}"
+        ) from error
+    files = {"--json": options.json, "--records": options.records}
+    if options.out:
+        files["--out"] = options.out / SUMMARY_FILE
+    for option, path in files.items():
+        if path is None:
+            continue
         try:
-            check_writable(options.json)  # before hours are played
+            check_writable(path)
         except OSError as error:
             raise UserError(
-                f"--json {options.json}: cannot be written: {error.strerror or error}"
+                f"{option} {path}: cannot be written: {error.strerror or error}"
             ) from error
-    return rules, played
+    if options.records and options.records.exists():
+        raise UserError(f"--records {options.records}: is there already; name another file")
 
 
-def _play(
-    options: argparse.Namespace, rules: Rules, agents: Sequence[bots.Agent], played: int
-) -> tuple[list[arena.PairingResult], int, str]:
-    """The pairings as far as they came, the exit code, and what stopped them."""
-    pairings: list[arena.PairingResult] = []
-    finished = 0
-    total = played * (len(agents) * (len(agents) - 1) // 2)
+def _play(options: argparse.Namespace, cup: arena.Tournament) -> tuple[int, str]:
+    """Play, and say with which exit code and why it ended early."""
     try:
-        with _progress_bar(total, options.quiet) as advance:
-
-            def progress(done: int) -> None:
-                nonlocal finished
-                finished = done
-                advance(done)
-
-            pairs = arena.round_robin(
-                agents, rules, options.games, seed=options.seed, progress=progress
+        with console.watching(cup, quiet=options.quiet) as progress:
+            cup.run(
+                workers=options.workers,
+                file=options.out and options.out / GAMES_FILE,
+                resume=options.resume,
+                records=options.records,
+                progress=progress,
+                notice=_say,
             )
-            for pairing in pairs:  # not list(pairs): an error keeps what is complete
-                pairings.append(pairing)  # noqa: PERF402
-    except arena.ArenaError as error:
-        return pairings, USER_ERROR, _one_line(error)
+    except (arena.ArenaError, ValueError) as error:
+        return USER_ERROR, _one_line(error)
+    except OSError as error:
+        return WRITE_FAILED, f"{error.filename}: could not be written: {error.strerror or error}"
     except KeyboardInterrupt:
-        counted = sum(pairing.games for pairing in pairings)
+        per_deal = cup.plan.games_per_deal
         text = (
-            f"interrupted: {finished} of {total} games finished, {counted} counted "
-            "(those played side by side count together: the short ones finish first)"
+            f"interrupted: {cup.games} of {cup.plan.games} games kept, "
+            f"{cup.games // per_deal * per_deal} counted (those of whole deals)"
         )
-        return pairings, INTERRUPTED, text
-    return pairings, DONE, ""
+        return INTERRUPTED, text + ("; --resume goes on" if options.out else "")
+    return DONE, ""
+
+
+def _write(options: argparse.Namespace, summary: dict[str, Any]) -> None:
+    for path in filter(None, (options.json, options.out and options.out / SUMMARY_FILE)):
+        try:
+            write_json(path, summary)
+        except OSError as error:
+            error.filename = str(path)
+            raise
+    if options.out:
+        try:
+            extra("report").write_report(options.out, summary)
+        except OSError as error:
+            error.filename = error.filename or str(options.out)
+            raise
+
+
+def _unrated() -> str:
+    """Why there can be no ratings and no report; empty where there can."""
+    try:
+        extra("ratings")
+        extra("report")
+    except arena.ArenaError as error:
+        return _one_line(error)
+    return ""
 
 
 def _register_learners() -> str:
@@ -231,151 +337,16 @@ def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
     return [made[spec] for spec in specs]
 
 
-@contextlib.contextmanager
-def _progress_bar(total: int, quiet: bool) -> Iterator[arena.Progress]:
-    """A bar with the time left on a terminal, where rich is installed; else nothing."""
-    try:
-        from rich import progress
-        from rich.console import Console
-    except ImportError:
-        yield lambda done: None
-        return
-    console = Console(stderr=True)
-    with progress.Progress(
-        progress.TextColumn("games"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=quiet or not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("games", total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-# ------------------------------------------------------------------------------------ the table
-
-_COLUMNS = (
-    "pairing",
-    "games",
-    "win rate % [95 %]",
-    "W-D-L",
-    "castles",
-    "rounds",
-    "ended by",
-)
-_WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
-
-
-def _print_table(
-    title: str, labels: Sequence[str], pairings: Sequence[arena.PairingResult]
-) -> None:
-    """One row a pairing, seen from its first agent; then how fast the agents are."""
-    rows = [
-        _row(first, second, pairing)
-        for (first, second), pairing in zip(
-            itertools.combinations(labels, 2), pairings, strict=False
-        )
-    ]
-    try:
-        from rich.box import SIMPLE_HEAD
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-    except ImportError:
-        print(title)
-        widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-        for row in (_COLUMNS, *rows):
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            print("  ".join(cells).rstrip())
-    else:
-        table = Table(
-            title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=0
-        )
-        for name in _COLUMNS:
-            table.add_column(Text(name), no_wrap=name not in _WRAPPED, overflow="fold")
-        for row in rows:
-            table.add_row(*map(Text, row))  # Text: a spec is no markup
-        console = Console()
-        if not console.is_terminal:  # a file has no width that the table must fit
-            console = Console(width=Console(width=10_000).measure(table).maximum)
-        console.print(table)
-    print(f"time for a decision: {_speeds(pairings)}")
-
-
-def _speeds(pairings: Sequence[arena.PairingResult]) -> str:
-    taken: dict[str, tuple[float, int]] = {}
-    for pairing in pairings:
-        for spec, seconds, decisions in zip(
-            pairing.agents, pairing.seconds, pairing.decisions, strict=True
-        ):
-            before = taken.get(spec, (0.0, 0))
-            taken[spec] = before[0] + seconds, before[1] + decisions
-    return ", ".join(
-        f"{spec} {1e6 * seconds / decisions:.3g} us" for spec, (seconds, decisions) in taken.items()
-    )
-
-
-def _row(first: str, second: str, pairing: arena.PairingResult) -> list[str]:
-    low, high = pairing.ci95[0]
-    return [
-        f"{first} : {second}",
-        str(pairing.games),
-        f"{100 * pairing.win_rate[0]:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
-        f"{pairing.wins[0]}-{pairing.draws}-{pairing.wins[1]}",
-        "{:.1f} : {:.1f}".format(*pairing.mean_castles),
-        f"{pairing.mean_rounds:.1f}",
-        ", ".join(f"{reason} {count}" for reason, count in pairing.ends.items()),
-    ]
-
-
-def _labels(specs: Sequence[str]) -> list[str]:
-    """The specs, numbered where one is given twice."""
-    return [
-        f"{spec} #{specs[: place + 1].count(spec)}" if specs.count(spec) > 1 else spec
-        for place, spec in enumerate(specs)
-    ]
-
-
-# ------------------------------------------------------------------------------------ the file
-
-
-def _report(
-    options: argparse.Namespace,
-    rules: Rules,
-    pairings: Sequence[arena.PairingResult],
-    seconds: float,
-    *,
-    complete: bool,
-) -> dict[str, Any]:
-    """What the JSON file holds; only `seconds` differ between two runs with the same seed."""
-    versions = {"carolus-env": __version__, "python": platform.python_version()}
-    for name in ("numpy", "numba", "torch"):  # torch only where an agent has needed it
-        if name in sys.modules:
-            versions[name] = sys.modules[name].__version__
-    versions["platform"] = platform.platform()
-    return {
-        "players": rules.players,
-        "games": options.games,
-        "seed": options.seed,
-        "rules": rules.to_dict(),
-        "versions": versions,
-        "agents": list(options.agents),
-        "complete": complete,
-        "results": [pairing.to_dict() for pairing in pairings],
-        "seconds": seconds,
-    }
-
-
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
 def _complain(text: str, code: int) -> int:
-    print(f"evaluate.py: {text}", file=sys.stderr)
+    _say(f"evaluate.py: {text}")
     return code
 
 

@@ -146,10 +146,8 @@ class Run:
         """
         agent = PolicyAgent(network or self.network())
         results = {}
-        tables = arena.pairing_tables(self.rules, games)
         for spec in self.config.eval_bots:
-            played = arena.play_games(tables, [agent, make(spec)], self.rules, seed=_EVAL_SEED)
-            result = arena.pairing_result(("policy", spec), played)
+            result = arena.play_pairing((agent, make(spec)), self.rules, games, seed=_EVAL_SEED)
             results[spec] = {
                 "win_rate": result.win_rate[0],
                 "ci95": list(result.ci95[0]),
@@ -161,10 +159,9 @@ class Run:
         """Whether a policy wins at least half of its games against the run's best so far."""
         if not (self.folder / "best.json").exists():
             return True
-        pair = [PolicyAgent(network), PolicyAgent(load(self.folder / "best"))]
-        tables = arena.pairing_tables(self.rules, self.config.eval_games)
-        played = arena.play_games(tables, pair, self.rules, seed=_EVAL_SEED)
-        return arena.pairing_result(("policy", "best"), played).win_rate[0] >= 0.5
+        pair = PolicyAgent(network), PolicyAgent(load(self.folder / "best"))
+        result = arena.play_pairing(pair, self.rules, self.config.eval_games, seed=_EVAL_SEED)
+        return result.win_rate[0] >= 0.5
 
     def note_evaluation(self, progress: Progress) -> None:
         """Evaluate, keep the policy if it is the best so far, add a point to the curve."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import os
 import platform
 from importlib import metadata
-from pathlib import Path
+
+from carolus_env.machine import cores, cpu
 
 
 def describe(*packages: str) -> dict[str, str]:
@@ -17,8 +16,8 @@ def describe(*packages: str) -> dict[str, str]:
         packages: distributions whose versions matter besides NumPy and Numba.
     """
     return {
-        "cpu": _cpu(),
-        "cores": str(_cores()),
+        "cpu": cpu(),
+        "cores": str(cores()),
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in ("numpy", "numba", *packages)},
         "date": datetime.date.today().isoformat(),
@@ -28,21 +27,6 @@ def describe(*packages: str) -> dict[str, str]:
 def line(*packages: str) -> str:
     """`describe` as one line, for the top of a table and for every row of JSON."""
     about = describe(*packages)
-    cpu, cores, date = about.pop("cpu"), about.pop("cores"), about.pop("date")
+    processor, number, date = about.pop("cpu"), about.pop("cores"), about.pop("date")
     versions = ", ".join(f"{name} {version}" for name, version in about.items())
-    return f"{cpu}, cores: {cores}, {versions}, {date}"
-
-
-def _cpu() -> str:
-    with contextlib.suppress(OSError):  # Linux alone has this file
-        for entry in Path("/proc/cpuinfo").read_text().splitlines():
-            if entry.startswith("model name"):
-                return entry.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    """Cores that this process may use; a container may have fewer than the machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return f"{processor}, cores: {number}, {versions}, {date}"

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env import chance, engine, position
 from carolus_env.files import replacing
@@ -78,7 +79,12 @@ class RecordError(ValueError):
 
 
 def make_record(
-    start: States, actions: Iterable[int], *, legal: bool = False, state: bool = False
+    start: States,
+    actions: Iterable[int],
+    *,
+    legal: bool = False,
+    state: bool = False,
+    dice: npt.NDArray[np.uint64] | None = None,
 ) -> Record:
     """The record of the game that ``actions`` make of ``start``.
 
@@ -93,6 +99,9 @@ def make_record(
         actions: the action numbers played, in order.
         legal: note the legal set before each action.
         state: note the state before each action.
+        dice: ``(players,)`` uint64, for a game in which each seat rolled by a generator of its
+            own (`kernels.turns.roll_dealt`): where they stood at the start. None: the one in
+            ``start`` rolled for all.
 
     Returns:
         A JSON-ready dict.
@@ -105,7 +114,8 @@ def make_record(
     record = _begun(start)
     events: list[dict[str, Any]] = record["events"]
     game = start.copy()
-    _roll_on(game, events)
+    dice = None if dice is None else dice.copy()
+    _roll_on(game, events, dice)
     for index, given in enumerate(actions):
         action = operator.index(given)
         event: dict[str, Any] = {"action": action, "player": int(game["player"][0])}
@@ -119,7 +129,7 @@ def make_record(
             error.add_note(f"It is actions[{index}] of the record to be made.")
             raise
         events.append(event)
-        _roll_on(game, events)
+        _roll_on(game, events, dice)
     record["result"] = result_of(game)
     return record
 
@@ -154,10 +164,16 @@ def _begun(start: States) -> Record:
     return record
 
 
-def _roll_on(game: States, events: list[dict[str, Any]]) -> None:
+def _roll_on(
+    game: States, events: list[dict[str, Any]], dice: npt.NDArray[np.uint64] | None
+) -> None:
     while chance.roll_due(game)[0]:
         player = int(game["player"][0])
+        if dice is not None:
+            game["generator"] = dice[player]
         faces = chance.draw_faces(game)
+        if dice is not None:
+            dice[player] = game["generator"][0]
         chance.apply_roll(game, faces)
         events.append({"roll": faces[0].tolist(), "player": player})
 
@@ -343,12 +359,17 @@ def write_records(path: str | Path, records: Iterable[Record]) -> None:
     with replacing(path) as file:
         if _is_gz(path):
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as zipped:
-                zipped.writelines(map(_line, records))
+                zipped.writelines(map(record_line, records))
         else:
-            file.writelines(map(_line, records))
+            file.writelines(map(record_line, records))
 
 
-def _line(record: Record) -> bytes:
+def record_line(record: Record) -> bytes:
+    """A record as its line of a file.
+
+    Raises:
+        RecordError: for something that `read_records` would not read back.
+    """
     check_record(record)
     try:
         text = json.dumps(record, separators=(",", ":"), allow_nan=False)

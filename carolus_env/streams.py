@@ -12,7 +12,7 @@ import secrets
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.compiler import entry
+from carolus_env.compiler import entry, kernel
 from carolus_env.kernels import generator
 from carolus_env.state import Ints, States
 
@@ -89,3 +89,33 @@ def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
         seeds = np.uint64(first) + np.arange(n, dtype=np.uint64)
     _seeded(seeds)
     return seeds
+
+
+def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+    """Streams of their own, one for each of ``streams`` with each of ``numbers`` (broadcast).
+
+    The same stream and number give the same branch; the stream is not moved on.
+    """
+    roots, names = np.broadcast_arrays(
+        np.asarray(streams, np.uint64), np.asarray(numbers, np.uint64)
+    )
+    found = np.empty(roots.shape, np.uint64)
+    _branch_all(np.array(roots).ravel(), np.array(names).ravel(), found.reshape(-1))
+    return found
+
+
+@kernel
+def branch(stream, number):
+    """The start of a stream that belongs to ``stream`` and a number (uint64).
+
+    Seeds are scattered by the same ``mix``, so the stream is mixed once more: otherwise seed 1's
+    branch 2 would be seed 2's branch 1.
+    """
+    scattered = generator.mix(generator.step(stream))
+    return generator.mix(~(scattered ^ generator.mix(generator.step(number))))
+
+
+@entry
+def _branch_all(streams, numbers, found):
+    for i in range(found.shape[0]):
+        found[i] = branch(streams[i], numbers[i])

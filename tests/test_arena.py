@@ -1,8 +1,11 @@
-"""The arena: fair seats, games that do not depend on how they are batched, sound win rates."""
+"""The arena: paired deals, games that do not depend on how they are batched, sound win rates."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import json
+import statistics
 import time
 from collections import Counter
 from typing import Any
@@ -10,11 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import arena, bots, engine
-from carolus_env.arena import ArenaError, Interrupted, Results
-from carolus_env.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules
+from carolus_env import arena, bots, chance, engine
+from carolus_env.arena import ArenaError, Plan, Results, games
+from carolus_env.replay import replay
+from carolus_env.rules import (
+    ACTION_GROUPS,
+    BY_CASTLES,
+    BY_MAX_ROUNDS,
+    DESTINATIONS,
+    FIRST_MOVE,
+    FIRST_PLACE,
+    REASON_NAMES,
+    Rules,
+)
 from carolus_env.state import STATE
-from carolus_env.streams import new_streams
+from carolus_env.streams import branches, seed_generators
 
 GREEDY, RANDOM = bots.make("greedy"), bots.make("random")
 
@@ -53,11 +66,25 @@ def same(a: Results, b: Results, but: tuple[str, ...] = ("seconds",)) -> bool:
     )
 
 
-def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -> Results:
+def paired(rules: Rules, deals: int) -> dict[str, Any]:
+    """Tables, deals and seatings of a pairing of agents 0 and 1, for `play_games`."""
+    plan = Plan(rules, ("a", "b"), deals=deals)
+    fixtures = plan.fixtures(0, plan.games)
+    return {
+        "tables": fixtures.tables,
+        "deals": fixtures.deals,
+        "seatings": fixtures.seatings,
+        "rules": rules,
+    }
+
+
+def games_won(
+    tables: list[list[int]], winners: list[list[int]], players: int, deals: Any = None
+) -> Results:
     """Results where these teams have won; nobody: the game was cut off."""
     rules = Rules(players=players)
-    games = len(tables)
-    team = np.tile([rules.team(seat) for seat in range(players)], (games, 1))
+    count = len(tables)
+    team = np.tile([rules.team(seat) for seat in range(players)], (count, 1))
     shares = np.array(
         [
             [
@@ -69,15 +96,22 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
     )
     shares /= players / rules.teams  # partners split their team's
     reasons = [BY_CASTLES if won else BY_MAX_ROUNDS for won in winners]
+    each = np.zeros((count, players), np.int32)
     return Results(
         tables=np.array(tables),
-        returns=np.zeros((games, players)),
+        deals=np.arange(count) if deals is None else np.array(deals),
+        seatings=np.zeros(count, np.int64),
+        returns=np.zeros((count, players)),
         shares=shares,
         castles=team.astype(np.uint8),
-        rounds=np.full(games, 5, np.uint16),
+        rounds=np.full(count, 5, np.uint32),
         reasons=np.array(reasons, np.uint8),
-        decisions=np.array([10, 20]),
-        seconds=np.array([0.5, 1.5]),
+        lead_changes=np.zeros(count, np.int32),
+        discs=np.zeros((count, players, 5), np.int32),
+        to_court=each,
+        to_regions=each,
+        decisions=each + 10 * (np.array(tables) + 1).astype(np.int32),
+        seconds=each + 0.5,
     )
 
 
@@ -88,22 +122,32 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
 def test_results_do_not_depend_on_how_many_games_are_played_at_once(
     players: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = Rules(players=players)
-    tables = arena.pairing_tables(rules, 50)
-    whole = arena.play_games(tables, [GREEDY, RANDOM], rules, seed=5)
-    monkeypatch.setattr(arena, "SIDE_BY_SIDE", 7)
-    assert same(whole, arena.play_games(tables, [GREEDY, RANDOM], rules, seed=5))
-    assert not same(whole, arena.play_games(tables, [GREEDY, RANDOM], rules, seed=6))
+    wanted = paired(Rules(players=players), 9)
+    whole = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5)
+    monkeypatch.setattr(games, "SIDE_BY_SIDE", 7)
+    assert same(whole, arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5))
+    assert not same(whole, arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=6))
 
 
-def test_game_g_depends_on_seed_plus_g_alone() -> None:
+def test_a_game_depends_on_its_seed_deal_and_seating_alone() -> None:
     rules = Rules(players=3)
-    tables = arena.pairing_tables(rules, 12)
-    whole = arena.play_games(tables, [GREEDY, RANDOM], rules, seed=5)
+    wanted = paired(rules, 3)
+    whole = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5)
     for g in (0, 3, 11):
-        alone = arena.play_games(tables[g : g + 1], [GREEDY, RANDOM], rules, seed=5 + g)
-        assert np.array_equal(alone.returns[0], whole.returns[g])
-        assert alone.rounds[0] == whole.rounds[g]
+        alone = arena.play_games(
+            whole.tables[g : g + 1],
+            [GREEDY, RANDOM],
+            rules,
+            seed=5 + int(whole.deals[g]),
+            deals=[0],
+            seatings=whole.seatings[g : g + 1],
+        )
+        wanted_row = dataclasses.replace(whole.rows([g]), deals=np.zeros(1, np.int64))
+        assert same(alone, wanted_row)
+        other = arena.play_games(
+            whole.tables[g : g + 1], [GREEDY, RANDOM], rules, seed=5, deals=[77]
+        )
+        assert not same(other, alone, but=("seconds", "deals", "seatings"))
 
 
 def test_the_numbers_of_the_agents_make_no_difference() -> None:
@@ -111,29 +155,205 @@ def test_the_numbers_of_the_agents_make_no_difference() -> None:
     tables = arena.pairing_tables(rules, 24)
     one = arena.play_games(tables, [GREEDY, RANDOM], rules, seed=1)
     other = arena.play_games(1 - tables, [RANDOM, GREEDY], rules, seed=1)
-    assert same(one, other, but=("tables", "decisions", "seconds"))
-    assert one.decisions.tolist() == other.decisions[::-1].tolist()
+    assert same(one, other, but=("tables", "seconds"))
 
 
-@pytest.mark.parametrize("rules", [Rules(3, "deferred"), Rules(4, partners="adjacent")])
+def plain_game(
+    rules: Rules, table: Any, agents: Any, seed: int, seating: int
+) -> tuple[Any, list[tuple[int, int]], list[tuple[int, list[int]]]]:
+    """One game, one decision at a time: its end; decisions and rolls, each with the seat."""
+    game = engine.new_games(rules, 1, seed=seed, roll=False)
+    root = seed_generators(seed, 1)
+    dice = [branches(root, [seat]) for seat in range(rules.players)]
+    streams = [branches(root, [4 * (1 + seating) + seat]) for seat in range(rules.players)]
+    decisions, rolls = [], []
+    while not engine.is_over(game)[0]:
+        seat = int(game["player"][0])
+        if chance.roll_due(game)[0]:
+            game["generator"] = dice[seat]
+            faces = chance.draw_faces(game)
+            dice[seat] = game["generator"].copy()
+            chance.apply_roll(game, faces)
+            rolls.append((seat, faces[0].tolist()))
+        else:
+            action = agents[table[seat]].act_one(game[0], streams[seat])
+            engine.step(game, np.array([action]), roll=False)
+            decisions.append((seat, action))
+    return game, decisions, rolls
+
+
+@pytest.mark.parametrize("rules", [Rules(2), Rules(3, "deferred"), Rules(4, partners="adjacent")])
 def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) -> None:
-    tables = arena.pairing_tables(rules, 6)
-    results = arena.play_games(tables, [GREEDY, RANDOM], rules, seed=40)
-    decisions = [0, 0]
-    for g, table in enumerate(tables):
-        game = engine.new_games(rules, 1, seed=40 + g)
-        streams = [new_streams(4 * (40 + g) + seat, 1) for seat in range(rules.players)]
-        while not engine.is_over(game)[0]:
-            seat = int(game["player"][0])
-            agent = (GREEDY, RANDOM)[table[seat]]
-            decisions[table[seat]] += 1
-            engine.step(game, np.array([agent.act_one(game[0], streams[seat])]))
+    wanted, log = paired(rules, 3), []
+    results = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=40, actions=log)
+    for g, table in enumerate(results.tables):
+        seed, seating = 40 + int(results.deals[g]), int(results.seatings[g])
+        game, decisions, _ = plain_game(rules, table, (GREEDY, RANDOM), seed, seating)
         team = [rules.team(seat) for seat in range(rules.players)]
         assert results.returns[g].tolist() == engine.returns(game)[0].tolist()
         assert results.castles[g].tolist() == game["castles"][0][team].tolist()
         assert results.rounds[g] == game["round"][0]
         assert results.reasons[g] == game["reason"][0]
-    assert results.decisions.tolist() == decisions
+        assert log[g].tolist() == [action for _, action in decisions]
+        made = Counter(seat for seat, _ in decisions)
+        assert results.decisions[g].tolist() == [made[seat] for seat in range(rules.players)]
+
+
+def test_play_is_counted_seat_by_seat() -> None:
+    rules = Rules(3)
+    results = arena.play_games(**paired(rules, 2), agents=[GREEDY, RANDOM], seed=9)
+    disc_group = next(group for group in ACTION_GROUPS if group.name == "disc")
+    for g, table in enumerate(results.tables):
+        seed = 9 + int(results.deals[g])
+        _, decisions, _ = plain_game(rules, table, (GREEDY, RANDOM), seed, results.seatings[g])
+        for seat in range(3):
+            mine = [action for who, action in decisions if who == seat]
+            for disc in range(5):
+                assert results.discs[g, seat, disc] == mine.count(disc_group.first + disc)
+            placed = [action - FIRST_PLACE for action in mine if action >= FIRST_PLACE]
+            court = sum(place % DESTINATIONS == 0 for place in placed)
+            assert results.to_court[g, seat] == court
+            assert results.to_regions[g, seat] == len(placed) - court
+
+
+def test_a_lead_changes_when_another_team_than_the_last_one_has_most_castles_alone() -> None:
+    """Seen from outside: every move of the Emperor, and who leads after it."""
+    rules, log = Rules(3), []
+    wanted = paired(rules, 10)
+    results = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=3, actions=log)
+    for g, actions in enumerate(log):
+        game = engine.new_games(rules, 1, seed=3 + int(results.deals[g]), roll=False)
+        dice = branches(seed_generators(3 + int(results.deals[g]), 1)[:, None], np.arange(3))[0]
+        led = []
+        for action in [None, *actions.tolist()]:
+            if action is not None:
+                engine.step(game, np.array([action]), roll=False)
+                castles = game["castles"][0].tolist()
+                if castles.count(max(castles)) == 1 and FIRST_MOVE <= action < FIRST_PLACE:
+                    led.append(castles.index(max(castles)))
+            while chance.roll_due(game)[0]:
+                seat = int(game["player"][0])
+                game["generator"] = dice[seat]
+                faces = chance.draw_faces(game)
+                dice[seat] = game["generator"][0]
+                chance.apply_roll(game, faces)
+        changes = sum(a != b for a, b in itertools.pairwise(led))
+        assert results.lead_changes[g] == changes
+    assert results.lead_changes.max() > 0
+
+
+# ------------------------------------------------------------------------------------ deals
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_seat_rolls_the_same_in_all_games_of_a_deal_whatever_is_played(players: int) -> None:
+    rules, log = Rules(players), []
+    wanted = paired(rules, 4)
+    results = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=2, actions=log)
+    rolls: dict[tuple[int, int], list[Any]] = {}
+    compared = 0
+    setups: dict[int, Any] = {}
+    for g, actions in enumerate(log):
+        deal = int(results.deals[g])
+        record = arena.game_record(rules, 2, deal, actions)
+        assert setups.setdefault(deal, record["setup"]) == record["setup"]
+        for seat in range(players):
+            mine = [e["roll"] for e in record["events"] if "roll" in e and e["player"] == seat]
+            before = rolls.setdefault((deal, seat), mine)
+            compared += min(len(mine), len(before))
+            for one, other in zip(mine, before, strict=False):
+                assert one == other
+            rolls[deal, seat] = max(mine, before, key=len)
+    assert compared > 2 * len(rolls), "more than the set-up's rolls"
+    assert len({str(setup) for setup in setups.values()}) == 4
+    dice = [str(seen[: len(min(rolls.values(), key=len))]) for seen in rolls.values()]
+    assert len(set(dice)) == len(dice), "every seat of every deal has dice of its own"
+
+
+def test_agents_cannot_look_at_the_dice() -> None:
+    """What the shown generator would roll is right no more often than by chance."""
+    foretold: dict[tuple[Any, ...], list[int]] = {}
+    shown: list[int] = []
+
+    def look(states: Any, _: Any) -> None:
+        for state in states:
+            shown.append(int(state["generator"]))
+            if state["phase"] == 4:  # the roll comes after the move
+                game = np.array(state).reshape(1)
+                for steps in engine.legal_actions(game).tolist():
+                    then = game.copy()
+                    engine.step(then, np.array([steps]), roll=False)
+                    if chance.roll_due(then)[0]:
+                        key = (*state["reserves"].ravel().tolist(), int(state["round"]))
+                        key += tuple(state["region_paladins"].ravel().tolist())
+                        foretold[(int(state["player"]), *key)] = chance.draw_faces(then)[0].tolist()
+
+    rules, log = Rules(2), []
+    spy = Spy(before=look)
+    results = arena.play_games(np.zeros((60, 2), int), [spy], rules, seed=0, actions=log)
+    roots = seed_generators(np.arange(60), 60)
+    dice = branches(roots[:, None], np.arange(2))
+    assert not set(shown) & set(dice.ravel().tolist())
+    assert not set(shown) & set(roots.tolist())
+    assert 0 not in shown
+    actual = []
+    for g, actions in enumerate(log):
+        game = engine.new_games(rules, 1, seed=g, roll=False)
+        mine = dice[g].copy()
+        for action in [None, *actions.tolist()]:
+            key: Any = None
+            if action is not None:
+                if game["phase"][0] == 4:
+                    key = (*game["reserves"].ravel().tolist(), int(game["round"][0]))
+                    key += tuple(game["region_paladins"].ravel().tolist())
+                    key = (int(game["player"][0]), *key)
+                engine.step(game, np.array([action]), roll=False)
+            while chance.roll_due(game)[0]:
+                seat = int(game["player"][0])
+                game["generator"] = mine[seat]
+                faces = chance.draw_faces(game)
+                mine[seat] = game["generator"][0]
+                if key in foretold:
+                    actual.append((foretold[key], faces[0].tolist()))
+                chance.apply_roll(game, faces)
+    assert len(actual) > 300
+    right = np.mean([sorted(told) == sorted(came) for told, came in actual])
+    assert right < 0.08  # 1 in 36 to 1 in 216 by chance
+    assert results.decisions.sum() == len(shown)
+
+
+def test_the_shown_generator_differs_between_decisions_also_where_the_agent_draws_nothing() -> None:
+    shown: list[int] = []
+
+    def first(states: Any, generators: Any) -> Any:
+        shown.extend(states["generator"].tolist())
+        return engine.legal_masks(states).argmax(axis=1)
+
+    agent = Spy()
+    agent.act = first  # type: ignore[method-assign]
+    results = arena.play_games(np.zeros((20, 2), int), [agent], Rules(max_rounds=20), seed=0)
+    assert len(set(shown)) == len(shown) == results.decisions.sum()
+
+
+def test_branches_of_neighbouring_seeds_and_numbers_never_meet() -> None:
+    """Seeds and numbers are scattered by the same function; they must not be exchangeable."""
+    roots = seed_generators(0, 300)
+    found = branches(roots[:, None], np.arange(300))
+    assert len(np.unique(np.r_[found.ravel(), roots])) == 300 * 300 + 300
+    assert np.array_equal(branches(roots[7], [5, 6]), found[7, 5:7])
+
+
+def test_records_of_the_games_replay() -> None:
+    rules, log = Rules(4, "deferred"), []
+    results = arena.play_games(**paired(rules, 3), agents=[GREEDY, RANDOM], seed=7, actions=log)
+    for g, actions in enumerate(log):
+        record = arena.game_record(rules, 7, int(results.deals[g]), actions)
+        assert replay(record) == []
+        assert record["result"]["returns"] == results.returns[g].tolist()
+        assert record["result"]["rounds"] == results.rounds[g]
+
+
+# ------------------------------------------------------------------------------------ agents
 
 
 def test_every_seat_of_every_game_has_a_random_stream_of_its_own() -> None:
@@ -141,7 +361,6 @@ def test_every_seat_of_every_game_has_a_random_stream_of_its_own() -> None:
 
     def note(states: Any, generators: Any) -> None:
         for state, stream in zip(states, generators, strict=True):
-            assert stream != state["generator"], "the dice's stream"
             if state["round"] == 0:
                 game = state["region_paladins"].tobytes()  # the set-up tells games apart
                 first.setdefault((game, int(state["player"])), int(stream))
@@ -177,7 +396,7 @@ def test_shares_are_the_parts_of_the_win_that_the_returns_pay(players: int) -> N
 
 
 def test_progress_counts_up_to_all_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena, "SIDE_BY_SIDE", 10)
+    monkeypatch.setattr(games, "SIDE_BY_SIDE", 10)
     told: list[int] = []
     rules = Rules(players=2)
     tables = arena.pairing_tables(rules, 36)
@@ -189,7 +408,7 @@ def test_progress_counts_up_to_all_games(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_no_games_give_empty_results() -> None:
     results = arena.play_games(np.zeros((0, 3), int), [RANDOM], Rules(players=3), seed=0)
     assert results.returns.shape == results.shares.shape == (0, 3)
-    assert results.decisions.tolist() == [0]
+    assert results.discs.shape == (0, 3, 5)
 
 
 @pytest.mark.parametrize(
@@ -212,17 +431,38 @@ def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, said:
 
 
 def test_an_illegal_action_names_the_game_that_shows_it_again() -> None:
-    """Seed, seat and phase lead back to the game."""
+    """Deal, seating, seat and phase lead back to the game."""
     calls = iter(range(10**9))
     late = Spy(after=lambda actions: np.r_[actions[:-1], 200] if next(calls) == 60 else actions)
     with pytest.raises(ArenaError) as caught:
-        arena.play_games(np.ones((8, 2), int), [RANDOM, late], Rules(players=2), seed=1000)
+        arena.play_games(
+            np.ones((8, 2), int), [RANDOM, late], Rules(), seed=0, deals=np.arange(8) + 50
+        )
     text = str(caught.value)
     assert "action 200" in text
-    seed = int(text.split("seed ")[1].split(";")[0])
-    assert 1000 <= seed < 1008
+    assert 50 <= int(text.split("of deal ")[1].split(",")[0]) < 58
+    assert "seating 0;" in text
     assert "in phase " in text
     assert "as player " in text
+
+
+def test_an_agent_that_thinks_too_long_is_named() -> None:
+    slow = Spy(before=lambda *_: time.sleep(0.02))
+    with pytest.raises(ArenaError, match=r"agent 'spy' took 0\.0\d+ s for a decision, 0\.01 s"):
+        arena.play_games([[0, 0]], [slow], Rules(), seed=0, time_limit=0.01)
+    batched = Spy(before=lambda states, _: len(states) > 1 and time.sleep(0.04))
+    arena.play_games([[0, 0]] * 8, [batched], Rules(max_rounds=1), seed=0, time_limit=0.035)
+
+
+def test_time_is_shared_out_among_the_decisions_of_a_call() -> None:
+    slow = Spy(before=lambda *_: time.sleep(0.004))
+    rules = Rules(max_rounds=1)
+    started = time.perf_counter()
+    results = arena.play_games([[0, 1]] * 3, [slow, RANDOM], rules, seed=0)
+    passed = time.perf_counter() - started
+    mine = results.seconds[:, 0].sum()
+    assert 0.004 * results.decisions[:, 0].max() <= mine <= passed
+    assert results.seconds[:, 1].sum() < mine
 
 
 def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: Any) -> None:
@@ -247,6 +487,13 @@ def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: A
 def test_impossible_tables_are_refused(tables: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         arena.play_games(tables, [GREEDY, RANDOM], Rules(players=2), seed=0)
+
+
+@pytest.mark.parametrize("numbers", [[0], [0, -1], [0.0, 1.0], [[0, 1]]])
+@pytest.mark.parametrize("what", ["deals", "seatings"])
+def test_impossible_deals_and_seatings_are_refused(what: str, numbers: Any) -> None:
+    with pytest.raises(ValueError, match=f"{what} must "):
+        arena.play_games([[0, 0], [0, 0]], [RANDOM], Rules(), seed=0, **{what: numbers})
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, None])
@@ -280,13 +527,94 @@ def test_every_way_to_seat_two_agents_occurs_equally_often(rules: Rules, wanted:
     assert 100 <= len(tables) < 100 + len(wanted)
     assert len(arena.pairing_tables(rules, 1)) == len(wanted)
     assert len(arena.pairing_tables(rules, 5 * len(wanted))) == 5 * len(wanted)
-    assert arena.SIDE_BY_SIDE % len(wanted) == 0, "an interrupted pairing would not be balanced"
 
 
-@pytest.mark.parametrize("games", [0, -3, 10**9, 2.5, "7"])
-def test_an_impossible_number_of_games_is_refused(games: Any) -> None:
+@pytest.mark.parametrize("wanted", [0, -3, 10**9, 2.5, "7"])
+def test_an_impossible_number_of_games_is_refused(wanted: Any) -> None:
     with pytest.raises(ValueError, match="games must be a whole number from 1 to 100,000,000"):
-        arena.pairing_tables(Rules(), games)
+        arena.pairing_tables(Rules(), wanted)
+
+
+def test_a_mixed_table_seats_each_agent_in_each_seat_equally_often() -> None:
+    plan = Plan(Rules(3), tuple("abcd"), schedule="mixed", deals=2)
+    assert [meeting.agents for meeting in plan.meetings] == [
+        (0, 1, 2),
+        (0, 1, 3),
+        (0, 2, 3),
+        (1, 2, 3),
+    ]
+    for meeting in plan.meetings:
+        assert len({tuple(seating) for seating in meeting.seatings.tolist()}) == 6
+        for seat in range(3):
+            assert Counter(meeting.seatings[:, seat].tolist()) == dict.fromkeys(meeting.agents, 2)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "pairs"),
+    [
+        ("round_robin", [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]),
+        ("field", [(0, 1), (0, 2), (0, 3)]),
+        ("mixed", [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]),
+    ],
+)
+def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
+    schedule: str, pairs: list[tuple[int, int]]
+) -> None:
+    plan = Plan(Rules(3), tuple("abcd"), schedule=schedule, deals=3)
+    assert plan.pairs == pairs
+    fixtures = plan.fixtures(0, plan.games)
+    per_deal = plan.games_per_deal
+    for deal in range(3):
+        rows = slice(deal * per_deal, (deal + 1) * per_deal)
+        assert (fixtures.deals[rows] == deal).all()
+        assert np.array_equal(fixtures.tables[rows], fixtures.tables[:per_deal])
+    games_of = zip(fixtures.meetings.tolist(), fixtures.seatings.tolist(), strict=True)
+    for table, (meeting, seating) in zip(fixtures.tables, games_of, strict=True):
+        assert table.tolist() == plan.meetings[meeting].seatings[seating].tolist()
+    part = plan.fixtures(5, 20)
+    for whole, some in zip(fixtures, part, strict=True):
+        assert np.array_equal(whole[5:20], some)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"agents": ("a",)}, "a pairing needs two agents, got 1"),
+        ({"schedule": "swiss"}, "schedule must be one of round_robin, field, mixed, got 'swiss'"),
+        ({"schedule": "mixed"}, "a mixed table needs three agents, got 2"),
+        ({"schedule": "mixed", "rules": Rules(4)}, "mixed tables are for 3 players, got 4"),
+        ({"deals": 0}, "deals must be a whole number from 1 to 16,666,666, got 0"),
+        ({"deals": 1.5}, "deals must be a whole number"),
+        ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, got -1"),
+        ({"until": arena.Until(rate=0.1, pair=(0, 2))}, "agents 0 and 2 never meet"),
+    ],
+)
+def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Plan(**{"rules": Rules(3), "agents": ("a", "b"), **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "until needs a width"),
+        ({"elo": 0}, "the width of elo must be above 0, got 0"),
+        ({"rate": float("nan")}, "the width of rate must be above 0, got nan"),
+        ({"elo": 10, "every": 0}, "every must be a whole number from 1"),
+    ],
+)
+def test_an_impossible_stop_rule_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        arena.Until(**given)
+
+
+def test_a_plan_survives_json() -> None:
+    until = arena.Until(elo=20, rate=0.1, pair=(1, 2), every=5)
+    plan = Plan(Rules(3, "deferred"), ("a", "b", "a"), "mixed", 77, 5, until)
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    for broken in ({}, {**plan.to_dict(), "agents": "ab"}, {**plan.to_dict(), "until": {"x": 1}}):
+        with pytest.raises(ValueError, match=r"missing|must be a list|no plan"):
+            Plan.from_dict(broken)
 
 
 # ------------------------------------------------------------------------------------ win rates
@@ -310,7 +638,7 @@ def test_an_agent_that_always_wins_has_a_win_rate_of_one(players: int) -> None:
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
-    [result] = arena.round_robin([RANDOM, RANDOM], Rules(players=players), 3000, seed=8)
+    result = arena.play_pairing((RANDOM, RANDOM), Rules(players=players), 3000, seed=8)
     assert result.win_rate[0] == pytest.approx(0.5, abs=4 * 0.5 / 3000**0.5)
     assert sum(result.win_rate) == pytest.approx(1)
     # The chance that a table of three is won says who sits there twice, not who is better.
@@ -345,8 +673,8 @@ def test_part_of_the_win(
 
 def test_games_that_are_cut_off_are_draws() -> None:
     for players in (2, 3, 4):
-        [result] = arena.round_robin(
-            [GREEDY, RANDOM], Rules(players=players, max_rounds=1), 60, seed=0
+        result = arena.play_pairing(
+            (GREEDY, RANDOM), Rules(players=players, max_rounds=1), 60, seed=0
         )
         assert result.ends == {"max_rounds": 60}
         assert (result.wins, result.draws) == ((0, 0), 60)
@@ -362,8 +690,8 @@ def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
     assert result.mean_rounds == 5
     assert result.ends == {"castles": 1, "max_rounds": 1}
     assert set(result.ends) < set(REASON_NAMES)
-    assert result.decisions == (10, 20)
-    assert result.seconds == (0.5, 1.5)
+    assert result.decisions == (30, 60)
+    assert result.seconds == (1.5, 1.5)
     assert result.to_dict()["agents"] == ("a", "b")
 
 
@@ -432,73 +760,77 @@ def test_the_interval_covers_the_true_mean_in_95_of_100_runs(
     assert 0.93 <= covered <= 0.975
 
 
-# ------------------------------------------------------------------------------------ round robin
+@pytest.mark.parametrize(("deals", "seatings"), [(5, 2), (20, 6), (200, 2)])
+@pytest.mark.parametrize("together", [-0.15, 0.0, 0.5])
+@pytest.mark.parametrize("true", [0.5, 0.9])
+def test_the_interval_covers_where_games_of_a_deal_go_together(
+    deals: int, seatings: int, together: float, true: float
+) -> None:
+    """Games of a deal are won where normal numbers with that correlation are low."""
+    runs = 400
+    spread = np.full((seatings, seatings), together) + (1 - together) * np.eye(seatings)
+    rng = np.random.default_rng(4)
+    normal = rng.multivariate_normal(np.zeros(seatings), spread, (runs, deals))
+    won = normal < statistics.NormalDist().inv_cdf(true)
+    numbers = np.repeat(np.arange(deals), seatings)
+    intervals = np.array([arena.mean_interval(w.ravel().astype(float), numbers) for w in won])
+    covered = ((intervals[:, 0] <= true) & (true <= intervals[:, 1])).mean()
+    assert covered >= 0.91  # 5 deals are few
+    if deals == 200:
+        assert covered <= 0.99
 
 
-def test_a_round_robin_plays_every_pair_and_no_pair_depends_on_the_others() -> None:
-    rules = Rules(players=3)
-    named = {name: Spy() for name in "abc"}
-    for name, agent in named.items():
-        agent.name = name
-    told: list[int] = []
-    agents = [named["a"], named["b"], named["c"], GREEDY]
-    pairings = list(arena.round_robin(agents, rules, 20, seed=4, progress=told.append))
-    pairs = [("a", "b"), ("a", "c"), ("a", "greedy"), ("b", "c"), ("b", "greedy"), ("c", "greedy")]
-    assert [pairing.agents for pairing in pairings] == pairs
-    assert told[-1] == 6 * 24
-    assert told == sorted(told)
-    [alone] = arena.round_robin([named["c"], GREEDY], rules, 20, seed=4)
-    assert dataclasses.replace(alone, seconds=(0, 0)) == dataclasses.replace(
-        pairings[-1], seconds=(0, 0)
-    )
+def test_games_of_a_deal_that_go_together_widen_the_interval() -> None:
+    deals = np.repeat(np.arange(50), 2)
+    alike, opposite = np.repeat([0.0, 1.0] * 25, 2), np.tile([0.0, 1.0], 50)
+    widths = [np.diff(arena.mean_interval(v, deals)).item() for v in (opposite, alike)]
+    alone = np.diff(arena.mean_interval(alike)).item()
+    assert widths[0] < 0.3 * alone, "luck that cancels within every deal"
+    assert widths[1] == pytest.approx(2**0.5 * alone, rel=0.05)
+
+
+def test_the_interval_does_not_depend_on_the_order_of_the_games() -> None:
+    rng = np.random.default_rng(0)
+    values, deals = rng.integers(0, 2, 60).astype(float), np.repeat(np.arange(10), 6)
+    order = rng.permutation(60)
+    shuffled = arena.mean_interval(values[order], deals[order] * 7 + 3)
+    assert shuffled == pytest.approx(arena.mean_interval(values, deals))
+
+
+# ------------------------------------------------------------------------------------ pairings
+
+
+def test_a_third_agent_at_the_table_leaves_half_a_game_to_each() -> None:
+    tables = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
+    results = games_won(tables, [[2], [2], [0, 1], [0]], 3)  # agents 2, 0, 2 and 0, 0
+    names = "abc"
+    result = arena.pairing_result(names, results, (0, 1))
+    assert result.win_rate[0] == pytest.approx((0.5 + 1 + 0.75 + 1) / 4)
+    assert (result.wins, result.draws) == ((2, 0), 2)
+    result = arena.pairing_result(names, results, (1, 2))
+    assert result.agents == ("b", "c")
+    assert result.win_rate[0] == pytest.approx((0 + 0.5 + 0.25 + 0.5) / 4)
+
+
+def test_only_games_of_both_agents_count() -> None:
+    results = games_won([[0, 1], [0, 2], [2, 1]], [[0], [0], [0]], 2)
+    assert arena.pairing_result("abc", results, (0, 1)).games == 1
+    assert arena.pairing_result("abc", results, (1, 2)).win_rate == (0, 1)
+    with pytest.raises(ValueError, match="no game of 'a' and 'd'"):
+        arena.pairing_result("abcd", results, (0, 3))
 
 
 def test_loading_at_the_first_decision_is_not_counted_as_thinking() -> None:
     calls = iter(range(10**9))
     lazy = Spy(before=lambda *_: next(calls) == 0 and time.sleep(0.5))
-    [result] = arena.round_robin([lazy, RANDOM], Rules(), 2, seed=0)
+    result = arena.play_pairing((lazy, RANDOM), Rules(), 2, seed=0)
     assert 0 < result.seconds[0] < 0.5
 
 
 def test_the_better_agent_wins_with_every_number_of_players() -> None:
     for players in (2, 3, 4):
-        [result] = arena.round_robin([GREEDY, RANDOM], Rules(players=players), 300, seed=0)
+        result = arena.play_pairing((GREEDY, RANDOM), Rules(players=players), 300, seed=0)
         assert result.win_rate[0] > 0.97
         assert result.ci95[0][0] > 0.95
         assert result.mean_castles[0] > result.mean_castles[1]
-
-
-def test_one_agent_is_no_pairing() -> None:
-    with pytest.raises(ValueError, match="needs two agents, got 1"):
-        next(arena.round_robin([GREEDY], Rules(), 10, seed=0))
-
-
-def test_ctrl_c_keeps_only_games_played_side_by_side_to_their_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of games in play the short ones finish first: counting them would favour quick wins."""
-    monkeypatch.setattr(arena, "SIDE_BY_SIDE", 6)
-    rules = Rules(players=3)
-    told: list[int] = []
-
-    def stop(done: int) -> None:
-        told.append(done)
-        if done > 14:  # some of the third six are finished
-            raise KeyboardInterrupt
-
-    seen = []
-    with pytest.raises(Interrupted) as caught:
-        for pairing in arena.round_robin([GREEDY, RANDOM], rules, 60, seed=1, progress=stop):
-            seen.append(pairing)  # noqa: PERF402
-    assert told[-1] > 14
-    assert len(caught.value.results.tables) == 12
-    [kept] = seen
-    [wanted] = arena.round_robin([GREEDY, RANDOM], rules, 12, seed=1)
-    assert dataclasses.replace(kept, seconds=(0, 0)) == dataclasses.replace(wanted, seconds=(0, 0))
-
-
-def test_ctrl_c_before_any_game_counts_yields_nothing() -> None:
-    stopper = failing(KeyboardInterrupt(), call=5)
-    with pytest.raises(Interrupted) as caught:
-        list(arena.round_robin([stopper, RANDOM], Rules(), 60, seed=1))
-    assert len(caught.value.results.tables) == 0
+        assert result.deals * (6 if players == 3 else 2) == result.games

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import carolus_env as ce
-from carolus_env import carolus_magnus_v0, observation
+from carolus_env import arena, carolus_magnus_v0, observation
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT / "benchmarks" / "results"
@@ -37,6 +37,23 @@ def test_readme_snippets_run(number, tmp_path):
 
 def test_readme_has_its_snippets():
     assert len(SNIPPETS) == 8
+
+
+def test_the_evaluation_page_says_what_happens(tmp_path):
+    page = (ROOT / "docs" / "evaluation.md").read_text()
+    [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "snippet.py").write_text(snippet)
+    names = runpy.run_path(str(tmp_path / "snippet.py"))
+    assert (names["pairing"].deals, names["pairing"].games) == (50, 300)
+    assert 0.9 < names["low"] < names["pairing"].win_rate[0] <= names["high"]
+    header, game = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    plan = arena.Plan.from_dict(header)
+    arena.Tournament(plan).run(file=tmp_path / "games.jsonl")
+    lines = (tmp_path / "games.jsonl").read_text().splitlines()
+    assert json.loads(lines[1]) == game
+    assert json.loads(lines[0]).keys() == header.keys()
+    described = page.partition("| key |")[2].partition("These lines")[0]
+    assert set(game) == set(re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|$)", described, re.MULTILINE))
 
 
 def test_tables_in_docs_are_up_to_date():
@@ -118,7 +135,10 @@ def test_the_wheel_ships_the_package_alone():
 
 def test_importing_the_package_imports_nothing_heavy():
     heavy = "torch stable_baselines3 matplotlib rich tyro pandas pygame"
-    code = f"import sys, carolus_env; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    code = (
+        "import sys, carolus_env, carolus_env.arena\n"
+        f"print([m for m in {heavy.split()!r} if m in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -128,7 +148,7 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_imports_go_down_only():
     """The floors of CONTRIBUTING.md, from the ground up."""
     floors = [
-        ["rules", "compiler", "files", "_version"],
+        ["rules", "compiler", "files", "machine", "_version"],
         ["state"],
         ["kernels"],
         ["streams"],

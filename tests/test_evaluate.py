@@ -9,13 +9,18 @@ import json
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from carolus_env import arena, files
+from carolus_env import files
+from carolus_env.arena import tournament
+from carolus_env.record import read_records
+from carolus_env.replay import replay
 
 SCRIPT = Path(__file__).parent.parent / "evaluate.py"
 
@@ -87,11 +92,39 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     return run
 
 
+@pytest.fixture(autouse=True)
+def extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand-ins for ratings and report, which have tests of their own."""
+
+    def rate(tables: Any, shares: Any, team: Any, deals: Any, agents: int, **_: Any) -> Any:
+        elo, half = 100.0 * np.arange(agents), 1000 / len(tables) ** 0.5
+        return types.SimpleNamespace(elo=elo, low=elo - half, high=elo + half)
+
+    def write_report(folder: Path, summary: dict[str, Any]) -> list[Path]:
+        (folder / "report.html").write_text(f"{summary['games']} games")
+        return [folder / "report.html"]
+
+    for name, known in (
+        ("ratings", {"rate": rate}),
+        ("report", {"write_report": write_report, "cross_table": lambda _: "the cross table"}),
+    ):
+        module = types.ModuleType(f"carolus_env.arena.{name}")
+        vars(module).update(known)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
 def without_times(report: dict[str, Any]) -> dict[str, Any]:
     report = copy.deepcopy(report)
-    for part in (report, *report["results"]):
+    report.pop("seconds")
+    for part in (*report["pairings"], *report["agents"]):
         part.pop("seconds")
+        part.pop("us_per_decision", None)
     return report
+
+
+def game_lines(folder: Path) -> list[str]:
+    lines = (folder / "games.jsonl").read_text().splitlines()
+    return [line for line in lines if line.startswith('{"game"')]
 
 
 # ------------------------------------------------------------------------------------ results
@@ -105,13 +138,13 @@ def test_the_file_holds_what_was_played(run: Any, tmp_path: Path, players: int) 
     )
     assert (code, err) == (0, "")
     report = json.loads(path.read_text())
-    assert (report["players"], report["games"], report["seed"]) == (players, 18, 3)
-    assert report["agents"] == ["greedy", "random"]
+    assert (report["rules"]["players"], report["games"], report["seed"]) == (players, 18, 3)
+    assert [agent["spec"] for agent in report["agents"]] == ["greedy", "random"]
+    assert report["agents"][1]["rating"]["elo"] == 100
     assert report["complete"] is True
     assert report["rules"]["max_rounds"] == 100
-    assert {"carolus-env", "python", "numpy", "numba", "platform"} <= set(report["versions"])
     assert report["seconds"] > 0
-    [result] = report["results"]
+    [result] = report["pairings"]
     assert result["agents"] == ["greedy", "random"]
     assert result["games"] == 18 == sum(result["wins"]) + result["draws"]
     assert sum(result["ends"].values()) == 18
@@ -122,6 +155,7 @@ def test_the_file_holds_what_was_played(run: Any, tmp_path: Path, players: int) 
     assert result["mean_rounds"] >= 1
     assert len(result["seconds"]) == 2
     assert f"{players} players, seed 3" in out
+    assert out.endswith("the cross table\n")
     assert f"{100 * result['win_rate'][0]:.1f} [" in out
     assert list(tmp_path.iterdir()) == [path], "nothing else is left beside the file"
 
@@ -132,7 +166,7 @@ def test_the_same_seed_writes_the_same_file_apart_from_times(run: Any, tmp_path:
         run("greedy", "random", "--games", 20, "--seed", seed, "--json", tmp_path / name)
         reports.append(without_times(json.loads((tmp_path / name).read_text())))
     assert reports[0] == reports[1]
-    assert reports[0]["results"] != reports[2]["results"]
+    assert reports[0]["pairings"] != reports[2]["pairings"]
 
 
 def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path, bot_file: Path) -> None:
@@ -140,8 +174,8 @@ def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path, bot_f
     code, out, _ = run(*specs, "--games", 4, "--json", tmp_path / "r.json")
     report = json.loads((tmp_path / "r.json").read_text())
     assert code == 0
-    assert report["agents"] == specs
-    pairs = [tuple(result["agents"]) for result in report["results"]]
+    assert [agent["spec"] for agent in report["agents"]] == specs
+    pairs = [tuple(result["agents"]) for result in report["pairings"]]
     assert pairs == [(specs[i], specs[j]) for i in range(4) for j in range(i + 1, 4)]
     assert "greedy : random #1" in out
     assert "random #1 : random #2" in out
@@ -151,7 +185,8 @@ def test_an_agent_plays_itself_under_two_labels(run: Any, tmp_path: Path) -> Non
     code, out, err = run("random", "random", "--games", 10, "--json", tmp_path / "r.json")
     assert (code, err) == (0, "")
     assert "random #1 : random #2" in out
-    assert json.loads((tmp_path / "r.json").read_text())["agents"] == ["random", "random"]
+    agents = json.loads((tmp_path / "r.json").read_text())["agents"]
+    assert [agent["spec"] for agent in agents] == ["random", "random"]
 
 
 def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
@@ -168,7 +203,7 @@ def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
     }
     assert json.loads(path.read_text())["rules"] == rules
     run("random", "random", "--games", 4, "--max-rounds", 1, "--json", path)
-    assert json.loads(path.read_text())["results"][0]["ends"] == {"max_rounds": 4}
+    assert json.loads(path.read_text())["pairings"][0]["ends"] == {"max_rounds": 4}
     run("greedy", "random", "--games", 4, "--max-rounds", "none", "--json", path)
     assert json.loads(path.read_text())["rules"]["max_rounds"] is None
 
@@ -178,7 +213,7 @@ def test_rounding_up_is_said_in_one_line(run: Any, tmp_path: Path) -> None:
     code, _, err = run("greedy", "random", "--players", 3, "--games", 10, "--json", path)
     assert (code, err) == (0, "10 games rounded up to 12: whole rotations of the seats\n")
     report = json.loads(path.read_text())
-    assert (report["games"], report["results"][0]["games"]) == (10, 12)
+    assert (report["deals"], report["games"], report["pairings"][0]["games"]) == (2, 12, 12)
 
 
 def test_quiet_prints_nothing(run: Any, tmp_path: Path) -> None:
@@ -189,6 +224,7 @@ def test_without_rich_the_table_is_plain_and_says_the_same(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_rich = run("greedy", "random", "--games", 20)[1]
+    assert "the cross table" in with_rich
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "rich", None)
@@ -235,12 +271,31 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy random --games 0", "games must be a whole number from 1 to 100,000,000, got 0"),
         ("greedy random --games -7", "games must be a whole number from 1 to"),
         ("greedy random --games 99999999999999999999", "games must be a whole number from 1"),
-        ("greedy random --seed -1", "seed must be from 0 to 2^64 - 1, got -1"),
+        ("greedy random --seed -1", "seed must be a whole number from 0 to 2^64 - 1, got -1"),
         ("greedy random --max-rounds 0", "max_rounds must be a whole number from 1 to 65535"),
         ("greedy random --max-rounds few", "must be a whole number or none, got 'few'"),
         ("greedy random --paladins-per-clan 2", "paladins_per_clan must be a whole number from 3"),
         ("greedy random --partners none", "argument --partners: invalid choice: 'none'"),
         ("greedy random --rounds 3", "unrecognized arguments: --rounds"),
+        ("greedy random --deals 0", "deals must be a whole number from 1 to 50,000,000, got 0"),
+        (
+            "greedy random --games 2 --deals 1",
+            "argument --deals: not allowed with argument --games",
+        ),
+        ("greedy random --until 30 --games 100", "take --max-deals, not --games or --deals"),
+        ("greedy random --max-deals 100", "--max-deals is for --until and --until-rate"),
+        ("greedy random --until -3", "until: the width of elo must be above 0, got -3.0"),
+        ("greedy random --until-rate nan", "until: the width of rate must be above 0, got nan"),
+        ("greedy random --workers 0", "workers must be a whole number from 1 to 256, got 0"),
+        ("greedy random --time-limit 0", "time_limit must be above 0 seconds, got 0.0"),
+        ("greedy random --schedule mixed", "mixed tables are for 3 players, got 2"),
+        ("greedy random --players 3 --schedule mixed", "a mixed table needs three agents, got 2"),
+        ("greedy random --schedule swiss", "argument --schedule: invalid choice: 'swiss'"),
+        ("greedy random --resume", "name it by --out"),
+        ("greedy random --out FOLDER --resume", "games.jsonl: there is no such file"),
+        ("greedy random --out FILE", "--out FILE: no such folder can be made: File exists"),
+        ("greedy random --records FILE", "--records FILE: is there already; name another file"),
+        ("greedy random --records FOLDER", "is a folder, a file is needed"),
         ("greedy FILE", "say which one of the file, as in"),
         ("greedy FILE:Nobody", "the file has no 'Nobody'"),
         ("greedy FILE:number", "must be an Agent or a function, got int"),
@@ -280,10 +335,10 @@ def test_a_bot_file_that_fails_is_answered_in_one_line(run: Any, tmp_path: Path)
 def test_too_little_memory_is_answered_in_one_line(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_memory(*_: Any) -> None:
+    def no_memory(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(evaluate.arena, "pairing_tables", no_memory)
+    monkeypatch.setattr(evaluate.arena.Tournament, "run", no_memory)
     code, out, err = run("greedy", "random")
     assert (code, out, err) == (2, "", "evaluate.py: not enough memory for so many games\n")
 
@@ -296,7 +351,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_playing(
         raise OSError(number, os.strerror(number), str(path))
 
     monkeypatch.setattr(Path, "write_bytes", refuse)
-    monkeypatch.setattr(evaluate.arena, "round_robin", lambda *_: pytest.fail("it played"))
+    monkeypatch.setattr(evaluate.arena, "Tournament", lambda *_: pytest.fail("it played"))
     code, out, err = run("greedy", "random", "--json", tmp_path / "r.json")
     assert (code, out) == (2, "")
     assert err.endswith(f"r.json: cannot be written: {os.strerror(number)}\n")
@@ -317,7 +372,7 @@ def test_an_existing_file_stays_until_the_new_one_is_whole(
         code, out, err = run("greedy", "random", "--games", 2, "--json", path)
     assert code == 1
     assert "greedy : random" in out
-    assert err == f"evaluate.py: --json {path}: could not be written: No space left on device\n"
+    assert err == f"evaluate.py: {path}: could not be written: No space left on device\n"
     assert path.read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -338,22 +393,151 @@ def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(
     code, out, err = run("greedy", f"{bot_file}:Vandal", "--games", 4, "--json", path, *quiet)
     assert code == 1
     assert "my_bots.py:Vandal" in out
-    assert err == f"evaluate.py: --json {path}: could not be written: No such file or directory\n"
+    assert err == f"evaluate.py: {path}: could not be written: No such file or directory\n"
 
 
-def test_pairings_before_a_failing_agents_are_kept(
-    run: Any, tmp_path: Path, bot_file: Path
+def test_deals_before_an_agent_fails_are_kept(
+    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", "raise OSError('gone')"))
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
+    monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
-    words = ("greedy", "random", f"{bot_file}:Stops", "--games", 4, "--json", path)
+    words = ("greedy", "random", f"{bot_file}:Stops", "--games", 300, "--json", path)
     code, out, err = run(*words)
     assert code == 2
     assert "greedy : random " in out
     assert f"{bot_file}:Stops' failed with OSError: gone" in err
     report = json.loads(path.read_text())
     assert report["complete"] is False
-    assert ["greedy", "random"] in [result["agents"] for result in report["results"]]
+    assert {pairing["deals"] for pairing in report["pairings"]} == {report["deals"]}
+
+
+# ------------------------------------------------------------------------------------ tournaments
+
+
+def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> None:
+    words = ("greedy", "random", "greedy", "--players", 3, "--deals", 3, "--out", tmp_path / "cup")
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    names = sorted(path.name for path in (tmp_path / "cup").iterdir())
+    assert names == ["games.jsonl", "report.html", "summary.json"]
+    summary = json.loads((tmp_path / "cup" / "summary.json").read_text())
+    assert summary["format"] == "carolus-tournament-summary"
+    assert len(game_lines(tmp_path / "cup")) == summary["games"] == 54
+    assert (tmp_path / "cup" / "report.html").read_text() == "54 games"
+    before = (tmp_path / "cup" / "games.jsonl").read_bytes()
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.endswith("games.jsonl: is there already; resume it or move it\n")
+    assert run(*words, "--resume")[0] == 0
+    assert (tmp_path / "cup" / "games.jsonl").read_bytes() == before
+    code, _, err = run(*words, "--resume", "--seed", 4)
+    assert code == 2
+    assert err.endswith("of another tournament: seed: 0 in the file, 4 here\n")
+
+
+def test_an_interrupted_tournament_is_resumed(
+    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 5)
+    monkeypatch.setenv("STOP_AT", "500")
+    words = ("greedy", f"{bot_file}:Stops", "--deals", 50)
+    code, _, err = run(*words, "--out", tmp_path / "cup")
+    assert code == 130
+    assert err.endswith("; --resume goes on\n")
+    assert 0 < len(game_lines(tmp_path / "cup")) < 100
+    monkeypatch.setenv("STOP_AT", "0")
+    assert run(*words, "--out", tmp_path / "cup", "--resume")[0] == 0
+    assert run(*words, "--out", tmp_path / "whole")[0] == 0
+    assert game_lines(tmp_path / "cup") == game_lines(tmp_path / "whole")
+    summaries = [json.loads((tmp_path / f / "summary.json").read_text()) for f in ("cup", "whole")]
+    assert without_times(summaries[0]) == without_times(summaries[1])
+
+
+def test_it_plays_until_intervals_are_narrow(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    assert run("greedy", "greedy", "--until-rate", 0.2, "--json", path)[0] == 0
+    report = json.loads(path.read_text())
+    low, high = report["pairings"][0]["ci95"][0]
+    assert high - low < 0.2
+    assert report["deals"] % 50 == 0
+    assert run("greedy", "random", "--until", 150, "--json", path)[0] == 0
+    report = json.loads(path.read_text())
+    assert report["deals"] == 100  # the stand-in's intervals: 2000 / sqrt(games)
+    assert run("greedy", "random", "--until", 1, "--max-deals", 7, "--json", path)[0] == 0
+    assert json.loads(path.read_text())["deals"] == 7
+
+
+@pytest.mark.parametrize(("schedule", "pairs"), [("field", [[0, 1], [0, 2]]), ("mixed", None)])
+def test_schedules(run: Any, tmp_path: Path, schedule: str, pairs: Any) -> None:
+    path = tmp_path / "r.json"
+    words = ("greedy", "random", "random", "--players", 3, "--schedule", schedule, "--games", 12)
+    assert run(*words, "--json", path)[0] == 0
+    report = json.loads(path.read_text())
+    assert report["schedule"] == schedule
+    assert report["games"] == (24 if pairs else 12)
+    wanted = pairs or [[0, 1], [0, 2], [1, 2]]
+    assert [pairing["pair"] for pairing in report["pairings"]] == wanted
+
+
+def test_records_are_written_on_request(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl.gz"
+    assert run("greedy", "random", "--players", 4, "--games", 6, "--records", path)[0] == 0
+    records = [record for _, record in read_records(path)]
+    assert len(records) == 6
+    assert all(replay(record) == [] for record in records)
+    assert records[1]["agents"] == ["random", "greedy"] * 2
+
+
+def test_an_agent_over_the_time_limit_is_named(run: Any, bot_file: Path) -> None:
+    bot_file.write_text(
+        BOTS.replace(
+            "class Mine(RandomBot):\n    pass",
+            """
+class Mine(RandomBot):
+    def act(self, states, generators):
+        import time
+        time.sleep(0.03)
+        return super().act(states, generators)
+""",
+        )
+    )
+    code, out, err = run("random", f"{bot_file}:Mine", "--games", 2, "--time-limit", 0.02)
+    assert (code, out) == (2, "")
+    assert "my_bots.py:Mine' took 0.0" in err
+
+
+def test_without_the_extras_there_are_no_ratings_and_it_is_said(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "carolus_env.arena.ratings", None)
+    path = tmp_path / "r.json"
+    code, out, err = run("greedy", "random", "--games", 20, "--json", path)
+    assert code == 0
+    assert "greedy : random" in out
+    assert "the cross table" not in out
+    assert "pip install 'carolus-env[arena]'" in err
+    assert err.count("\n") == 1
+    assert json.loads(path.read_text())["agents"][0]["rating"] is None
+    for words in (["--out", tmp_path / "cup"], ["--until", 10]):
+        code, out, err = run("greedy", "random", *words)
+        assert (code, out) == (2, "")
+        assert "pip install 'carolus-env[arena]'" in err
+    assert not (tmp_path / "cup" / "games.jsonl").exists()
+
+
+def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(
+    run: Any, bot_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(evaluate.console, "_REDRAWN", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    code, _, err = run("greedy", "random", "--games", 60)
+    assert code == 0
+    assert "60/60" in err
+    assert "greedy : random" in err
 
 
 # ------------------------------------------------------------------------------------ Ctrl-C
@@ -362,7 +546,7 @@ def test_pairings_before_a_failing_agents_are_kept(
 def test_ctrl_c_prints_and_writes_what_is_complete(
     run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arena, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 5)
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
     stops = f"{bot_file}:Stops"
@@ -370,14 +554,12 @@ def test_ctrl_c_prints_and_writes_what_is_complete(
     assert code == 130
     report = json.loads(path.read_text())
     assert report["complete"] is False
-    whole, part = report["results"]
-    assert (whole["agents"], whole["games"]) == (["greedy", "random"], 300)
-    assert part["agents"] == ["greedy", stops]
-    assert part["games"] % 6 == 0
-    assert 0 < part["games"] < 300
-    assert f"{300 + part['games']} counted" in err
-    finished = int(err.split("interrupted: ")[1].split(" of 900 games finished")[0])
-    assert 300 + part["games"] <= finished < 300 + part["games"] + 6
+    assert 0 < report["games"] < 900
+    assert report["games"] % 6 == 0, "whole deals"
+    assert [pairing["games"] for pairing in report["pairings"]] == [report["games"] / 3] * 3
+    kept = int(err.split("interrupted: ")[1].split(" of 900 games kept")[0])
+    assert report["games"] <= kept < report["games"] + 6
+    assert f"{report['games']} counted" in err
     assert err.count("\n") == 1
     assert "greedy : random" in out
 

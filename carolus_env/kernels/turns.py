@@ -400,3 +400,18 @@ def roll_on(s):
     """Roll by the game's own generator until somebody decides or the game is over."""
     while s["phase"] == ROLL:
         roll_dice(s)
+
+
+@kernel
+def roll_dealt(s, dice, row):
+    """`roll_on` where each seat rolls by a generator of its own, ``dice[row, seat]``.
+
+    What a seat's k-th roll shows then depends on nothing that anybody plays. The game's own
+    generator, from which a player could foretell rolls, is left at 0.
+    """
+    while s["phase"] == ROLL:
+        seat = int64(s["player"])
+        s["generator"] = dice[row, seat]
+        roll_dice(s)
+        dice[row, seat] = s["generator"]
+    s["generator"] = 0

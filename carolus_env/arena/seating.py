@@ -1,0 +1,265 @@
+"""Who meets whom, in which seats, and how often.
+
+Agents that are compared sit together at a `Meeting`, in every seating that the comparison needs.
+A *deal* is one set-up with one luck of the dice (`carolus_env.arena.games`); every deal is played
+with every seating, so luck and seats favour nobody. A `Plan` numbers all games of a tournament,
+deal by deal, so that wherever it stops, all meetings have had the same deals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.rules import Rules
+
+SCHEDULES: Final = ("round_robin", "field", "mixed")
+MOST_GAMES: Final = 10**8  # more than anybody waits for; as numbers in a file they are readable
+
+
+class Meeting(NamedTuple):
+    """Agents that are compared with each other, and every way in which they sit down.
+
+    Attributes:
+        agents: their numbers, ascending.
+        seatings: ``(S, players)`` int64, the agent at each seat.
+    """
+
+    agents: tuple[int, ...]
+    seatings: npt.NDArray[np.int64]
+
+
+class Fixtures(NamedTuple):
+    """Games to be played, as columns of length ``G``.
+
+    Attributes:
+        meetings: number of each game's meeting.
+        deals: number of its deal.
+        seatings: row of its meeting's seatings.
+        tables: ``(G, players)``, the agent at each seat.
+    """
+
+    meetings: npt.NDArray[np.int64]
+    deals: npt.NDArray[np.int64]
+    seatings: npt.NDArray[np.int64]
+    tables: npt.NDArray[np.int64]
+
+
+def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
+    """Two agents in every way that compares them fairly.
+
+    2 players: both seatings. 3 players: one against two of the other and the reverse, each in all
+    three rotations. 4 players: each agent is a team of partners, on either pair of seats.
+    """
+    if rules.players == 3:
+        rotation = [[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    else:
+        teams = [rules.team(seat) for seat in range(rules.players)]
+        rotation = [teams, [1 - team for team in teams]]
+    return Meeting((first, second), np.array([first, second])[np.array(rotation)])
+
+
+def mixed_table(agents: tuple[int, int, int]) -> Meeting:
+    """Three agents for three players, in all six orders: each is in every seat equally often."""
+    return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
+
+
+def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
+    """All meetings of a tournament.
+
+    Args:
+        schedule: ``round_robin`` (every pairing), ``field`` (the first agent against each other
+            one) or ``mixed`` (three players: every three agents at one table).
+        rules: number of players, and who are partners.
+        agents: how many take part.
+
+    Raises:
+        ValueError: for an unknown schedule, too few agents, or mixed tables of other than three.
+    """
+    if schedule not in SCHEDULES:
+        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
+    if schedule == "mixed":
+        if rules.players != 3:
+            raise ValueError(f"mixed tables are for 3 players, got {rules.players}")
+        if agents < 3:
+            raise ValueError(f"a mixed table needs three agents, got {agents}")
+        return [mixed_table(three) for three in itertools.combinations(range(agents), 3)]
+    if agents < 2:
+        raise ValueError(f"a pairing needs two agents, got {agents}")
+    firsts = range(agents if schedule == "round_robin" else 1)
+    return [pairing(rules, i, j) for i in firsts for j in range(i + 1, agents)]
+
+
+def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
+    """The seatings of a `pairing` of agents 0 and 1 over and over: for `games.play_games`.
+
+    Args:
+        rules: number of players, and who are partners.
+        games: wanted; rounded up to whole rotations (of 2, 6 or 2 games).
+
+    Returns:
+        ``(G, players)`` int64 with ``G >= games``.
+
+    Raises:
+        ValueError: for an impossible number of games.
+    """
+    rotation = pairing(rules).seatings
+    return np.tile(rotation, (deals_for(games, len(rotation)), 1))
+
+
+def deals_for(games: int, seatings: int) -> int:
+    """How many deals make at least so many games of a meeting.
+
+    Raises:
+        ValueError: for an impossible number of games.
+    """
+    return math.ceil(_whole("games", games, 1, MOST_GAMES) / seatings)
+
+
+# ------------------------------------------------------------------------------------ plans
+
+
+@dataclass(frozen=True)
+class Until:
+    """Play until intervals are narrow enough. It is looked at after whole deals only.
+
+    Raises:
+        ValueError: for a width or a number of deals that is not positive, or without any width.
+    """
+
+    elo: float | None = None
+    """Every rating's 95 % interval is narrower than so many Elo points."""
+    rate: float | None = None
+    """The 95 % interval of the win rate of ``pair`` is narrower; 0.02 is two percent points."""
+    pair: tuple[int, int] = (0, 1)
+    every: int = 50
+    """The first look is after so many deals; each further one after as many more, or a quarter
+    more than there are, so that looking never takes most of the time."""
+
+    def __post_init__(self) -> None:
+        if self.elo is None and self.rate is None:
+            raise ValueError("until needs a width: elo or rate")
+        for name, width in (("elo", self.elo), ("rate", self.rate)):
+            if width is not None and not 0 < width < math.inf:
+                raise ValueError(f"until: the width of {name} must be above 0, got {width!r}")
+        _whole("until: every", self.every, 1, MOST_GAMES)
+        object.__setattr__(self, "pair", tuple(self.pair))
+
+    def next_look(self, deals: int) -> int:
+        """The number of deals to be played before the next look."""
+        return max(deals + self.every, deals + math.ceil(deals / 4))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that decides which games a tournament plays.
+
+    Game ``n`` is deal ``n // D`` with ``D`` games a deal: all meetings in turn, each in all of its
+    seatings.
+
+    Raises:
+        ValueError: for agents, a schedule, deals or a seed that cannot be.
+    """
+
+    rules: Rules
+    agents: tuple[str, ...]
+    schedule: str = "round_robin"
+    deals: int = 500
+    """To be played; at most so many, where ``until`` may stop earlier."""
+    seed: int = 0
+    """0 to 2^64 - 1; deal ``d`` has seed ``seed + d``, in every meeting."""
+    until: Until | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "agents", tuple(self.agents))
+        _whole("seed", self.seed, 0, 2**64 - 1)
+        _whole("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
+        if self.until is not None and self.until.rate is not None:
+            pair = self.until.pair
+            if not any(set(pair) <= set(meeting.agents) for meeting in self.meetings):
+                raise ValueError(f"until: agents {pair[0]} and {pair[1]} never meet")
+
+    @cached_property
+    def meetings(self) -> list[Meeting]:
+        return meetings(self.schedule, self.rules, len(self.agents))
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All two agents that meet, ascending."""
+        found = {
+            pair for meeting in self.meetings for pair in itertools.combinations(meeting.agents, 2)
+        }
+        return sorted(found)
+
+    @property
+    def games_per_deal(self) -> int:
+        return sum(len(meeting.seatings) for meeting in self.meetings)
+
+    @property
+    def games(self) -> int:
+        """All games, or the most that will be played."""
+        return self.deals * self.games_per_deal
+
+    def fixtures(self, start: int, stop: int) -> Fixtures:
+        """Games number ``start`` to ``stop - 1``."""
+        deals, places = np.divmod(np.arange(start, stop), self.games_per_deal)
+        meeting_of = np.repeat(np.arange(len(self.meetings)), self._seatings)
+        seating_of = np.concatenate([np.arange(count) for count in self._seatings])
+        tables = np.concatenate([meeting.seatings for meeting in self.meetings])
+        return Fixtures(meeting_of[places], deals, seating_of[places], tables[places])
+
+    @property
+    def _seatings(self) -> list[int]:
+        return [len(meeting.seatings) for meeting in self.meetings]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values for JSON."""
+        return {
+            "rules": self.rules.to_dict(),
+            "agents": list(self.agents),
+            "schedule": self.schedule,
+            "seed": self.seed,
+            "deals": self.deals,
+            "until": self.until and {**asdict(self.until), "pair": list(self.until.pair)},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            ValueError: naming what is missing, unknown or impossible.
+        """
+        try:
+            agents: Sequence[Any] = data["agents"]
+            if not isinstance(agents, list) or not all(isinstance(a, str) for a in agents):
+                raise ValueError(f"agents must be a list of texts, got {agents!r}")
+            until = None if data["until"] is None else Until(**data["until"])
+            return cls(
+                Rules.from_dict(data["rules"]),
+                tuple(agents),
+                data["schedule"],
+                data["deals"],
+                data["seed"],
+                until,
+            )
+        except KeyError as error:
+            raise ValueError(f"{error.args[0]} is missing") from None
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"no plan of a tournament ({error})") from None
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not is_whole or not low <= operator.index(value) <= high:
+        limit = f"{high:,}" if high < 2**63 else "2^64 - 1"
+        raise ValueError(f"{name} must be a whole number from {low} to {limit}, got {value!r}")
+    return operator.index(value)

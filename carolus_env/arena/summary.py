@@ -1,0 +1,143 @@
+"""What a tournament came to, as plain values: the table that is printed, reported and kept."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+import numpy as np
+
+from carolus_env.arena.games import ArenaError, Results
+from carolus_env.arena.pairing import PairingResult, count_ends, pairing_result
+from carolus_env.arena.seating import Plan
+from carolus_env.machine import machine, versions
+
+FORMAT: Final = "carolus-tournament-summary"
+VERSION: Final = 1
+ANCHOR: Final = "random"
+"""The agent whose rating is 0, where it takes part."""
+
+
+def whole_deals(plan: Plan, results: Results) -> Results:
+    """The games of deals that were played in all seatings of all meetings."""
+    games = len(results) - len(results) % plan.games_per_deal
+    return results if games == len(results) else results.rows(slice(games))
+
+
+def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
+    """Each two agents that met, with what came of it, over whole deals; none without any."""
+    counted = whole_deals(plan, results)
+    if not len(counted):
+        return []
+    return [(pair, pairing_result(plan.agents, counted, pair)) for pair in plan.pairs]
+
+
+def ratings(plan: Plan, results: Results) -> Any:
+    """`carolus_env.arena.ratings.rate` of whole deals.
+
+    Raises:
+        ArenaError: when what ratings need is not installed.
+    """
+    rate = extra("ratings").rate
+    counted = whole_deals(plan, results)
+    rules = plan.rules
+    return rate(
+        counted.tables,
+        counted.shares,
+        np.array([rules.team(seat) for seat in range(rules.players)]),
+        counted.deals,
+        len(plan.agents),
+        anchor=plan.agents.index(ANCHOR) if ANCHOR in plan.agents else None,
+        seed=plan.seed,
+    )
+
+
+def extra(name: str) -> Any:
+    """A module of the arena that needs more than the package itself.
+
+    Raises:
+        ArenaError: when that is missing, saying how to install it.
+    """
+    try:
+        return importlib.import_module(f"carolus_env.arena.{name}")
+    except ImportError as error:
+        raise ArenaError(
+            f"{name} cannot be used ({error}); pip install 'carolus-env[arena]'"
+        ) from error
+
+
+def summary(
+    plan: Plan, results: Results, *, complete: bool, seconds: float, rated: bool = True
+) -> dict[str, Any]:
+    """All that is told about a tournament (docs/evaluation.md), for JSON and for the report.
+
+    Args:
+        plan: of the tournament.
+        results: its games; only those of whole deals count.
+        complete: whether the tournament was played to its end.
+        seconds: that it took.
+        rated: False leaves the ratings out (None), and what they need need not be installed.
+
+    Raises:
+        ArenaError: when ratings are wanted and cannot be made.
+        ValueError: when no deal is whole.
+    """
+    counted = whole_deals(plan, results)
+    if not len(counted):
+        raise ValueError("no deal has been played in all seatings")
+    found = pairings(plan, counted)
+    rating = ratings(plan, counted) if rated else None
+    agents = []
+    for k, spec in enumerate(plan.agents):
+        rates = [result.win_rate[pair.index(k)] for pair, result in found if k in pair]
+        agents.append(
+            {
+                "spec": spec,
+                "rating": rating
+                and {
+                    "elo": float(rating.elo[k]),
+                    "low": float(rating.low[k]),
+                    "high": float(rating.high[k]),
+                },
+                "win_share": float(np.mean(rates)),
+                **_play_of(counted, k),
+            }
+        )
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "rules": plan.rules.to_dict(),
+        "schedule": plan.schedule,
+        "seed": plan.seed,
+        "deals": len(counted) // plan.games_per_deal,
+        "games": len(counted),
+        "complete": complete,
+        "agents": agents,
+        "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in found],
+        "play": {
+            "mean_rounds": float(counted.rounds.mean()),
+            "mean_lead_changes": float(counted.lead_changes.mean()),
+            "ends": count_ends(counted),
+        },
+        "versions": versions("torch", "scipy"),
+        "machine": machine(),
+        "seconds": seconds,
+    }
+
+
+def _play_of(results: Results, agent: int) -> dict[str, Any]:
+    """How one agent played, over all of its seats."""
+    seats = results.tables == agent
+    decisions, seconds = results.decisions[seats], results.seconds[seats]
+    timed = ~np.isnan(seconds)
+    discs = results.discs[seats].sum(axis=0)
+    court, regions = int(results.to_court[seats].sum()), int(results.to_regions[seats].sum())
+    return {
+        "games": int(seats.any(axis=1).sum()),
+        "decisions": int(decisions.sum()),
+        "seconds": float(seconds[timed].sum()),
+        "us_per_decision": 1e6 * float(seconds[timed].sum() / max(decisions[timed].sum(), 1)),
+        "disc_use": (discs / max(discs.sum(), 1)).tolist(),
+        "court_share": court / max(court + regions, 1),
+        "mean_castles": float(results.castles[seats].mean()),
+    }

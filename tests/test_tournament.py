@@ -1,0 +1,625 @@
+"""Tournaments: the same games however they are played, files that survive a kill, stop rules."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carolus_env import arena, bots
+from carolus_env.arena import Plan, Tournament, Until, tournament
+from carolus_env.record import read_records
+from carolus_env.replay import replay
+from carolus_env.rules import Rules
+
+BOTS = """
+import os, time
+from carolus_env.bots import GreedyBot, RandomBot
+
+class Slow(GreedyBot):
+    def act(self, states, generators):
+        time.sleep(float(os.environ.get("SLEEP", "0")))
+        return super().act(states, generators)
+
+class Broken(RandomBot):
+    def act(self, states, generators):
+        if states["round"].max() > 1:
+            raise RuntimeError("lost the thread")
+        return super().act(states, generators)
+
+class Dies(RandomBot):
+    def act(self, states, generators):
+        if states["round"].max() > 1:
+            os._exit(3)
+        return super().act(states, generators)
+"""
+
+
+@pytest.fixture
+def bot_file(tmp_path: Path) -> Path:
+    path = tmp_path / "some_bots.py"
+    path.write_text(BOTS)
+    return path
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 7)
+
+
+@pytest.fixture
+def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """A stand-in for the ratings; keeps what it was asked. Widths fall with the games."""
+    asked: list[dict[str, Any]] = []
+
+    def rate(
+        tables: Any, shares: Any, team: Any, deals: Any, agents: int, anchor: Any, seed: int
+    ) -> Any:
+        asked.append(
+            {
+                "tables": tables,
+                "shares": shares,
+                "team": team,
+                "deals": deals,
+                "anchor": anchor,
+                "seed": seed,
+            }
+        )
+        elo = 100.0 * np.arange(agents)
+        half = 1000 / np.sqrt(len(tables))
+        return types.SimpleNamespace(elo=elo, low=elo - half, high=elo + half)
+
+    module = types.ModuleType("carolus_env.arena.ratings")
+    module.rate = rate  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "carolus_env.arena.ratings", module)
+    return asked
+
+
+def plan_of(deals: int = 6, *, players: int = 3, **options: Any) -> Plan:
+    return Plan(Rules(players), ("greedy", "random", "greedy"), deals=deals, seed=11, **options)
+
+
+def game_lines(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line.startswith('{"game"')]
+
+
+def played(plan: Plan, file: Path | None = None, **options: Any) -> Tournament:
+    cup = Tournament(plan)
+    cup.run(file=file, **options)
+    return cup
+
+
+def without_times(cup: Tournament) -> list[Any]:
+    return [dataclasses.replace(pairing, seconds=(0, 0)) for pairing in cup.pairings()]
+
+
+# ------------------------------------------------------------------------------------ games
+
+
+@pytest.mark.parametrize("schedule", ["round_robin", "field", "mixed"])
+def test_games_do_not_depend_on_the_size_of_blocks(
+    schedule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(schedule=schedule)
+    whole = played(plan, tmp_path / "whole")
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 7)
+    parts = played(plan, tmp_path / "parts")
+    assert game_lines(tmp_path / "whole") == game_lines(tmp_path / "parts")
+    assert len(game_lines(tmp_path / "whole")) == whole.games == plan.games
+    assert without_times(whole) == without_times(parts)
+    assert whole.complete
+
+
+def test_two_workers_play_the_same_games_as_one(
+    tmp_path: Path, small_blocks: None, bot_file: Path
+) -> None:
+    plan = Plan(Rules(2), ("greedy", "random", f"{bot_file}:Slow"), deals=10, seed=3)
+    alone = played(plan, tmp_path / "alone", records=tmp_path / "alone.jsonl")
+    told: list[int] = []
+    together = played(
+        plan,
+        tmp_path / "together",
+        workers=2,
+        records=tmp_path / "together.jsonl.gz",
+        progress=told.append,
+    )
+    assert game_lines(tmp_path / "alone") == game_lines(tmp_path / "together")
+    assert without_times(alone) == without_times(together)
+    assert told == sorted(told)
+    assert told[-1] == plan.games
+    assert len(told) > 5, "after every block"
+    one = [record for _, record in read_records(tmp_path / "alone.jsonl")]
+    assert one == [record for _, record in read_records(tmp_path / "together.jsonl.gz")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Broken", "failed with RuntimeError: lost the thread"), ("Dies", r"died \(exit code 3\)")],
+)
+def test_what_fails_in_a_worker_is_told(bot_file: Path, name: str, said: str) -> None:
+    cup = Tournament(Plan(Rules(2), ("random", f"{bot_file}:{name}"), deals=4))
+    with pytest.raises(arena.ArenaError, match=said):
+        cup.run(workers=2)
+    assert not cup.complete
+
+
+def test_agents_that_cannot_be_sent_to_workers_are_refused() -> None:
+    agent = bots.RandomBot()
+    agent.act = lambda states, generators: None  # type: ignore[method-assign, assignment, return-value]
+    cup = Tournament(Plan(Rules(2), ("mine", "random"), deals=1), [agent, "random"])
+    with pytest.raises(ValueError, match=r"cannot be sent to workers .* spec strings"):
+        cup.run(workers=2)
+
+
+def test_agents_may_be_given_as_they_are() -> None:
+    plan = Plan(Rules(2), ("a", "b"), deals=3)
+    cup = Tournament(plan, [bots.make("greedy"), "random"])
+    cup.run()
+    [pairing] = cup.pairings()
+    assert pairing.agents == ("a", "b")
+    assert pairing.wins == (6, 0)
+    with pytest.raises(ValueError, match="names 2 agents, got 1"):
+        Tournament(plan, ["random"])
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, 257])
+def test_an_impossible_number_of_workers_is_refused(workers: Any) -> None:
+    with pytest.raises(ValueError, match="workers must be a whole number from 1 to 256"):
+        Tournament(plan_of()).run(workers=workers)
+
+
+def test_an_unknown_agent_is_named() -> None:
+    with pytest.raises(arena.ArenaError, match="agent 'nobody': unknown agent 'nobody'"):
+        Tournament(Plan(Rules(2), ("nobody", "random"))).run()
+
+
+def test_progress_counts_every_game_on_one_process(small_blocks: None) -> None:
+    told: list[int] = []
+    played(plan_of(3), progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 3 * 18
+    assert len(set(told)) > 18
+
+
+def test_records_of_all_games_replay(tmp_path: Path) -> None:
+    plan = plan_of(2)
+    cup = played(plan, records=tmp_path / "records.jsonl.gz")
+    records = [record for _, record in read_records(tmp_path / "records.jsonl.gz")]
+    assert len(records) == plan.games
+    for game, record in enumerate(records):
+        assert replay(record) == []
+        assert record["game"] == game
+        assert record["deal"] == cup.results.deals[game]
+        assert record["agents"] == [plan.agents[k] for k in cup.results.tables[game]]
+        assert record["result"]["returns"] == cup.results.returns[game].tolist()
+    with pytest.raises(FileExistsError):
+        played(plan, records=tmp_path / "records.jsonl.gz")
+
+
+def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large() -> None:
+    pace = tournament._Pace(1)
+    pace.begin(2.0)
+    assert pace.games(1000) == 5
+    block = tournament._Block(0, arena.play_games(np.zeros((5, 2), int), [bots.make("random")],
+                                                  Rules(2), seed=0), 0.005, [])  # fmt: skip
+    pace.note(block)
+    assert pace.games(10**6) == 20, "not more than four times as many at once"
+    pace.begin(1e-4)
+    assert pace.games(10**6) == tournament.SIDE_BY_SIDE
+    assert pace.games(3) == 3
+    two = tournament._Pace(2)
+    two.begin(1.0)
+    assert two.games(12) == 6, "the other worker is to get some"
+
+
+# ------------------------------------------------------------------------------------ the file
+
+
+def test_a_tournament_that_is_killed_and_resumed_is_as_an_undisturbed_one(
+    tmp_path: Path, bot_file: Path
+) -> None:
+    agents, file = ("greedy", f"{bot_file}:Slow"), tmp_path / "games.jsonl"
+    plan = Plan(Rules(2), agents, deals=60, seed=5)
+    code = (
+        "from carolus_env import arena\n"
+        "from carolus_env.arena import tournament\n"
+        "from carolus_env.rules import Rules\n"
+        "tournament.SIDE_BY_SIDE = 4\n"
+        f"plan = arena.Plan(Rules(2), {agents!r}, deals=60, seed=5)\n"
+        f"arena.Tournament(plan).run(file={str(file)!r})\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "SLEEP": "0.0005"}, cwd=Path.cwd()
+    )
+    started = time.monotonic()
+    while not file.exists() or file.read_bytes().count(b"\n") < 20:
+        assert process.poll() is None, "it ended by itself"
+        assert time.monotonic() - started < 60
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = game_lines(file)
+    assert 10 < len(before) < plan.games
+    with file.open("ab") as torn:
+        torn.write(b'{"game":')  # as if in the middle of a line
+
+    notices: list[str] = []
+    resumed = Tournament(plan)
+    resumed.run(file=file, resume=True, notice=notices.append)
+    assert notices == [f"{file}: the last line was cut short; its game is played again"]
+    undisturbed = played(plan, tmp_path / "undisturbed")
+    assert game_lines(file) == game_lines(tmp_path / "undisturbed")
+    assert game_lines(file)[: len(before)] == before
+    assert without_times(resumed) == without_times(undisturbed)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3, 30])
+def test_a_file_that_ends_anywhere_is_gone_on_with(
+    tmp_path: Path, small_blocks: None, kept: int
+) -> None:
+    plan = plan_of(2)
+    whole = played(plan, tmp_path / "whole")
+    lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
+    (tmp_path / "part").write_bytes(b"".join(lines[:kept]) + lines[kept][:30])
+    told: list[int] = []
+    again = Tournament(plan)
+    again.run(file=tmp_path / "part", resume=True, notice=lambda text: None, progress=told.append)
+    assert game_lines(tmp_path / "part") == game_lines(tmp_path / "whole")
+    assert without_times(again) == without_times(whole)
+    assert told[-1] == plan.games
+    assert told[0] > len([line for line in lines[:kept] if b'"game"' in line])
+    assert arena.read_games(tmp_path / "part").plan == plan
+
+
+def test_a_finished_file_is_read_and_nothing_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = played(plan_of(), tmp_path / "games")
+    before = (tmp_path / "games").read_bytes()
+    monkeypatch.setattr(tournament, "play_games", lambda *_, **__: first.results.rows(slice(0)))
+    again = played(plan_of(), tmp_path / "games", resume=True)
+    assert again.complete
+    assert (tmp_path / "games").read_bytes() == before
+    times = [pairing.seconds for pairing in again.pairings()]
+    assert np.isfinite(times).all()
+    assert again.summary(rated=False)["agents"][0]["us_per_decision"] == pytest.approx(
+        first.summary(rated=False)["agents"][0]["us_per_decision"], rel=1e-3
+    )
+    assert again.seconds == pytest.approx(first.seconds, rel=1e-3)
+    assert without_times(again) == without_times(first)
+
+
+def test_what_was_read_back_is_what_was_played(tmp_path: Path) -> None:
+    cup = played(plan_of(), tmp_path / "games")
+    saved = arena.read_games(tmp_path / "games")
+    for field in dataclasses.fields(saved.results):
+        had, got = getattr(cup.results, field.name), getattr(saved.results, field.name)
+        assert had.dtype == got.dtype
+        if field.name != "seconds":
+            assert np.array_equal(had, got), field.name
+    assert np.nansum(saved.results.seconds) == pytest.approx(cup.results.seconds.sum(), rel=1e-3)
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "games"
+    path.write_text("precious")
+    with pytest.raises(arena.ResultsFileError, match="is there already"):
+        played(plan_of(), path)
+    assert path.read_text() == "precious"
+
+
+def test_resuming_needs_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="needs the file"):
+        Tournament(plan_of()).run(resume=True)
+    with pytest.raises(arena.ResultsFileError, match="there is no such file"):
+        Tournament(plan_of()).run(file=tmp_path / "none", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (plan_of(deals=7), "deals: 6 in the file, 7 here"),
+        (dataclasses.replace(plan_of(), seed=12), "seed: 11 in the file, 12 here"),
+        (plan_of(schedule="mixed"), "schedule: 'round_robin' in the file, 'mixed' here"),
+        (
+            dataclasses.replace(plan_of(), agents=("greedy", "random")),
+            r"agents: \['greedy', 'random', 'greedy'\] in the file, \['greedy', 'random'\] here",
+        ),
+        (
+            dataclasses.replace(plan_of(), rules=Rules(3, "deferred")),
+            "crown_choice: 'on_roll' in the file, 'deferred' here",
+        ),
+        (plan_of(until=Until(rate=0.5)), "until: None in the file, {'elo': None"),
+        (plan_of(deals=7, players=2), "deals: .*; players: 3 in the file, 2 here"),
+    ],
+)
+def test_the_file_of_another_tournament_is_refused(tmp_path: Path, other: Plan, said: str) -> None:
+    played(plan_of(), tmp_path / "games")
+    before = (tmp_path / "games").read_bytes()
+    with pytest.raises(arena.ResultsFileError, match=f"of another tournament: {said}"):
+        Tournament(other).run(file=tmp_path / "games", resume=True)
+    assert (tmp_path / "games").read_bytes() == before
+
+
+def test_a_file_of_another_version_of_the_package_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "games"
+    played(plan_of(), path)
+    path.write_text(path.read_text().replace('"carolus-env":"', '"carolus-env":"0.0.'))
+    with pytest.raises(arena.ResultsFileError, match=r"carolus-env: '0\.0\.\S+' in the file"):
+        Tournament(plan_of()).run(file=path, resume=True)
+
+
+def changed(line: str, **values: Any) -> str:
+    return json.dumps({**json.loads(line), **values})
+
+
+@pytest.mark.parametrize(
+    ("number", "edit", "said"),
+    [
+        (1, lambda line: "", "not JSON"),
+        (1, lambda line: "[]", "an object is needed"),
+        (1, lambda line: changed(line, format="x"), "format must be 'carolus-tournament', got 'x'"),
+        (1, lambda line: changed(line, version=2), "version must be 1, got 2"),
+        (1, lambda line: changed(line, deals=0), "deals must be a whole number from 1"),
+        (1, lambda line: changed(line, rules={"players": 9}), "players must be a whole number"),
+        (1, lambda line: changed(line, versions=None), "versions must be an object"),
+        (4, lambda line: line[:-5], "not JSON"),
+        (4, lambda line: "\x00" * 8, "not JSON"),
+        (4, lambda line: "\udcff", "not JSON"),
+        (4, lambda line: "[" * 100_000, "not JSON"),
+        (4, lambda line: changed(line, game=3), "game 2 must follow, got 3"),
+        (4, lambda line: changed(line, table=[1, 0, 1]), r"table must be \[1, 1, 0\], got"),
+        (4, lambda line: changed(line, deal=1), "deal must be 0, got 1"),
+        (4, lambda line: changed(line, shares=[0.5, 0.5, 0.5]), "shares do not sum to 1"),
+        (4, lambda line: changed(line, shares=[2, -1, 0]), r"shares must be numbers of shape \(3,"),
+        (4, lambda line: changed(line, returns=[1, 2]), r"returns must be numbers of shape \(3,"),
+        (4, lambda line: changed(line, castles=[1, 2, 99]), "castles must be .* from 0 to 15"),
+        (4, lambda line: changed(line, rounds=-1), "rounds must be a number from 0"),
+        (4, lambda line: changed(line, rounds=1.5), "rounds must be a number from 0"),
+        (4, lambda line: changed(line, rounds=10**30), "rounds must be a number from 0"),
+        (4, lambda line: changed(line, discs=[[1]]), r"discs must be numbers of shape \(3, 5\)"),
+        (4, lambda line: changed(line, reason="bored"), "reason must be one of castles, regions"),
+        (4, lambda line: changed(line, reason=None), "reason must be one of castles, regions"),
+        (4, lambda line: line.replace('"rounds":', '"rounds":NaN,"x":'), "NaN is no number"),
+        (-1, lambda line: changed(line, block=[0, 17]), "does not end with the last game"),
+        (-1, lambda line: changed(line, block=[0]), "no block of games"),
+        (-1, lambda line: changed(line, seconds=[1]), "seconds must be 3 numbers"),
+        (-1, lambda line: changed(line, wall=-1), "seconds must be 3 numbers"),
+    ],
+)
+def test_a_damaged_line_is_refused_by_its_number(
+    tmp_path: Path, number: int, edit: Any, said: str
+) -> None:
+    path = tmp_path / "games"
+    played(plan_of(1), path)
+    lines = path.read_text().splitlines()
+    number = number if number > 0 else len(lines)
+    lines[number - 1] = edit(lines[number - 1])
+    path.write_text("\n".join(lines) + "\n", errors="surrogateescape")
+    before = path.read_bytes()
+    with pytest.raises(arena.ResultsFileError, match=f"line {number}: .*{said}"):
+        Tournament(plan_of(1)).run(file=path, resume=True)
+    assert path.read_bytes() == before
+
+
+def test_games_beyond_the_plan_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "games"
+    played(plan_of(2), path)
+    path.write_text(path.read_text().replace('"deals":2', '"deals":1', 1))
+    with pytest.raises(arena.ResultsFileError, match="more games than the 18 of its plan"):
+        arena.read_games(path)
+
+
+def test_a_damaged_header_is_refused_and_an_empty_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "games"
+    path.write_text('{"format":"carolus-tournament"')  # cut short
+    with pytest.raises(arena.ResultsFileError, match="line 1: the header is missing"):
+        Tournament(plan_of()).run(file=path, resume=True)
+
+
+# ------------------------------------------------------------------------------------ stopping
+
+
+def test_it_stops_when_a_win_rate_is_sure_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    until = Until(rate=0.1, pair=(0, 2), every=20)
+    plan = Plan(Rules(2), ("greedy", "random", "greedy"), deals=1000, seed=1, until=until)
+    cup = played(plan)
+    assert cup.complete
+    low, high = cup.pairings()[1].ci95[0]
+    assert high - low < 0.1
+    deals = cup.games // plan.games_per_deal
+    assert cup.games == deals * plan.games_per_deal
+    assert 60 < deals < 400
+    looks, look = [], 0
+    while look < deals:
+        look = until.next_look(look)
+        looks.append(look)
+    assert looks[-1] == deals, "it is looked at after certain deals only"
+    before = dataclasses.replace(plan, deals=looks[-2], until=None)
+    low, high = played(before).pairings()[1].ci95[0]
+    assert high - low >= 0.1
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 50)
+    assert without_times(played(plan)) == without_times(cup)
+
+
+def test_it_stops_when_all_ratings_are_sure_enough(rates: list[dict[str, Any]]) -> None:
+    plan = plan_of(500, until=Until(elo=50, every=10))
+    cup = played(plan)
+    assert cup.complete
+    assert 2000 / cup.games**0.5 < 50
+    assert len(rates) == len({len(asked["tables"]) for asked in rates}) > 2
+    assert all(2000 / len(asked["tables"]) ** 0.5 >= 50 for asked in rates[:-1])
+
+
+def test_it_never_plays_more_than_the_deals_of_the_plan() -> None:
+    plan = plan_of(25, until=Until(rate=1e-6, every=10))
+    cup = played(plan)
+    assert cup.games == plan.games
+    assert cup.complete
+
+
+def test_a_resumed_tournament_stops_where_the_undisturbed_one_did(
+    tmp_path: Path, small_blocks: None
+) -> None:
+    plan = plan_of(100, until=Until(rate=0.25, pair=(0, 2), every=5))
+    whole = played(plan, tmp_path / "whole")
+    assert whole.games < plan.games
+    lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
+    for cut in (50, len(lines) - 1, len(lines)):
+        path = tmp_path / str(cut)
+        path.write_bytes(b"".join(lines[:cut]))
+        again = played(plan, path, resume=True)
+        assert game_lines(path) == game_lines(tmp_path / "whole")
+        assert again.complete
+
+
+def test_ctrl_c_keeps_whole_blocks(tmp_path: Path, small_blocks: None) -> None:
+    """Of games in play the short ones finish first: counting them would favour quick wins."""
+    plan, cup = plan_of(4), Tournament(plan_of(4))
+
+    def stop(done: int) -> None:
+        if done > 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cup.run(file=tmp_path / "games", progress=stop)
+    assert 18 <= cup.games <= 30
+    assert len(game_lines(tmp_path / "games")) == cup.games
+    assert not cup.complete
+    assert sum(pairing.games for pairing in cup.pairings()) == 18, "whole deals"
+    cup.run(file=tmp_path / "games", resume=True)
+    assert cup.complete
+    assert without_times(cup) == without_times(played(plan))
+
+
+def test_a_failing_agent_leaves_what_was_played_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 2)
+    calls = iter(range(10**9))
+
+    class Fails(bots.RandomBot):
+        def act(self, states: Any, generators: Any) -> Any:
+            if next(calls) > 300:
+                raise OSError("gone")
+            return super().act(states, generators)
+
+    plan = Plan(Rules(2), ("fails", "random"), deals=50)
+    cup = Tournament(plan, [Fails(), "random"])
+    with pytest.raises(arena.ArenaError, match="agent 'random' failed with OSError: gone"):
+        cup.run(file=tmp_path / "games")
+    assert 0 < cup.games < 100
+    assert len(game_lines(tmp_path / "games")) == cup.games
+
+
+def test_the_time_limit_names_the_agent(bot_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLEEP", "0.05")
+    plan = Plan(Rules(2), ("random", f"{bot_file}:Slow"), deals=1)
+    with pytest.raises(arena.ArenaError, match=r"Slow' took 0\.\d+ s for a decision, 0\.01 s are"):
+        Tournament(plan, time_limit=0.01).run()
+    with pytest.raises(ValueError, match="time_limit must be above 0 seconds, got 0"):
+        Tournament(plan, time_limit=0)
+
+
+# ------------------------------------------------------------------------------------ summary
+
+
+def test_the_summary_tells_what_was_played(rates: list[dict[str, Any]]) -> None:
+    cup = played(plan_of(6))
+    summary = json.loads(json.dumps(cup.summary()))
+    results = cup.results
+    assert summary["format"] == "carolus-tournament-summary"
+    assert summary["version"] == 1
+    assert summary["rules"] == Rules(3).to_dict()
+    assert (summary["schedule"], summary["seed"]) == ("round_robin", 11)
+    assert (summary["deals"], summary["games"], summary["complete"]) == (6, 108, True)
+    assert [pairing["pair"] for pairing in summary["pairings"]] == [[0, 1], [0, 2], [1, 2]]
+    assert summary["pairings"][0]["agents"] == ["greedy", "random"]
+    assert summary["pairings"][0]["deals"] == 6
+    first, second, _ = summary["agents"]
+    assert (first["spec"], first["games"]) == ("greedy", 72)
+    assert first["rating"]["elo"] == 0
+    assert first["rating"]["low"] < 0 < first["rating"]["high"]
+    rates_of_first = [summary["pairings"][k]["win_rate"][0] for k in (0, 1)]
+    assert first["win_share"] == pytest.approx(np.mean(rates_of_first))
+    assert second["win_share"] < 0.05
+    seats = results.tables == 0
+    assert first["decisions"] == results.decisions[seats].sum()
+    assert first["seconds"] == pytest.approx(results.seconds[seats].sum())
+    speed = 1e6 * first["seconds"] / first["decisions"]
+    assert first["us_per_decision"] == pytest.approx(speed)
+    assert sum(first["disc_use"]) == pytest.approx(1)
+    court = results.to_court[seats].sum()
+    placed = court + results.to_regions[seats].sum()
+    assert first["court_share"] == pytest.approx(court / placed)
+    assert first["mean_castles"] == pytest.approx(results.castles[seats].mean())
+    assert summary["play"]["mean_rounds"] == pytest.approx(results.rounds.mean())
+    assert summary["play"]["mean_lead_changes"] == pytest.approx(results.lead_changes.mean())
+    assert sum(summary["play"]["ends"].values()) == 108
+    assert {"cpu", "cores", "platform"} == set(summary["machine"])
+    assert {"carolus-env", "python", "numpy", "numba"} <= set(summary["versions"])
+    assert summary["seconds"] == cup.seconds > 0
+
+
+def test_ratings_are_asked_for_whole_deals_with_random_as_anchor(
+    rates: list[dict[str, Any]],
+) -> None:
+    cup = played(plan_of(4, players=2))
+    cup.summary()
+    [asked] = rates
+    assert np.array_equal(asked["tables"], cup.results.tables)
+    assert np.array_equal(asked["deals"], np.repeat(np.arange(4), 6))
+    assert asked["team"].tolist() == [0, 1]
+    assert (asked["anchor"], asked["seed"]) == (1, 11)
+    other = played(Plan(Rules(4), ("greedy", "greedy"), deals=1))
+    other.summary()
+    assert rates[-1]["anchor"] is None
+    assert rates[-1]["team"].tolist() == [0, 1, 0, 1]
+
+
+def test_equal_agents_have_half_a_win_share_at_mixed_tables_too() -> None:
+    plan = Plan(Rules(3), ("greedy",) * 3, schedule="mixed", deals=200, seed=2)
+    summary = played(plan).summary(rated=False)
+    assert sum(agent["win_share"] for agent in summary["agents"]) == pytest.approx(1.5)
+    for agent in summary["agents"]:
+        assert agent["win_share"] == pytest.approx(0.5, abs=0.05)
+        assert agent["rating"] is None
+
+
+def test_without_a_whole_deal_there_is_no_summary() -> None:
+    cup = Tournament(plan_of())
+    assert cup.pairings() == []
+    with pytest.raises(ValueError, match="no deal has been played in all seatings"):
+        cup.summary(rated=False)
+
+
+def test_what_ratings_need_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "carolus_env.arena.ratings", None)
+    cup = played(plan_of(1))
+    with pytest.raises(arena.ArenaError, match=r"pip install 'carolus-env\[arena\]'"):
+        cup.summary()
+    told: list[int] = []
+    until = Tournament(plan_of(until=Until(elo=10)))
+    with pytest.raises(arena.ArenaError, match="ratings cannot be used"):
+        until.run(progress=told.append)
+    assert told == [], "before anything is played"
+
+
+def test_ratings_tell_strong_from_weak() -> None:
+    pytest.importorskip("carolus_env.arena.ratings", exc_type=ImportError)
+    summary = played(plan_of(20)).summary()
+    strong, weak, equal = (agent["rating"] for agent in summary["agents"])
+    assert weak["elo"] == 0
+    assert strong["low"] > 50
+    assert equal["low"] > 50
