@@ -281,7 +281,7 @@ def test_games_of_one_deal_are_no_independent_evidence() -> None:
 
 
 def coverage(
-    players: int, agents: int, deals: int, spread: float, shared: float, times: int
+    players: int, agents: int, deals: int, spread: float, shared: float, times: int, **how: Any
 ) -> float:
     """How often the 95 % intervals of a round robin's ratings hold the truth."""
     elo = np.linspace(-spread / 2, spread / 2, agents)
@@ -290,14 +290,14 @@ def coverage(
     for k in range(times):
         rng = np.random.default_rng(k)
         shares = play(rng, elo, tables, TEAM[players], luck, shared=shared, ties=0.1)
-        ratings = rate(tables, shares, TEAM[players], luck, agents, seed=k, bootstraps=300)
+        ratings = rate(tables, shares, TEAM[players], luck, agents, seed=k, **how)
         held += int(((ratings.low <= elo) & (elo <= ratings.high)).sum())
     return held / (times * agents)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_intervals_hold_the_truth(players: int) -> None:
-    assert 0.89 < coverage(players, 3, 60, spread=300, shared=0.5, times=100) < 0.99
+    assert 0.89 < coverage(players, 3, 60, spread=300, shared=0.5, times=100, bootstraps=300) < 0.99
 
 
 @pytest.mark.slow
@@ -322,7 +322,7 @@ def test_intervals_hold_the_truth_95_times_in_100(
 ) -> None:
     held = coverage(players, agents, deals, spread, shared, times=600)
     print(f"| {players} | {agents} | {deals} | {spread} | {shared} | {100 * held:.1f} % |")
-    assert 0.92 < held < 0.985
+    assert (0.93 if deals > 30 else 0.9) < held < 0.98
 
 
 # ------------------------------------------------------------------------------------ refusals
