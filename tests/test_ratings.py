@@ -13,16 +13,20 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import beta
 
-from carolus_env import arena
 from carolus_env.arena.ratings import ELO, Ratings, RatingsError, rate
-from carolus_env.rules import Rules
 
 TEAM = {2: [0, 1], 3: [0, 1, 2], 4: [0, 1, 0, 1]}
+SEATINGS = {
+    2: [[0, 1], [1, 0]],
+    3: [[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    4: [[0, 1, 0, 1], [1, 0, 1, 0]],
+}
+"""Of a pairing."""
 
 
 def pairings(players: int, agents: int, deals: int) -> tuple[Any, Any]:
     """All pairings of a round robin, in all seatings, on the same deals."""
-    seatings = arena.pairing_tables(Rules(players=players), 1)
+    seatings = SEATINGS[players]
     pairs = itertools.combinations(range(agents), 2)
     tables = np.concatenate([np.array(pair)[np.tile(seatings, (deals, 1))] for pair in pairs])
     luck = np.tile(
@@ -322,7 +326,7 @@ def test_intervals_hold_the_truth_95_times_in_100(
 ) -> None:
     held = coverage(players, agents, deals, spread, shared, times=600)
     print(f"| {players} | {agents} | {deals} | {spread} | {shared} | {100 * held:.1f} % |")
-    assert (0.93 if deals > 30 else 0.9) < held < 0.98
+    assert (0.93 if deals > 30 else 0.9) < held < 0.99
 
 
 # ------------------------------------------------------------------------------------ refusals

@@ -517,7 +517,7 @@ def _wins_plot(lines: Sequence[Standing]) -> Figure:
     axes.set_yticks(range(n), numbered)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title("row's win rate in %", loc="right", fontsize=10)
+    axes.set_title("row's win rate in %", loc="right", fontsize=10, pad=8)
     return figure
 
 
@@ -665,7 +665,7 @@ def _pairings_part(summary: Summary, lines: Sequence[Standing]) -> _Html:
                 _tag("td", _interval(rate, ends)),
                 _tag("td", castles),
                 _tag("td", "" if pairing.rounds is None else f"{pairing.rounds:.1f}"),
-                _tag("td", _ends(pairing.ends), class_="name ends"),
+                _tag("td", _ends(pairing.ends), class_="name"),
             ]
         )
     if not rows:
@@ -690,7 +690,7 @@ def _interval(rate: float | None, ends: tuple[float, float] | None) -> _Html:
     low, high = ends or (rate, rate)
     colour = f"var(--{'more' if rate > 0.5 else 'less'})"
     return _Html(
-        '<svg viewBox="-4 0 108 12" width="108" height="12" aria-hidden="true">'
+        '<svg viewBox="-4 0 108 12" width="96" height="12" aria-hidden="true">'
         '<path d="M0 6H100M50 2V10" style="stroke:var(--line)"/>'
         f'<path d="M{100 * low:.1f} 6H{100 * high:.1f}" style="stroke:{colour};stroke-width:2.5"/>'
         f'<circle cx="{100 * rate:.1f}" cy="6" r="3" style="fill:{colour}"/></svg>'
@@ -760,7 +760,7 @@ _CSS: Final = """
 --more:#0072b2;--less:#d55e00}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--grey:#9a9a9a;--line:#3a3d42;--paper:#17191c;
 --more:#3d9bd6;--less:#e8823a}}
-body{margin:0 auto;padding:1.5rem;max-width:74rem;background:var(--paper);color:var(--ink);
+body{margin:0 auto;padding:1.5rem;max-width:80rem;background:var(--paper);color:var(--ink);
 font:15px/1.45 system-ui,sans-serif}
 h1{margin:0;font-size:1.7rem}h2{margin:2.2rem 0 .7rem;font-size:1.15rem}
 .lead{margin:.1rem 0 0;color:var(--grey)}.note{margin:.5rem 0;color:var(--grey);font-size:.85rem}
@@ -771,7 +771,6 @@ th{color:var(--grey);font-weight:500}.name{text-align:left}
 td.cell{min-width:1.7rem;padding:.28rem .2rem;text-align:center;border:2px solid var(--paper)}
 td.barred{min-width:3.6rem}
 .bar{height:4px;background:var(--line)}.bar i{display:block;height:4px;background:var(--more)}
-.ends{white-space:normal;min-width:9rem}
 .tiles{display:flex;flex-wrap:wrap;gap:.7rem 2rem;margin-bottom:1rem}
 .tiles b{display:block;font-size:1.3rem}.tiles span{color:var(--grey);font-size:.85rem}
 dl{columns:4 13rem;margin:0}dl div{break-inside:avoid;padding-bottom:.5rem}
