@@ -24,7 +24,7 @@ from carolus_env.arena.report import (
     write_report,
 )
 
-HOSTILE = "<script>alert('x')</script>\"&\n$\\frac|`[bold]\ud800"
+HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
 
 
 def agent(spec: str, elo: float, won: float, taken: float) -> dict[str, Any]:

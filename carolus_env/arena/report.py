@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1
 
-FEW_DEALS: Final = 30
-"""With fewer the intervals of ratings are too narrow (docs/ratings.md)."""
+FEW_DEALS: Final = 50
+"""With fewer the intervals of ratings are a little too narrow (docs/ratings.md)."""
 
 INK, GREY, LINE, PAPER = "#222222", "#767676", "#e4e4e4", "#ffffff"
 BLUE, VERMILION = "#0072b2", "#d55e00"
@@ -608,7 +608,7 @@ def _ranking(summary: Summary, lines: Sequence[Standing], drawn: str) -> _Html:
         notes.append("Numbered columns: win rate in percent against the agent of that rank.")
     deals = _number(summary, "deals", "summary")
     if drawn and deals is not None and deals < FEW_DEALS:
-        notes.append(f"With only {deals:.0f} deals the intervals are too narrow.")
+        notes.append(f"With only {deals:.0f} deals the intervals are a little too narrow.")
     return _tag(
         "section",
         _tag("h2", "Ranking"),
