@@ -69,7 +69,7 @@ class Ratings:
     samples: Floats
     """``(bootstraps, A)``: the ratings of every refit."""
     deals: int
-    """Deals that the games came from; with fewer than some 50 the intervals are a little too narrow."""
+    """Deals that the games came from; with fewer than some 50 intervals are a little too narrow."""
 
     def difference(self, i: int, j: int) -> tuple[float, float, float]:
         """Agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
