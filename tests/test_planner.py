@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from positions import (
     BLACK,
+    BLUE,
     NOBODY,
     PINK,
     RED,

@@ -1,0 +1,385 @@
+"""Ratings: strengths come back from simulated games, intervals hold the truth as often as said."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import choix
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+from scipy.stats import beta
+
+from carolus_env.arena.ratings import ELO, Ratings, RatingsError, rate
+
+TEAM = {2: [0, 1], 3: [0, 1, 2], 4: [0, 1, 0, 1]}
+SEATINGS = {
+    2: [[0, 1], [1, 0]],
+    3: [[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    4: [[0, 1, 0, 1], [1, 0, 1, 0]],
+}
+"""Of a pairing."""
+
+
+def pairings(players: int, agents: int, deals: int) -> tuple[Any, Any]:
+    """All pairings of a round robin, in all seatings, on the same deals."""
+    seatings = SEATINGS[players]
+    pairs = itertools.combinations(range(agents), 2)
+    tables = np.concatenate([np.array(pair)[np.tile(seatings, (deals, 1))] for pair in pairs])
+    luck = np.tile(
+        np.repeat(np.arange(deals), len(seatings)), len(tables) // deals // len(seatings)
+    )
+    return tables, luck
+
+
+def play(
+    rng: np.random.Generator,
+    elo: Any,
+    tables: Any,
+    team: Any,
+    deals: Any,
+    *,
+    shared: float = 0.0,
+    ties: float = 0.0,
+) -> Any:
+    """Shares of the win of games between agents of these ratings.
+
+    A game is won by the team whose strength plus Gumbel noise is the highest, which is Luce's
+    choice. ``shared`` is the part of each seat's luck that games of a deal have in common (of the
+    variance of the normal numbers behind it). Of the games, ``ties`` are means of two outcomes.
+    """
+    team = np.array(team)
+    strength = np.array(elo)[tables] / ELO
+    strength = np.stack([strength[:, team == t].mean(axis=1) for t in np.unique(team)], axis=1)
+
+    def outcome() -> Any:
+        of_deal = rng.standard_normal((deals.max() + 1, strength.shape[1]))[deals]
+        of_game = rng.standard_normal(strength.shape)
+        luck = ndtr(np.sqrt(shared) * of_deal + np.sqrt(1 - shared) * of_game)
+        value = strength - np.log(-np.log(luck))
+        return (value == value.max(axis=1, keepdims=True)).astype(float)
+
+    won = outcome()
+    if ties:
+        won = np.where(rng.random((len(won), 1)) < ties, (won + outcome()) / 2, won)
+    return won[:, team] / np.bincount(team)[team]
+
+
+def rated(elo: Any, tables: Any, team: Any, *, seed: int = 0, **how: Any) -> Ratings:
+    """Ratings from games of agents with these strengths, each a deal of its own."""
+    deals = np.arange(len(tables))
+    shares = play(np.random.default_rng(seed), elo, tables, team, deals, **how)
+    return rate(tables, shares, team, deals, len(elo), bootstraps=100)
+
+
+# ------------------------------------------------------------------------------------ the model
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_known_strengths_come_back_from_a_round_robin(players: int) -> None:
+    elo = np.array([-150.0, -20.0, 30.0, 140.0])
+    tables, deals = pairings(players, 4, 3000)
+    rng = np.random.default_rng(players)
+    shares = play(rng, elo, tables, TEAM[players], deals, shared=0.5, ties=0.3)
+    ratings = rate(tables, shares, TEAM[players], deals, 4, bootstraps=100)
+    assert np.abs(ratings.elo - elo).max() < 12
+    assert ((ratings.low < ratings.elo) & (ratings.elo < ratings.high)).all()
+    assert ratings.deals == 3000
+
+
+def test_known_strengths_come_back_from_tables_of_three_different_agents() -> None:
+    elo = np.array([-200.0, -50.0, 0.0, 50.0, 200.0])
+    tables = np.random.default_rng(0).integers(0, 5, (20_000, 3))  # repeated agents, too
+    assert np.abs(rated(elo, tables, TEAM[3], ties=0.2).elo - elo).max() < 15
+
+
+@pytest.mark.parametrize("team", [[0, 1, 0, 1], [0, 0, 1, 1]])
+def test_a_teams_strength_is_the_mean_of_its_members(team: list[int]) -> None:
+    elo = np.array([-200.0, -50.0, 0.0, 50.0, 200.0])
+    tables = np.random.default_rng(1).integers(0, 5, (20_000, 4))
+    assert np.abs(rated(elo, tables, team).elo - elo).max() < 20
+
+
+def test_an_agent_on_two_seats_of_three_has_both_their_parts() -> None:
+    """With 400 points more, an agent alone against two has odds of 10 to 2."""
+    tables = [[0, 1, 1]] * 12
+    shares = [[1, 0, 0]] * 10 + [[0, 1, 0], [0, 0, 1]]
+    many = rate(tables * 1000, shares * 1000, [0, 1, 2], np.arange(12_000), 2, anchor=1)
+    assert many.elo[0] == pytest.approx(400, abs=1)
+
+
+def test_two_agents_differ_by_the_log_odds_of_their_wins_and_half_a_virtual_deal() -> None:
+    """Shared wins and games that were cut off count by their parts."""
+    shares = np.array([[1, 0]] * 5 + [[0.5, 0.5]] * 4 + [[0, 1]])
+    ratings = rate([[0, 1]] * 10, shares, [0, 1], np.arange(10), 2)
+    assert ratings.difference(0, 1)[0] == pytest.approx(ELO * np.log(7.5 / 3.5), abs=1e-6)
+    paired = rate([[0, 1]] * 10, shares, [0, 1], np.arange(10) // 2, 2)  # deals of two games
+    assert paired.difference(0, 1)[0] == pytest.approx(ELO * np.log(8 / 4), abs=1e-6)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([2, 3, 4]))
+@settings(max_examples=30, deadline=None)
+def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed: int, players: int) -> None:
+    rng, team = np.random.default_rng(seed), np.array(TEAM[players])
+    tables = rng.integers(0, 3, (3000, players))
+    shares = play(rng, [0, 100, 300], tables, team, np.arange(3000), ties=0.1)
+    cut_off = rng.random(3000) < 0.1
+    shares[cut_off] = 1 / players
+    ratings = rate(tables, shares, team, np.arange(3000), 3, bootstraps=100)
+    power = np.exp(
+        np.stack([ratings.elo[tables[:, team == t]].mean(axis=1) for t in set(team)]) / ELO
+    )
+    expected = (power / power.sum(axis=0)).T[:, team] / np.bincount(team)[team]
+    for agent in range(3):
+        surplus = ((shares - expected) * (tables == agent)).sum()
+        assert abs(surplus) < 1.5, "no more than the prior's virtual deals"
+
+
+def test_pairwise_ratings_are_those_of_choix() -> None:
+    tables, _ = pairings(2, 5, 40)
+    deals = np.arange(len(tables))
+    shares = play(
+        np.random.default_rng(3), [-200, -100, 0, 0, 300], tables, [0, 1], deals, ties=0.2
+    )
+    wins = np.full((5, 5), 1 / 8)  # each pairing has a quarter of a virtual deal, drawn
+    np.add.at(wins, (tables[:, 0], tables[:, 1]), shares[:, 0])
+    np.add.at(wins, (tables[:, 1], tables[:, 0]), shares[:, 1])
+    np.fill_diagonal(wins, 0)
+    wanted = ELO * choix.ilsr_pairwise_dense(wins)
+    assert rate(tables, shares, [0, 1], deals, 5).elo == pytest.approx(wanted, abs=0.01)
+
+
+def test_ratings_of_three_at_a_table_are_those_of_choix() -> None:
+    """Four kinds of table; every virtual win is a third of a third of a deal."""
+    rng = np.random.default_rng(4)
+    tables = np.array(list(itertools.permutations(range(4), 3)) * 3)
+    deals = np.arange(len(tables))
+    shares = play(rng, [-200, 0, 0, 200], tables, [0, 1, 2], deals)
+    first = [
+        (t[s > 0].item(), tuple(t[s == 0].tolist())) for t, s in zip(tables, shares, strict=True)
+    ]
+    virtual = [
+        (winner, tuple(set(table) - {winner}))
+        for table in itertools.combinations(range(4), 3)
+        for winner in table
+    ]
+    wanted = ELO * choix.opt_top1(4, first * 9 + virtual, alpha=0)
+    assert rate(tables, shares, [0, 1, 2], deals, 4).elo == pytest.approx(wanted, abs=0.01)
+
+
+# ------------------------------------------------------------------------------------ invariances
+
+
+@pytest.fixture(scope="module")
+def some() -> tuple[Any, Any, Any]:
+    """Tables, shares and deals of 300 games of four agents."""
+    tables, deals = pairings(2, 4, 25)
+    return tables, play(np.random.default_rng(5), [0, 50, 100, 200], tables, [0, 1], deals), deals
+
+
+def test_names_and_order_make_no_difference(some: Any) -> None:
+    tables, shares, deals = some
+    ratings = rate(tables, shares, [0, 1], deals, 4)
+    new = np.array([2, 0, 3, 1])
+    renamed = rate(new[tables], shares, [0, 1], deals, 4)
+    assert renamed.elo[new] == pytest.approx(ratings.elo, abs=1e-6)
+    assert renamed.low[new] == pytest.approx(ratings.low, abs=15)  # other random numbers
+    order = np.random.default_rng(0).permutation(len(tables))
+    mixed = rate(tables[order, ::-1], shares[order, ::-1], [7, 3], 10 * deals[order] - 3, 4)
+    assert mixed.elo == pytest.approx(ratings.elo, abs=1e-6)
+    assert mixed.low == pytest.approx(ratings.low, abs=1e-6)
+
+
+def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(
+    some: Any,
+) -> None:
+    tables, shares, deals = some
+    ratings = rate(tables, shares, [0, 1], deals, 4)
+    twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1)), [0, 1]
+    same_luck = rate(*twice, np.tile(deals, 2), 4)
+    assert same_luck.elo == pytest.approx(ratings.elo, abs=1e-6)
+    assert same_luck.high == pytest.approx(ratings.high, abs=1e-6)
+    new_luck = rate(*twice, np.concatenate([deals, deals + 1000]), 4)
+    assert new_luck.elo == pytest.approx(ratings.elo, abs=5)  # the prior weighs less
+    narrower = (new_luck.high - new_luck.low) / (ratings.high - ratings.low)
+    assert narrower == pytest.approx(np.full(4, 0.5**0.5), abs=0.12)
+
+
+def test_the_anchor_has_rating_zero_and_moves_no_difference(some: Any) -> None:
+    tables, shares, deals = some
+    free = rate(tables, shares, [0, 1], deals, 4)
+    assert free.elo.mean() == pytest.approx(0, abs=1e-9)
+    held = rate(tables, shares, [0, 1], deals, 4, anchor=2)
+    assert held.of(2) == {"elo": 0, "low": 0, "high": 0}
+    assert np.diff(held.elo) == pytest.approx(np.diff(free.elo))
+    assert held.difference(0, 3) == pytest.approx(free.difference(0, 3))
+    low, high = held.low[1], held.high[1]
+    assert held.difference(1, 2) == pytest.approx((held.elo[1], low, high))
+
+
+def test_a_difference_is_the_same_from_both_sides(some: Any) -> None:
+    tables, shares, deals = some
+    ratings = rate(tables, shares, [0, 1], deals, 4)
+    elo, low, high = ratings.difference(3, 0)
+    assert low < elo < high
+    assert ratings.difference(0, 3) == pytest.approx((-elo, -high, -low))
+    assert ratings.stronger(3, 0) == 1 - ratings.stronger(0, 3) > 0.9
+    assert ratings.stronger(2, 2) == 0.5
+    for i, j in ((0, 4), (-1, 0)):
+        with pytest.raises(IndexError, match="agents are 0 to 3, got"):
+            ratings.difference(i, j)
+
+
+def test_the_seed_decides_the_intervals_alone(some: Any) -> None:
+    tables, shares, deals = some
+    one, again, other = (rate(tables, shares, [0, 1], deals, 4, seed=k) for k in (1, 1, 2))
+    assert np.array_equal(one.samples, again.samples)
+    assert not np.array_equal(one.samples, other.samples)
+    assert np.array_equal(one.elo, other.elo)
+
+
+# ------------------------------------------------------------------------------------ intervals
+
+
+@pytest.mark.parametrize("wins", [0, 1, 12, 30])
+def test_two_agents_and_independent_games_give_jeffreys_interval(wins: int) -> None:
+    shares = np.array([[1, 0]] * wins + [[0, 1]] * (30 - wins))
+    ratings = rate([[0, 1]] * 30, shares, [0, 1], np.arange(30), 2, bootstraps=20_000)
+    ends = np.array(ratings.difference(0, 1)[1:])
+    win_rate = 1 / (1 + np.exp(-ends / ELO))
+    wanted = beta.ppf([0.025, 0.975], wins + 0.5, 30 - wins + 0.5)
+    assert win_rate == pytest.approx(wanted, abs=0.005)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_perfect_scores_have_finite_ratings_and_intervals_with_a_width(players: int) -> None:
+    tables, deals = pairings(players, 3, 50)
+    team = np.array(TEAM[players])
+    best = np.stack([tables[:, team == t].max(axis=1) for t in np.unique(team)], axis=1)
+    won = best == best.max(axis=1, keepdims=True)
+    shares = (won / won.sum(axis=1, keepdims=True))[:, team] / np.bincount(team)[team]
+    ratings = rate(tables, shares, team, deals, 3)
+    assert (np.diff(ratings.elo) > 300).all()
+    assert np.isfinite(ratings.samples).all()
+    for i in (0, 1):
+        elo, low, high = ratings.difference(i + 1, i)
+        assert 100 < low < elo - 50 < elo + 50 < high
+
+
+def test_games_of_one_deal_are_no_independent_evidence() -> None:
+    """The same seating twice tells nothing new; seats changed, the luck of a deal cancels out."""
+    deals = np.repeat(np.arange(200), 2)
+
+    def width(seatings: list[list[int]], numbers: Any) -> float:
+        tables = np.tile(seatings, (200, 1))
+        shares = play(np.random.default_rng(0), [0, 0], tables, [0, 1], deals, shared=1)
+        ratings = rate(tables, shares, [0, 1], numbers, 2)
+        return float(ratings.high[0] - ratings.low[0])
+
+    independent = width([[0, 1], [0, 1]], np.arange(400))
+    assert width([[0, 1], [0, 1]], deals) / independent == pytest.approx(2**0.5, abs=0.1)
+    assert width([[0, 1], [1, 0]], deals) < 0.2 * independent
+
+
+def coverage(
+    players: int, agents: int, deals: int, spread: float, shared: float, times: int, **how: Any
+) -> float:
+    """How often the 95 % intervals of a round robin's ratings hold the truth."""
+    elo = np.linspace(-spread / 2, spread / 2, agents)
+    tables, luck = pairings(players, agents, deals)
+    held = 0
+    for k in range(times):
+        rng = np.random.default_rng(k)
+        shares = play(rng, elo, tables, TEAM[players], luck, shared=shared, ties=0.1)
+        ratings = rate(tables, shares, TEAM[players], luck, agents, seed=k, **how)
+        held += int(((ratings.low <= elo) & (elo <= ratings.high)).sum())
+    return held / (times * agents)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_intervals_hold_the_truth(players: int) -> None:
+    assert 0.89 < coverage(players, 3, 60, spread=300, shared=0.5, times=100, bootstraps=300) < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("players", "agents", "deals", "spread", "shared"),
+    [
+        (2, 4, 10, 300, 0.5),
+        (2, 4, 30, 300, 0.5),
+        (2, 4, 200, 300, 0.5),
+        (2, 4, 200, 300, 0.0),
+        (2, 4, 200, 300, 0.9),
+        (2, 4, 200, 1200, 0.5),
+        (2, 2, 30, 1000, 0.0),
+        (3, 4, 30, 300, 0.5),
+        (3, 4, 200, 300, 0.5),
+        (4, 4, 30, 300, 0.5),
+        (4, 4, 200, 300, 0.5),
+    ],
+)
+def test_intervals_hold_the_truth_95_times_in_100(
+    players: int, agents: int, deals: int, spread: float, shared: float
+) -> None:
+    held = coverage(players, agents, deals, spread, shared, times=600)
+    print(f"| {players} | {agents} | {deals} | {spread} | {shared} | {100 * held:.1f} % |")
+    assert (0.93 if deals > 30 else 0.9) < held < 0.99
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+def test_agents_that_no_games_compare_are_refused() -> None:
+    with pytest.raises(
+        RatingsError, match=r"groups of agents .*: \[0, 1\] and \[2, 3\] and \[4\]$"
+    ):
+        rate([[0, 1], [2, 3], [4, 4]], [[1, 0]] * 3, [0, 1], [0, 1, 2], 5)
+    with pytest.raises(RatingsError, match=r"\[0\] and \[1\] and \[2\] and \[3\]$"):
+        rate([[0, 2, 1, 3]], [[0.5, 0, 0.5, 0]], TEAM[4], [0], 4)  # whose merit is the win?
+
+
+GOOD: dict[str, Any] = {
+    "tables": [[0, 1], [1, 0]],
+    "shares": [[1, 0], [0.5, 0.5]],
+    "team": [0, 1],
+    "deals": [0, 0],
+    "agents": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"tables": [0, 1]}, r"tables must be .* shape \(games, players\), got shape \(2,\)"),
+        ({"tables": [[0.0, 1.0]]}, "tables must be whole numbers .* dtype float64"),
+        ({"tables": np.zeros((0, 2), int)}, "no game to rate by: tables are empty"),
+        ({"tables": [[0, 2], [1, 0]]}, "tables must name agents 0 to 1, got 0 to 2"),
+        ({"tables": [[0, -1], [1, 0]]}, "tables must name agents 0 to 1, got -1 to 1"),
+        ({"shares": [[1, 0]]}, r"shares must be .* shape \(2, 2\), got shape \(1, 2\)"),
+        ({"shares": [["a", "b"]] * 2}, "shares must be numbers .* dtype <U1"),
+        ({"shares": [[1, 0], [1, 1]]}, r"sum to 1, got \[1, 1\] in game 1"),
+        ({"shares": [[1.5, -0.5], [1, 0]]}, r"0 or more .* got \[1.5, -0.5\] in game 0"),
+        ({"shares": [[1, 0], [np.nan, 1]]}, r"got \[nan, 1.0\] in game 1"),
+        ({"team": [0, 0]}, r"team must be two or more teams of the same size, got \[0, 0\]"),
+        ({"team": [0, 1, 0]}, r"team must be whole numbers of shape \(2,\), got shape \(3,\)"),
+        ({"deals": [0]}, r"deals must be whole numbers of shape \(2,\), got shape \(1,\)"),
+        ({"deals": [0.5, 1]}, "deals must be whole numbers .* dtype float64"),
+        ({"agents": 1}, "agents must be a whole number from 2 to 1000000, got 1"),
+        ({"anchor": 2}, "anchor must be a whole number from 0 to 1, got 2"),
+        ({"anchor": "random"}, "anchor must be .* got 'random'"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 18446744073709551615, got -1"),
+        ({"bootstraps": 10}, "bootstraps must be a whole number from 100 to 100000, got 10"),
+    ],
+)
+def test_impossible_input_is_refused(wrong: dict[str, Any], said: str) -> None:
+    rate(**GOOD)
+    with pytest.raises(ValueError, match=said):
+        rate(**{**GOOD, **wrong})
+
+
+def test_teams_of_different_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"the same size, got \[0, 1, 1\]"):
+        rate([[0, 1, 1]], [[1, 0, 0]], [0, 1, 1], [0], 2)
