@@ -66,7 +66,7 @@ class MctsOptions:
     root: str = option("one", "plans of the turn to be played, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of turns to come", among=WIDTHS)
     width: int = option(32, "plans kept of a turn, the best ones", among=(1, 4096))
-    c: float = option(0.3, "how much is explored", among=(0.0, 100.0))
+    c: float = option(0.2, "how much is explored", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: more alike", among=(0.01, 100.0))
 
     def __post_init__(self) -> None:
@@ -200,11 +200,17 @@ class MctsBot(Agent):
         """
         as_states(states)
         check_streams(generators, states)
-        if self._judge is not None and len(states):
-            return self._searched(states, generators)
-        return [
-            self._searched(states[g : g + 1], generators[g : g + 1])[0] for g in range(len(states))
-        ]
+        legal = engine.legal_masks(states)
+        found = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
+        open_ones = np.flatnonzero(legal.sum(axis=1) > 1)  # else there is nothing to find out
+        together = len(open_ones) if self._judge is not None else 1
+        for start in range(0, len(open_ones), max(together, 1)):
+            rows = open_ones[start : start + together]
+            streams = generators[rows]
+            for row, choices in zip(rows, self._searched(states[rows], streams), strict=True):
+                found[row] = choices
+            generators[rows] = streams
+        return found
 
     # -------------------------------------------------------------------------------- searching
 
@@ -212,16 +218,14 @@ class MctsBot(Agent):
         forest = self._room(len(states))
         step = self._simulate if self._judge is None else self._simulate_judged
         step(states, generators, forest, 0)
-        # Where there is one choice only there is nothing to find out, or to wait for.
-        if (forest.nodes["edges"][: len(states), 0] > 1).any():
-            done, end = 0, time.perf_counter() + self.options.seconds
-            while self._goes_on(done, end):
-                portion = 1 if self._judge else _PORTION
-                if self.options.seconds == 0:
-                    portion = min(portion, self.options.sims - done)
-                step(states, generators, forest, portion)
-                done += portion
-            self.simulations += done * len(states)
+        done, end = 0, time.perf_counter() + self.options.seconds
+        while self._goes_on(done, end):
+            portion = 1 if self._judge else _PORTION
+            if self.options.seconds == 0:
+                portion = min(portion, self.options.sims - done)
+            step(states, generators, forest, portion)
+            done += portion
+        self.simulations += done * len(states)
         return [_choices(forest, g, states[g]) for g in range(len(states))]
 
     def _goes_on(self, done: int, end: float) -> bool:
@@ -284,6 +288,11 @@ def _position(state: np.void) -> bytes:
     bare = np.array(state, STATE)
     bare["generator"] = 0
     return bare.tobytes()
+
+
+def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
+    """The only legal action, as a choice without a search."""
+    return Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))
 
 
 def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:

@@ -36,7 +36,9 @@ from carolus_env.kernels import generator, legal, turns
 from carolus_env.kernels.packed import clan_word
 from carolus_env.rules import (
     ACTIONS,
+    CLANS,
     CROWN_CHOICE,
+    DESTINATIONS,
     DISC,
     FIRST_PLACE,
     MAX_TEAMS,
@@ -171,14 +173,26 @@ def write_parts(s, chances):
 
 
 @kernel
-def _list_actions(s, plans, earliest):
-    """Every legal action from ``earliest`` on as a choice of its own."""
+def _list_actions(s, plans, previous):
+    """Every legal action as a choice of its own; a turn's placements in ascending order only.
+
+    ``previous`` is the action before. No other order leads anywhere else; so of the clans from a
+    placement's on there must be as many paladins as are still to be played.
+    """
     number = legal.legal_set(s)
+    placing = s["phase"] == PLACE
     count = 0
-    for action in range(earliest, ACTIONS):
-        if legal.allows(number, action):
-            plans[count] = pack(0, action, 0)
-            count += 1
+    for action in range(previous if placing and previous >= FIRST_PLACE else 0, ACTIONS):
+        if not legal.allows(number, action):
+            continue
+        if placing:
+            left = 0
+            for clan in range((action - FIRST_PLACE) // DESTINATIONS, CLANS):
+                left += int64(s["reserves"][s["player"], clan])
+            if left < s["placements_left"]:
+                continue
+        plans[count] = pack(0, action, 0)
+        count += 1
     return count
 
 
@@ -204,8 +218,7 @@ def add_node(s, options, weights, tree, previous, policy, row):
 
     ``chances`` of the tree becomes its value, unless a judge has put it there: then ``policy`` is
     ``(N, 95)``, log probabilities of the actions, and ``row`` which of them; else it is None.
-    ``previous`` is the action before, in the same turn: the order of placements makes no
-    difference, so that single ones are looked at in ascending order only.
+    ``previous`` is the action before.
 
     Returns:
         The node's number, 0 when there is no room.
@@ -219,8 +232,7 @@ def add_node(s, options, weights, tree, previous, policy, row):
         width = root_width if used[0] == 0 else plan_width
         count = list_plans(s, width, weights, desk, plans, values)
     else:
-        ascending = s["phase"] == PLACE and previous >= FIRST_PLACE
-        count = _list_actions(s, plans, previous if ascending else 0)
+        count = _list_actions(s, plans, previous)
         for k in range(count):
             values[k] = 0.0 if policy is None else temperature * policy[row, first_of(plans[k])]
     if policy is None and leaf == PLANNER:

@@ -1,0 +1,320 @@
+"""The search: reproducible, legal, blind to the dice to come, right where all can be counted."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+from positions import (
+    BLACK,
+    WHITE,
+    paladins,
+    play,
+    position,
+    region,
+)
+from test_bots import middle_games
+
+from carolus_env import bots, chance, engine
+from carolus_env.bots import Choice, Judge, MctsBot, MctsOptions, evaluation
+from carolus_env.rules import ACTIONS, CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
+from carolus_env.state import STATE
+from carolus_env.streams import new_streams
+
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+KINDS = [
+    "mcts:sims=30",
+    "mcts:sims=30,chance=explicit",
+    "mcts:sims=30,moves=single",
+    "mcts:sims=30,moves=single,chance=explicit,leaf=playout",
+    "mcts:sims=30,leaf=playout,width=5",
+]
+every_kind = pytest.mark.parametrize("spec", KINDS)
+
+
+def some_games(players=2, step=9, **rules):
+    return middle_games(Rules(players, **rules), 25)[::step].copy()
+
+
+def searched(spec, states, seed=1) -> list[list[Choice]]:
+    return bots.make(spec).consider(states, new_streams(seed, len(states)))
+
+
+def same(found, other):
+    for ours, theirs in zip(found, other, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            if (a.actions, a.visits) != (b.actions, b.visits) or (a.chances != b.chances).any():
+                return False
+    return True
+
+
+# ------------------------------------------------------------------------------------ any search
+
+
+@every_number
+@every_kind
+def test_a_search_counts_every_simulation_and_offers_legal_choices_once(spec, players):
+    states = some_games(players)
+    for state, choices in zip(states, searched(spec, states), strict=True):
+        legal = engine.legal_actions(state).tolist()
+        firsts = [choice.actions[0] for choice in choices]
+        assert set(firsts) <= set(legal)
+        assert len({tuple(choice.actions) for choice in choices}) == len(choices)
+        visits = [choice.visits for choice in choices]
+        assert visits == sorted(visits, reverse=True)
+        assert sum(visits) == (30 if len(legal) > 1 else 0)
+        assert sum(choice.prior for choice in choices) == pytest.approx(1)
+        for choice in choices:
+            sums = choice.chances.sum()
+            assert sums == (pytest.approx(1) if choice.visits else 0)
+            assert len(choice.chances) == Rules(players).teams
+        if int(state["phase"]) in (DISC, CROWN_CHOICE):
+            assert sorted(firsts) == legal
+
+
+@every_kind
+def test_the_same_streams_give_the_same_search(spec):
+    states = some_games()
+    assert same(searched(spec, states), searched(spec, states))
+    assert not same(searched(spec, states), searched(spec, states, seed=2))
+
+
+@every_kind
+def test_a_search_does_not_know_the_dice_to_come(spec):
+    states = some_games()
+    other = states.copy()
+    other["generator"] = new_streams(5, len(states))
+    assert same(searched(spec, states), searched(spec, other))
+
+
+def test_a_bot_searches_once_a_turn_and_plays_what_it_found():
+    states = some_games()
+    states = states[states["phase"] == PLACE]
+    bot, streams = bots.make("mcts:sims=50"), new_streams(3, len(states))
+    wanted = [list(c[0].actions) for c in bot.consider(states, streams.copy())]
+    done = bot.simulations
+    played = [[] for _ in states]
+    rows = np.arange(len(states))
+    games = states.copy()
+    while len(rows):
+        actions = bot.act(games[rows], new := streams[rows])
+        streams[rows] = new
+        for row, action in zip(rows.tolist(), actions.tolist(), strict=True):
+            play(games[row : row + 1], action)
+            played[row].append(action)
+        rows = rows[np.isin(games["phase"][rows], (PLACE, MOVE)) & (games["dice_due"][rows] == 0)]
+        rows = rows[games["player"][rows] == states["player"][rows]]
+    assert played == wanted
+    assert bot.simulations == 2 * done
+    assert bot._plans == {}, "everything planned was asked for"
+
+
+def test_a_turn_that_went_another_way_is_searched_anew():
+    game = some_games(step=1)
+    game = game[(game["phase"] == PLACE) & (game["placements_left"] > 1)][:1]
+    bot, stream = bots.make("mcts:sims=20"), new_streams(1, 1)
+    planned = int(bot.act(game, stream)[0])
+    other = next(a for a in engine.legal_actions(game).tolist() if a != planned)
+    play(game, other)
+    before = bot.simulations
+    assert int(bot.act(game, stream)[0]) in engine.legal_actions(game)
+    assert bot.simulations == before + 20
+
+
+def test_time_is_a_budget_too():
+    bot = MctsBot(MctsOptions(seconds=0.02))
+    states = some_games()[:3]
+    bot.consider(states, new_streams(1, 3))
+    assert bot.simulations >= 3 * 32
+
+
+def test_a_search_without_room_goes_on_with_what_it_has(monkeypatch):
+    monkeypatch.setattr(bots.mcts, "_LARGEST", 10)
+    states = some_games()
+    for choices in searched("mcts:sims=100", states):
+        assert sum(choice.visits for choice in choices) == 100 or len(choices) == 1
+
+
+@every_number
+@pytest.mark.parametrize("crowns", ["on_roll", "deferred"])
+@pytest.mark.parametrize("ways", ["", ",chance=explicit", ",moves=single", ",leaf=playout"])
+def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns, ways):
+    rules = Rules(players, crowns, paladins_per_clan=4, max_rounds=4)
+    states = engine.new_games(rules, 2, seed=5)
+    bot, streams = bots.make(f"mcts:sims=8{ways}"), new_streams(1, 2)
+    while not engine.is_over(states).all():
+        rows = np.flatnonzero(~engine.is_over(states))
+        own = streams[rows]
+        engine.step(states, bot.act(states[rows], own), rows=rows)
+        streams[rows] = own
+
+
+def test_a_copy_plays_alike():
+    states = some_games()
+    bot = bots.make("mcts:sims=20")
+    bot.consider(states, new_streams(1, len(states)))
+    again = pickle.loads(pickle.dumps(bot))
+    streams = new_streams(2, len(states))
+    assert same(bot.consider(states, streams.copy()), again.consider(states, streams.copy()))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("mcts:simulations=5", "has no option 'simulations=5'; options are key=value of sims: a"),
+        ("mcts:sims", "has no option 'sims'; options are key=value of sims: a whole number from 1"),
+        ("mcts:sims=many", "option sims must be a whole number from 1 to 10,000,000, got 'many'"),
+        ("mcts:sims=0", "option sims must be a whole number from 1 to 10,000,000, got 0"),
+        ("mcts:seconds=-1", r"option seconds must be a number from 0.0 to 3,600.0, got -1.0"),
+        ("mcts:c=nan", "option c must be a number from 0.0 to 100.0, got nan"),
+        ("mcts:leaf=luck", "option leaf must be planner or playout, got 'luck'"),
+        ("mcts:sims=5,sims=6", "option sims is given twice"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_the_right_ones(spec, said):
+    with pytest.raises(ValueError, match=f"^agent 'mcts'.*{said}"):
+        bots.make(spec)
+
+
+def test_options_are_read_from_the_spec():
+    bot = bots.make("mcts:sims=7, leaf=playout,c=2")
+    assert bot.options == MctsOptions(sims=7, leaf="playout", c=2.0)
+    assert bots.make("mcts").options == MctsOptions()
+
+
+# ------------------------------------------------------------------------------------ exact chance
+
+
+def expectimax(game):
+    """White's part of the win when both play their best: every decision, every roll.
+
+    In the last round nobody plays what is rolled then, so one outcome stands for all.
+    """
+    if int(game["phase"][0]) == OVER:
+        return float(evaluation.chances(game)[0, 0])
+    if game["dice_due"][0]:
+        faces, _, probabilities = chance.chance_outcomes(int(game["dice_due"][0]))
+        if game["round"][0] == game["max_rounds"][0]:
+            faces, probabilities = faces[:1], np.ones(1)
+        after = game.repeat(len(faces))
+        chance.apply_roll(after, faces)
+        after["generator"] = 0
+        values = [value_of(one.tobytes()) for one in after]
+        return float(probabilities @ values)
+    actions = engine.legal_actions(game)
+    after = game.repeat(len(actions))
+    engine.step(after, actions, roll=False)
+    after["generator"] = 0
+    best = max if game["player"][0] == WHITE else min
+    return best(value_of(key) for key in {one.tobytes() for one in after})
+
+
+@cache
+def value_of(key):
+    return expectimax(np.frombuffer(key, STATE).copy())
+
+
+def last_hope():
+    """White needs two red paladins of three dice, crowns may become red, and has to go one step.
+
+    Then, in the last round, white takes red from black and with it the region one step on. That
+    leaves two regions and nine castles to six. Else the game is cut off: a draw.
+    """
+    return position(
+        region(BLACK, 6, blue=8),
+        region(WHITE, 4, pink=6),
+        region(BLACK, 1, red=4),
+        region(WHITE, 4, pink=6),
+        courts=[paladins(red=3, pink=9), paladins(red=4, blue=9)],
+        reserves=[paladins(), paladins()],
+        phase="move",
+        discs=[2, 1],
+        order=[1, 0],
+        player=0,
+        round=4,
+        spent=[3, 4, 5],
+        max_rounds=5,
+    )
+
+
+def test_expectimax_counts_the_rolls_that_help():
+    """Two of red or crown among three dice: 7 of 27."""
+    assert expectimax(last_hope()) == pytest.approx(0.5 + 0.5 * 7 / 27)
+
+
+@pytest.mark.parametrize("ways", ["chance=explicit", "chance=open"])
+def test_the_search_finds_the_exact_chance_of_a_roll(ways):
+    """Its mean counts what was tried and found bad too, so it comes from below."""
+    game = last_hope()
+    [choices] = searched(f"mcts:sims=100000,moves=single,leaf=playout,{ways}", game)
+    best, other = choices
+    assert best.actions == [move_action(1)]
+    exact = expectimax(after(game, 1))
+    error = 3 * 0.5 * (7 / 27 * 20 / 27 / best.visits) ** 0.5
+    assert exact - 0.01 - error < best.chances[0] < exact + error
+    assert other.chances[0] == pytest.approx(expectimax(after(game, 2)), abs=0.01)
+    assert best.visits > 100 * other.visits
+
+
+def after(game, steps):
+    game = game.copy()
+    play(game, move_action(steps))
+    return game
+
+
+# ------------------------------------------------------------------------------------ judges
+
+
+class Evaluating(Judge):
+    """The evaluation as a judge: all actions alike."""
+
+    def __init__(self):
+        self.asked = []
+
+    def judge(self, states):
+        self.asked.append(len(states))
+        teams = int(states["teams"][0])
+        return np.zeros((len(states), ACTIONS)), evaluation.chances(states)[:, :teams]
+
+
+@every_number
+@pytest.mark.parametrize("moves", ["turn", "single"])
+def test_a_judge_is_asked_about_many_games_at_once(players, moves):
+    states, judge = some_games(players), Evaluating()
+    bot = MctsBot(MctsOptions(sims=20, moves=moves), judge=judge)
+    found = bot.consider(states, new_streams(1, len(states)))
+    assert len(judge.asked) <= 21
+    assert judge.asked[0] == sum(len(choices) > 1 for choices in found)
+    assert all(sum(choice.visits for choice in c) == 20 for c in found if len(c) > 1)
+    again = MctsBot(MctsOptions(sims=20, moves=moves), judge=Evaluating())
+    one_by_one = [
+        again.consider(states[g : g + 1], new_streams(1, len(states))[g : g + 1])[0]
+        for g in range(len(states))
+    ]
+    assert same(found, one_by_one)
+
+
+def test_a_judges_policy_is_the_prior_of_single_actions():
+    class Fond(Evaluating):
+        def judge(self, states):
+            policy, chances = super().judge(states)
+            policy[:, 3] = np.log(3)  # disc 4
+            return policy, chances
+
+    game = engine.new_games(Rules(), 1, seed=1)
+    while int(game["phase"][0]) != DISC:
+        engine.step(game, engine.legal_actions(game)[:1])
+    [choices] = MctsBot(MctsOptions(sims=5), judge=Fond()).consider(game, new_streams(1, 1))
+    priors = {choice.actions[0]: choice.prior for choice in choices}
+    assert priors[3] == pytest.approx(3 / (len(priors) + 2))
+
+
+def test_a_judge_of_wrong_shape_is_refused():
+    class Wrong(Judge):
+        def judge(self, states):
+            return np.zeros((len(states), 94)), np.zeros((len(states), 2))
+
+    with pytest.raises(ValueError, match=r"must give shapes \(1, 95\) and \(1, 2\), got \(1, 94\)"):
+        MctsBot(judge=Wrong()).consider(some_games()[:1], new_streams(1, 1))
