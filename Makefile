@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: setup train test test-all lint docs bench clean
+.PHONY: setup train test test-all lint docs ladder bench clean
 
 setup: $(VENV)/.installed
 
@@ -36,6 +36,9 @@ lint: setup
 	$(RUN) -m mypy
 
 # Tables and plots in docs/ that are made from the code and from benchmarks/results/.
+ladder: setup
+	$(RUN) docs/ladder.py $(ARGS)
+
 docs: setup
 	$(RUN) docs/tables.py
 	$(RUN) docs/plots.py

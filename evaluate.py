@@ -4,11 +4,13 @@
     python evaluate.py ppo:runs/p2/best greedy my_bot.py:MyBot --json result.json
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30 --resume
+    python evaluate.py my_bot.py:MyBot --bench --out measured
 
 Every pair of the agents is a pairing (--schedule round_robin), or the first agent plays each of
 the others (field), or three agents sit at every table (mixed). Each deal of set-up and dice is
 played in all seatings: with 2 players both; with 3 each agent alone against two of the other, in
-all rotations; with 4 the agents are teams. See docs/evaluation.md.
+all rotations; with 4 the agents are teams. See docs/evaluation.md. --bench measures one agent by
+CarolusBench v1, the protocol for papers: docs/bench.md.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any, NoReturn
 
 from carolus_env import arena, bots
 from carolus_env.arena import console
+from carolus_env.arena.protocol import BENCH_V1, score
 from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
 from carolus_env.files import check_writable, write_json
@@ -49,7 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the script with these arguments (None: the command line's); returns the exit code."""
     try:
         options = _parser().parse_args(argv)
-        code = _list_agents() if options.list else _evaluate(options)
+        if options.list:
+            code = _list_agents()
+        elif options.bench:
+            code = _bench(options)
+        else:
+            options.players = 2 if options.players is None else options.players
+            code, _ = _evaluate(options)
         print(end="", flush=True)  # so that a full disk is met here, not at Python's exit
         return code
     except UserError as error:
@@ -73,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("agents", nargs="*", metavar="AGENT", help="two or more: see --list, or FILE.py:NAME")
-    add("--players", type=int, default=2, metavar="P", help="2, 3 or 4 (default %(default)s)")
+    add("--bench", action="store_true", help=f"measure one agent by {BENCH_V1.name}")
+    add("--players", type=int, metavar="P", help="2, 3 or 4 (default 2; with --bench all three)")
     add("--schedule", choices=arena.SCHEDULES, default=arena.SCHEDULES[0])
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
@@ -156,8 +166,42 @@ def _list_agents() -> int:
 # ------------------------------------------------------------------------------------ evaluation
 
 
-def _evaluate(options: argparse.Namespace) -> int:
-    plan = _plan(options)
+def _bench(options: argparse.Namespace) -> int:
+    """Measure one agent by the protocol, for one number of players after the other."""
+    if len(options.agents) != 1:
+        raise UserError(f"--bench measures one agent, got {len(options.agents)}")
+    fixed = ("games", "deals", "until", "until_rate", "max_deals", "json", "records")
+    for name in fixed:
+        if getattr(options, name) is not None:
+            raise UserError(f"--bench fixes what is played: no --{name.replace('_', '-')}")
+    scores: dict[int, float] = {}
+    for players in BENCH_V1.deals if options.players is None else [options.players]:
+        try:
+            plan = BENCH_V1.plan(options.agents[0], players)
+        except ValueError as error:
+            raise UserError(_one_line(error)) from error
+        out = options.out and options.out / f"{players}p"
+        one = argparse.Namespace(**{**vars(options), "players": players, "out": out})
+        one.agents, one.deals = list(plan.agents), plan.deals
+        code, summary = _evaluate(one, plan)
+        if code != DONE:
+            return code
+        scores[players] = score(summary)
+    for players, value in scores.items():
+        print(f"{BENCH_V1.name}, {players} players: score {100 * value:.1f} %")
+    if options.out:
+        write_json(
+            options.out / "bench.json",
+            {"protocol": BENCH_V1.name, "agent": options.agents[0], "scores": scores},
+        )
+    return DONE
+
+
+def _evaluate(
+    options: argparse.Namespace, plan: arena.Plan | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Play and tell; returns the exit code, and the summary, empty where no deal was played."""
+    plan = plan or _plan(options)
     _check_files(options)
     unrated = _unrated()
     if unrated and (options.out or options.until):
@@ -178,7 +222,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         _say(f"{wanted} games rounded up to {played}: whole rotations of the seats")
     code, trouble = _play(options, cup)
     counted = cup.games // plan.games_per_deal * plan.games_per_deal
-    unsaved = ""
+    unsaved, summary = "", {}
     if counted:
         summary = cup.summary(rated=not unrated)
         try:
@@ -193,7 +237,7 @@ def _evaluate(options: argparse.Namespace) -> int:
                 _say(unrated)
     for text in filter(None, (trouble, unsaved)):
         _complain(text, code)
-    return code
+    return code, summary
 
 
 def _plan(options: argparse.Namespace) -> arena.Plan:

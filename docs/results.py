@@ -268,3 +268,34 @@ def parts_table() -> str:
     return markdown(
         ["players", "opponents", "games", *(part.replace("_", " ") for part in PARTS)], lines
     )
+
+
+def bot_costs_table() -> str:
+    """benchmarks/bots.py: time for a decision of each phase, by number of players."""
+    report = json.loads((FOLDER / "bots.json").read_text())
+    found = {(row["bot"], row["players"], row["phase"]): row for row in report["decisions"]}
+    head = "| bot | players | disc | turn (first decision) | crown | simulations/s, disc and turn |"
+    lines = [head, "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for bot, players in dict.fromkeys((bot, players) for bot, players, _ in found):
+        disc, place, crown = (found[bot, players, phase] for phase in ("disc", "place", "crown"))
+        rates = [row["simulations_per_s"] for row in (disc, place)]
+        shown = " and ".join(short(rate) for rate in rates) if all(rates) else "-"
+        times = " | ".join(_duration(row["us"]) for row in (disc, place, crown))
+        lines.append(f"| `{bot}` | {players} | {times} | {shown} |")
+    return "\n".join(lines) + f"\n\nMedians; {report['machine']}.\n"
+
+
+def bot_pairings_table() -> str:
+    """benchmarks/bots.py: games a second of each pairing."""
+    report = json.loads((FOLDER / "bots.json").read_text())
+    lines = ["| pairing | players | games/s | outside the bots |", "| --- | ---: | ---: | ---: |"]
+    for row in report["pairings"]:
+        names = " : ".join(f"`{name}`" for name in row["pair"])
+        share = f"{100 * row['outside']:.1f} %"
+        lines.append(f"| {names} | {row['players']} | {short(row['games_per_s'])} | {share} |")
+    return "\n".join(lines) + "\n"
+
+
+def _duration(us: float) -> str:
+    """Microseconds as us or ms, in three digits."""
+    return f"{us:.3g} us" if us < 999.5 else f"{us / 1000:.3g} ms"

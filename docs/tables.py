@@ -6,6 +6,7 @@ from what the benchmarks measured (docs/results.py).
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -15,6 +16,10 @@ import results
 
 import carolus_env as ce
 from carolus_env import observation, rules, state
+from carolus_env.arena.protocol import protocol_table
+from carolus_env.arena.report import markdown_table
+from carolus_env.bots import MctsOptions, PlannerOptions, evaluation
+from carolus_env.bots.options import options_table
 from carolus_env.text import board_text
 
 DOCS = Path(__file__).parent
@@ -30,6 +35,31 @@ def actions_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def weights_table() -> str:
+    """What the evaluation counts, and the weight of each by number of players."""
+    weights = evaluation.all_weights()
+    lines = [
+        "| feature | counted for each team | 2 | 3 | 4 |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for k, feature in enumerate(evaluation.FEATURES):
+        cells = " | ".join(f"{weights[players, k]:.3f}" for players in (2, 3, 4))
+        lines.append(f"| `{feature.name}` | {feature.meaning} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def ladder(players: int) -> str:
+    """The cross table of a ladder, and where it was played."""
+    summary = json.loads((results.FOLDER / f"ladder_{players}.json").read_text())
+    opponents = "columns 1 to {}: the agents in the same order".format(len(summary["agents"]))
+    where = f"{summary['machine']['cpu']}, {summary['machine']['cores']} cores"
+    return (
+        f"{markdown_table(summary)}\n{summary['deals']} deals, {summary['games']:,} games, "
+        f"seed {summary['seed']}, version {summary['versions']['carolus-env']}; {opponents}. "
+        f"Times: {where}.\n"
+    )
+
+
 def board() -> str:
     """A game of three greedy players in its sixth round, as text."""
     games, streams = ce.new_games(ce.Rules(players=3), seed=11), ce.new_streams(11, 1)
@@ -41,6 +71,7 @@ def board() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
+    "bench": protocol_table,
     "benchmark batches": results.batches_table,
     "benchmark memory": results.memory_table,
     "benchmark peers": results.peers_table,
@@ -50,11 +81,19 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark training": results.training_table,
     "benchmark training parts": results.parts_table,
     "board": board,
+    "bot costs": results.bot_costs_table,
+    "bot pairings": results.bot_pairings_table,
     "fields": state.fields_table,
+    "ladder 2": lambda: ladder(2),
+    "ladder 3": lambda: ladder(3),
+    "ladder 4": lambda: ladder(4),
     "observation 2": lambda: observation.layout_table(2),
     "observation 3": lambda: observation.layout_table(3),
     "observation 4": lambda: observation.layout_table(4),
     "observation version": lambda: f"Layout version {observation.VERSION}.\n",
+    "options mcts": lambda: options_table(MctsOptions),
+    "options planner": lambda: options_table(PlannerOptions),
+    "weights": weights_table,
 }
 
 

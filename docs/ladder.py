@@ -1,0 +1,57 @@
+"""Play the ladder, the table of all bots: ``python docs/ladder.py``, or ``make ladder``.
+
+Round robins with 2, 3 and 4 players by fixed seeds. Their summaries go to benchmarks/results/, and
+docs/tables.py makes the tables of docs/ladder.md from them. Budgets are simulations, so that
+everybody gets the same games; only the times differ.
+
+Games are kept in --folder: the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from carolus_env import arena
+from carolus_env.arena import console
+from carolus_env.files import write_json
+from carolus_env.rules import Rules
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+SEED = 7
+AGENTS = {
+    2: ("random", "greedy", "planner", "mcts:sims=25", "mcts:sims=100", "mcts:sims=400"),
+    3: ("random", "greedy", "planner", "mcts:sims=25", "mcts:sims=100"),
+    4: ("random", "greedy", "planner", "mcts:sims=25", "mcts:sims=100"),
+}
+DEALS = {2: 100, 3: 20, 4: 50}
+
+
+def plan(players: int) -> arena.Plan:
+    """The round robin for so many players."""
+    return arena.Plan(Rules(players), AGENTS[players], deals=DEALS[players], seed=SEED)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path("runs/ladder"))
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for players in options.players:
+        cup = arena.Tournament(plan(players))
+        file = options.folder / f"{players}.jsonl"
+        with console.watching(cup) as progress:
+            cup.run(workers=options.workers, file=file, resume=file.exists(), progress=progress)
+        summary = cup.summary()
+        write_json(RESULTS / f"ladder_{players}.json", summary)
+        console.print_tables(f"{players} players, seed {SEED}", cup, summary)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
