@@ -25,7 +25,7 @@ AGENTS = {
     3: ("random", "greedy", "planner", "mcts:sims=25", "mcts:sims=100"),
     4: ("random", "greedy", "planner", "mcts:sims=25", "mcts:sims=100"),
 }
-DEALS = {2: 100, 3: 20, 4: 50}
+DEALS = {2: 60, 3: 12, 4: 40}
 
 
 def plan(players: int) -> arena.Plan:

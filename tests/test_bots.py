@@ -26,7 +26,9 @@ from carolus_env.rules import (
 from carolus_env.streams import new_streams
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
-every_bot = pytest.mark.parametrize("name", ["random", "greedy"])
+every_bot = pytest.mark.parametrize("name", ["random", "greedy", "planner", "mcts:sims=5"])
+every_compiled_bot = pytest.mark.parametrize("name", ["random", "greedy", "planner"])
+every_bot_that_draws_lots = pytest.mark.parametrize("name", ["random", "greedy"])
 
 
 def middle_games(rules, games=40, seed=1):
@@ -206,7 +208,7 @@ def test_greedy_takes_control_rather_from_an_opponent_and_never_from_the_partner
         ("move", {}, [move_action(steps) for steps in (1, 2, 3, 4)]),
     ],
 )
-@every_bot
+@every_bot_that_draws_lots
 def test_equal_actions_are_equally_likely(name, phase, position, equal):
     states = position_of(phase, **position)
     assert sorted(equal) == engine.legal_actions(states).tolist()
@@ -257,7 +259,7 @@ def test_games_of_any_numbers_of_players_can_be_mixed(name):
     assert mixed.tolist() == alone
 
 
-@every_bot
+@every_bot_that_draws_lots
 def test_a_bot_plays_legally_moves_its_streams_on_and_changes_no_state(name):
     states = middle_games(Rules(3))
     agent, streams, before = bots.make(name), new_streams(1, len(states)), states.tobytes()
@@ -270,6 +272,15 @@ def test_a_bot_plays_legally_moves_its_streams_on_and_changes_no_state(name):
         answers.add(actions.tobytes())
     assert states.tobytes() == before
     assert len(answers) == 10
+
+
+@every_bot
+def test_a_bot_plays_legally_and_changes_no_state(name):
+    states = middle_games(Rules(4))
+    before = states.tobytes()
+    actions = bots.make(name).act(states, new_streams(1, len(states)))
+    assert engine.are_legal(states, actions).all()
+    assert states.tobytes() == before
 
 
 @every_bot
@@ -289,9 +300,13 @@ def test_act_one_answers_for_one_game(name):
         own = streams[row : row + 1].copy()
         answer = agent.act_one(states[row], own)
         assert type(answer) is int and answer == together[row]
-        assert own != streams[row : row + 1]
     assert states.tobytes() == before
-    assert len({agent.act_one(position_of("crown")[0]) for _ in range(100)}) == 5  # fresh streams
+
+
+@every_bot_that_draws_lots
+def test_act_one_without_a_stream_takes_a_fresh_one(name):
+    agent = bots.make(name)
+    assert len({agent.act_one(position_of("crown")[0]) for _ in range(100)}) == 5
 
 
 @every_bot
@@ -317,7 +332,7 @@ def played_on_one_by_one(agent, states, generators, tables, place, rows):
 
 
 @every_number
-@every_bot
+@every_compiled_bot
 def test_a_compiled_bot_plays_on_as_act_and_step_would(name, players):
     agent, random = bots.make(name), np.random.default_rng(players)
     assert bots.is_compiled(agent)
@@ -404,9 +419,9 @@ def test_an_unknown_agent_is_refused_with_the_known_ones(spec):
     assert "FILE.py:NAME" in str(caught.value)
 
 
-@every_bot
-def test_a_bot_without_options_takes_no_argument(name):
-    with pytest.raises(ValueError, match=f"agent '{name}' takes no argument, got 'foo'"):
+@pytest.mark.parametrize("name", ["random", "greedy"])
+def test_a_bot_without_options_takes_none(name):
+    with pytest.raises(ValueError, match=f"agent '{name}' takes no options, got 'foo'"):
         bots.make(f"{name}:foo")
 
 

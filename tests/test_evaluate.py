@@ -19,6 +19,7 @@ import pytest
 
 from carolus_env import files
 from carolus_env.arena import tournament
+from carolus_env.arena.protocol import Protocol, score
 from carolus_env.record import read_records
 from carolus_env.replay import replay
 
@@ -265,7 +266,7 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy", "name two agents or more, got 1"),
         ("", "name two agents or more, got 0"),
         ("greedy nobody", "unknown agent 'nobody'; known are random, greedy, "),
-        ("greedy:3 random", "agent 'greedy' takes no argument, got '3'"),
+        ("greedy:3 random", "agent 'greedy' takes no options, got '3'"),
         ("greedy random --players 5", "players must be a whole number from 2 to 4, got 5"),
         ("greedy random --players two", "--players: invalid int value: 'two'"),
         ("greedy random --games 0", "games must be a whole number from 1 to 100,000,000, got 0"),
@@ -616,3 +617,41 @@ def test_a_reader_that_has_seen_enough_is_no_traceback() -> None:
     assert done.returncode == 1
     assert "evaluate.py" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# ------------------------------------------------------------------------------------ protocol
+
+
+def test_one_command_measures_an_agent(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # no stand-ins: with ratings and reports as they are
+    small = Protocol("CarolusBench v1", ("random", "greedy"), {2: 2, 3: 1, 4: 2}, 5)
+    monkeypatch.setattr(evaluate, "BENCH_V1", small)
+    code, out, err = run("random", "--bench", "--out", tmp_path / "b")
+    assert (code, err) == (0, "")
+    found = json.loads((tmp_path / "b" / "bench.json").read_text())
+    assert found["agent"] == "random"
+    assert set(found["scores"]) == {"2", "3", "4"}
+    for players, value in found["scores"].items():
+        summary = json.loads((tmp_path / "b" / f"{players}p" / "summary.json").read_text())
+        assert score(summary) == value
+        assert f"{players} players: score {100 * value:.1f} %" in out
+    code, out, err = run("random", "--bench", "--players", 4)
+    assert code == 0 and "3 players" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("random greedy --bench", "--bench measures one agent, got 2"),
+        ("--bench", "--bench measures one agent, got 0"),
+        ("random --bench --games 5", "--bench fixes what is played: no --games"),
+        ("random --bench --players 7", "has [2, 3, 4] players, got 7"),
+        ("gredy --bench", "unknown agent 'gredy'"),
+    ],
+)
+def test_what_the_protocol_fixes_cannot_be_changed(run: Any, words: str, said: str) -> None:
+    code, _, err = run(*words.split())
+    assert code == 2
+    assert said in err and err.count("\n") == 1

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -469,3 +472,37 @@ def test_a_planner_of_other_weights_plays_differently():
     assert {DISC, PLACE} <= set(phases[fitted != other].tolist())
     assert CROWN_CHOICE in phases.tolist()
     assert list(itertools.chain(*[evaluation.all_weights().shape])) == [5, len(NAMES)]
+
+
+NAKED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from test_bots import middle_games
+from carolus_env import bots
+from carolus_env.rules import DISC, Rules
+from carolus_env.streams import new_streams
+for rules in (Rules(2), Rules(3, "deferred", paladins_per_clan=9)):
+    states = middle_games(rules, 8)
+    few = states[states["phase"] != DISC][::25].copy()
+    print(bots.make("planner").act(few, new_streams(1, len(few))).tolist())
+    for ways in ("sims=4", "sims=4,moves=single,chance=explicit,leaf=playout"):
+        print(bots.make(f"mcts:{ways}").act(few[:3].copy(), new_streams(1, 3)).tolist())
+"""
+
+
+@pytest.mark.slow
+def test_planner_and_mcts_decide_alike_with_the_compiler_off(tmp_path):
+    said = []
+    for off in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", NAKED, str(Path(__file__).parent)],
+            env={**os.environ, "NUMBA_DISABLE_JIT": off},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0] == said[1]
+    assert len(said[0]) > 100

@@ -1,0 +1,63 @@
+"""CarolusBench stays what it is: rules, deals and opponents that play as they always did."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from test_bots import middle_games
+
+from carolus_env import bots, engine
+from carolus_env.arena.protocol import BENCH_V1, Protocol, score
+from carolus_env.rules import PLACE, Rules
+from carolus_env.streams import new_streams
+
+
+def test_version_1_never_changes():
+    assert (
+        Protocol(
+            "CarolusBench v1",
+            ("random", "greedy", "planner", "mcts:sims=100"),
+            {2: 250, 3: 50, 4: 150},
+            20_261_121,
+        )
+        == BENCH_V1
+    )
+    for players, deals in BENCH_V1.deals.items():
+        plan = BENCH_V1.plan("yours", players)
+        assert plan.rules == Rules(players)
+        assert (plan.schedule, plan.deals, plan.seed) == ("field", deals, 20_261_121)
+        assert plan.agents == ("yours", *BENCH_V1.opponents)
+    with pytest.raises(ValueError, match=r"CarolusBench v1 has \[2, 3, 4\] players, got 5"):
+        BENCH_V1.plan("yours", 5)
+
+
+def digest(numbers: np.ndarray) -> str:
+    return hashlib.sha256(np.asarray(numbers, "<i8").tobytes()).hexdigest()[:16]
+
+
+def test_the_deals_of_version_1_are_what_they_were():
+    games = engine.new_games(Rules(3), 4, seed=BENCH_V1.seed)
+    assert digest(games["region_paladins"].argmax(axis=1)) == "DEALS"
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [("random", "RANDOM"), ("greedy", "GREEDY"), ("planner", "PLANNER"), ("mcts:sims=100", "MCTS")],
+)
+def test_the_opponents_of_version_1_play_as_they_did(spec, wanted):
+    """Where this fails on purpose, the protocol becomes version 2."""
+    assert spec in BENCH_V1.opponents
+    found = []
+    for players in (2, 3, 4):
+        states = middle_games(Rules(players), 12)
+        turns = states[(states["phase"] != PLACE) | (states["placements_left"] >= 3)]
+        chosen = turns[:: 3 if spec != "mcts:sims=100" else 9].copy()
+        found.append(bots.make(spec).act(chosen, new_streams(1, len(chosen))))
+    assert digest(np.concatenate(found)) == wanted
+
+
+def test_the_score_is_the_mean_win_rate():
+    pairings = [{"win_rate": [rate, 1 - rate]} for rate in (1.0, 0.75, 0.5, 0.25)]
+    assert score({"pairings": pairings}) == pytest.approx(0.625)
