@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import runpy
@@ -54,6 +55,26 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     assert json.loads(lines[0]).keys() == header.keys()
     described = page.partition("| key |")[2].partition("These lines")[0]
     assert set(game) == set(re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|$)", described, re.MULTILINE))
+
+
+def test_the_bots_page_has_snippets_that_run(tmp_path):
+    page = (ROOT / "docs" / "bots.md").read_text()
+    names = {}
+    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        (tmp_path / "snippet.py").write_text(snippet)
+        names |= runpy.run_path(str(tmp_path / "snippet.py"))
+    assert len(names["actions"]) == 100
+    assert len(names["best"]) == 8
+
+
+def test_every_bot_has_its_page_and_its_options_there():
+    page = (ROOT / "docs" / "bots.md").read_text()
+    for name, options in ce.bots.registry.OPTIONS.items():
+        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert section, name
+        table = section.partition(f"<!-- table: options {name} -->")[2].partition("<!-- end -->")[0]
+        named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+        assert named == [field.name for field in dataclasses.fields(options)]
 
 
 def test_tables_in_docs_are_up_to_date():

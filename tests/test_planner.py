@@ -484,10 +484,10 @@ from carolus_env.rules import DISC, Rules
 from carolus_env.streams import new_streams
 for rules in (Rules(2), Rules(3, "deferred", paladins_per_clan=9)):
     states = middle_games(rules, 8)
-    few = states[states["phase"] != DISC][::25].copy()
+    few = states[states["phase"] != DISC][::8].copy()
     print(bots.make("planner").act(few, new_streams(1, len(few))).tolist())
     for ways in ("sims=4", "sims=4,moves=single,chance=explicit,leaf=playout"):
-        print(bots.make(f"mcts:{ways}").act(few[:3].copy(), new_streams(1, 3)).tolist())
+        print(bots.make(f"mcts:{ways}").act(few[:2].copy(), new_streams(1, 2)).tolist())
 """
 
 

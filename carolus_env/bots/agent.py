@@ -18,7 +18,8 @@ class Agent(ABC):
 
     A subclass writes `act`. It must not keep anything between calls that changes its choices,
     nor draw random numbers from elsewhere than ``generators``: then results do not depend on how
-    games are grouped into batches.
+    games are grouped into batches. (What it planned for a turn it may keep under the position and
+    the stream that it left, which are of one game alone.)
     """
 
     name: str = "agent"
