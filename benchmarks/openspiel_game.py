@@ -36,6 +36,7 @@ from carolus_env.text import board_text
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
 CHOICES: Final = {"uct": SearchNode.uct_value, "puct": SearchNode.puct_value}
 ROLLOUTS: Final = ("theirs", "ours")
+TIES: Final = ("shuffled", "first")
 
 GAME_TYPE: Final = pyspiel.GameType(
     short_name="python_carolus_magnus",
@@ -176,6 +177,9 @@ class OpenSpielOptions:
     sims: int = option(50, "simulations a decision", among=(2, 1_000_000))
     choice: str = option("uct", "what goes down the tree; puct: equal priors", among=tuple(CHOICES))
     c: float = option(2.0, "uct_c, for payoffs from -1 to 1", among=(0.0, 1000.0))
+    ties: str = option(
+        "shuffled", "of equal choices any, as OpenSpiel does, or the lowest action", among=TIES
+    )
     rollouts: str = option(
         "theirs", "random games: OpenSpiel's loop, or the same by our playout", among=ROLLOUTS
     )
@@ -212,7 +216,8 @@ class OpenSpielBot(bots.Agent):
     def search(self, state: np.void, seed: np.uint64) -> SearchNode:
         """The root of a search from a game ``states[i]`` in which somebody is to decide."""
         game = _game(int(state["players"]))
-        random_state = np.random.RandomState(np.random.MT19937(int(seed)))
+        kind = np.random.RandomState if self.options.ties == "shuffled" else Unshuffled
+        random_state = kind(np.random.MT19937(int(seed)))
         evaluator = RandomRolloutEvaluator(1, random_state)
         if self.options.rollouts == "ours":
             evaluator = OurRollouts(seed)
@@ -227,6 +232,13 @@ class OpenSpielBot(bots.Agent):
         root = search.mcts_search(game.taken_up(state))
         self.simulations += root.explore_count
         return root
+
+
+class Unshuffled(np.random.RandomState):
+    """Leaves choices in the order of their numbers, where the search would shuffle them."""
+
+    def shuffle(self, x: Any) -> None:
+        """Do nothing."""
 
 
 class OurRollouts(RandomRolloutEvaluator):

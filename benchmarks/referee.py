@@ -6,13 +6,15 @@
 
 OpenSpiel's search is written by others and knows nothing of ours; it plays through
 benchmarks/openspiel_game.py. Games are paired deals. Rows, with N simulations a search (`--sims`;
-in ``playouts`` and ``uct`` `--long`):
+from ``playouts`` to ``uct`` `--long`):
 
     alike      ours set up like OpenSpiel's: single actions, a node for each roll, leaves valued by
-               a random playout, PUCT with equal priors on both sides, the same exploration
+               a random playout; PUCT with equal priors on both sides, the same exploration, and
+               of choices with the same score the lowest action number
     playouts   as alike, with more simulations: OpenSpiel's random games come from our playout,
                which draws the same way and takes a fiftieth of the time
-    uct        as playouts, OpenSpiel's choice by UCT
+    shuffled   as playouts, but of choices with the same score OpenSpiel takes any, as it comes
+    uct        as shuffled, OpenSpiel's choice by UCT
     default    ours as it is against OpenSpiel's UCT; a search of ours settles a whole turn
     time       the same, where a search of ours has the seconds that one of OpenSpiel's takes here;
                measured before the row is played
@@ -20,14 +22,15 @@ in ``playouts`` and ``uct`` `--long`):
 In PUCT, mean + c sqrt(N) / (K (1 + n)) with K choices, ours counts parts of the win from 0 to 1,
 OpenSpiel payoffs from -1 to 1: its uct_c is twice our c. What still differs where they are alike:
 
-    ties       choices of the same score: OpenSpiel shuffles them, ours takes the lowest action
-               number, so that the own court is looked at first
     first      ours counts one visit worth an even share before the first
     order      ours looks at placements of a turn in ascending order only
     chance     OpenSpiel: a roll is a node, valued once before it is rolled. Ours: the roll is taken
                at once, and the position after it valued
     solver     OpenSpiel: proven ends are backed up, and its search stops when the root is proven
     root       OpenSpiel's first simulation values the root itself
+
+Ties weigh more than all of that: most choices of a small search have no visit yet, and the lowest
+number of a placement is the own court, which is a good one to look at first.
 
 UCT's term, c sqrt(ln N / n), is another one, and tries every choice once before any twice: no c of
 ours is its c. Its uct_c = 0.5 is stronger here than 2, with which OpenSpiel's example comes: 36 to
@@ -71,7 +74,7 @@ UCT_C = 0.5
 """OpenSpiel's ``c`` for UCT."""
 
 ALIKE = "moves=single,chance=explicit,leaf=playout"
-ROWS = ("alike", "playouts", "uct", "default", "time")
+ROWS = ("alike", "playouts", "shuffled", "uct", "default", "time")
 SPREADS = (0.3, 1.0, 3.0)
 """``c`` of ours that `--spread` looks at."""
 
@@ -81,14 +84,13 @@ SPREADS = (0.3, 1.0, 3.0)
 
 def specs(row: str, sims: int, long: int) -> tuple[str, str]:
     """Ours and theirs in a row; ``time`` measures first."""
-    if row in ("alike", "playouts", "uct"):
+    if row in ("alike", "playouts", "shuffled", "uct"):
         sims = sims if row == "alike" else long
-        choice = f"c={UCT_C:g}" if row == "uct" else f"choice=puct,c={2 * C_ALIKE:g}"
-        rollouts = "" if row == "alike" else ",rollouts=ours"
-        return (
-            f"mcts:sims={sims},{ALIKE},c={C_ALIKE:g}",
-            f"openspiel:sims={sims},{choice}{rollouts}",
-        )
+        theirs = f"openspiel:sims={sims}"
+        theirs += f",c={UCT_C:g}" if row == "uct" else f",choice=puct,c={2 * C_ALIKE:g}"
+        theirs += ",ties=first" if row in ("alike", "playouts") else ""
+        theirs += "" if row == "alike" else ",rollouts=ours"
+        return f"mcts:sims={sims},{ALIKE},c={C_ALIKE:g}", theirs
     theirs = f"openspiel:sims={sims},c={UCT_C:g}"
     if row == "default":
         return f"mcts:sims={sims}", theirs
@@ -262,7 +264,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--games", type=int, default=24, help="of a row (default: 24)")
     parser.add_argument("--sims", type=int, default=50, help="a decision (default: 50)")
-    parser.add_argument("--long", type=int, default=400, help="the same, in playouts and uct (400)")
+    parser.add_argument("--long", type=int, default=400, help="the same, playouts to uct (400)")
     parser.add_argument("--limit", type=float, default=900, help="seconds for a row (default: 900)")
     parser.add_argument("--players", type=int, choices=(2, 3, 4), default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -280,7 +282,11 @@ def main(argv: list[str] | None = None) -> int:
         sims = options.long
         for c in SPREADS:
             theirs = f"openspiel:sims={sims},choice=puct,c={2 * c:g},rollouts=ours"
-            compare([theirs, f"mcts:sims={sims},{ALIKE},c={c:g}"], count=90, repeats=4)
+            compare(
+                [f"{theirs},ties=first", theirs, f"mcts:sims={sims},{ALIKE},c={c:g}"],
+                count=90,
+                repeats=4,
+            )
         return 0
     rows: list[dict[str, Any]] = []
     try:

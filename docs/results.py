@@ -46,6 +46,16 @@ PEERS = {
 }
 """What a figure of each peer of benchmarks/peers.py includes."""
 
+REFEREE = {
+    "alike": "both set up alike",
+    "playouts": "both set up alike, more simulations, random games by our playout",
+    "shuffled": "as above, OpenSpiel takes any of equal choices, as it comes",
+    "uct": "as above, OpenSpiel's choice by UCT",
+    "default": "ours as it is, the same simulations a search",
+    "time": "ours as it is, the same seconds a search",
+}
+"""What is played in each row of benchmarks/referee.py."""
+
 THINGS = {
     "games": "records",
     "games_mask": "records and masks",
@@ -210,6 +220,25 @@ def peers_table() -> str:
     versions = dict.fromkeys(row["peer_version"] for row in rows)
     table = markdown([*head, "ratio", "min to max"], lines, rows)
     return f"{table}\nThe others: {'; '.join(versions)}.\n"
+
+
+def referee_table() -> str:
+    """Our tree search against OpenSpiel's: win rates, and what a decision takes of both."""
+    rows = load("referee")
+    lines = []
+    for row in rows:
+        low, high = row["ci95"][0]
+        sims, taken = row["simulations_a_decision"], row["seconds_a_decision"]
+        lines.append(
+            [
+                *(REFEREE[row["row"]], *(f"`{spec}`" for spec in row["agents"])),
+                *(f"{row['games']}", f"{100 * row['win_rate'][0]:.1f} %"),
+                *(f"{100 * low:.1f} to {100 * high:.1f} %", f"{sims[0]:,.0f} : {sims[1]:,.0f}"),
+                " : ".join(f"{1000 * each:,.1f}" for each in taken) + " ms",
+            ]
+        )
+    head = ["what", "ours", "OpenSpiel's", "games", "our win rate", "95 %", "simulations", "time"]
+    return markdown(head, lines, rows)
 
 
 def startup_table() -> str:

@@ -75,6 +75,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark batches": results.batches_table,
     "benchmark memory": results.memory_table,
     "benchmark peers": results.peers_table,
+    "benchmark referee": results.referee_table,
     "benchmark startup": results.startup_table,
     "benchmark threads": results.threads_table,
     "benchmark throughput": results.throughput_table,

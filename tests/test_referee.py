@@ -151,6 +151,15 @@ def test_decisions_do_not_depend_on_the_batch() -> None:
     assert len(others) > 1, "other streams, other decisions"
 
 
+def test_choices_are_in_the_order_of_their_numbers_where_ties_go_to_the_first() -> None:
+    game = some_position(rules.PLACE)
+    for ties, wanted in (("first", True), ("shuffled", False)):
+        root = bots.make(f"openspiel:sims=5,ties={ties}").search(game[0], np.uint64(1))
+        actions = [child.action for child in root.children]
+        assert sorted(actions) == engine.legal_actions(game).tolist()
+        assert (actions == sorted(actions)) == wanted
+
+
 def test_a_forced_decision_takes_no_simulation() -> None:
     game, stream = engine.new_games(Rules(), 1, seed=0), streams.new_streams(0, 1)
     while len(engine.legal_actions(game)) > 1:
