@@ -111,7 +111,7 @@ def behind_kernels(package):
             continue
         yield path
         for module, names in re.findall(IMPORT, text, re.MULTILINE):
-            if module == "workers":  # hands rows to entries; no kernel knows of it
+            if module in ("workers", "bots.options"):  # no kernel knows of them
                 continue
             imported = package / Path(*module.split(".")).with_suffix(".py")
             if imported.exists() and any(not is_class(name) for name in re.findall(r"\w+", names)):
