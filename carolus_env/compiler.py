@@ -1,10 +1,10 @@
 """How kernels are compiled: Numba, with a cache that cannot go stale.
 
-`kernel` marks a rule (called by other kernels only; `rare` where that seldom happens), `entry`
-marks a loop over a batch that Python calls; only entries are cached, since the kernels they use
-are compiled into them. An entry lets other Python threads run meanwhile. Numba would keep using a
-cached entry after a change in a *kernel's* file; here the cache is stamped with a hash of all
-kernel sources together, so a change anywhere makes it new.
+`kernel` marks a rule, which other kernels call (`rare`: seldom, or it is large; `part`: in one
+place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
+kernels they use are compiled into them. An entry lets other Python threads run meanwhile. Numba
+would keep using a cached entry after a change in a *kernel's* file; here the cache is stamped with
+a hash of all kernel sources together, so a change anywhere makes it new.
 
 With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
 """

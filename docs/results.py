@@ -326,5 +326,7 @@ def bot_pairings_table() -> str:
 
 
 def _duration(us: float) -> str:
-    """Microseconds as us or ms, in three digits."""
+    """Microseconds as ns, us or ms, in three digits."""
+    if us < 0.9995:
+        return f"{1000 * us:.3g} ns"
     return f"{us:.3g} us" if us < 999.5 else f"{us / 1000:.3g} ms"

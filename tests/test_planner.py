@@ -505,4 +505,4 @@ def test_planner_and_mcts_decide_alike_with_the_compiler_off(tmp_path):
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)
     assert said[0] == said[1]
-    assert len(said[0]) > 100
+    assert said[0].count(",") > 10
