@@ -1,7 +1,8 @@
-"""One learner a game, the other seats played by agents: what single-agent environments share.
+"""A learner in each game, the other seats played by agents: what single-agent environments share.
 
 A batch of games in lockstep. The learner of each game sees its own decisions only; between two of
-them everybody else plays on. When a game ends, whoever made the last move, the learner gets the
+them everybody else plays on. It may hold several seats of a table, all of them in self-play: then
+it decides for whoever is to move. When a game ends, whoever made the last move, the learner gets the
 payoff of the seat it sat in, and the row starts its next game at once.
 """
 
@@ -40,7 +41,8 @@ class Opponents(Protocol):
             random: to draw from.
 
         Returns:
-            ``(n, players)`` indices into ``agents``; the learner's own seat is ignored.
+            ``(n, players)`` indices into ``agents``, or `LEARNER` for one more seat of the
+            learner's; what is said of its own seat is ignored.
         """
         ...
 
@@ -202,8 +204,13 @@ class LearnerGames:
         return engine.legal_masks(self.states, out=out)
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What the learners see, written into ``out``: ``(n, length)`` uint8 or float32."""
-        return observation.observe(self.states, self.seats, dtype=out.dtype, out=out)
+        """What the learners see, written into ``out``: ``(n, length)`` uint8 or float32.
+
+        They look from the seat that is to decide; when the game is over, from their own.
+        """
+        over = self.states["phase"] == OVER
+        viewers = np.where(over, self.seats, self.states["player"])
+        return observation.observe(self.states, viewers, dtype=out.dtype, out=out)
 
     # -------------------------------------------------------------------------------- inside
 

@@ -41,6 +41,7 @@ class CarolusVecEnv(VecEnv):
             learner's, or an `Opponents`.
         seat: the learner's seat; None: round the seats from game to game.
         seed: same seed, same games.
+        dtype: of the observations, float32 or uint8 (whole numbers, a quarter of the memory).
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class CarolusVecEnv(VecEnv):
         *,
         seat: int | None = None,
         seed: int | None = None,
+        dtype: npt.DTypeLike = np.float32,
     ) -> None:
         if isinstance(opponents, str | Agent | Sequence):
             opponents = FixedOpponents(rules, opponents)
@@ -61,15 +63,15 @@ class CarolusVecEnv(VecEnv):
         self._next_seed: int | None = None
         self._masks = np.empty((n, ACTIONS), np.int8)
         self._mask_rows = list(self._masks)
-        self._shape = (n, observation.length(rules.players))
+        self._shape, self._dtype = (n, observation.length(rules.players)), np.dtype(dtype)
         self._lengths = np.zeros(n, np.int64)
         super().__init__(
-            n, observation_box(rules.players, np.dtype(np.float32)), spaces.Discrete(ACTIONS)
+            n, observation_box(rules.players, np.dtype(dtype)), spaces.Discrete(ACTIONS)
         )
 
     # -------------------------------------------------------------------------------- playing
 
-    def reset(self) -> npt.NDArray[np.float32]:
+    def reset(self) -> npt.NDArray[Any]:
         """Start all games anew; after `seed`, from that seed."""
         self.games.reset(self._next_seed)
         self._next_seed = None
@@ -79,7 +81,7 @@ class CarolusVecEnv(VecEnv):
     def step_async(self, actions: npt.NDArray[np.integer[Any]]) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Any, Any]:
+    def step_wait(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], Any, Any]:
         ended = self.ended = self.games.step(self._actions)
         self._lengths += 1
         rewards = np.zeros(self.num_envs, np.float32)
@@ -88,7 +90,7 @@ class CarolusVecEnv(VecEnv):
         if len(ended.rows):
             rewards[ended.rows] = ended.learners_payoffs
             dones[ended.rows] = True
-            last = observation.observe(ended.states, ended.seats, dtype=np.float32)
+            last = observation.observe(ended.states, ended.seats, dtype=self._dtype)
             for i, row in enumerate(ended.rows):
                 episode = {"r": float(rewards[row]), "l": int(self._lengths[row]), "t": 0.0}
                 infos[row] = {"terminal_observation": last[i], "episode": episode}
@@ -100,10 +102,10 @@ class CarolusVecEnv(VecEnv):
         """Legal actions, ``(n, 95)`` int8; the buffer of the last step, not a copy."""
         return self._masks
 
-    def _look(self) -> npt.NDArray[np.float32]:
+    def _look(self) -> npt.NDArray[Any]:
         self.games.masks(self._masks)
         # SB3 stores an observation after the step that follows it: each is an array of its own.
-        return self.games.observations(np.empty(self._shape, np.float32))
+        return self.games.observations(np.empty(self._shape, self._dtype))
 
     # -------------------------------------------------------------------------------- SB3's ways
 

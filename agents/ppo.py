@@ -1,0 +1,301 @@
+"""MaskablePPO on every seat's decisions, with a value for every team.
+
+In self-play the network decides for everybody at the table, and learns from all of it: each step
+of the environment is one decision in each game, whoever makes it. The network's value is a vector,
+each team's payoff expected, so that the decision after this one says what this one was worth to
+all of them, and no sign is flipped anywhere. Advantages are those of the team that decides.
+
+`SelfPlayPPO` is sb3-contrib's MaskablePPO with another way to collect decisions; losses, clipping
+and updates are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer, MaskableRolloutBufferSamples
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.type_aliases import Schedule
+from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
+
+from carolus_env import network
+from carolus_env.envs.sb3 import CarolusVecEnv
+from carolus_env.rules import ACTIONS, TEAMS
+
+Masks = npt.NDArray[Any] | torch.Tensor | None
+
+
+class NetworkPolicy(MaskableActorCriticPolicy):
+    """`carolus_env.network` as a policy of SB3; its values are ``(N, teams)`` payoffs.
+
+    Args:
+        observation_space, action_space, lr_schedule: see SB3; observations are whole numbers.
+        size: of the network.
+        seed: of its first weights.
+    """
+
+    def __init__(
+        self,
+        observation_space: Any,
+        action_space: Any,
+        lr_schedule: Schedule,
+        *,
+        size: network.Size,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        self._size, self._seed = size, seed
+        super().__init__(observation_space, action_space, lr_schedule, **kwargs)
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        first = network.initial(self._size, self._seed)
+        self.weights = nn.ParameterDict({k: torch.from_numpy(v) for k, v in first.items()})
+        self.optimizer = self.optimizer_class(
+            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+
+    def judge(self, seen: torch.Tensor, masks: Masks) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log probabilities of the actions ``(N, 95)``, and payoffs expected ``(N, teams)``."""
+        teams = TEAMS[self._size.players]
+        logits, scores = network.forward(self.weights, seen.float(), self._size.players, torch)
+        if masks is not None:
+            legal = torch.as_tensor(masks, device=logits.device).bool()
+            logits = logits.masked_fill(~legal, _NEVER)
+        payoffs = (teams * torch.softmax(scores, dim=1) - 1) / (teams - 1)
+        return torch.log_softmax(logits, dim=1), payoffs
+
+    def forward(
+        self, obs: torch.Tensor, deterministic: bool = False, action_masks: Masks = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        chances, payoffs = self.judge(obs, action_masks)
+        if deterministic:
+            actions = chances.argmax(dim=1)
+        else:  # the exponential race: the likelier, the sooner
+            noise = torch.empty_like(chances).exponential_()
+            actions = (chances - noise.log()).argmax(dim=1)
+        return actions, payoffs, chances.gather(1, actions[:, None])[:, 0]
+
+    def evaluate_actions(  # type: ignore[override]
+        self, obs: torch.Tensor, actions: torch.Tensor, action_masks: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        chances, payoffs = self.judge(obs, action_masks)
+        entropy = -(chances.exp() * chances).sum(dim=1)
+        return payoffs, chances.gather(1, actions.long()[:, None])[:, 0], entropy
+
+    def predict_values(self, obs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return self.judge(obs, None)[1]
+
+    def get_distribution(self, obs: Any, action_masks: Masks = None) -> Any:
+        chances, _ = self.judge(obs, action_masks)
+        return self.action_dist.proba_distribution(action_logits=chances)
+
+
+_NEVER = -1e9  # finite: probabilities of 0 times it stay 0
+
+
+class SeatBuffer(MaskableRolloutBuffer):
+    """Decisions of all games, step by step, with values and rewards for every team.
+
+    Attributes (``T`` steps, ``n`` games):
+        observations: ``(T, n, length)`` uint8.
+        masks: ``(T, n, 95)`` bool.
+        moves: ``(T, n)`` int64, the actions.
+        log_probs: ``(T, n)`` float32.
+        sides: ``(T, n)`` int64, the team that decides.
+        values: ``(T, n, teams)`` float32, payoffs expected, by number of team.
+        rewards: ``(T, n, teams)`` float32, payoffs where the decision ended the game, else 0.
+        ends: ``(T, n)`` bool, whether it did.
+    """
+
+    def __init__(self, *args: Any, players: int, seed: int = 0, **kwargs: Any) -> None:
+        self.teams = TEAMS[players]
+        self.random = np.random.default_rng(seed)
+        super().__init__(*args, **kwargs)
+
+    def reset(self) -> None:
+        steps, n = self.buffer_size, self.n_envs
+        if getattr(self, "masks", None) is None:
+            length = int(np.prod(self.obs_shape))
+            self.observations = np.zeros((steps, n, length), np.uint8)
+            self.masks = np.zeros((steps, n, ACTIONS), np.bool_)
+            self.moves = np.zeros((steps, n), np.int64)
+            self.log_probs = np.zeros((steps, n), np.float32)
+            self.sides = np.zeros((steps, n), np.int64)
+            self.values = np.zeros((steps, n, self.teams), np.float32)
+            self.rewards = np.zeros((steps, n, self.teams), np.float32)
+            self.returns = np.zeros((steps, n, self.teams), np.float32)
+            self.advantages = np.zeros((steps, n), np.float32)
+            self.ends = np.zeros((steps, n), np.bool_)
+        self.pos, self.full = 0, False
+
+    def note(
+        self,
+        seen: npt.NDArray[Any],
+        masks: npt.NDArray[Any],
+        sides: npt.NDArray[np.int64],
+        moves: npt.NDArray[np.int64],
+        log_probs: npt.NDArray[np.float32],
+        values: npt.NDArray[np.float32],
+    ) -> None:
+        """Write down a decision in each game; ``values`` are seen from the team that decides."""
+        t = self.pos
+        self.observations[t], self.masks[t], self.moves[t] = seen, masks, moves
+        self.log_probs[t], self.sides[t] = log_probs, sides
+        self.values[t] = by_number(values, sides)
+        self.rewards[t], self.ends[t] = 0.0, False
+        self.pos += 1
+        self.full = self.pos == self.buffer_size
+
+    def note_end(self, rows: npt.NDArray[np.int64], payoffs: npt.NDArray[np.floating[Any]]) -> None:
+        """The last decision ended the games ``rows``; ``payoffs`` is ``(k, teams)``."""
+        self.rewards[self.pos - 1, rows] = payoffs
+        self.ends[self.pos - 1, rows] = True
+
+    def look_back(self, last_values: npt.NDArray[np.float32]) -> None:
+        """Generalised advantages (arXiv:1506.02438) of every team; keep the decider's.
+
+        Args:
+            last_values: ``(n, teams)`` by number of team, of the positions after the last step.
+        """
+        coming = np.zeros((self.n_envs, self.teams), np.float32)
+        following = last_values
+        everyone = np.arange(self.n_envs)
+        for t in reversed(range(self.buffer_size)):
+            goes_on = (~self.ends[t]).astype(np.float32)[:, None]
+            surprise = self.rewards[t] + self.gamma * goes_on * following - self.values[t]
+            coming = surprise + self.gamma * self.gae_lambda * goes_on * coming
+            self.advantages[t] = coming[everyone, self.sides[t]]
+            self.returns[t] = coming + self.values[t]
+            following = self.values[t]
+
+    def get(
+        self, batch_size: int | None = None
+    ) -> Generator[MaskableRolloutBufferSamples, None, None]:
+        """All decisions in random order, ``batch_size`` at a time; values from the decider's side.
+
+        ``old_values`` and ``returns`` hold ``teams`` numbers for each decision, as the policy's
+        values do.
+        """
+        total = self.buffer_size * self.n_envs
+        order = self.random.permutation(total)
+        size = batch_size or total
+        sides = self.sides.reshape(total)
+        for start in range(0, total, size):
+            chosen = order[start : start + size]
+            side = sides[chosen]
+            yield MaskableRolloutBufferSamples(
+                self._tensor(self.observations, chosen),
+                self._tensor(self.moves, chosen),
+                self._seen_from(self.values, chosen, side),
+                self._tensor(self.log_probs, chosen),
+                self._tensor(self.advantages, chosen),
+                self._seen_from(self.returns, chosen, side),
+                self._tensor(self.masks, chosen),
+            )
+
+    def _tensor(self, array: npt.NDArray[Any], chosen: npt.NDArray[np.int64]) -> torch.Tensor:
+        flat = array.reshape(self.buffer_size * self.n_envs, *array.shape[2:])
+        return torch.from_numpy(flat[chosen]).to(self.device)
+
+    def _seen_from(
+        self, array: npt.NDArray[Any], chosen: npt.NDArray[np.int64], sides: npt.NDArray[np.int64]
+    ) -> torch.Tensor:
+        flat = array.reshape(-1, self.teams)[chosen]
+        return torch.from_numpy(from_side(flat, sides).reshape(-1)).to(self.device)
+
+
+def by_number(values: npt.NDArray[Any], sides: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """``(N, teams)`` counted from each row's own team, as ``(N, teams)`` by number of team."""
+    teams = values.shape[1]
+    places = (np.arange(teams) - sides[:, None]) % teams
+    return np.take_along_axis(values, places, 1)
+
+
+def from_side(values: npt.NDArray[Any], sides: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """The other way round: by number of team to counted from the own team."""
+    teams = values.shape[1]
+    return np.take_along_axis(values, (np.arange(teams) + sides[:, None]) % teams, 1)
+
+
+class SelfPlayPPO(MaskablePPO):
+    """MaskablePPO that learns from every decision of every seat that the learner holds.
+
+    Args:
+        env: with uint8 observations; who holds which seat is up to its opponents.
+        size: of the network.
+        seed: of weights, sampling and minibatches.
+        kwargs: see MaskablePPO.
+    """
+
+    env: CarolusVecEnv
+    rollout_buffer: SeatBuffer
+
+    def __init__(self, env: CarolusVecEnv, *, size: network.Size, seed: int, **kwargs: Any) -> None:
+        super().__init__(
+            NetworkPolicy,
+            env,
+            policy_kwargs={"size": size, "seed": seed},
+            rollout_buffer_class=SeatBuffer,
+            rollout_buffer_kwargs={"players": size.players, "seed": seed},
+            seed=seed,
+            **kwargs,
+        )
+        self._first_seats = first_seats(env)
+
+    def collect_rollouts(
+        self,
+        env: VecEnv,
+        callback: BaseCallback,
+        rollout_buffer: Any,
+        n_rollout_steps: int,
+        use_masking: bool = True,
+    ) -> bool:
+        """Play ``n_rollout_steps`` decisions in each game, and work out their advantages."""
+        assert isinstance(env, CarolusVecEnv)
+        assert isinstance(rollout_buffer, SeatBuffer)
+        self.policy.set_training_mode(False)
+        rollout_buffer.reset()
+        callback.on_rollout_start()
+        seen: Any = self._last_obs
+        while not rollout_buffer.full:
+            masks = env.action_masks()
+            with torch.no_grad():
+                on_device = torch.from_numpy(seen).to(self.device)
+                found = self.policy(on_device, action_masks=torch.from_numpy(masks).to(self.device))
+            moves, values, log_probs = (answer.cpu().numpy() for answer in found)
+            rollout_buffer.note(seen, masks, sides(env), moves, log_probs, values)
+            seen, _, dones, infos = env.step(moves)
+            ended = env.ended
+            if ended is not None and len(ended.rows):
+                rollout_buffer.note_end(ended.rows, ended.payoffs[:, self._first_seats])
+            self.num_timesteps += env.num_envs
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return False
+            self._update_info_buffer(infos, dones)
+        self._last_obs = seen
+        with torch.no_grad():
+            last = self.policy.predict_values(torch.from_numpy(seen).to(self.device))
+        rollout_buffer.look_back(by_number(last.cpu().numpy(), sides(env)))
+        callback.on_rollout_end()
+        return True
+
+
+def sides(env: CarolusVecEnv) -> npt.NDArray[np.int64]:
+    """``(n,)`` the team that is to decide in each game."""
+    states = env.games.states
+    return states["team"][np.arange(len(states)), states["player"]].astype(np.int64)
+
+
+def first_seats(env: CarolusVecEnv) -> list[int]:
+    """A seat of each team; the team's payoff is that seat's."""
+    rules = env.games.rules
+    seats = range(rules.players)
+    return [next(s for s in seats if rules.team(s) == team) for team in range(rules.teams)]
