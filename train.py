@@ -2,6 +2,7 @@
 
 python train.py                          # 2 players, some minutes on two cores
 python train.py --players 4 --steps 5000000 --name four
+python train.py --config configs/2p.toml # options from a file; those after it count more
 python train.py --resume runs/four       # go on where it stopped
 """
 
@@ -12,11 +13,14 @@ import os
 # Threads that spin while they wait slow everything else down; set before torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import contextlib
 import dataclasses
 import json
 import shlex
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,10 +31,11 @@ try:
     from rich.progress import Progress as Bar
     from rich.table import Table
 
-    from agents.config import Config
-    from agents.policy import load, save
-    from agents.training import Progress, Run, versions
+    from agents.config import Config, from_mapping, read
+    from agents.training import Progress, Run, commit, versions
+    from carolus_env.bots.model import load, save
     from carolus_env.files import write_json
+    from carolus_env.machine import machine
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"train: {error.name} is missing; training needs the extra: pip install -e '.[train]'"
@@ -45,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         if "--resume" in arguments:
             config, folder, resume = _resumed(arguments)
         else:
-            config = tyro.cli(Config, args=arguments, description=__doc__, prog="train.py")
+            config = _options(arguments)
             folder, resume = _new_folder(config), False
         command = shlex.join(["python", "train.py", *arguments])
         with _Display(console, config.steps) as display:
@@ -54,16 +59,50 @@ def main(arguments: list[str] | None = None) -> int:
                 run.resume()
             else:
                 about = {"config": dataclasses.asdict(config), "command": command}
-                write_json(folder / "config.json", {**about, "versions": versions()})
+                made = {"commit": commit(), "machine": machine(), "versions": versions()}
+                write_json(folder / "config.json", {**about, **made})
             console.print(f"{folder}: {config.players} players, {config.steps:,} decisions")
-            run.train()
+            with _stopping(run, console):
+                done = run.train()
+        if not done:
+            console.print(f"stopped and saved; go on with: python train.py --resume {folder}")
+            return 130
     except KeyboardInterrupt:
-        console.print(f"interrupted and saved; go on with: python train.py --resume {folder}")
+        print(f"train: interrupted; python train.py --resume {folder} goes on from the last save")
         return 130
     except (ValueError, OSError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     return _finish(run, console)
+
+
+@contextlib.contextmanager
+def _stopping(run: Run, console: Console) -> Iterator[None]:
+    """Ctrl-C ends training after the update under way; a second one at once."""
+
+    def stop(*_: Any) -> None:
+        if run.stop:
+            raise KeyboardInterrupt
+        run.stop = True
+        console.print("stopping after this update (Ctrl-C once more: at once) ...")
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _options(arguments: list[str]) -> Config:
+    """The command line's options, on top of those of the file after ``--config``."""
+    arguments, default = list(arguments), Config()
+    if "--config" in arguments:
+        place = arguments.index("--config")
+        if len(arguments) < place + 2:
+            raise ValueError("--config needs a file")
+        default = read(Path(arguments[place + 1]))
+        del arguments[place : place + 2]
+    return tyro.cli(Config, args=arguments, default=default, description=__doc__, prog="train.py")
 
 
 def _new_folder(config: Config) -> Path:
@@ -92,12 +131,7 @@ def _resumed(arguments: list[str]) -> tuple[Config, Path, bool]:
     asked = tyro.cli(Resume, args=arguments, prog="train.py")
     path = asked.resume / "config.json"
     try:
-        options = json.loads(path.read_text())["config"]
-        names = {field.name for field in dataclasses.fields(Config)}
-        if unknown := set(options) - names:
-            raise ValueError(f"unknown option {unknown.pop()!r}")
-        lists = {key: tuple(value) for key, value in options.items() if isinstance(value, list)}
-        config = Config(**{**options, **lists})
+        config = from_mapping(json.loads(path.read_text())["config"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: no run to resume ({error})") from None
     if asked.steps is not None:
@@ -108,10 +142,10 @@ def _resumed(arguments: list[str]) -> tuple[Config, Path, bool]:
 def _finish(run: Run, console: Console) -> int:
     """Save the last policy, measure the best one, and say where everything is."""
     try:
-        save(run.network(), run.folder / "final")
+        save(run.snapshot(), run.folder / "final")
         if not (run.folder / "best.json").exists():
-            save(run.network(), run.folder / "best")
-        best = load(run.folder / "best")
+            save(run.snapshot(), run.folder / "best")
+        best = load(run.folder / "best").weights
         with console.status(f"evaluating {run.folder}/best ..."):
             results = run.evaluate(run.config.final_games, best)
         write_json(run.folder / "result.json", results)

@@ -6,12 +6,12 @@ each team's payoff expected, so that the decision after this one says what this 
 all of them, and no sign is flipped anywhere. Advantages are those of the team that decides.
 
 `SelfPlayPPO` is sb3-contrib's MaskablePPO with another way to collect decisions; losses, clipping
-and updates are its own.
+and updates are its own. `TorchPlayer` plays what it has learnt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,14 @@ from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from carolus_env import network
+from carolus_env import engine, network, observation
+from carolus_env.bots import Agent, uniforms
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.rules import ACTIONS, TEAMS
+from carolus_env.state import States
 
 Masks = npt.NDArray[Any] | torch.Tensor | None
+Potential = Callable[[States], npt.NDArray[np.floating[Any]]]
 
 
 class NetworkPolicy(MaskableActorCriticPolicy):
@@ -112,6 +115,7 @@ class SeatBuffer(MaskableRolloutBuffer):
         values: ``(T, n, teams)`` float32, payoffs expected, by number of team.
         rewards: ``(T, n, teams)`` float32, payoffs where the decision ended the game, else 0.
         ends: ``(T, n)`` bool, whether it did.
+        potentials: ``(T, n, teams)`` float32, of the position in which the decision is taken.
     """
 
     def __init__(self, *args: Any, players: int, seed: int = 0, **kwargs: Any) -> None:
@@ -133,6 +137,7 @@ class SeatBuffer(MaskableRolloutBuffer):
             self.returns = np.zeros((steps, n, self.teams), np.float32)
             self.advantages = np.zeros((steps, n), np.float32)
             self.ends = np.zeros((steps, n), np.bool_)
+            self.potentials = np.zeros((steps, n, self.teams), np.float32)
         self.pos, self.full = 0, False
 
     def note(
@@ -153,17 +158,31 @@ class SeatBuffer(MaskableRolloutBuffer):
         self.pos += 1
         self.full = self.pos == self.buffer_size
 
+    def note_potentials(self, potentials: npt.NDArray[np.floating[Any]]) -> None:
+        """Of the positions of the last decisions, ``(n, teams)``."""
+        self.potentials[self.pos - 1] = potentials
+
     def note_end(self, rows: npt.NDArray[np.int64], payoffs: npt.NDArray[np.floating[Any]]) -> None:
         """The last decision ended the games ``rows``; ``payoffs`` is ``(k, teams)``."""
         self.rewards[self.pos - 1, rows] = payoffs
         self.ends[self.pos - 1, rows] = True
 
-    def look_back(self, last_values: npt.NDArray[np.float32]) -> None:
+    def look_back(
+        self, last_values: npt.NDArray[np.float32], last_potentials: npt.NDArray[Any] | None = None
+    ) -> None:
         """Generalised advantages (arXiv:1506.02438) of every team; keep the decider's.
+
+        What is rewarded besides the payoff is the discounted difference of the potentials, which
+        changes no optimum (Ng, Harada and Russell, ICML 1999): the end of a game has none.
 
         Args:
             last_values: ``(n, teams)`` by number of team, of the positions after the last step.
+            last_potentials: the same of the potentials; None: there are none.
         """
+        if last_potentials is not None:
+            goes_on = ~self.ends[:, :, None]
+            after = np.concatenate([self.potentials[1:], last_potentials[None]])
+            self.rewards += self.gamma * goes_on * after - self.potentials
         coming = np.zeros((self.n_envs, self.teams), np.float32)
         following = last_values
         everyone = np.arange(self.n_envs)
@@ -231,13 +250,23 @@ class SelfPlayPPO(MaskablePPO):
         env: with uint8 observations; who holds which seat is up to its opponents.
         size: of the network.
         seed: of weights, sampling and minibatches.
+        potential: ``(n,)`` games to ``(n, teams)``, for shaping (`SeatBuffer.look_back`).
         kwargs: see MaskablePPO.
     """
 
     env: CarolusVecEnv
+    policy: NetworkPolicy
     rollout_buffer: SeatBuffer
 
-    def __init__(self, env: CarolusVecEnv, *, size: network.Size, seed: int, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        env: CarolusVecEnv,
+        *,
+        size: network.Size,
+        seed: int,
+        potential: Potential | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             NetworkPolicy,
             env,
@@ -248,6 +277,7 @@ class SelfPlayPPO(MaskablePPO):
             **kwargs,
         )
         self._first_seats = first_seats(env)
+        self._potential = potential
 
     def collect_rollouts(
         self,
@@ -271,6 +301,8 @@ class SelfPlayPPO(MaskablePPO):
                 found = self.policy(on_device, action_masks=torch.from_numpy(masks).to(self.device))
             moves, values, log_probs = (answer.cpu().numpy() for answer in found)
             rollout_buffer.note(seen, masks, sides(env), moves, log_probs, values)
+            if self._potential is not None:
+                rollout_buffer.note_potentials(self._potential(env.games.states))
             seen, _, dones, infos = env.step(moves)
             ended = env.ended
             if ended is not None and len(ended.rows):
@@ -283,9 +315,69 @@ class SelfPlayPPO(MaskablePPO):
         self._last_obs = seen
         with torch.no_grad():
             last = self.policy.predict_values(torch.from_numpy(seen).to(self.device))
-        rollout_buffer.look_back(by_number(last.cpu().numpy(), sides(env)))
+        potentials = None if self._potential is None else self._potential(env.games.states)
+        rollout_buffer.look_back(by_number(last.cpu().numpy(), sides(env)), potentials)
         callback.on_rollout_end()
         return True
+
+    # -------------------------------------------------------------------------------- weights
+
+    def weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """A copy of the network's weights."""
+        return {
+            name: weight.detach().cpu().numpy().copy()
+            for name, weight in self.policy.weights.items()
+        }
+
+    def set_weights(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
+        """Go on from other weights of the same shapes."""
+        with torch.no_grad():
+            for name, weight in self.policy.weights.items():
+                weight.copy_(torch.from_numpy(np.asarray(weights[name])))
+
+    # -------------------------------------------------------------------------------- resuming
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """With `numbers`, what `restore` needs: weights, optimiser, torch's generators."""
+        found: dict[str, npt.NDArray[Any]] = {
+            f"weight/{name}": weight for name, weight in self.weights().items()
+        }
+        for name, weight in self.policy.weights.items():
+            for key, value in self.policy.optimizer.state[weight].items():
+                found[f"{key}/{name}"] = value.cpu().numpy()
+        found["torch"] = torch.get_rng_state().numpy()
+        if self.device.type == "cuda":
+            found["cuda"] = torch.cuda.get_rng_state(self.device).numpy()
+        return found
+
+    def numbers(self) -> dict[str, Any]:
+        """See `arrays`: the generator of minibatches."""
+        return {"minibatches": self.rollout_buffer.random.bit_generator.state}
+
+    def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Be the learner that `arrays` and `numbers` were asked of."""
+        kinds: dict[str, dict[str, npt.NDArray[Any]]] = {}
+        for key, array in arrays.items():
+            kind, _, name = key.partition("/")
+            kinds.setdefault(kind, {})[name] = array
+        self.set_weights(kinds.pop("weight"))
+        torch.set_rng_state(torch.from_numpy(kinds.pop("torch")[""]))
+        if "cuda" in kinds:
+            torch.cuda.set_rng_state(torch.from_numpy(kinds.pop("cuda")[""]), self.device)
+        names = list(self.policy.weights)
+        saved = {
+            place: {kind: torch.from_numpy(found[name]) for kind, found in kinds.items()}
+            for place, name in enumerate(names)
+            if kinds
+        }
+        groups = self.policy.optimizer.state_dict()["param_groups"]
+        self.policy.optimizer.load_state_dict({"state": saved, "param_groups": groups})
+        self.rollout_buffer.random.bit_generator.state = numbers["minibatches"]
+
+    def look_again(self) -> None:
+        """See the environment as it stands, after it was restored."""
+        self._last_obs = self.env.look()
+        self._last_episode_starts = np.zeros(self.env.num_envs, np.bool_)
 
 
 def sides(env: CarolusVecEnv) -> npt.NDArray[np.int64]:
@@ -299,3 +391,41 @@ def first_seats(env: CarolusVecEnv) -> list[int]:
     rules = env.games.rules
     seats = range(rules.players)
     return [next(s for s in seats if rules.team(s) == team) for team in range(rules.teams)]
+
+
+class TorchPlayer(Agent):
+    """Plays what a network says, by torch: quick for the large batches of training.
+
+    Args:
+        weights: of a network for games of ``players``.
+        players: 2, 3 or 4.
+        temperature: 0 takes the likeliest action; 1 draws from the policy.
+        device: where it is asked.
+    """
+
+    name = "network"
+
+    def __init__(
+        self,
+        weights: Mapping[str, npt.NDArray[np.float32]],
+        players: int,
+        *,
+        temperature: float,
+        device: str | torch.device,
+    ) -> None:
+        self._weights = {name: torch.from_numpy(w).to(device) for name, w in weights.items()}
+        self._players, self._temperature, self._device = players, temperature, device
+
+    @torch.no_grad()
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """One legal action for each game."""
+        seen = torch.from_numpy(observation.observe(states)).to(self._device).float()
+        legal = torch.from_numpy(engine.legal_masks(states)).to(self._device).bool()
+        logits, _ = network.forward(self._weights, seen, self._players, torch)
+        logits = logits.masked_fill(~legal, _NEVER)
+        if self._temperature == 0:
+            return logits.argmax(dim=1).cpu().numpy()
+        chances = torch.softmax(logits.double() / self._temperature, dim=1).cpu().numpy()
+        heights = chances.cumsum(axis=1)
+        drawn = uniforms(generators) * heights[:, -1]
+        return (heights <= drawn[:, None]).sum(axis=1)

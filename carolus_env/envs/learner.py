@@ -8,7 +8,7 @@ payoff of the seat it sat in, and the row starts its next game at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -211,6 +211,32 @@ class LearnerGames:
         over = self.states["phase"] == OVER
         viewers = np.where(over, self.seats, self.states["player"])
         return observation.observe(self.states, viewers, dtype=out.dtype, out=out)
+
+    # -------------------------------------------------------------------------------- resuming
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """With `numbers`, what `restore` needs: games, seats, tables, the opponents' streams."""
+        return {
+            "states": self.states.view(np.uint8).reshape(self.n, -1),
+            "seats": self.seats,
+            "tables": self._tables,
+            "generators": self._generators,
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        """See `arrays`: the generator that seats opponents, as plain values."""
+        return {"random": self._random.bit_generator.state}
+
+    def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Be in the midst of the games that `arrays` and `numbers` were asked of.
+
+        Raises:
+            ValueError: where they are of another number of games or players.
+        """
+        self.states.view(np.uint8).reshape(self.n, -1)[:] = arrays["states"]
+        self.seats[:], self._tables[:] = arrays["seats"], arrays["tables"]
+        self._generators[:] = arrays["generators"]
+        self._random.bit_generator.state = numbers["random"]
 
     # -------------------------------------------------------------------------------- inside
 

@@ -64,7 +64,8 @@ class CarolusVecEnv(VecEnv):
         self._masks = np.empty((n, ACTIONS), np.int8)
         self._mask_rows = list(self._masks)
         self._shape, self._dtype = (n, observation.length(rules.players)), np.dtype(dtype)
-        self._lengths = np.zeros(n, np.int64)
+        self.lengths = np.zeros(n, np.int64)
+        """Decisions of the learner in each game so far."""
         super().__init__(
             n, observation_box(rules.players, np.dtype(dtype)), spaces.Discrete(ACTIONS)
         )
@@ -75,15 +76,15 @@ class CarolusVecEnv(VecEnv):
         """Start all games anew; after `seed`, from that seed."""
         self.games.reset(self._next_seed)
         self._next_seed = None
-        self._lengths[:] = 0
-        return self._look()
+        self.lengths[:] = 0
+        return self.look()
 
     def step_async(self, actions: npt.NDArray[np.integer[Any]]) -> None:
         self._actions = actions
 
     def step_wait(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], Any, Any]:
         ended = self.ended = self.games.step(self._actions)
-        self._lengths += 1
+        self.lengths += 1
         rewards = np.zeros(self.num_envs, np.float32)
         dones = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [_NOTHING] * self.num_envs
@@ -92,17 +93,18 @@ class CarolusVecEnv(VecEnv):
             dones[ended.rows] = True
             last = observation.observe(ended.states, ended.seats, dtype=self._dtype)
             for i, row in enumerate(ended.rows):
-                episode = {"r": float(rewards[row]), "l": int(self._lengths[row]), "t": 0.0}
+                episode = {"r": float(rewards[row]), "l": int(self.lengths[row]), "t": 0.0}
                 infos[row] = {"terminal_observation": last[i], "episode": episode}
-            self._lengths[ended.rows] = 0
+            self.lengths[ended.rows] = 0
             self.games.restart(ended.rows)
-        return self._look(), rewards, dones, infos
+        return self.look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:
         """Legal actions, ``(n, 95)`` int8; the buffer of the last step, not a copy."""
         return self._masks
 
-    def _look(self) -> npt.NDArray[Any]:
+    def look(self) -> npt.NDArray[Any]:
+        """What the learners see, ``(n, length)``; renews the masks."""
         self.games.masks(self._masks)
         # SB3 stores an observation after the step that follows it: each is an array of its own.
         return self.games.observations(np.empty(self._shape, self._dtype))
