@@ -156,7 +156,6 @@ def _rounds(text: str) -> int | None:
 
 
 def _list_agents() -> int:
-    _register_learners()
     for name, about in bots.known().items():
         print(f"{name:14} {about}")
     print(f"{'FILE.py:NAME':14} an agent of your own from a Python file")
@@ -213,7 +212,6 @@ def _evaluate(
             plan,
             options.agents if several else made,
             time_limit=options.time_limit,
-            imports=("agents",) if "agents" in sys.modules else (),
         )
     except ValueError as error:
         raise UserError(_one_line(error)) from error
@@ -352,17 +350,7 @@ def _unrated() -> str:
     return ""
 
 
-def _register_learners() -> str:
-    """Import what learns, for its specs; it imports torch only when one is used."""
-    try:
-        import agents  # noqa: F401
-    except ImportError as error:
-        return "" if error.name == "agents" else f" (agents that learn are missing: {error})"
-    return ""
-
-
 def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
-    missing = _register_learners()
     made: dict[str, bots.Agent] = {}
     for spec in specs:
         if spec in made:
@@ -371,9 +359,7 @@ def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
             made[spec] = bots.make(spec)
         except bots.UnknownAgentError as error:
             known = ", ".join(bots.known())
-            raise UserError(
-                f"unknown agent {spec!r}; known are {known} or FILE.py:NAME{missing}"
-            ) from error
+            raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
         except Exception as error:  # a file or model of the user's own can fail in any way
             text = _one_line(error)
             named = text.startswith("agent ")

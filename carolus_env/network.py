@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import observation
-from carolus_env.rules import CASTLES_TO_WIN, CLANS, DICE, DISCS, TEAMS, TERRITORIES
+from carolus_env.rules import CASTLES_TO_WIN, DICE, DISCS, TEAMS, TERRITORIES
 
 VERSION: Final = 1
 """Of the network: other numbers from the same weights would be another version."""
@@ -50,7 +50,8 @@ class Size:
     """Numbers kept of the whole."""
 
     def __post_init__(self) -> None:
-        observation.layout(self.players)
+        if type(self.players) is not int or self.players not in (2, 3, 4):
+            raise ValueError(f"players must be 2, 3 or 4, got {self.players!r}")
         for name in ("region", "trunk"):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= 4096:
@@ -163,7 +164,8 @@ def forward(weights: Mapping[str, Any], seen: Any, players: int, xp: ModuleType)
 
     rest = relu(rest @ w["rest"] + w["rest_b"])
     clan = relu(clan @ w["clan"] + (rest @ w["clan_rest"] + w["clan_b"])[:, None])
-    heard = (rest @ w["region_rest"])[:, None] + w["region_b"] + by_region @ (clan @ w["region_clan"])
+    heard = by_region @ (clan @ w["region_clan"]) + w["region_b"]
+    heard = heard + (rest @ w["region_rest"])[:, None]
     region = relu(region @ w["region"] + heard) * exists
     clan = relu(clan @ w["clan_2"] + by_clan @ (region @ w["clan_2_region"]) + w["clan_2_b"])
     trunk = relu(
@@ -189,7 +191,8 @@ def forward(weights: Mapping[str, Any], seen: Any, players: int, xp: ModuleType)
     crowns = (clan @ w["crown"])[:, :, 0]
     stops = (region @ w["move"])[:, :, 0]
     steps = xp.arange(1, DISCS + 1, dtype=xp.float32, device=seen.device)
-    where = steps - count[:, None] * xp.floor((steps + 0.5) / count[:, None])  # steps modulo regions
+    rounds = xp.floor((steps + 0.5) / count[:, None])
+    where = steps - count[:, None] * rounds  # steps modulo regions
     moves = _take(stops, where, xp) + w["move_b"]
     places = (clan @ w["place_clan"]) @ xp.swapaxes(region @ w["place_region"], 1, 2)
     places = places + clan @ w["place_by_clan"] + xp.swapaxes(region @ w["place_by_region"], 1, 2)

@@ -18,7 +18,7 @@ import carolus_env as ce
 from carolus_env import observation, rules, state
 from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
-from carolus_env.bots import MctsOptions, PlannerOptions, evaluation
+from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions, evaluation
 from carolus_env.bots.options import options_table
 from carolus_env.text import board_text
 
@@ -94,6 +94,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "observation version": lambda: f"Layout version {observation.VERSION}.\n",
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
+    "options ppo": lambda: options_table(PolicyOptions),
+    "options search": lambda: options_table(SearchOptions),
     "weights": weights_table,
 }
 

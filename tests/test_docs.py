@@ -155,7 +155,7 @@ def test_the_wheel_ships_the_package_alone():
 
 
 def test_importing_the_package_imports_nothing_heavy():
-    heavy = "torch stable_baselines3 matplotlib rich tyro pandas pygame"
+    heavy = "torch stable_baselines3 matplotlib rich tyro pandas pygame safetensors"
     code = (
         "import sys, carolus_env, carolus_env.arena\n"
         f"print([m for m in {heavy.split()!r} if m in sys.modules])"
@@ -176,6 +176,7 @@ def test_imports_go_down_only():
         ["engine", "chance"],
         ["workers"],
         ["validity", "position", "text", "observation", "playout"],
+        ["network"],
         ["batch", "game"],
         ["bots"],
         ["arena", "record"],

@@ -1,4 +1,4 @@
-"""Saved policies: what is read back plays the same, and what is none is refused with a reason."""
+"""Models: what is read back plays the same; what is none, or does not fit, is refused by name."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ import errno
 import hashlib
 import json
 import pickle
+import subprocess
+import sys
+import zipfile
 
 import numpy as np
 import pytest
+from safetensors.numpy import load as read_tensors
+from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
-from carolus_env import bots, files
+from carolus_env import arena, bots, files, network
+from carolus_env.bots import Model, ModelError, PolicyAgent, PolicyOptions, model
+from carolus_env.bots.policy import NetworkJudge
 
-torch = pytest.importorskip("torch")
-
-import agents  # noqa: E402, F401 (registers ppo)
-from agents.policy import (  # noqa: E402
-    PolicyAgent,
-    PolicyError,
-    PolicyInfo,
-    PolicyNetwork,
-    load,
-    load_agent,
-    save,
-)
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
-@pytest.fixture
-def network():
-    torch.manual_seed(0)
-    return PolicyNetwork(PolicyInfo(2, (8, 8), training={"seed": 1})).requires_grad_(False)
+def small(players=2, seed=0) -> Model:
+    """A random model with opinions: its answers are not all alike."""
+    size = network.Size(players, region=4, trunk=8)
+    weights = network.initial(size, seed)
+    for name in ("score", "disc", "crown", "move", "court", "place_by_clan", "place_by_region"):
+        weights[name] *= 100
+    return Model(size, weights, {"seed": seed})
 
 
 @pytest.fixture
-def saved(network, tmp_path):
-    save(network, tmp_path / "p")
+def saved(tmp_path):
+    model.save(small(), tmp_path / "p")
     return tmp_path / "p"
 
 
@@ -45,129 +44,328 @@ def rewrite(path, **changes):
     path.with_suffix(".json").write_text(json.dumps(about))
 
 
-def decisions(players=2, n=64):
-    return ce.new_games(ce.Rules(players=players), n, seed=3)
+def forge(path, data):
+    """Put other bytes in the place of the weights, with their digest, as a forger would."""
+    path.with_suffix(".safetensors").write_bytes(data)
+    rewrite(path, sha256=hashlib.sha256(data).hexdigest())
 
 
-def test_a_saved_policy_plays_as_before(network, saved):
-    states = decisions()
-    before = PolicyAgent(network).act(states, ce.new_streams(0, 64))
-    for name in (saved, saved.with_suffix(".json"), saved.with_suffix(".safetensors")):
-        again = PolicyAgent(load(name)).act(states, ce.new_streams(0, 64))
-        np.testing.assert_array_equal(again, before)
-    assert load(saved).info.training == {"seed": 1}
-    assert not list(saved.parent.glob(".*")), "nothing is left beside the files"
+def decisions(players=2, n=64, seed=3, steps=12):
+    """Games some random decisions on, in different phases."""
+    states, streams = ce.new_games(ce.Rules(players=players), n, seed=seed), ce.new_streams(seed, n)
+    for step in range(steps):
+        rows = np.arange(n)[np.arange(n) % steps >= step]
+        own = streams[rows]
+        ce.step(states, ce.random_actions(states[rows], own), rows=rows)
+        streams[rows] = own
+    return states
 
 
-def test_a_policy_plays_legal_actions_only(network):
-    states, streams = decisions(), ce.new_streams(0, 64)
-    for temperature in (0.0, 1.0, 100.0):
-        agent = PolicyAgent(network, temperature=temperature)
-        for _ in range(10):
-            fresh = states.copy()
-            ce.step(fresh, agent.act(fresh, streams))
+# ------------------------------------------------------------------------------------ files
 
 
-def test_temperature_one_draws_from_the_policy(network):
-    states = decisions(n=1).repeat(20_000)
-    actions = PolicyAgent(network, temperature=1.0).act(states, ce.new_streams(5, 20_000))
-    seen = torch.from_numpy(ce.observe(states[:1], dtype=np.float32))
-    masks = torch.from_numpy(ce.legal_masks(states[:1]))
-    chances = torch.softmax(network.logits(seen, masks), dim=1)[0].numpy()
-    drawn = np.bincount(actions, minlength=95) / 20_000
-    np.testing.assert_allclose(drawn, chances, atol=0.02)
+def test_what_was_saved_is_read_back(saved):
+    for name in (saved, saved.with_suffix(".json"), str(saved.with_suffix(".safetensors"))):
+        again = model.load(name)
+        assert (again.size, dict(again.about)) == (small().size, {"seed": 0})
+        assert again.weights.keys() == small().weights.keys()
+        for key, value in small().weights.items():
+            np.testing.assert_array_equal(again.weights[key], value)
+    assert sorted(p.name for p in saved.parent.iterdir()) == ["p.json", "p.safetensors"]
 
 
-def test_a_policy_refuses_games_of_another_number_of_players(network):
-    with pytest.raises(PolicyError, match="was trained for 2 players, not for 3"):
-        PolicyAgent(network).act(decisions(players=3), ce.new_streams(0, 64))
-
-
-def test_spec_string_makes_the_agent(saved):
-    agent = bots.make(f"ppo:{saved},temperature=0.5")
-    assert isinstance(agent, PolicyAgent)
-    assert agent.temperature == 0.5
-    assert agent.name == f"ppo:{saved},temperature=0.5"
-
-
-@pytest.mark.parametrize(
-    ("argument", "text"),
-    [
-        ("", "say which policy, as in ppo:runs/first/best"),
-        ("{}, sims=3", "unknown option ' sims=3', known is temperature=T"),
-        ("{},temperature=hot", "temperature must be a number, got 'hot'"),
-        ("{},temperature=-1", "temperature must be from 0 to 100, got -1.0"),
-        ("nowhere/p", r"^nowhere/p\.json: cannot be read"),
-    ],
-)
-def test_a_wrong_spec_is_refused(saved, argument, text):
-    with pytest.raises(ValueError, match=text):
-        load_agent(argument.format(saved))
+def test_a_name_may_have_a_dot(tmp_path):
+    model.save(small(), tmp_path / "v1.5")
+    assert (tmp_path / "v1.5.json").exists()
+    assert model.load(tmp_path / "v1.5").size == small().size
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"format": "zip"}, "no policy, its format is not 'carolus-policy'"),
-        ({"version": 99}, "policy version 99, known is 1"),
+        ({"format": "zip"}, "format must be 'carolus-policy', found 'zip'"),
+        ({"version": 1}, "version must be 2, found 1"),
+        ({"version": True}, "version must be 2, found True"),
+        ({"network_version": 99}, f"network_version must be {network.VERSION}, found 99"),
+        ({"observation_version": 1}, "observation_version must be 2, found 1"),
         ({"players": 5}, "players must be 2, 3 or 4, got 5"),
-        ({"players": 3}, "no weights for this network"),
-        ({"hidden": [8]}, "no weights for this network"),
-        ({"hidden": [10**9]}, "hidden must list at most 16 layer widths"),
-        ({"hidden": "8"}, "hidden must list at most 16 layer widths"),
-        ({"observation_version": 0}, "made for observation version 0, this is version 2"),
-        ({"sha256": "0"}, r"not the weights that its JSON describes"),
+        ({"players": [2]}, r"players must be a whole number, found \[2\]"),
+        ({"players": 3}, r"p\.safetensors: no weights of Size\(players=3, .* must be float32"),
+        ({"region": 5}, r"clan must be float32 \(\d+, 5\), found float32 \(\d+, 4\)"),
+        ({"trunk": 4096, "region": 4096}, "must be float32"),
+        ({"trunk": 10**12}, "trunk must be an integer from 1 to 4096, got 1000000000000"),
+        ({"trunk": 8.0}, "trunk must be a whole number, found 8.0"),
+        ({"about": []}, r"about must be an object, found \[\]"),
+        ({"sha256": None}, "sha256 must be a string, found None"),
+        ({"sha256": "0" * 64}, "sha256 must be '0000.*, found [0-9a-f]{64}"),
     ],
 )
-def test_a_policy_that_does_not_fit_is_refused(saved, changes, text):
+def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
     rewrite(saved, **changes)
-    with pytest.raises(PolicyError, match=text):
-        load(saved)
+    with pytest.raises(ModelError, match=text) as caught:
+        model.load(saved)
+    assert str(saved) in str(caught.value)
 
 
-@pytest.mark.parametrize("junk", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null"])
+def test_a_json_without_a_key_is_refused(saved):
+    whole = json.loads(saved.with_suffix(".json").read_text())
+    for key in whole:
+        rest = {k: v for k, v in whole.items() if k != key}
+        saved.with_suffix(".json").write_text(json.dumps(rest))
+        with pytest.raises(ModelError, match=rf"p\.json: {key} must be .*, found (nothing|None)"):
+            model.load(saved)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b"1" * 5000, b" " * (2**20 + 1)],
+    ids=["empty", "cut short", "bytes", "deep", "list", "null", "number", "long"],
+)
 def test_a_json_that_is_none_is_refused(saved, junk):
     saved.with_suffix(".json").write_bytes(junk)
-    with pytest.raises(PolicyError, match=r"p\.json: no policy"):
-        load(saved)
+    with pytest.raises(ModelError, match=r"p\.json: no model"):
+        model.load(saved)
+
+
+def test_what_a_stranger_wrote_makes_no_long_error(saved):
+    rewrite(saved, players=[[[[["x" * 100_000] * 100]]]], format="y" * 100_000)
+    for _ in range(2):
+        with pytest.raises(ModelError) as caught:
+            model.load(saved)
+        assert len(str(caught.value)) < 500
+        rewrite(saved, format=model.FORMAT)
 
 
 class Bomb:
-    """Pickles into something that runs when it is loaded."""
+    """Pickles into something that leaves a file behind when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
 
     def __reduce__(self):
-        return (exec, ("raise SystemExit('code of a stranger has run')",))
+        return (exec, (f"open({str(self.path)!r}, 'w').close()",))
 
 
-@pytest.mark.parametrize("kind", ["pickle", "cut short", "zeros", "torch"])
-def test_foreign_weights_are_refused_and_run_no_code(saved, kind):
-    path = saved.with_suffix(".safetensors")
-    if kind == "torch":
-        torch.save({"policy.0.weight": Bomb()}, path)
-        data = path.read_bytes()
-    else:
-        whole = path.read_bytes()
-        data = {"pickle": pickle.dumps(Bomb()), "cut short": whole[:-7], "zeros": bytes(64)}[kind]
-    path.write_bytes(data)
-    rewrite(saved, sha256=hashlib.sha256(data).hexdigest())  # as a forger would
-    with pytest.raises(PolicyError, match="no weights for this network"):
-        load(saved)
+@pytest.mark.parametrize("kind", ["pickle", "torch", "cut short", "zeros", "empty", "longer"])
+def test_foreign_weights_are_refused_and_run_no_code(saved, tmp_path, kind):
+    trap = tmp_path / "trap"
+    bomb = pickle.dumps(Bomb(trap))
+    pickle.loads(bomb)
+    assert trap.exists(), "the trap works"
+    trap.unlink()
+    with zipfile.ZipFile(tmp_path / "z", "w") as archive:  # what torch.save writes
+        archive.writestr("archive/data.pkl", bomb)
+    whole = saved.with_suffix(".safetensors").read_bytes()
+    data = {
+        "pickle": bomb,
+        "torch": (tmp_path / "z").read_bytes(),
+        "cut short": whole[:-7],
+        "zeros": bytes(64),
+        "empty": b"",
+        "longer": whole + b"more",
+    }[kind]
+    saved.with_suffix(".safetensors").write_bytes(data)
+    with pytest.raises(ModelError, match=r"p\.safetensors: not the weights that its JSON"):
+        model.load(saved)
+    forge(saved, data)
+    with pytest.raises(ModelError, match=r"p\.safetensors: not a safetensors file"):
+        model.load(saved)
+    assert not trap.exists()
 
 
-def test_weights_with_nan_are_refused(network, tmp_path):
-    network.policy[0].bias.fill_(float("nan"))
-    save(network, tmp_path / "nan")
-    with pytest.raises(PolicyError, match="NaN or infinity"):
-        load(tmp_path / "nan")
+def test_weights_other_than_the_networks_are_listed(saved):
+    tensors = read_tensors(saved.with_suffix(".safetensors").read_bytes())
+    tensors["disc"] = tensors["disc"].astype(np.float64)
+    tensors["score_b"] = np.full_like(tensors["score_b"], np.nan)
+    tensors["move"] = tensors["move"].T.copy()
+    tensors["extra"] = tensors.pop("crown")
+    forge(saved, tensor_bytes(tensors))
+    with pytest.raises(ModelError) as caught:
+        model.load(saved)
+    for text in (
+        "crown is missing",
+        "'extra' is unknown",
+        "disc must be float32 (8, 5), found float64 (8, 5)",
+        "move must be float32 (4, 1), found float32 (1, 4)",
+        "score_b holds NaN or infinity",
+    ):
+        assert text in str(caught.value)
 
 
-def test_a_full_disk_leaves_the_old_policy(network, saved, monkeypatch):
+def test_a_model_is_not_made_of_other_weights():
+    weights = dict(small().weights)
+    weights["disc_b"] = np.full(5, np.inf, np.float32)
+    with pytest.raises(ModelError, match="disc_b holds NaN or infinity"):
+        Model(small().size, weights)
+    with pytest.raises(ModelError, match="and 33 more"):
+        Model(small().size, {})
+
+
+def test_a_file_longer_than_any_model_is_refused(saved, monkeypatch):
+    monkeypatch.setattr(model, "LARGEST", 100)
+    with pytest.raises(ModelError, match=r"p\.safetensors: no model, longer than 100 bytes"):
+        model.load(saved)
+    with pytest.raises(ModelError, match="at most 100 are read"):
+        model.save(small(), saved)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_a_missing_file_is_named(saved, suffix):
+    path = saved.with_suffix(suffix)
+    path.unlink()
+    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read \(No such file"):
+        model.load(saved)
+    path.mkdir()
+    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read \(not a regular file"):
+        model.load(saved)
+
+
+def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     before = {path.name: path.read_bytes() for path in saved.parent.iterdir()}
-    network.policy[0].bias.fill_(1.0)
     monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device"):
-        save(network, saved)
+        model.save(small(seed=1), saved)
     assert {path.name: path.read_bytes() for path in saved.parent.iterdir()} == before
+
+
+# ------------------------------------------------------------------------------------ playing
+
+
+@every_number
+def test_temperature_0_plays_the_likeliest_legal_action(players):
+    states, streams = decisions(players), ce.new_streams(0, 64)
+    before = streams.copy()
+    actions = PolicyAgent(small(players)).act(states, streams)
+    logits, _ = network.forward(
+        small(players).weights, ce.observe(states).astype(np.float32), players, np
+    )
+    wanted = np.where(ce.legal_masks(states) == 1, logits, -np.inf).argmax(axis=1)
+    np.testing.assert_array_equal(actions, wanted)
+    assert len(set(actions.tolist())) > 5
+    np.testing.assert_array_equal(streams, before)
+
+
+def test_of_equally_likely_actions_the_lowest_is_played():
+    blank = {name: np.zeros_like(w) for name, w in small().weights.items()}
+    states = decisions()
+    actions = PolicyAgent(Model(small().size, blank)).act(states, ce.new_streams(0, 64))
+    np.testing.assert_array_equal(actions, ce.legal_masks(states).argmax(axis=1))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_actions_are_drawn_from_the_policy(temperature):
+    states = decisions(n=8)[-1:].repeat(20_000)
+    agent = PolicyAgent(small(), PolicyOptions(temperature))
+    actions = agent.act(states, ce.new_streams(5, 20_000))
+    log_policy, _ = NetworkJudge(small()).judge(states[:1])
+    chances = np.exp(log_policy[0] / temperature)
+    assert np.exp(log_policy[0]).sum() == pytest.approx(1)
+    drawn = np.bincount(actions, minlength=95) / 20_000
+    np.testing.assert_allclose(drawn, chances / chances.sum(), atol=0.02)
+    assert (drawn > 0).sum() > 2
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_decisions_do_not_depend_on_the_batch(temperature):
+    """Nor on who else is in it: numbers of players may be mixed."""
+    states = np.concatenate([decisions(players, 20) for players in (2, 3, 4)])
+    states = states[np.random.default_rng(1).permutation(60)]
+    agent, streams = PolicyAgent(None, PolicyOptions(temperature)), ce.new_streams(9, 60)
+    together = agent.act(states, streams)
+    one_by_one = [
+        int(agent.act(states[i : i + 1].copy(), ce.new_streams(9 + i, 1))[0]) for i in range(60)
+    ]
+    assert together.tolist() == one_by_one
+    assert ce.engine.are_legal(states, together).all()
+
+
+@every_number
+def test_a_judge_gives_chances_by_number_of_team(players):
+    states = decisions(players)
+    _, chances = NetworkJudge(small(players)).judge(states)
+    _, scores = network.forward(
+        small(players).weights, ce.observe(states).astype(np.float32), players, np
+    )
+    parts = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    for state, given, seen in zip(states, chances, parts, strict=True):
+        own = int(state["team"][state["player"]])
+        np.testing.assert_allclose(np.roll(seen, own), given, rtol=1e-5)
+    assert len(set(states["team"][np.arange(64), states["player"]].tolist())) > 1
+
+
+# ------------------------------------------------------------------------------------ specs
+
+
+def test_spec_strings_make_the_agents(saved):
+    agent = bots.make(f"ppo:{saved},temperature=0.5")
+    assert isinstance(agent, PolicyAgent)
+    assert agent.options.temperature == 0.5
+    assert agent.name == f"ppo:{saved},temperature=0.5"
+    search = bots.make(f"search:{saved}.safetensors,sims=7,moves=single")
+    assert isinstance(search, bots.MctsBot)
+    assert (search.options.sims, search.options.moves) == (7, "single")
+    search.consider(decisions()[:2], ce.new_streams(1, 2))
+    assert search.simulations == 14
+
+
+@every_number
+@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "search:sims=3"])
+def test_the_models_of_the_package_play(spec, players):
+    agents = bots.make(spec.format(players)), bots.make("greedy")
+    assert arena.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("ppo:{},sims=3", "agent 'ppo' has no option 'sims=3'; options are .*temperature: a num"),
+        ("ppo:sims=3", "agent 'ppo' has no option 'sims=3'"),
+        ("ppo:{},temperature=hot", "option temperature must be a number from 0 to 100, got 'hot'"),
+        ("ppo:{},temperature=-1", "option temperature must be a number from 0 to 100, got -1.0"),
+        ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read \(No such file"),
+        ("ppo:5p", r"^5p\.json: cannot be read"),
+        ("search:{},sims=0", "agent 'search': option sims must be a whole number from 1 to"),
+        ("search:{},depth=3", "agent 'search' has no option 'depth=3'"),
+    ],
+)
+def test_a_wrong_spec_is_refused(saved, spec, text):
+    with pytest.raises(ValueError, match=text):
+        bots.make(spec.format(saved))
+
+
+@pytest.mark.parametrize("spec", ["ppo:2p", "search:2p,sims=2"])
+def test_games_of_another_number_of_players_are_refused(spec):
+    agent = bots.make(spec)
+    text = f"agent '{spec}' has a model for 2 players, not for 3"
+    with pytest.raises(ValueError, match=text):
+        agent.act(decisions(3), ce.new_streams(0, 64))
+
+
+def test_a_missing_shipped_model_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(model, "SHIPPED", tmp_path)
+    with pytest.raises(ModelError, match=r"ships no model for 2 players, there is no .*2p\.json"):
+        bots.make("ppo:2p")
+    with pytest.raises(ModelError, match="ships no model for 3 players"):
+        bots.make("ppo").act(decisions(3), ce.new_streams(0, 64))
+
+
+def test_shipped_models_are_for_their_number_of_players():
+    for players in (2, 3, 4):
+        assert model.shipped(players).size.players == players
+
+
+def test_a_network_is_an_opponent_without_torch():
+    code = (
+        "import sys, carolus_env, gymnasium\n"
+        "assert 'safetensors' not in sys.modules\n"
+        "envs = gymnasium.make_vec('CarolusMagnus-v0', num_envs=4, players=2, opponents='ppo:2p')\n"
+        "seen, info = envs.reset(seed=1)\n"
+        "for _ in range(30):\n"
+        "    seen, *_, info = envs.step(info['action_mask'].argmax(axis=1))\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -4,7 +4,9 @@ from carolus_env.bots.agent import Agent, Checked, uniforms
 from carolus_env.bots.compiled import CompiledAgent, is_compiled
 from carolus_env.bots.greedy import GreedyBot
 from carolus_env.bots.mcts import Choice, Judge, MctsBot, MctsOptions
+from carolus_env.bots.model import Model, ModelError
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
+from carolus_env.bots.policy import NetworkJudge, PolicyAgent, PolicyOptions, SearchOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
 
@@ -17,9 +19,15 @@ __all__ = [
     "Judge",
     "MctsBot",
     "MctsOptions",
+    "Model",
+    "ModelError",
+    "NetworkJudge",
     "PlannerBot",
     "PlannerOptions",
+    "PolicyAgent",
+    "PolicyOptions",
     "RandomBot",
+    "SearchOptions",
     "UnknownAgentError",
     "is_compiled",
     "known",

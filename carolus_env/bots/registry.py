@@ -1,8 +1,8 @@
 """Agents by spec string: ``greedy``, ``mcts:sims=400,leaf=playout``, ``my_bot.py:MyBot``.
 
 A spec is ``name`` or ``name:argument``; for most the argument is typed options,
-``key=value,key=value`` (`bots.options`). What learns and needs torch registers itself from the
-repository's ``agents`` package; a Python file of one's own needs no registration.
+``key=value,key=value`` (`bots.options`), after a model's name where there is one. A Python file of
+one's own needs no registration.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from carolus_env.bots.greedy import GreedyBot
 from carolus_env.bots.mcts import MctsBot, MctsOptions
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner import PlannerBot, PlannerOptions
+from carolus_env.bots.policy import PolicyOptions, SearchOptions, make_policy, make_search
 from carolus_env.bots.random import RandomBot
 from carolus_env.state import States
 
@@ -137,6 +138,8 @@ OPTIONS: Final = {
     "greedy": NoOptions,
     "planner": PlannerOptions,
     "mcts": MctsOptions,
+    "ppo": PolicyOptions,
+    "search": SearchOptions,
 }
 """The options of each bot of the package, a dataclass made with `bots.options.option`."""
 
@@ -147,3 +150,5 @@ for _name, _bot, _about in (
     ("mcts", MctsBot, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
 ):
     register(_name, _with_options(_name, OPTIONS[_name], _bot), _about)
+register("ppo", make_policy, "a trained network: ppo, ppo:2p, ppo:PATH,temperature=1")
+register("search", make_search, "tree search with such a network: search:2p,sims=100")
