@@ -18,9 +18,7 @@ VERSION: Final = 1
 NUMBERS, ARRAYS = "numbers.json", "arrays.npz"
 
 
-def write(
-    folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
-) -> None:
+def write(folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write a checkpoint in place of the last one, which stays until this one is whole.
 
     Raises:

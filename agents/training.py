@@ -24,19 +24,19 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
-import carolus_env
 from agents import checkpoint
 from agents.config import Config
 from agents.curve import Curve
 from agents.league import League
 from agents.ppo import SelfPlayPPO, TorchPlayer
-from carolus_env import arena, engine
+from carolus_env import arena
 from carolus_env.bots import make
 from carolus_env.bots.evaluation import chances
 from carolus_env.bots.model import SHIPPED, Model, load, save
 from carolus_env.envs.learner import Ended
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.machine import machine, versions as package_versions
+from carolus_env.machine import machine
+from carolus_env.machine import versions as package_versions
 from carolus_env.rules import REASON_NAMES
 
 _EVAL_SEED = 1_000_000_007  # far from the seeds of training games

@@ -2,8 +2,8 @@
 
 A batch of games in lockstep. The learner of each game sees its own decisions only; between two of
 them everybody else plays on. It may hold several seats of a table, all of them in self-play: then
-it decides for whoever is to move. When a game ends, whoever made the last move, the learner gets the
-payoff of the seat it sat in, and the row starts its next game at once.
+it decides for whoever is to move. When a game ends, whoever made the last move, the learner gets
+the payoff of the seat it sat in, and the row starts its next game at once.
 """
 
 from __future__ import annotations
