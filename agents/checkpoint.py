@@ -29,7 +29,8 @@ def write(folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDA
     fresh.mkdir()
     try:
         with replacing(fresh / ARRAYS) as file:
-            np.savez(file, **{name.replace("/", ":"): array for name, array in arrays.items()})
+            named: dict[str, Any] = {name.replace("/", ":"): a for name, a in arrays.items()}
+            np.savez(file, **named)
         write_json(fresh / NUMBERS, {"version": VERSION, **numbers})
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)

@@ -60,14 +60,15 @@ class NetworkPolicy(MaskableActorCriticPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         first = network.initial(self._size, self._seed)
         self.weights = nn.ParameterDict({k: torch.from_numpy(v) for k, v in first.items()})
-        self.optimizer = self.optimizer_class(
-            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
-        )
+        kwargs: dict[str, Any] = {"lr": lr_schedule(1), **self.optimizer_kwargs}
+        self.optimizer = self.optimizer_class(self.parameters(), **kwargs)
 
     def judge(self, seen: torch.Tensor, masks: Masks) -> tuple[torch.Tensor, torch.Tensor]:
         """Log probabilities of the actions ``(N, 95)``, and payoffs expected ``(N, teams)``."""
         teams = TEAMS[self._size.players]
-        logits, scores = network.forward(self.weights, seen.float(), self._size.players, torch)
+        logits, scores = network.forward(
+            dict(self.weights.items()), seen.float(), self._size.players, torch
+        )
         if masks is not None:
             legal = torch.as_tensor(masks, device=logits.device).bool()
             logits = logits.masked_fill(~legal, _NEVER)
@@ -85,7 +86,7 @@ class NetworkPolicy(MaskableActorCriticPolicy):
             actions = (chances - noise.log()).argmax(dim=1)
         return actions, payoffs, chances.gather(1, actions[:, None])[:, 0]
 
-    def evaluate_actions(  # type: ignore[override]
+    def evaluate_actions(
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         chances, payoffs = self.judge(obs, action_masks)
@@ -194,7 +195,7 @@ class SeatBuffer(MaskableRolloutBuffer):
             self.returns[t] = coming + self.values[t]
             following = self.values[t]
 
-    def get(
+    def get(  # type: ignore[override]
         self, batch_size: int | None = None
     ) -> Generator[MaskableRolloutBufferSamples, None, None]:
         """All decisions in random order, ``batch_size`` at a time; values from the decider's side.

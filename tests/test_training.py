@@ -6,6 +6,11 @@ import errno
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,16 +20,19 @@ pytest.importorskip("sb3_contrib")
 pytest.importorskip("tyro")
 
 import train  # noqa: E402
-from agents.config import Config  # noqa: E402
+from agents.config import Config, read  # noqa: E402
 from agents.league import League  # noqa: E402
-from agents.policy import PolicyInfo, PolicyNetwork, load  # noqa: E402
-from agents.training import Run  # noqa: E402
+from agents.training import Run, ladder_rating  # noqa: E402
 from carolus_env import engine  # noqa: E402
+from carolus_env.bots import make  # noqa: E402
+from carolus_env.bots.model import load  # noqa: E402
+from carolus_env.envs.learner import LEARNER, LearnerGames  # noqa: E402
 from carolus_env.rules import Rules  # noqa: E402
 from carolus_env.streams import new_streams  # noqa: E402
 
 TINY = [
-    *("--games", "16", "--rollout", "16", "--batch", "64", "--epochs", "1", "--hidden", "8"),
+    *("--games", "16", "--rollout", "16", "--batch", "64", "--epochs", "1"),
+    *("--region", "4", "--trunk", "4", "--eval-bots", "random"),
     *("--eval-games", "4", "--final-games", "8", "--eval-every", "512"),
     *("--remember-every", "256", "--steps", "768"),
 ]
@@ -34,8 +42,9 @@ def tiny(folder, *more):
     return [*TINY, "--runs", str(folder), "--name", "r", *more]
 
 
-def network(players):
-    return PolicyNetwork(PolicyInfo(players, (4,)))
+def league_of(rules, bots=("greedy", "random"), **options):
+    options = {"earlier": 2, "self_share": 0.4, "earlier_share": 0.3, **options}
+    return League(rules, bots, lambda weights: make("random"), **options)
 
 
 # ------------------------------------------------------------------------------------ the league
@@ -43,45 +52,70 @@ def network(players):
 
 @pytest.mark.parametrize("partners", ["opposite", "adjacent"])
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_league_seats_one_kind_of_opponent_and_the_self_as_partner(players, partners):
+def test_league_seats_one_kind_of_opponent_and_the_learner_as_partner(players, partners):
     rules = Rules(players, partners=partners)
-    league = League(rules, ["greedy", "random"], earlier=2, self_share=0.4, earlier_share=0.3)
-    league.update(network(players))
+    league = league_of(rules, hardness=0)
     random = np.random.default_rng(0)
-    league.remember(network(players), random)
+    league.remember({"a": np.zeros(1, np.float32)})
+    league.new_duty(random)
     seats = random.integers(players, size=20_000)
     tables = league.seat(seats, random)
     team = np.array([rules.team(seat) for seat in range(players)])
     kinds = []
     for seat, table in zip(seats, tables, strict=True):
-        others = {table[other] for other in range(players) if team[other] != team[seat]}
+        others = {int(table[other]) for other in range(players) if team[other] != team[seat]}
         partners_seen = {table[other] for other in range(players) if team[other] == team[seat]}
         assert len(others) == 1
-        assert partners_seen == {0}
-        kinds.append(league.kind(others.pop()))
+        assert partners_seen == {LEARNER}
+        kinds.append(others.pop())
     shares = {kind: kinds.count(kind) / len(kinds) for kind in set(kinds)}
-    expected = {"self": 0.4, "earlier": 0.3, "greedy": 0.15, "random": 0.15}
-    assert shares == pytest.approx(expected, abs=0.02)
+    assert shares == pytest.approx({LEARNER: 0.4, 0: 0.15, 1: 0.15, 2: 0.3}, abs=0.02)
+    assert [league.kind(k) for k in (0, 1, 2)] == ["greedy", "random", "earlier"]
 
 
-def test_league_keeps_at_most_so_many_earlier_selves(tmp_path):
-    league = League(Rules(), ["random"], earlier=3, self_share=0.5, earlier_share=0.5)
-    league.update(network(2))
+def test_the_learner_alone_sits_there_until_there_are_earlier_selves():
+    league = league_of(Rules(2), bots=(), self_share=0.5, earlier_share=0.5)
     random = np.random.default_rng(0)
-    for _ in range(10):
-        league.remember(network(2), random)
-    assert len(league.agents) == 1 + 1 + 3
-    league.save(tmp_path)
-    other = League(Rules(), ["random"], earlier=3, self_share=0.5, earlier_share=0.5)
-    other.update(network(2))
-    other.load(tmp_path)
-    assert len(other.agents) == 5
+    assert (league.seat(np.zeros(100, np.int64), random) == LEARNER).all()
+
+
+def test_hard_opponents_are_met_more_often():
+    league = league_of(Rules(2), self_share=0.0, earlier_share=0.0, hardness=2.0)
+    league.won[:2] = (0.9, 0.5)
+    tables = league.seat(np.zeros(20_000, np.int64), np.random.default_rng(1))
+    assert np.mean(tables[:, 1] == 1) == pytest.approx(0.25 / 0.26, abs=0.01)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_league_learns_from_results_how_hard_an_opponent_is(players):
+    rules = Rules(players)
+    league = league_of(rules, self_share=0.0, earlier_share=0.0)
+    games = LearnerGames(rules, 64, league, seed=3)
+    streams, told = new_streams(1, 64), []
+    while len(told) < 300:
+        ended = games.step(engine.random_actions(games.states, streams))
+        for shares in league.note(ended).values():
+            told += shares
+        games.restart(ended.rows)
+    assert 0 <= min(told) < 1 / rules.teams < max(told) <= 1
+    assert league.won[0] < 0.3, "random play loses to greedy"
+    assert league.won[1] == pytest.approx(1 / rules.teams, abs=0.25), "and is random's equal"
+
+
+def test_a_newcomer_replaces_the_earlier_self_beaten_most_easily():
+    league = league_of(Rules(2), earlier=3)
+    for number in range(3):
+        league.remember({"a": np.full(1, number, np.float32)})
+    league.won[2:] = (0.5, 0.8, 0.6)
+    league.remember({"a": np.full(1, 9, np.float32)})
+    assert [int(one["a"][0]) for one in league.earlier] == [0, 9, 2]
+    assert league.won[3] == 0.5
 
 
 @pytest.mark.parametrize(("own", "earlier"), [(0.8, 0.3), (-0.1, 0.5), (1.1, 0.0)])
 def test_league_refuses_impossible_shares(own, earlier):
     with pytest.raises(ValueError, match="must lie between 0 and 1"):
-        League(Rules(), ["random"], earlier=3, self_share=own, earlier_share=earlier)
+        league_of(Rules(), self_share=own, earlier_share=earlier)
 
 
 # ------------------------------------------------------------------------------------ a run
@@ -99,45 +133,51 @@ def test_a_run_leaves_what_it_says(tmp_path, players, capsys):
     config = json.loads((folder / "config.json").read_text())
     assert config["config"]["players"] == players
     assert config["config"]["seed"] == 1
-    assert {"carolus-env", "torch", "numpy", "sb3-contrib"} <= set(config["versions"])
+    assert {"carolus-env", "torch", "numpy", "sb3_contrib"} <= set(config["versions"])
     curve = json.loads((folder / "curve.json").read_text())
     assert [point["decisions"] for point in curve["evaluation"]] == [0, 512, 768]
-    assert set(curve["evaluation"][0]["results"]) == {"random", "greedy"}
+    assert set(curve["evaluation"][0]["results"]) == {"random"}
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
-    best = load(folder / "best")
-    assert best.info.players == players
-    assert best.info.training["command"].startswith("python train.py --games 16")
+    final = load(folder / "final")
+    assert final.size.players == players
+    assert final.about["decisions"] == 768
+    assert final.about["command"].startswith("python train.py --games 16")
     assert "against" in capsys.readouterr().out
 
 
-def test_resume_goes_on_where_it_stopped(tmp_path):
-    assert train.main(tiny(tmp_path)) == 0
-    folder = tmp_path / "r"
-    before = load(folder / "final").state_dict()
-    assert train.main(["--resume", str(folder), "--steps", "1280"]) == 0
-    curve = json.loads((folder / "curve.json").read_text())
-    assert [point["decisions"] for point in curve["training"]] == [256, 512, 768, 1024, 1280]
-    state = json.loads((folder / "resume" / "state.json").read_text())
-    assert state["decisions"] == 1280
-    after = load(folder / "final").state_dict()
-    assert any(not torch.equal(before[name], after[name]) for name in before)
+def test_tensorboard_holds_losses_evaluations_and_what_games_are_like(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    options = ("--bots", "random", "--self-share", "0.5", "--earlier-share", "0.2")
+    assert train.main(tiny(tmp_path, *options, "--rollout", "64", "--steps", "4096")) == 0
+    events = EventAccumulator(str(tmp_path / "r" / "tensorboard"))
+    events.Reload()
+    assert set(events.Tags()["scalars"]) >= {
+        *("train/value_loss", "train/policy_gradient_loss", "train/entropy_loss"),
+        *("train/approx_kl", "train/explained_variance", "evaluation/random"),
+        *("evaluation/ladder_rating", "games/rounds", "games/draws", "time/decisions_per_s"),
+        *("games/ended_by_castles", "share_of_win/random"),
+    }
 
 
-def test_resume_starts_from_the_saved_weights(tmp_path):
-    assert train.main(tiny(tmp_path)) == 0
-    folder = tmp_path / "r"
-    config, _, _ = train._resumed(["--resume", str(folder)])
-    run = Run(config, folder)
-    untrained = run.network().state_dict()
-    run.resume()
-    final = load(folder / "final").state_dict()
-    resumed = run.network().state_dict()
-    assert all(torch.equal(final[name], resumed[name]) for name in final)
-    assert any(not torch.equal(untrained[name], resumed[name]) for name in final)
-    assert run.model.policy.optimizer.state_dict()["state"], "the optimiser's moments are back"
+def test_callbacks_of_ones_own_are_called(tmp_path):
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Counting(BaseCallback):
+        steps = 0
+
+        def _on_step(self):
+            self.steps += 1
+            return True
+
+    mine = Counting()
+    config = Config(games=16, rollout=16, steps=512, region=4, trunk=4, eval_games=2,
+                    eval_bots=("random",))  # fmt: skip
+    assert Run(config, tmp_path, callbacks=[mine]).train()
+    assert mine.steps == 32
 
 
-def test_same_seed_gives_the_same_policy(tmp_path):
+def test_the_same_seed_gives_the_same_policy(tmp_path):
     weights = []
     for name in ("a", "b"):
         assert train.main(tiny(tmp_path / name)) == 0
@@ -145,42 +185,79 @@ def test_same_seed_gives_the_same_policy(tmp_path):
     assert weights[0] == weights[1]
 
 
-def test_an_interruption_saves(tmp_path, monkeypatch, capsys):
+def test_a_run_that_was_killed_goes_on_bit_by_bit(tmp_path):
+    options = [*TINY, "--runs", str(tmp_path), "--checkpoint-every", "256", "--steps", "4096"]
+    options += ["--bots", "greedy", "--self-share", "0.4", "--earlier-share", "0.4"]
+    options += ["--shaping", "0.5"]
+    undisturbed = [sys.executable, "train.py", *options, "--name", "undisturbed"]
+    killed = [sys.executable, "train.py", *options, "--name", "killed"]
+    subprocess.run(undisturbed, check=True, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(killed, stdout=subprocess.DEVNULL)
+    numbers = tmp_path / "killed" / "resume" / "numbers.json"
+    while process.poll() is None:
+        try:
+            if json.loads(numbers.read_text())["decisions"] >= 1024:
+                break
+        except (OSError, ValueError):
+            time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "final.json").exists()
+    resume = [sys.executable, "train.py", "--resume", str(tmp_path / "killed")]
+    subprocess.run(resume, check=True, stdout=subprocess.DEVNULL)
+    for name in ("final.safetensors", "best.safetensors", "result.json"):
+        one, other = (tmp_path / run / name for run in ("undisturbed", "killed"))
+        assert one.read_bytes() == other.read_bytes(), name
+
+
+def test_resume_may_train_longer(tmp_path):
+    assert train.main(tiny(tmp_path)) == 0
+    folder = tmp_path / "r"
+    before = load(folder / "final").weights
+    assert train.main(["--resume", str(folder), "--steps", "1280"]) == 0
+    curve = json.loads((folder / "curve.json").read_text())
+    assert [point["decisions"] for point in curve["training"]] == [256, 512, 768, 1024, 1280]
+    after = load(folder / "final").weights
+    assert any((before[name] != after[name]).any() for name in before)
+
+
+def test_an_interruption_saves_after_the_update_under_way(tmp_path, monkeypatch, capsys):
     rounds = 0
 
     def interrupt(self, progress):
         nonlocal rounds
         rounds += progress.evaluation is None
         if rounds == 2:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
+            rounds += 1
 
     monkeypatch.setattr(train._Display, "show", interrupt)
     assert train.main(tiny(tmp_path)) == 130
     assert "--resume" in capsys.readouterr().out
-    state = json.loads((tmp_path / "r" / "resume" / "state.json").read_text())
-    assert state["decisions"] == 512
+    numbers = json.loads((tmp_path / "r" / "resume" / "numbers.json").read_text())
+    assert numbers["decisions"] == 512
     monkeypatch.undo()
     assert train.main(["--resume", str(tmp_path / "r")]) == 0
 
 
-def test_the_learner_sees_losses_as_well_as_wins(tmp_path):
-    config = Config(games=64, rollout=64, hidden=(8,), bots=("random",), self_share=0.5)
-    run = Run(config, tmp_path)
-    run.env.reset()
-    streams = new_streams(0, 64)
-    seen = told = 0.0
-    wins = losses = 0
-    while wins + losses < 1000:
-        actions = engine.random_actions(run.env.games.states, streams)
-        _, rewards, dones, _ = run.env.step(actions)
-        seen += rewards.sum()
-        wins, losses = wins + (rewards > 0).sum(), losses + (rewards < 0).sum()
-        assert not rewards[~dones].any()
-        ended = run.env.ended
-        if len(ended.rows):
-            told += engine.returns(ended.states)[np.arange(len(ended.rows)), ended.seats].sum()
-    assert seen == told
-    assert min(wins, losses) > 300
+def test_a_run_may_start_from_a_model(tmp_path):
+    assert train.main(tiny(tmp_path)) == 0
+    model = load(tmp_path / "r" / "final")
+    path = str(tmp_path / "r" / "final")
+    config = Config(games=16, rollout=16, region=4, trunk=4, start=path)
+    started = Run(config, tmp_path).model.weights()
+    assert all((started[name] == model.weights[name]).all() for name in started)
+
+
+def test_the_ladder_rating_grows_with_the_results():
+    def rating(rate):
+        return ladder_rating(2, {"planner": {"win_rate": rate, "games": 100}})
+
+    assert rating(0.2) < rating(0.5) < rating(0.8)
+    known = json.loads(Path("benchmarks/results/ladder_2.json").read_text())["agents"]
+    planner = next(row["rating"]["elo"] for row in known if row["spec"] == "planner")
+    assert rating(0.5) == pytest.approx(planner, abs=0.1)
+    assert ladder_rating(2, {"mine.py:Bot": {"win_rate": 0.5, "games": 100}}) is None
 
 
 # ------------------------------------------------------------------------------------ errors
@@ -196,11 +273,14 @@ def test_the_learner_sees_losses_as_well_as_wins(tmp_path):
         (["--bots", "nobody"], "unknown agent 'nobody'; known are"),
         (["--device", "abacus"], "device 'abacus' is none that torch knows"),
         (["--self-share", "0.9", "--earlier-share", "0.9"], "not exceed 1 together"),
+        (["--region", "0"], "region must be an integer from 1 to 4096, got 0"),
+        (["--start", "nowhere"], "nowhere.json: cannot be read"),
+        (["--start", "2p"], "is a model of .*, not "),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_starts(tmp_path, capsys, options, text):
     assert train.main(tiny(tmp_path, *options)) == 2
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.rglob("*.json"))
     error = capsys.readouterr().err
     assert error.startswith("train: ")
     assert re.search(text, error)
@@ -214,21 +294,27 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
     assert (tmp_path / "r" / "mine.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("damage", ["no folder", "no checkpoint", "cut zip", "foreign config"])
+@pytest.mark.parametrize(
+    "damage", ["no folder", "no checkpoint", "cut arrays", "foreign config", "other sizes"]
+)
 def test_a_run_that_cannot_be_resumed_is_told(tmp_path, capsys, damage):
     folder = tmp_path / "r"
     if damage != "no folder":
         assert train.main(tiny(tmp_path)) == 0
     if damage == "no checkpoint":
         shutil.rmtree(folder / "resume")
-    if damage == "cut zip":
-        path = folder / "resume" / "model.zip"
+    if damage == "cut arrays":
+        path = folder / "resume" / "arrays.npz"
         path.write_bytes(path.read_bytes()[:1000])
     if damage == "foreign config":
         (folder / "config.json").write_text('{"config": {"hats": 3}}')
+    if damage == "other sizes":
+        about = json.loads((folder / "config.json").read_text())
+        about["config"]["games"] = 8
+        (folder / "config.json").write_text(json.dumps(about))
     capsys.readouterr()
     assert train.main(["--resume", str(folder)]) == 2
-    text = "no run to resume" if damage in ("no folder", "foreign config") else "no checkpoint"
+    text = "no run to resume" if damage in ("no folder", "foreign config") else "checkpoint"
     error = capsys.readouterr().err
     assert text in error
     assert "Traceback" not in error
@@ -248,21 +334,65 @@ def test_a_full_disk_at_a_checkpoint_is_told_and_training_goes_on(tmp_path, monk
     assert train.main(tiny(tmp_path)) == 0
     error = capsys.readouterr().err
     assert "no checkpoint written ([Errno 28] No space left on device); training goes on" in error
-    assert (tmp_path / "r" / "resume" / "state.json").exists()
+    assert (tmp_path / "r" / "resume" / "numbers.json").exists()
 
 
 def test_a_failed_checkpoint_leaves_the_last_one(tmp_path, monkeypatch):
     assert train.main(tiny(tmp_path)) == 0
     folder = tmp_path / "r"
-    config, _, _ = train._resumed(["--resume", str(folder)])
-    run = Run(config, folder)
+    run = Run(train._resumed(["--resume", str(folder)])[0], folder)
     run.resume()
 
-    def full(folder):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(run.league, "save", full)
+    monkeypatch.setattr(np, "savez", full)
     with pytest.raises(OSError, match="No space left"):
         run.checkpoint()
     assert not (folder / "resume.part").exists()
     run.resume()
+
+
+def test_a_checkpoint_between_its_two_renames_is_found(tmp_path):
+    assert train.main(tiny(tmp_path)) == 0
+    folder = tmp_path / "r"
+    (folder / "resume").rename(folder / "resume.old")
+    assert train.main(["--resume", str(folder), "--steps", "1024"]) == 0
+
+
+# ------------------------------------------------------------------------------------ a file
+
+
+def test_options_come_from_a_file_and_the_command_line_counts_more(tmp_path):
+    path = tmp_path / "options.toml"
+    path.write_text('players = 3\nbots = ["greedy", "random"]\nentropy = 0.5\nseed = 4\n')
+    config = train._options(["--config", str(path), "--seed", "7"])
+    assert (config.players, config.bots, config.seed) == (3, ("greedy", "random"), 7)
+    assert config.entropy == 0.5
+    assert config.games == Config().games
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hats = 3", "unknown option 'hats'; known are players"),
+        ('players = "2"', "option 'players': Input should be a valid integer, got '2'"),
+        ("epochs = 1.5", "option 'epochs'"),
+        ('partners = "beside"', "option 'partners': Input should be 'opposite' or 'adjacent'"),
+        ("players = ", "no options can be read"),
+    ],
+)
+def test_a_wrong_file_of_options_is_told(tmp_path, capsys, text, told):
+    path = tmp_path / "options.toml"
+    path.write_text(text)
+    assert train.main(["--config", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert str(path) in error
+
+
+@pytest.mark.parametrize("path", sorted(Path("configs").glob("*.toml")), ids=lambda p: p.stem)
+def test_the_files_of_options_that_ship_are_right(path):
+    config = read(path)
+    config.check()
+    assert path.stem == f"{config.players}p"
