@@ -47,12 +47,17 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     console = Console()
     try:
-        if "--resume" in arguments:
-            config, folder, resume = _resumed(arguments)
+        command = shlex.join(["python", "train.py", *arguments])
+        resume = "--resume" in arguments
+        if resume:
+            config, folder, first = _resumed(arguments)
+            if config.steps != first["config"]["steps"]:
+                command = f"{first['command']}; {command}"
+            else:
+                command = first["command"]
         else:
             config = _options(arguments)
-            folder, resume = _new_folder(config), False
-        command = shlex.join(["python", "train.py", *arguments])
+            folder = _new_folder(config)
         with _Display(console, config.steps) as display:
             run = Run(config, folder, command=command, show=display.show)
             if resume:
@@ -116,8 +121,11 @@ def _new_folder(config: Config) -> Path:
     return folder
 
 
-def _resumed(arguments: list[str]) -> tuple[Config, Path, bool]:
-    """The run to go on with; only the number of decisions may be changed."""
+def _resumed(arguments: list[str]) -> tuple[Config, Path, dict[str, Any]]:
+    """The run to go on with, its folder, and what its ``config.json`` says.
+
+    Only the number of decisions may be changed.
+    """
 
     @dataclasses.dataclass
     class Resume:
@@ -131,12 +139,14 @@ def _resumed(arguments: list[str]) -> tuple[Config, Path, bool]:
     asked = tyro.cli(Resume, args=arguments, prog="train.py")
     path = asked.resume / "config.json"
     try:
-        config = from_mapping(json.loads(path.read_text())["config"])
+        first = json.loads(path.read_text())
+        config = from_mapping(first["config"])
+        first["command"] = str(first["command"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: no run to resume ({error})") from None
     if asked.steps is not None:
         config.steps = asked.steps
-    return config, asked.resume, True
+    return config, asked.resume, first
 
 
 def _finish(run: Run, console: Console) -> int:

@@ -30,7 +30,7 @@ class Config:
     max_rounds: int | None = 100
     """Games are cut off after that many rounds."""
 
-    steps: int = 3_000_000
+    steps: int = 2_000_000
     """Decisions to learn from."""
     seed: int = 1
     """Of games, network and sampling."""
@@ -88,12 +88,12 @@ class Config:
     """Earlier selves that are met at a time."""
     hardness: float = 1.0
     """How much hard opponents are preferred; 0: not at all."""
-    remember_every: int = 200_000
+    remember_every: int = 100_000
     """Decisions between two earlier selves."""
 
-    eval_every: int = 500_000
+    eval_every: int = 250_000
     """Decisions between two evaluations, each with a checkpoint."""
-    eval_games: int = 200
+    eval_games: int = 100
     """Games of an evaluation against each of `eval_bots`."""
     final_games: int = 2000
     """Games of the last evaluation."""

@@ -97,6 +97,8 @@ class Run:
         self.curve = Curve()
         self.remembered = 0
         self.seconds = 0.0
+        """Time of the whole run so far, evaluations included."""
+        self._since = time.monotonic()
         self.stop = False
         self.random = np.random.default_rng(config.seed)
         self.env = CarolusVecEnv(
@@ -157,9 +159,15 @@ class Run:
                 reset_num_timesteps=self.model.num_timesteps == 0,
             )
         finally:
-            callback.note_time()
+            self.note_time()
             tensorboard.close()
         return self.model.num_timesteps >= self.config.steps
+
+    def note_time(self) -> None:
+        """Bring `seconds` up to date."""
+        now = time.monotonic()
+        self.seconds += now - self._since
+        self._since = now
 
     def snapshot(self) -> Model:
         """The network as it stands, as a model."""
@@ -214,6 +222,7 @@ class Run:
         if self.beats_best(model):
             save(model, self.folder / "best")
         rating = ladder_rating(self.config.players, results)
+        self.note_time()
         point = {"decisions": int(self.model.num_timesteps), "seconds": round(self.seconds, 1)}
         self.curve.evaluation.append({**point, "rating": rating, "results": results})
         self.curve.save(self.folder)
@@ -267,6 +276,7 @@ class Run:
             self.model._n_updates = numbers["updates"]
             self.random.bit_generator.state = numbers["random"]
             self.seconds, self.remembered = numbers["seconds"], numbers["remembered"]
+            self._since = time.monotonic()
             self.curve = Curve(**numbers["curve"])
         except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
             raise ValueError(
@@ -290,12 +300,6 @@ class _Callback(BaseCallback):
         self._shares: dict[str, deque[float]] = {}
         self._ended: list[Ended] = []
         self._stopping = False
-        self._since = time.monotonic()
-
-    def note_time(self) -> None:
-        now = time.monotonic()
-        self.run.seconds += now - self._since
-        self._since = now
 
     def _on_training_start(self) -> None:
         config = self.run.config
@@ -338,7 +342,7 @@ class _Callback(BaseCallback):
         return not self._stopping
 
     def _on_rollout_end(self) -> None:
-        self.note_time()
+        self.run.note_time()
         since, before = self._started
         progress = self.progress
         progress.decisions = self.num_timesteps
@@ -366,15 +370,13 @@ class _Callback(BaseCallback):
             self.save()
 
     def evaluate(self) -> None:
-        self.note_time()
         for spec, result in self.run.note_evaluation(self.progress).items():
             self.logger.record(f"evaluation/{spec}", result["win_rate"])
         if (rating := self.run.curve.evaluation[-1]["rating"]) is not None:
             self.logger.record("evaluation/ladder_rating", rating)
-        self._since = time.monotonic()  # evaluating is no training time
 
     def save(self) -> None:
-        self.note_time()
+        self.run.note_time()
         try:
             self.run.checkpoint()
         except OSError as error:

@@ -314,6 +314,73 @@ def bot_costs_table() -> str:
     return "\n".join(lines) + f"\n\nMedians; {report['machine']}.\n"
 
 
+def models_table() -> str:
+    """benchmarks/models.py: the shipped models' matches."""
+    rows = load("models")
+    lines = [
+        [
+            *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", f"{row['games']:,}"),
+            f"{100 * row['win_rate']:.1f} %",
+            f"{100 * row['ci95'][0]:.1f} - {100 * row['ci95'][1]:.1f}",
+        ]
+        for row in rows
+    ]
+    return markdown(["model", "against", "games", "share of the win", "95 % interval"], lines, rows)
+
+
+def shipped_table() -> str:
+    """How the shipped models came about, from their files."""
+    head = ["model", "decisions", "time", "trained on", "command", "commit"]
+    lines = []
+    for path in sorted((FOLDER.parent.parent / "carolus_env/bots/models").glob("*.json")):
+        about = json.loads(path.read_text())["about"]
+        lines.append(
+            [
+                *(f"`{path.stem}`", short(about["decisions"]), f"{about['seconds'] / 60:.0f} min"),
+                f"{about['machine']['cpu']}, {about['machine']['cores']} cores, {about['device']}",
+                *(f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"),
+            ]
+        )
+    return markdown(head, lines)
+
+
+def learned() -> dict[str, dict[int, list[float]]]:
+    """docs/learning.py: of each bot, by decisions, the win rates of all seeds against it."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in load("learning"):
+        for point in row["evaluation"]:
+            for bot, result in point["results"].items():
+                at = found.setdefault(bot, {}).setdefault(point["decisions"], [])
+                at.append(result["win_rate"])
+    return found
+
+
+def learning_table() -> str:
+    """What the runs of docs/learning.py have reached, and in what time."""
+    rows = load("learning")
+    bots = list(rows[0]["result"])
+    head = ["seed", "decisions", "whole command", "97 % against random after"]
+    head += [f"against `{bot}`" for bot in bots]
+    lines = []
+    for row in rows:
+        good = [p for p in row["evaluation"] if p["results"]["random"]["win_rate"] >= 0.97]
+        lines.append(
+            [
+                *(f"{row['seed']}", short(row["decisions"]), f"{row['seconds'] / 60:.1f} min"),
+                seconds(good[0]["seconds"]) if good else "-",
+                *(_with_interval(row["result"][bot]) for bot in bots),
+            ]
+        )
+    machines = [{**row, "machine": f"{row['machine']['cpu']}, {row['machine']['cores']} cores"}
+                for row in rows]  # fmt: skip
+    return markdown(head, lines, machines)
+
+
+def _with_interval(result: Row) -> str:
+    low, high = result["ci95"]
+    return f"{100 * result['win_rate']:.1f} % ({100 * low:.1f} - {100 * high:.1f})"
+
+
 def bot_pairings_table() -> str:
     """benchmarks/bots.py: games a second of each pairing."""
     report = json.loads((FOLDER / "bots.json").read_text())

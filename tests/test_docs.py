@@ -122,8 +122,8 @@ def test_figures_are_written_in_three_digits_at_most():
 
 
 def test_plots_exist_and_are_shown():
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
-    shown = re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", page)
+    pages = [(ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "training.md")]
+    shown = re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", "".join(pages))
     assert sorted(shown) == sorted(plot.stem for plot in ROOT.glob("docs/images/*.svg"))
     for name in shown:
         text = (ROOT / "docs" / "images" / f"{name}.svg").read_text()

@@ -1,0 +1,61 @@
+"""Train with several seeds, for docs/training.md: ``python docs/learning.py``.
+
+Each run is the default command, ``python train.py --seed N``, from scratch and one after the other.
+What they have shown goes to benchmarks/results/learning.json; docs/tables.py and docs/plots.py
+make table and plot from it. A run that was stopped is resumed by the same command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from carolus_env.files import write_json
+from carolus_env.machine import machine
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "learning.json"
+
+
+def train(seed: int, folder: Path) -> dict[str, Any]:
+    """One run, from scratch or resumed: what it has shown, and the whole command's seconds."""
+    path = folder / f"seed-{seed}"
+    command = ["train.py", "--seed", str(seed), "--runs", str(folder), "--name", path.name]
+    if (path / "config.json").exists():
+        command = ["train.py", "--resume", str(path)]
+    started = time.perf_counter()
+    if not (path / "result.json").exists():
+        subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+    seconds = time.perf_counter() - started
+    config = json.loads((path / "config.json").read_text())
+    curve = json.loads((path / "curve.json").read_text())
+    return {
+        "seed": seed,
+        "seconds": round(seconds, 1),
+        "decisions": config["config"]["steps"],
+        "commit": config["commit"],
+        "evaluation": curve["evaluation"],
+        "result": json.loads((path / "result.json").read_text()),
+        "machine": machine(),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "learning")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    write_json(RESULTS, [train(seed, options.folder.resolve()) for seed in options.seeds])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
