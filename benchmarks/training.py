@@ -1,17 +1,19 @@
-"""The environment's share of a MaskablePPO run: Carolus beside an environment that costs nothing.
+"""What the environment costs in training: decisions a second of learners, and their shares of time.
 
     python benchmarks/training.py
-    python benchmarks/training.py --players 2 4 --opponents random greedy --json training.json
+    python benchmarks/training.py --players 4 --cases stock:random selfplay:itself --json four.json
 
-They are trained in turns in one process, in windows of a few rollouts with their updates. The share
-is given twice: the seconds inside the environment's methods over all seconds, and
-1 - (steps/s with Carolus) / (steps/s with the empty environment) of windows side by side, which is
-the difference of two large times and scatters more.
+A case is a learner and who else sits at its tables, LEARNER:OPPONENTS. Learners: ``stock``,
+sb3-contrib's MaskablePPO with its MlpPolicy, and ``selfplay``, agents/ppo.py with the network that
+knows the game's shape. Opponents: the spec of a bot; or, for ``selfplay``, ``itself``, where every
+decision of every seat is learnt from, and ``frozen``, where a copy of the network plays the other
+seats and one seat's decisions are learnt from. Decisions are counted that are learnt from.
 
-The empty environment hands out masks of the game's first decisions, always the same. Another one
-allows every action. It is no measure of the environment's cost, since the update is faster with it:
-torch's exp is several times slower on the logits of masked actions, whoever made the masks. It is
-printed as the ceiling of any environment. Needs the extra ``train``.
+All cases are trained in one process, in turns, and between them each learner on an environment that
+costs nothing. A window is some rollouts with their updates. The ratio, decisions a second by those
+of the same learner with the empty environment in the same turn, is what is left of the learner's
+own pace. The share is the time inside the environment's methods, the opponents' thinking included,
+by all time. Needs the extra ``train``.
 """
 
 from __future__ import annotations
@@ -21,51 +23,182 @@ import os
 # Threads that spin while they wait slow everything else down; set before torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import argparse
-import itertools
 import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
+import tyro
 from machine import line
 from sb3_contrib import MaskablePPO
 
-from carolus_env import ACTIONS, Rules
+from agents.ppo import SelfPlayPPO
+from carolus_env import Agent, Rules, engine, network, new_streams, observe
+from carolus_env.bots import is_compiled, uniforms
+from carolus_env.envs.learner import LEARNER, FixedOpponents, Opponents
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.files import write_json
+from carolus_env.files import check_writable, write_json
+from carolus_env.rules import OVER
+from carolus_env.state import States
+
+DTYPES = {"stock": np.float32, "selfplay": np.uint8}
+"""The learners, and the observations that each takes."""
 
 PARTS = {
-    "opponents_and_engine": "environment: opponents and engine",
+    "opponents": "environment: the opponents' decisions",
+    "engine": "environment: engine",
     "masks_and_observations": "environment: masks and observations",
-    "handing_over": "environment: handing over to SB3",
-    "policy": "SB3: policy in the rollout",
-    "update": "SB3: update",
-    "rest": "SB3: buffer, mask stacking and the rest",
+    "handing_over": "environment: handing over to the learner",
+    "policy": "learner: policy in the rollout",
+    "update": "learner: update",
+    "rest": "learner: buffer and the rest",
 }
 """Where the time of a run with Carolus goes; the shares sum to 1."""
 
 
-class EmptyVecEnv(CarolusVecEnv):
-    """Same spaces, no cost: the same observations and masks for ever, no rewards, no ends.
+@dataclass
+class Args:
+    """What the environment costs in training; the file's first lines say how it is measured."""
+
+    players: tuple[Literal[2, 3, 4], ...] = (2,)
+    """One number after the other."""
+    cases: tuple[str, ...] = (
+        *("stock:random", "stock:greedy", "stock:planner"),
+        *("selfplay:itself", "selfplay:frozen"),
+    )
+    """LEARNER:OPPONENTS, side by side."""
+    games: int = 1024
+    """Played side by side in each case."""
+    size: int = 16_384
+    """Decisions in a rollout, in all games together."""
+    batch: int = 2048
+    """Decisions in a gradient step."""
+    epochs: int = 4
+    """Passes over the rollout in an update."""
+    net: tuple[int, ...] = (64, 64)
+    """Stock: hidden layers, of the policy and of the value each."""
+    region: int = 32
+    """Selfplay: numbers kept of each region and clan."""
+    trunk: int = 128
+    """Selfplay: numbers kept of the whole."""
+    threads: int = 1
+    """Of torch."""
+    seconds: float = 3.0
+    """Of a window, at least; it ends with an update."""
+    repeats: int = 5
+    """Windows of each case."""
+    json: Path | None = None
+    """Where the rows go."""
+
+    def __post_init__(self) -> None:
+        for name in ("games", "size", "batch", "epochs", "threads", "repeats"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.size % self.games:
+            raise ValueError(f"size {self.size} must be a multiple of games {self.games}")
+        for case in self.cases:
+            learner, _, opponents = case.partition(":")
+            if learner not in DTYPES or not opponents:
+                known = " and ".join(DTYPES)
+                raise ValueError(f"cases are LEARNER:OPPONENTS, learners {known}, got {case!r}")
+            if learner == "stock" and opponents in ("itself", "frozen"):
+                raise ValueError(f"itself and frozen are for selfplay, got {case!r}")
+
+    def network_size(self, players: int) -> network.Size:
+        """Of the selfplay learner's network."""
+        return network.Size(players, self.region, self.trunk)
+
+
+# ------------------------------------------------------------------------------------ environments
+
+
+class Itself:
+    """The learner in every seat."""
+
+    agents: Sequence[Agent] = ()
+
+    def __init__(self, rules: Rules) -> None:
+        self._players = rules.players
+
+    def seat(
+        self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """See `carolus_env.envs.learner.Opponents`."""
+        return np.full((len(learner_seats), self._players), LEARNER)
+
+
+class Frozen(Agent):
+    """A copy of the network that draws its actions, and never changes."""
+
+    name = "frozen"
+
+    def __init__(self, size: network.Size) -> None:
+        first = network.initial(size, seed=1)
+        self._weights = {name: torch.from_numpy(array) for name, array in first.items()}
+        self._players = size.players
+
+    @torch.inference_mode()
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        seen = torch.from_numpy(observe(states)).float()
+        legal = torch.from_numpy(engine.legal_masks(states)).bool()
+        logits, _ = network.forward(self._weights, seen, self._players, torch)
+        chances = torch.softmax(logits.masked_fill(~legal, -torch.inf), dim=1)
+        sums = chances.numpy().cumsum(axis=1, dtype=np.float64)
+        drawn = uniforms(generators) * sums[:, -1]
+        return (sums <= drawn[:, None]).sum(axis=1)
+
+
+def opponents_of(spec: str, rules: Rules, size: network.Size) -> Opponents:
+    """Who sits at the tables of a case."""
+    if spec == "itself":
+        return Itself(rules)
+    return FixedOpponents(rules, Frozen(size) if spec == "frozen" else spec)
+
+
+class MidwayVecEnv(CarolusVecEnv):
+    """Games that start midway: each was played on at random, a decision further than the last one.
+
+    So all phases are there in their proportions in every window, early and late rounds too; games
+    that start together stay together for long. Where somebody else is to decide, the learner does
+    it for him, once.
+    """
+
+    def reset(self) -> npt.NDArray[Any]:
+        super().reset()
+        states, ahead = self.games.states, np.arange(self.num_envs) % 256
+        streams = new_streams(1, self.num_envs)
+        for decision in range(ahead.max()):
+            rows = np.flatnonzero(ahead > decision)
+            engine.step(states, engine.random_actions(states, streams, rows=rows), rows=rows)
+            self.games.restart(rows[states["phase"][rows] == OVER])
+        return self._look()
+
+
+class EmptyVecEnv(MidwayVecEnv):
+    """Same spaces, no cost: the same positions for ever, no rewards, no ends.
+
+    That they are of all phases matters: torch's exp is several times slower on the logits of masked
+    actions, and with every action legal MaskablePPO is up to a third faster.
 
     Args:
         rules: number of players and options.
         n: number of games that it seems to have.
-        masked: True for masks of the game's first decisions, False for every action legal.
+        dtype: of the observations.
     """
 
-    def __init__(self, rules: Rules, n: int, *, masked: bool) -> None:
-        super().__init__(rules, n, seed=1)
+    def __init__(self, rules: Rules, n: int, *, dtype: npt.DTypeLike) -> None:
+        super().__init__(rules, n, seed=1, dtype=dtype)
         self._seen = super().reset()
         self._rewards, self._dones = np.zeros(n, np.float32), np.zeros(n, np.bool_)
         self._infos: list[dict[str, Any]] = [{} for _ in range(n)]
-        self._rows = list(self.action_masks() if masked else np.ones((n, ACTIONS), np.int8))
+        self._rows = list(self._masks)
 
     def reset(self) -> Any:
         return self._seen
@@ -77,41 +210,70 @@ class EmptyVecEnv(CarolusVecEnv):
         return self._rows
 
 
+# ------------------------------------------------------------------------------------ learners
+
+
 class Learner:
-    """MaskablePPO on one environment, and where its time goes.
+    """One learner on one environment, and where its time goes.
 
     Attributes:
-        seconds: spent so far in each watched part, and ``"all"``.
+        rates: decisions a second of each window.
+        shares: the environment's share of each window.
     """
 
-    def __init__(
-        self, env: CarolusVecEnv, size: int, batch: int, epochs: int, net: Sequence[int]
-    ) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self._size = size
-        self._model = MaskablePPO(
-            "MlpPolicy",
-            env,
-            n_steps=size // env.num_envs,
-            batch_size=min(batch, size),
-            n_epochs=epochs,
-            policy_kwargs={"net_arch": list(net)},
-            seed=1,
-            device="cpu",
-        )
-        self._watch("opponents_and_engine", env.games, "step", "restart")
+    def __init__(self, kind: str, env: CarolusVecEnv, args: Args) -> None:
+        self.rates: list[float] = []
+        self.shares: list[float] = []
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._size = args.size
+        options: dict[str, Any] = {
+            "n_steps": args.size // env.num_envs,
+            "batch_size": min(args.batch, args.size),
+            "n_epochs": args.epochs,
+            "seed": 1,
+            "device": "cpu",
+        }
+        if kind == "stock":
+            net = {"net_arch": list(args.net)}
+            self._model = MaskablePPO("MlpPolicy", env, policy_kwargs=net, **options)
+        else:
+            size = args.network_size(env.games.rules.players)
+            self._model = SelfPlayPPO(env, size=size, **options)
+        self._watch("environment", env, "step", "env_method", "action_masks")
+        self._watch("games", env.games, "step", "restart")
         self._watch("masks_and_observations", env.games, "masks", "observations")
-        self._watch("environment", env, "step", "env_method")
+        for agent in env.games.opponents.agents:
+            self._watch("opponents", agent, "play_on" if is_compiled(agent) else "act")
         self._watch("policy", self._model.policy, "forward")
         self._watch("update", self._model, "train")
 
-    def train(self, rollouts: int) -> float:
-        """Play so many rollouts, update after each, and return the steps a second."""
-        steps, started = rollouts * self._size, time.perf_counter()
-        self._model.learn(steps, reset_num_timesteps=False)
-        elapsed = time.perf_counter() - started
-        self.seconds["all"] += elapsed
-        return steps / elapsed
+    def warm_up(self) -> None:
+        """A rollout and its update, not counted: it compiles, and fills torch's pools."""
+        self._model.learn(self._size)
+        self._seconds.clear()
+
+    def train(self, seconds: float) -> None:
+        """A window: rollouts with their updates, for so many seconds at least."""
+        inside, decisions, elapsed = self._seconds["environment"], 0, 0.0
+        started = time.perf_counter()
+        while not decisions or elapsed < seconds:
+            self._model.learn(self._size, reset_num_timesteps=False)
+            decisions += self._size
+            elapsed = time.perf_counter() - started
+        self._seconds["all"] += elapsed
+        self.rates.append(decisions / elapsed)
+        self.shares.append((self._seconds["environment"] - inside) / elapsed)
+
+    def parts(self) -> dict[str, float]:
+        """Each part's share of all windows; see `PARTS`."""
+        spent = self._seconds
+        learner = spent["policy"] + spent["update"]
+        derived = {
+            "engine": spent["games"] - spent["opponents"],
+            "handing_over": spent["environment"] - spent["games"] - spent["masks_and_observations"],
+            "rest": spent["all"] - spent["environment"] - learner,
+        }
+        return {part: round({**spent, **derived}[part] / spent["all"], 4) for part in PARTS}
 
     def _watch(self, part: str, owner: Any, *methods: str) -> None:
         for method in methods:
@@ -121,21 +283,66 @@ class Learner:
         def timed(*args: Any, **kwargs: Any) -> Any:
             started = time.perf_counter()
             result = method(*args, **kwargs)
-            self.seconds[part] += time.perf_counter() - started
+            self._seconds[part] += time.perf_counter() - started
             return result
 
         return timed
 
 
-def shares(seconds: dict[str, float]) -> dict[str, float]:
-    """Each part's share of all the time; see `PARTS`."""
-    inside = seconds["opponents_and_engine"] + seconds["masks_and_observations"]
-    watched = seconds["environment"] + seconds["policy"] + seconds["update"]
-    unwatched = {
-        "handing_over": seconds["environment"] - inside,
-        "rest": seconds["all"] - watched,
+# ------------------------------------------------------------------------------------ measuring
+
+
+def learners(args: Args, rules: Rules) -> dict[str, Learner]:
+    """A learner for each case, and one of its kind on the empty environment, ``KIND:empty``."""
+    made: dict[str, Learner] = {}
+    for case in args.cases:
+        kind, _, spec = case.partition(":")
+        opponents = opponents_of(spec, rules, args.network_size(rules.players))
+        dtype = DTYPES[kind]
+        env = MidwayVecEnv(rules, args.games, opponents, seed=1, dtype=dtype)
+        made[case] = Learner(kind, env, args)
+        if f"{kind}:empty" not in made:
+            nothing = EmptyVecEnv(rules, args.games, dtype=dtype)
+            made[f"{kind}:empty"] = Learner(kind, nothing, args)
+    return made
+
+
+def measure(args: Args, players: int) -> list[dict[str, Any]]:
+    """A row for each case, all of them measured side by side."""
+    made = learners(args, Rules(players))
+    for learner in made.values():
+        learner.warm_up()
+    order = list(made)
+    for _ in range(args.repeats):
+        for name in order:
+            made[name].train(args.seconds)
+        order.reverse()  # there and back: what slows the machine down slows no case more
+    return [row(args, players, case, made) for case in args.cases]
+
+
+def row(args: Args, players: int, case: str, made: Mapping[str, Learner]) -> dict[str, Any]:
+    """What was measured of one case."""
+    kind, _, opponents = case.partition(":")
+    ours, empty = made[case], made[f"{kind}:empty"]
+    sizes = args.net if kind == "stock" else (args.region, args.trunk)
+    return {
+        "learner": kind,
+        "opponents": opponents,
+        "players": players,
+        "games": args.games,
+        "net": " ".join(map(str, sizes)),
+        "rollout": args.size,
+        "batch": min(args.batch, args.size),
+        "epochs": args.epochs,
+        "threads": torch.get_num_threads(),
+        "seconds": args.seconds,
+        "repeats": args.repeats,
+        **spread("decisions_per_s", ours.rates),
+        **spread("empty_per_s", empty.rates),
+        **spread("ratio", [a / b for a, b in zip(ours.rates, empty.rates, strict=True)], 4),
+        **spread("share", ours.shares, 4),
+        "parts": ours.parts(),
     }
-    return {part: round({**seconds, **unwatched}[part] / seconds["all"], 4) for part in PARTS}
 
 
 def spread(name: str, values: Sequence[float], digits: int | None = None) -> dict[str, float]:
@@ -147,134 +354,44 @@ def spread(name: str, values: Sequence[float], digits: int | None = None) -> dic
     }
 
 
-def measure(
-    games: int,
-    players: int,
-    opponents: str,
-    *,
-    net: Sequence[int] = (64, 64),
-    size: int = 16_384,
-    batch: int = 2048,
-    epochs: int = 4,
-    rollouts: int = 3,
-    repeats: int = 3,
-) -> dict[str, Any]:
-    """One row: steps a second of both, the environment's share of the time, and the parts of it.
-
-    Args:
-        games: played side by side.
-        players: 2, 3 or 4.
-        opponents: spec string of the agent in all seats but the learner's.
-        net: hidden layers, of the policy and of the value each.
-        size: decisions in a rollout, in all games together.
-        batch: decisions in a gradient step.
-        epochs: passes over the rollout in an update.
-        rollouts: in a window.
-        repeats: windows of each environment, in turns.
-    """
-    rules = Rules(players)
-    envs = {
-        "carolus": CarolusVecEnv(rules, games, opponents, seed=1),
-        "empty": EmptyVecEnv(rules, games, masked=True),
-        "all_legal": EmptyVecEnv(rules, games, masked=False),
-    }
-    learners = {name: Learner(env, size, batch, epochs, net) for name, env in envs.items()}
-    for learner in learners.values():  # the first rollout compiles, and fills torch's pools
-        learner.train(1)
-        learner.seconds.clear()
-    rates: dict[str, list[float]] = {name: [] for name in learners}
-    timed = []
-    seconds = learners["carolus"].seconds
-    for _ in range(repeats):
-        before = dict(seconds)
-        for name, learner in learners.items():
-            rates[name].append(learner.train(rollouts))
-        inside = seconds["environment"] - before.get("environment", 0)
-        timed.append(inside / (seconds["all"] - before.get("all", 0)))
-    pairs = zip(rates["carolus"], rates["empty"], strict=True)
-    return {
-        "games": games,
-        "players": players,
-        "opponents": opponents,
-        "net": " ".join(map(str, net)),
-        "rollout": size,
-        "batch": min(batch, size),
-        "epochs": epochs,
-        "threads": torch.get_num_threads(),
-        "rollouts": rollouts,
-        "repeats": repeats,
-        **spread("carolus_steps_per_s", rates["carolus"]),
-        **spread("empty_steps_per_s", rates["empty"]),
-        **spread("all_legal_steps_per_s", rates["all_legal"]),
-        **spread("share", [1 - with_carolus / without for with_carolus, without in pairs], 4),
-        **spread("timed_share", timed, 4),
-        **shares(seconds),
-    }
-
-
-def show(row: dict[str, Any]) -> None:
-    """Print a row of `measure`."""
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the rows of `measure`."""
+    first = rows[0]
     print(
-        f"\n{row['games']} games, {row['players']} players, opponents {row['opponents']}, "
-        f"net {row['net']}, rollout {row['rollout']}, batch {row['batch']}, "
-        f"{row['epochs']} epochs, torch threads: {row['threads']}"
+        f"\n{first['players']} players, {first['games']} games, rollout {first['rollout']}, "
+        f"batch {first['batch']}, {first['epochs']} epochs, torch threads: {first['threads']}"
     )
-    for key, text, form in (
-        ("carolus_steps_per_s", "steps/s with Carolus", ",.0f"),
-        ("empty_steps_per_s", "steps/s with the empty environment", ",.0f"),
-        ("all_legal_steps_per_s", "steps/s with the empty one, all legal", ",.0f"),
-        ("share", "environment's share, from the rates", ".1%"),
-        ("timed_share", "environment's share, timed", ".1%"),
-    ):
-        low, high = row[f"{key}_min"], row[f"{key}_max"]
-        print(f"{text:42}{row[key]:>10{form}}   ({low:{form}} to {high:{form}})")
-    for part, text in PARTS.items():
-        print(f"  {text:40}{row[part]:>10.1%}")
+    figures = (
+        ("decisions_per_s", "decisions/s, learnt from", ",.0f"),
+        ("empty_per_s", "with the empty environment", ",.0f"),
+        ("ratio", "ratio", ".2f"),
+        ("share", "environment's share of the time", ".1%"),
+    )
+    for row in rows:
+        print(f"\n{row['learner']} against {row['opponents']}, network {row['net']}")
+        for key, text, form in figures:
+            low, high = row[f"{key}_min"], row[f"{key}_max"]
+            print(f"{text:46}{row[key]:>10{form}}   ({low:{form}} to {high:{form}})")
+        for part, text in PARTS.items():
+            print(f"  {text:44}{row['parts'][part]:>10.1%}")
     sys.stdout.flush()
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Measure, print the tables, and write the JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--games", nargs="+", type=int, default=[1024])
-    parser.add_argument("--players", nargs="+", type=int, choices=(2, 3, 4), default=[2])
-    parser.add_argument("--opponents", nargs="+", metavar="SPEC", default=["random"])
-    parser.add_argument("--net", nargs="+", type=int, default=[64, 64], help="hidden layers")
-    parser.add_argument("--size", type=int, default=16_384, help="decisions in a rollout")
-    parser.add_argument("--batch", type=int, default=2048, help="decisions in a gradient step")
-    parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--rollouts", type=int, default=3, help="in a window")
-    parser.add_argument("--repeats", type=int, default=3, help="windows of each")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(argv)
-    for games in options.games:
-        if games < 1 or options.size % games:
-            parser.error(f"--size {options.size} is no multiple of --games {games}")
-    torch.set_num_threads(options.threads)
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print the rows, and write the JSON."""
+    args = tyro.cli(Args, args=arguments, description=__doc__)
+    if args.json:
+        check_writable(args.json)
+    torch.set_num_threads(args.threads)
     machine = line("torch", "stable-baselines3", "sb3-contrib")
     print(machine)
-    rows = []
-    for games, players, opponents in itertools.product(
-        options.games, options.players, options.opponents
-    ):
-        row = measure(
-            games,
-            players,
-            opponents,
-            net=options.net,
-            size=options.size,
-            batch=options.batch,
-            epochs=options.epochs,
-            rollouts=options.rollouts,
-            repeats=options.repeats,
-        )
-        show(row)
-        rows.append({**row, "machine": machine})
-    if options.json:
-        write_json(options.json, rows)
+    rows: list[dict[str, Any]] = []
+    for players in args.players:
+        measured = measure(args, players)
+        show(measured)
+        rows += [{**each, "machine": machine} for each in measured]
+    if args.json:
+        write_json(args.json, rows)
     return 0
 
 

@@ -67,8 +67,17 @@ THINGS = {
 }
 """What benchmarks/memory.py makes."""
 
+LEARNERS = {"stock": "`MaskablePPO`, `MlpPolicy`", "selfplay": "`SelfPlayPPO`"}
+"""The learners of benchmarks/training.py."""
+
+TABLES = {
+    "itself": "itself, every seat learns",
+    "frozen": "a frozen copy, one seat learns",
+}
+"""Opponents in benchmarks/training.py that are no bots."""
+
 PARTS = (
-    *("opponents_and_engine", "masks_and_observations", "handing_over"),
+    *("opponents", "engine", "masks_and_observations", "handing_over"),
     *("policy", "update", "rest"),
 )
 """What benchmarks/training.py spends its time on: environment first, then the learner."""
@@ -267,36 +276,47 @@ def memory_table() -> str:
 
 
 def training_table() -> str:
-    """Steps a second of training, and the environment's share of the time, found in two ways."""
+    """Decisions a second of training, beside an empty environment, and the environment's share."""
     rows = load("training")
     lines = [
         [
-            *(f"{row['players']}", row["opponents"], f"{row['games']:,}", row["net"]),
-            *(f"{row[key]:,.0f}" for key in ("carolus_steps_per_s", "empty_steps_per_s")),
-            *(percent(row["share"]), span(row["share_min"], row["share_max"], percent)),
-            *(
-                percent(row["timed_share"]),
-                span(row["timed_share_min"], row["timed_share_max"], percent),
-            ),
+            *(*training_case(row), row["net"]),
+            *(f"{row[key]:,}" for key in ("decisions_per_s", "empty_per_s")),
+            times(row["ratio"]),
+            span(row["ratio_min"], row["ratio_max"], times),
+            percent(row["share"]),
+            span(row["share_min"], row["share_max"], percent),
         ]
         for row in rows
     ]
-    head = ["players", "opponents", "games", "network", "steps/s", "steps/s, empty environment"]
-    head += ["share, by the rates", "min to max", "share, timed", "min to max"]
-    return markdown(head, lines, rows)
+    head = ["players", "learner", "against", "network", "decisions/s", "empty environment"]
+    head += ["ratio", "min to max", "environment's share", "min to max"]
+    pace = {(row["players"], row["opponents"]): row["decisions_per_s"] for row in rows}
+    gains = [
+        f"{players} players: {times(pace[players, 'itself'] / pace[players, 'frozen'])} times"
+        for players in (2, 3, 4)
+        if pace.keys() >= {(players, "itself"), (players, "frozen")}
+    ]
+    gain = (
+        f"\nEvery seat's decisions a second by one seat's: {'; '.join(gains)}.\n" if gains else ""
+    )
+    return markdown(head, lines, rows) + gain
 
 
 def parts_table() -> str:
     """What the time of training with this environment goes to."""
-    rows = load("training")
     lines = [
-        [f"{row['players']}", row["opponents"], f"{row['games']:,}"]
-        + [percent(row[part]) for part in PARTS]
-        for row in rows
+        [*training_case(row), *(percent(row["parts"][part]) for part in PARTS)]
+        for row in load("training")
     ]
-    return markdown(
-        ["players", "opponents", "games", *(part.replace("_", " ") for part in PARTS)], lines
-    )
+    head = ["players", "learner", "against", *(part.replace("_", " ") for part in PARTS)]
+    return markdown(head, lines)
+
+
+def training_case(row: Row) -> list[str]:
+    """What a row of training.json is about: players, learner, opponents."""
+    opponents = row["opponents"]
+    return [f"{row['players']}", LEARNERS[row["learner"]], TABLES.get(opponents, f"`{opponents}`")]
 
 
 def bot_costs_table() -> str:

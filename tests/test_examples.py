@@ -1,0 +1,61 @@
+"""The examples run as they stand, and do what they say."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tyro")
+safetensors = pytest.importorskip("safetensors.torch")
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"
+
+
+def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path):
+    weights = tmp_path / "weights.safetensors"
+    options = "--players 3 --envs 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, *options.split(), "--eval-games", "12", "--save", weights],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *progress, last = done.stdout.splitlines()
+    assert [line.split()[0] for line in progress] == ["256", "512"]
+    assert "evaluation: win rate" in last
+    assert "against greedy, 12 games of 3 players" in last
+    assert safetensors.load_file(weights)["policy.4.bias"].shape == (95,)
+
+
+def test_ppo_in_one_file_bootstraps_over_no_end():
+    advantages = runpy.run_path(str(EXAMPLE))["advantages"]
+    rewards, values = torch.zeros(3, 2), torch.full((3, 2), 0.5)
+    rewards[1, 0] = -1.0  # the first game is lost with the second decision
+    ends = torch.tensor([[False, False], [True, False], [False, False]])
+    found = advantages(rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
+    assert found[:, 0].tolist() == pytest.approx([-0.75, -1.5, 0.4])
+    assert found[:, 1].tolist() == pytest.approx([0.1, 0.2, 0.4])
+
+
+def test_ppo_in_one_file_plays_legal_actions_only():
+    names = runpy.run_path(str(EXAMPLE))
+    args = names["Args"](hidden=8)
+    envs = names["make"](args, 16)
+    network = names["Network"](225, 95, args.hidden)
+    seen, masks = names["as_tensors"](*envs.reset(seed=1))
+    choice, _ = network(seen, masks)
+    assert (choice.probs > 0).equal(masks)
+    assert choice.entropy().isfinite().all()
+    for _ in range(300):
+        moves = network(seen, masks)[0].sample()
+        following, _, _, _, infos = envs.step(moves.numpy())
+        assert "illegal" not in infos.get("final_info", {})
+        seen, masks = names["as_tensors"](following, infos)
+        assert masks.any(dim=1).all(), "every step is a decision in every game"
