@@ -109,8 +109,8 @@ class Run:
             size=config.size,
             seed=config.seed,
             potential=self._potential if config.shaping else None,
-            learning_rate=lambda left: _between(
-                config.learning_rate_end, config.learning_rate, left
+            learning_rate=lambda left: _falling(
+                config.learning_rate, config.learning_rate_end, left
             ),
             n_steps=config.rollout,
             batch_size=min(config.batch, config.games * config.rollout),
@@ -436,6 +436,11 @@ def _between(end: float, start: float, left: float) -> float:
     """Linear from ``start`` (all left) to ``end`` (nothing left)."""
     left = min(max(left, 0.0), 1.0)
     return end + (start - end) * left
+
+
+def _falling(start: float, end: float, left: float) -> float:
+    """Geometric from ``start`` (all left) to ``end`` (nothing left): half the time is small."""
+    return float(end * (start / end) ** min(max(left, 0.0), 1.0))
 
 
 def _device(name: str) -> torch.device:
