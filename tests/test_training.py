@@ -395,4 +395,4 @@ def test_a_wrong_file_of_options_is_told(tmp_path, capsys, text, told):
 def test_the_files_of_options_that_ship_are_right(path):
     config = read(path)
     config.check()
-    assert path.stem.endswith(f"{config.players}p")
+    assert f"{config.players}p" in path.stem
