@@ -26,13 +26,13 @@ from carolus_env.rules import CASTLES_TO_WIN, DICE, DISCS, TEAMS, TERRITORIES
 VERSION: Final = 1
 """Of the network: other numbers from the same weights would be another version."""
 
-_MARGINS = (-3, 5)  # a strength's margin is told in steps from "at least -3" to "at least 4"
-_LEADS = (-3, 5)  # the same for courts
-_HELD = (1, 5)  # paladins in a reserve: at least 1 to at least 4
-_FEW_REGIONS = (4, 10)
+MARGINS = (-3, 5)  # a strength's margin is told in steps from "at least -3" to "at least 4"
+LEADS = (-3, 5)  # the same for courts
+HELD = (1, 5)  # paladins in a reserve: at least 1 to at least 4
+FEW_REGIONS = (4, 10)
 
-_CIRCLE = {"region_exists", "region_castles", "region_paladins", "region_strength"}
-_BY_CLAN = {"supply", "reserves", "courts", "control"}
+BY_REGION = {"region_exists", "region_castles", "region_paladins", "region_strength"}
+BY_CLAN = {"supply", "reserves", "courts", "control"}
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class Size:
 def shapes(size: Size) -> dict[str, tuple[int, ...]]:
     """The arrays of weights by name, float32. ``*_b`` are added, the others multiplied."""
     players, teams = size.players, TEAMS[size.players]
-    steps = _MARGINS[1] - _MARGINS[0]
+    steps = MARGINS[1] - MARGINS[0]
     a_region = 1 + 2 * teams + (steps if teams == 2 else steps * teams) + 4 * teams + 1
-    a_clan = (_LEADS[1] - _LEADS[0] + 3 + _HELD[1] - _HELD[0]) * players + teams + 2
+    a_clan = (LEADS[1] - LEADS[0] + 3 + HELD[1] - HELD[0]) * players + teams + 2
     rest = sum(
         int(np.prod(block.shape))
         for block in observation.layout(players)
-        if block.name not in _CIRCLE | _BY_CLAN
+        if block.name not in BY_REGION | BY_CLAN
     )
-    rest += DICE[players] + teams * CASTLES_TO_WIN[players] + _FEW_REGIONS[1] - _FEW_REGIONS[0]
+    rest += DICE[players] + teams * CASTLES_TO_WIN[players] + FEW_REGIONS[1] - FEW_REGIONS[0]
     d, z = size.region, size.trunk
     return {
         "rest": (rest, z),
@@ -196,7 +196,7 @@ def forward(weights: Mapping[str, Any], seen: Any, players: int, xp: ModuleType)
     moves = _take(stops, where, xp) + w["move_b"]
     places = (clan @ w["place_clan"]) @ xp.swapaxes(region @ w["place_region"], 1, 2)
     places = places + clan @ w["place_by_clan"] + xp.swapaxes(region @ w["place_by_region"], 1, 2)
-    placements = xp.concatenate([clan @ w["court"], places], axis=2).reshape(len(seen), -1)
+    placements = xp.concatenate([clan @ w["court"], places], axis=2).reshape(seen.shape[0], -1)
     assert scores.shape[1] == teams
     return xp.concatenate([discs, crowns, moves, placements], axis=1), scores
 
@@ -204,7 +204,7 @@ def forward(weights: Mapping[str, Any], seen: Any, players: int, xp: ModuleType)
 def _unpack(seen: Any, players: int) -> dict[str, Any]:
     where = observation.slices(players)
     return {
-        block.name: seen[:, where[block.name]].reshape(len(seen), *block.shape)
+        block.name: seen[:, where[block.name]].reshape(seen.shape[0], *block.shape)
         for block in observation.layout(players)
     }
 
@@ -212,7 +212,7 @@ def _unpack(seen: Any, players: int) -> dict[str, Any]:
 def _features(blocks: dict[str, Any], players: int, count: Any, xp: ModuleType) -> tuple[Any, ...]:
     """What is said of the whole ``(N, A)``, of each clan ``(N, 5, B)``, of each region."""
     teams = TEAMS[players]
-    n = len(count)
+    n = count.shape[0]
 
     def at_least(x: Any, low: int, high: int) -> Any:
         """1 for each whole number from ``low`` to ``high - 1`` that ``x`` reaches, else 0."""
@@ -250,7 +250,7 @@ def _features(blocks: dict[str, Any], players: int, count: Any, xp: ModuleType) 
         [
             blocks["region_exists"][:, None],
             owned,
-            xp.moveaxis(at_least(margins, *_MARGINS), 3, 2).reshape(n, -1, TERRITORIES),
+            xp.moveaxis(at_least(margins, *MARGINS), 3, 2).reshape(n, -1, TERRITORIES),
             _take(owned, following[:, None], xp),
             _take(owned, before[:, None], xp),
             0.2 * paladins.sum(1)[:, None],
@@ -264,8 +264,8 @@ def _features(blocks: dict[str, Any], players: int, count: Any, xp: ModuleType) 
     sides = xp.concatenate([own, control.sum(1)[:, None] - own], axis=1)
     clan = xp.concatenate(
         [
-            last(at_least(over_others(courts), *_LEADS)),
-            last(at_least(reserves, *_HELD)),
+            last(at_least(over_others(courts), *LEADS)),
+            last(at_least(reserves, *HELD)),
             last(control),
             last(0.1 * courts),
             last(0.2 * reserves),
@@ -280,14 +280,14 @@ def _features(blocks: dict[str, Any], players: int, count: Any, xp: ModuleType) 
     shared = [
         (blocks[block.name] / block.scale).reshape(n, -1)
         for block in observation.layout(players)
-        if block.name not in _CIRCLE | _BY_CLAN
+        if block.name not in BY_REGION | BY_CLAN
     ]
     rest = xp.concatenate(
         [
             *shared,
             at_least(blocks["placements_left"], 1, DICE[players] + 1),
             at_least(blocks["castles"], 1, CASTLES_TO_WIN[players] + 1).reshape(n, -1),
-            at_least(count, *_FEW_REGIONS),
+            at_least(count, *FEW_REGIONS),
         ],
         axis=1,
     )
@@ -303,4 +303,4 @@ def _take(values: Any, places: Any, xp: ModuleType) -> Any:
     if xp is np:
         wide = np.broadcast_to(places, (*values.shape[:-1], places.shape[-1]))
         return np.take_along_axis(values, wide.astype(np.int64), -1)
-    return xp.take_along_dim(values, places.long().expand(*values.shape[:-1], -1), -1)
+    return xp.gather(values, -1, places.long().expand(*values.shape[:-1], -1))

@@ -17,8 +17,17 @@ from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
 from carolus_env import arena, bots, files, network
-from carolus_env.bots import Model, ModelError, PolicyAgent, PolicyOptions, model
-from carolus_env.bots.policy import NetworkJudge
+from carolus_env.bots import (
+    Judge,
+    MctsBot,
+    Model,
+    ModelError,
+    NetworkJudge,
+    PolicyAgent,
+    PolicyOptions,
+    SearchOptions,
+    model,
+)
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
@@ -294,6 +303,42 @@ def test_a_judge_gives_chances_by_number_of_team(players):
         own = int(state["team"][state["player"]])
         np.testing.assert_allclose(np.roll(seen, own), given, rtol=1e-5)
     assert len(set(states["team"][np.arange(64), states["player"]].tolist())) > 1
+
+
+class Slow(Judge):
+    """Another judge's answers, by way of Python."""
+
+    def __init__(self, judge):
+        self.judged = judge
+
+    def judge(self, states):
+        return self.judged.judge(states)
+
+
+@every_number
+@pytest.mark.parametrize("ways", [{}, {"moves": "single"}, {"chance": "explicit"}])
+def test_a_compiled_search_is_the_search_with_that_judge(players, ways):
+    states, options = decisions(players, 12), SearchOptions(sims=30, **ways)
+    judge = NetworkJudge(small(players))
+    quick = MctsBot(options, judge=judge).consider(states, ce.new_streams(1, 12))
+    slow = MctsBot(options, judge=Slow(judge)).consider(states, ce.new_streams(1, 12))
+    for ours, theirs in zip(quick, slow, strict=True):
+        assert [(c.actions, c.visits) for c in ours] == [(c.actions, c.visits) for c in theirs]
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a.chances, b.chances)
+
+
+def test_a_search_asks_the_network():
+    states = decisions()
+    states = states[(ce.legal_masks(states).sum(axis=1) > 1)][:8]
+    found = [
+        MctsBot(SearchOptions(sims=30), judge=judge).consider(
+            states, ce.new_streams(1, len(states))
+        )
+        for judge in (NetworkJudge(small(seed=1)), NetworkJudge(small(seed=2)), None)
+    ]
+    visits = [[c.visits for choices in search for c in choices] for search in found]
+    assert visits[0] != visits[1] != visits[2]
 
 
 # ------------------------------------------------------------------------------------ specs

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.agent import Agent
 from carolus_env.bots.evaluation import all_weights
+from carolus_env.bots.inference import Net, judge
 from carolus_env.bots.options import check, option
 from carolus_env.bots.plans import WIDTHS, actions_of
 from carolus_env.bots.tree import (
@@ -90,6 +92,13 @@ class Judge(ABC):
             illegal ones is not looked at. ``(N, teams)``: each team's part of the win, from 0 to
             1, rows sum to 1.
         """
+
+    def net(self, players: int) -> Net | None:
+        """The network that answers for so many players, if `judge` is that and nothing else.
+
+        A search then asks it without coming back to Python.
+        """
+        return None
 
 
 class Choice(NamedTuple):
@@ -203,24 +212,38 @@ class MctsBot(Agent):
         legal = engine.legal_masks(states)
         found = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
         open_ones = np.flatnonzero(legal.sum(axis=1) > 1)  # else there is nothing to find out
-        together = len(open_ones) if self._judge is not None else 1
-        for start in range(0, len(open_ones), max(together, 1)):
-            rows = open_ones[start : start + together]
+        for rows in self._side_by_side(states, open_ones):
             streams = generators[rows]
             for row, choices in zip(rows, self._searched(states[rows], streams), strict=True):
                 found[row] = choices
             generators[rows] = streams
         return found
 
+    def _side_by_side(
+        self, states: States, rows: npt.NDArray[np.int64]
+    ) -> Iterator[npt.NDArray[np.int64]]:
+        """Games to search together: one by one, or all that Python judges at once."""
+        players = states["players"][rows]
+        for number in np.unique(players).tolist():
+            same = rows[players == number]
+            yield from [same] if self._asks_python(number) else same[:, None]
+
+    def _net(self, players: int) -> Net | None:
+        return None if self._judge is None else self._judge.net(players)
+
+    def _asks_python(self, players: int) -> bool:
+        return self._judge is not None and self._net(players) is None
+
     # -------------------------------------------------------------------------------- searching
 
     def _searched(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
         forest = self._room(len(states))
-        step = self._simulate if self._judge is None else self._simulate_judged
+        asks_python = self._asks_python(int(states["players"][0]))
+        step = self._simulate_judged if asks_python else self._simulate
         step(states, generators, forest, 0)
         done, end = 0, time.perf_counter() + self.options.seconds
         while self._goes_on(done, end):
-            portion = 1 if self._judge else _PORTION
+            portion = 1 if asks_python else _PORTION
             if self.options.seconds == 0:
                 portion = min(portion, self.options.sims - done)
             step(states, generators, forest, portion)
@@ -241,7 +264,9 @@ class MctsBot(Agent):
         sims: int,
     ) -> None:
         """So many simulations in every game; 0 begins."""
-        _search(states, self._ways, self._weights, forest.room(), generators, sims)
+        net = self._net(int(states["players"][0]))
+        room, policy = (None, None) if net is None else (net.room(), np.empty((1, ACTIONS)))
+        _search(states, self._ways, self._weights, forest.room(), generators, sims, room, policy)
 
     def _simulate_judged(
         self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
@@ -313,16 +338,18 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 
 
 @entry
-def _search(states, ways, weights, forest, generators, sims):
-    """So many simulations in every game; 0 begins."""
+def _search(states, ways, weights, forest, generators, sims, net, policy):
+    """So many simulations in every game; 0 begins. ``net`` and ``policy``: see `simulate`."""
     for g in range(states.shape[0]):
         s = states[g]
         bits = generators[g]
         tree = tree_of(forest, g)
         if sims == 0:
-            plant(s, ways, weights[s["players"]], tree, None, 0)
+            if net is not None:
+                judge(s, net, policy, 0, tree[5])
+            plant(s, ways, weights[s["players"]], tree, policy, 0)
         for _ in range(sims):
-            bits = simulate(s, ways, weights[s["players"]], tree, bits)
+            bits = simulate(s, ways, weights[s["players"]], tree, bits, net, policy)
         generators[g] = bits
 
 

@@ -135,6 +135,15 @@ def shipped(players: int) -> Model:
     return load(path)
 
 
+def find(name: str) -> Model:
+    """The model that a word means: ``2p``, ``3p``, ``4p`` of the package, else a path.
+
+    Raises:
+        ModelError: see `load` and `shipped`.
+    """
+    return shipped(int(name[0])) if name in ("2p", "3p", "4p") else load(name)
+
+
 # ------------------------------------------------------------------------------------ reading
 
 

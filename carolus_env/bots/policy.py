@@ -1,29 +1,25 @@
 """``ppo`` plays what a trained network says; ``search`` searches with the same network's judgement.
 
-Both run on NumPy. Models come as files (`carolus_env.bots.model`): those of the package, ``2p``,
+Neither needs torch. Models come as files (`carolus_env.bots.model`): those of the package, ``2p``,
 ``3p`` and ``4p``, or one's own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine, network, observation
 from carolus_env.bots import model
 from carolus_env.bots.agent import Agent, uniforms
+from carolus_env.bots.inference import Net
 from carolus_env.bots.mcts import Judge, MctsBot, MctsOptions
 from carolus_env.bots.model import Model
 from carolus_env.bots.options import Options, check, option, parse
-from carolus_env.rules import ACTIONS, TEAMS
+from carolus_env.rules import ACTIONS
 from carolus_env.state import States, as_states, common_players
 from carolus_env.streams import check_streams
-
-SHIPPED: Final = {"2p": 2, "3p": 3, "4p": 4}
-_PORTION: Final = 1024  # positions at a time: what lies between the layers stays in the cache
 
 
 @dataclass(frozen=True)
@@ -73,15 +69,15 @@ class PolicyAgent(Agent):
         """
         as_states(states)
         check_streams(generators, states)
-        logits = np.zeros((len(states), ACTIONS))
+        chances = np.zeros((len(states), ACTIONS))  # their logarithms, at first
         for players in np.unique(states["players"]).tolist():
             rows = np.flatnonzero(states["players"] == players)
-            logits[rows] = self._networks.answers(self.name, states[rows], players)[0]
-        legal = engine.legal_masks(states) == 1
-        logits[~legal] = -np.inf
+            chances[rows], _ = self._networks.of(self.name, players).judge(states[rows])
         if self.options.temperature == 0:
-            return logits.argmax(axis=1)
-        heights = np.exp(log_softmax(logits / self.options.temperature)).cumsum(axis=1)
+            return chances.argmax(axis=1)
+        chances -= chances.max(axis=1, keepdims=True)
+        chances = np.exp(chances / self.options.temperature)
+        heights = chances.cumsum(axis=1)
         drawn = uniforms(generators) * heights[:, -1]
         return (heights <= drawn[:, None]).sum(axis=1)
 
@@ -104,45 +100,30 @@ class NetworkJudge(Judge):
         Raises:
             ValueError: for games of another number of players than the model was trained for.
         """
-        players = common_players(states, "judgements")
-        logits, scores = self._networks.answers(self.name, states, players)
-        policy = np.where(engine.legal_masks(states) == 1, logits, -np.inf)
-        teams = TEAMS[players]
-        own = states["team"][np.arange(len(states)), states["player"]].astype(np.int64)
-        places = (np.arange(teams) - own[:, None]) % teams  # scores are counted from the own team
-        chances = np.take_along_axis(np.exp(log_softmax(scores)), places, 1)
-        return log_softmax(policy), chances
+        return self.net(common_players(as_states(states), "judgements")).judge(states)
+
+    def net(self, players: int) -> Net:
+        return self._networks.of(self.name, players)
 
 
 class _Networks:
-    """One model, or the shipped ones as they are needed."""
+    """Networks by number of players: one model's, or those of the package as they are needed."""
 
     def __init__(self, policy: Model | None) -> None:
         self._fixed = policy is not None
-        self._models = {} if policy is None else {policy.size.players: policy}
+        self._nets: dict[int, Net] = {}
+        if policy is not None:
+            self._nets[policy.size.players] = Net(policy.size, policy.weights)
 
-    def answers(
-        self, name: str, states: States, players: int
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Logits ``(N, 95)`` and scores ``(N, teams)``, the deciding player's team first."""
-        if players not in self._models:
+    def of(self, name: str, players: int) -> Net:
+        """The network for so many players; ``name`` is how an error calls the agent."""
+        if players not in self._nets:
             if self._fixed:
-                [own] = self._models
+                [own] = self._nets
                 raise ValueError(f"agent {name!r} has a model for {own} players, not for {players}")
-            self._models[players] = model.shipped(players)
-        weights = self._models[players].weights
-        logits, scores = np.empty((len(states), ACTIONS)), np.empty((len(states), TEAMS[players]))
-        for start in range(0, len(states), _PORTION):
-            rows = slice(start, start + _PORTION)
-            seen = observation.observe(states[rows]).astype(np.float32)
-            logits[rows], scores[rows] = network.forward(weights, seen, players, np)
-        return logits, scores
-
-
-def log_softmax(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Log probabilities along the last axis; minus infinity is a probability of 0."""
-    less = x - x.max(axis=-1, keepdims=True)
-    return less - np.log(np.exp(less).sum(axis=-1, keepdims=True))
+            policy = model.shipped(players)
+            self._nets[players] = Net(policy.size, policy.weights)
+        return self._nets[players]
 
 
 # ------------------------------------------------------------------------------------ specs
@@ -173,5 +154,4 @@ def _parsed(name: str, argument: str, kind: type[Options]) -> tuple[Model | None
     if not first or (equals and key.strip().isidentifier()):
         return None, parse(name, kind, argument)
     options = parse(name, kind, rest)
-    found = model.shipped(SHIPPED[first]) if first in SHIPPED else model.load(first)
-    return found, options
+    return model.find(first), options

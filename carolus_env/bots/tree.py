@@ -29,6 +29,7 @@ import numpy as np
 from numpy import int64, uint64
 
 from carolus_env.bots.evaluation import write_chances, write_scores
+from carolus_env.bots.inference import judge
 from carolus_env.bots.planner import best_crown, play
 from carolus_env.bots.plans import Desk, first_of, list_plans, pack, rest_of
 from carolus_env.compiler import kernel, part, rare
@@ -382,12 +383,18 @@ def grow(s, last, options, weights, tree, policy, row):
 
 
 @part
-def simulate(s, options, weights, tree, bits):
-    """One simulation from ``s``, the tree's root; returns the random stream."""
+def simulate(s, options, weights, tree, bits, net, policy):
+    """One simulation from ``s``, the tree's root; returns the random stream.
+
+    A network ``net`` judges the new position, with room for its ``policy`` ``(1, 95)``; both None:
+    by ``options``.
+    """
     last, bits = go_down(s, options, weights, tree, bits)
     leaf = tree[4][0]
-    grow(leaf, last, options, weights, tree, None, 0)
-    if options[2] == PLAYOUT and leaf["phase"] != OVER:
+    if net is not None and leaf["phase"] != OVER:
+        judge(leaf, net, policy, 0, tree[5])
+    grow(leaf, last, options, weights, tree, policy, 0)
+    if net is None and options[2] == PLAYOUT and leaf["phase"] != OVER:
         bits = value_by_playout(leaf, bits, tree[5])
     back_up(tree)
     return bits
