@@ -116,7 +116,8 @@ def watch(
         seen = observation.observe(states, rows=choice)
         noted.append((seen, masks[choice] == 1, actions[choice], sides[choice], number[choice]))
         own = np.flatnonzero(random.random(len(states)) < own_choices)
-        actions[own] = pupil.act(pick(states, own), others[number[own]])
+        if len(own):
+            actions[own] = pupil.act(pick(states, own), others[number[own]])
         engine.step(states, actions)
         over = states["phase"] == OVER
         if over.any():
