@@ -5,7 +5,8 @@
     python benchmarks/models.py --again --players 2 # play them once more
 
 Paired deals, the likeliest action. Each match is written down when it is over, so the same command
-goes on where it was stopped. The machine does not matter to the matches by simulations; it does to
+goes on where it was stopped. Where a model stands on the ladder is written into its JSON, too. The
+machine does not matter to the matches by simulations; it does to
 those by seconds.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 
 from machine import line
 
+from agents.training import ladder_rating
 from carolus_env import arena, bots
 from carolus_env.bots.model import SHIPPED
 from carolus_env.files import write_json
@@ -107,7 +109,21 @@ def main() -> int:
             order = [list(pair) for matches in MATCHES.values() for pair in matches]
             rows.sort(key=lambda row: order.index(row["pair"]))
             write_json(RESULTS, rows)
+        note_rating(players, rows)
     return 0
+
+
+def note_rating(players: int, rows: list[dict[str, Any]]) -> None:
+    """Write the rating on the ladder into the shipped model's JSON."""
+    path = SHIPPED / f"{players}p.json"
+    met = {row["pair"][1]: row for row in rows if row["pair"][0] == f"ppo:{players}p"}
+    about = json.loads(path.read_text())
+    about["about"]["ladder"] = {
+        "elo": ladder_rating(players, met),
+        "win_rates": {spec: round(row["win_rate"], 4) for spec, row in met.items()},
+        "games": {spec: row["games"] for spec, row in met.items()},
+    }
+    write_json(path, about)
 
 
 if __name__ == "__main__":
