@@ -67,6 +67,15 @@ def test_the_bots_page_has_snippets_that_run(tmp_path):
     assert len(names["best"]) == 8
 
 
+def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "models.md").read_text()
+    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        (tmp_path / "snippet.py").write_text(snippet)
+        names = runpy.run_path(str(tmp_path / "snippet.py"))
+        assert "log_policy" not in names or names["log_policy"].shape == (100, 95)
+
+
 def test_every_bot_has_its_page_and_its_options_there():
     page = (ROOT / "docs" / "bots.md").read_text()
     for name, options in ce.bots.registry.OPTIONS.items():
@@ -152,6 +161,9 @@ def test_the_wheel_ships_the_package_alone():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["carolus_env"]
     assert (ROOT / "carolus_env" / "py.typed").exists()
+    ignored = (ROOT / ".gitignore").read_text()  # the wheel leaves out what git does
+    assert "safetensors" not in ignored
+    assert "models" not in ignored
 
 
 def test_importing_the_package_imports_nothing_heavy():

@@ -64,7 +64,9 @@ class MctsOptions:
     chance: str = option(
         "open", "dice: averaged over where they are not the own, or a node each", among=CHANCES
     )
-    leaf: str = option("planner", "value of a new position: evaluation, or playout", among=LEAVES)
+    leaf: str = option(
+        "planner", "value of a new position: evaluation, or playout", among=LEAVES[:2]
+    )
     root: str = option("one", "plans of the turn to be played, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of turns to come", among=WIDTHS)
     width: int = option(32, "plans kept of a turn, the best ones", among=(1, 4096))

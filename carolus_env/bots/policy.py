@@ -40,7 +40,13 @@ class PolicyOptions:
 
 @dataclass(frozen=True)
 class SearchOptions(MctsOptions):
-    """How ``search`` searches: the options of ``mcts``."""
+    """How ``search`` searches: as ``mcts`` does, but new positions are valued by the network.
+
+    With ``moves="single"`` the network's policy is the prior of every choice; else of discs, and
+    whole turns have the planner's list and prior.
+    """
+
+    leaf: str = option("network", "value of a new position", among=("network",))
 
     def __post_init__(self) -> None:
         check("search", self)
@@ -76,7 +82,8 @@ class PolicyAgent(Agent):
         if self.options.temperature == 0:
             return chances.argmax(axis=1)
         chances -= chances.max(axis=1, keepdims=True)
-        chances = np.exp(chances / self.options.temperature)
+        with np.errstate(over="ignore"):  # near 0 all but the likeliest go to minus infinity
+            chances = np.exp(chances / self.options.temperature)
         heights = chances.cumsum(axis=1)
         drawn = uniforms(generators) * heights[:, -1]
         return (heights <= drawn[:, None]).sum(axis=1)

@@ -74,10 +74,10 @@ _USUAL_WIDTH: Final = 32  # of a position; some have more
 
 MOVES: Final = ("turn", "single")
 CHANCES: Final = ("open", "explicit")
-LEAVES: Final = ("planner", "playout")
+LEAVES: Final = ("planner", "playout", "network")
 TURN, SINGLE = range(len(MOVES))
 OPEN, EXPLICIT = range(len(CHANCES))
-PLANNER, PLAYOUT = range(len(LEAVES))
+PLANNER, PLAYOUT, NETWORK = range(len(LEAVES))
 
 _PLAYOUT_LIMIT: Final = 100_000
 
@@ -264,7 +264,7 @@ def add_node(s, options, weights, tree, previous, policy, row):
         for other in range(MAX_TEAMS):
             edge["value"][other] = 0.0
         edge["first_value"] = 1.0 / teams if leaf == PLAYOUT else chances[team]
-        if whole_turn and leaf == PLANNER:
+        if whole_turn and leaf != PLAYOUT:
             edge["first_value"] = 1.0 / (1.0 + np.exp(-values[k]))
     for k in range(count):
         edges[first + k]["prior"] /= total
