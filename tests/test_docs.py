@@ -76,6 +76,18 @@ def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
         assert "log_policy" not in names or names["log_policy"].shape == (100, 95)
 
 
+@pytest.mark.slow
+def test_the_training_page_has_a_snippet_that_trains(tmp_path, monkeypatch):
+    pytest.importorskip("sb3_contrib")
+    page = (ROOT / "docs" / "training.md").read_text()
+    [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "snippet.py").write_text(snippet)
+    monkeypatch.chdir(tmp_path)
+    names = runpy.run_path(str(tmp_path / "snippet.py"))
+    assert names["run"].model.num_timesteps == 8192
+    assert (tmp_path / "runs" / "mine" / "best.json").exists()
+
+
 def test_every_bot_has_its_page_and_its_options_there():
     page = (ROOT / "docs" / "bots.md").read_text()
     for name, options in ce.bots.registry.OPTIONS.items():
