@@ -30,7 +30,7 @@ class Config:
     max_rounds: int | None = 100
     """Games are cut off after that many rounds."""
 
-    steps: int = 2_000_000
+    steps: int = 1_500_000
     """Decisions to learn from."""
     seed: int = 1
     """Of games, network and sampling."""
