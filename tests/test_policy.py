@@ -277,13 +277,13 @@ def test_actions_are_drawn_from_the_policy(temperature):
     assert (drawn > 0).sum() > 2
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_decisions_do_not_depend_on_the_batch(temperature):
+@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "search:sims=3"])
+def test_decisions_do_not_depend_on_the_batch(spec):
     """Nor on who else is in it: numbers of players may be mixed."""
     states = np.concatenate([decisions(players, 20) for players in (2, 3, 4)])
     states = states[np.random.default_rng(1).permutation(60)]
-    agent, streams = PolicyAgent(None, PolicyOptions(temperature)), ce.new_streams(9, 60)
-    together = agent.act(states, streams)
+    together = bots.make(spec).act(states, ce.new_streams(9, 60))
+    agent = bots.make(spec)
     one_by_one = [
         int(agent.act(states[i : i + 1].copy(), ce.new_streams(9 + i, 1))[0]) for i in range(60)
     ]
