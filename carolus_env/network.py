@@ -23,8 +23,11 @@ import numpy.typing as npt
 from carolus_env import observation
 from carolus_env.rules import CASTLES_TO_WIN, DICE, DISCS, TEAMS, TERRITORIES
 
-VERSION: Final = 1
-"""Of the network: other numbers from the same weights would be another version."""
+VERSION: Final = 2
+"""Of the network: other numbers from the same weights would be another version.
+
+Version 1 chose discs from what is kept of the whole alone; now regions within reach are looked at.
+"""
 
 MARGINS = (-3, 5)  # a strength's margin is told in steps from "at least -3" to "at least 4"
 LEADS = (-3, 5)  # the same for courts
@@ -103,6 +106,11 @@ def shapes(size: Size) -> dict[str, tuple[int, ...]]:
         "score_b": (teams,),
         "disc": (z, DISCS),
         "disc_b": (DISCS,),
+        "reach_region": (d, d),
+        "reach_trunk": (z, d),
+        "reach_value": (z, d),
+        "reach_b": (DISCS, d),
+        "reach": (d, 1),
         "crown": (d, 1),
         "move": (d, 1),
         "move_b": (DISCS,),
@@ -121,7 +129,7 @@ def initial(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
     for the answers.
     """
     random = np.random.default_rng(seed)
-    answers = {"score", "disc", "crown", "move", "court", "place_by_clan", "place_by_region"}
+    answers = {"score", "disc", "reach", "crown", "move", "court", "place_by_clan", "place_by_region"}
     made = {}
     for name, shape in shapes(size).items():
         limit = 0.0 if name.endswith("_b") else np.sqrt(6 / shape[0])
@@ -187,7 +195,10 @@ def forward(weights: Mapping[str, Any], seen: Any, players: int, xp: ModuleType)
     )
     scores = value @ w["score"] + w["score_b"]
 
-    discs = trunk @ w["disc"] + w["disc_b"]
+    reached = 0.5 * xp.cumsum(region[:, 1 : DISCS + 1], 1)  # by a disc of so many steps
+    told = (trunk @ w["reach_trunk"] + value @ w["reach_value"])[:, None] + w["reach_b"]
+    reached = relu(reached @ w["reach_region"] + told)
+    discs = trunk @ w["disc"] + w["disc_b"] + (reached @ w["reach"])[:, :, 0]
     crowns = (clan @ w["crown"])[:, :, 0]
     stops = (region @ w["move"])[:, :, 0]
     steps = xp.arange(1, DISCS + 1, dtype=xp.float32, device=seen.device)
