@@ -129,7 +129,16 @@ def initial(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
     for the answers.
     """
     random = np.random.default_rng(seed)
-    answers = {"score", "disc", "reach", "crown", "move", "court", "place_by_clan", "place_by_region"}
+    answers = {
+        "score",
+        "disc",
+        "reach",
+        "crown",
+        "move",
+        "court",
+        "place_by_clan",
+        "place_by_region",
+    }
     made = {}
     for name, shape in shapes(size).items():
         limit = 0.0 if name.endswith("_b") else np.sqrt(6 / shape[0])

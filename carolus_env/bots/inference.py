@@ -385,6 +385,19 @@ def _write_answers(net, regions, phase):
         discs = logits[FIRST_DISC : FIRST_DISC + DISCS]
         _begin(w[0], at["disc_b"], discs)
         _add(trunk, w, at["disc"], discs)
+        heard, reached = told[0], told[1]
+        heard[:] = 0
+        _add(trunk, w, at["reach_trunk"], heard)
+        _add(value, w, at["reach_value"], heard)
+        line[:] = 0
+        for k in range(DISCS):
+            if k + 1 < regions:
+                _add_some(float32(0.5), circle_2[k + 1], line)
+            _begin(w[0], at["reach_b"] + k * d, reached)
+            _add_some(float32(1), heard, reached)
+            _add(line, w, at["reach_region"], reached)
+            _rectify(reached)
+            discs[k] += _times(reached, w[0][at["reach"] : at["reach"] + d])
     elif phase == CROWN_CHOICE:
         for c in range(CLANS):
             logits[FIRST_CROWN + c] = _times(clans[c], w[0][at["crown"] : at["crown"] + d])
