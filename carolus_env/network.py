@@ -129,24 +129,14 @@ def initial(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
     for the answers.
     """
     random = np.random.default_rng(seed)
-    answers = {
-        "score",
-        "disc",
-        "reach",
-        "crown",
-        "move",
-        "court",
-        "place_by_clan",
-        "place_by_region",
-    }
+    answers = {"score", "disc", "reach", "crown", "move", "court", "place_clan"}
+    answers |= {"place_by_clan", "place_by_region"}
     made = {}
     for name, shape in shapes(size).items():
         limit = 0.0 if name.endswith("_b") else np.sqrt(6 / shape[0])
         if name in answers:
             limit *= 0.01
-        elif name.startswith("place_"):  # their product is an answer
-            limit *= 0.3
-        elif "_" in name:  # one of a few that are added up
+        elif "_" in name and name != "place_region":  # one of a few that are added up
             limit *= 0.5
         made[name] = random.uniform(-limit, limit, shape).astype(np.float32)
     return made
