@@ -122,6 +122,7 @@ class Run:
             vf_coef=config.value_weight,
             device=self.device,
         )
+        self._start: Mapping[str, Any] | None = None
         if config.start is not None:
             self._start_from(config.start)
 
@@ -131,6 +132,7 @@ class Run:
         if start.size != self.config.size:
             raise ValueError(f"start {name!r} is a model of {start.size}, not {self.config.size}")
         self.model.set_weights(start.weights)
+        self._start = start.about
 
     def _potential(self, states: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
         """``(n, teams)``: the evaluation's payoff of each team, times ``config.shaping``."""
@@ -182,6 +184,8 @@ class Run:
             "commit": commit(),
             "versions": versions(),
         }
+        if self._start is not None:
+            about["start"] = dict(self._start)
         return Model(self.config.size, self.model.weights(), about)
 
     def player(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> TorchPlayer:

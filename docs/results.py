@@ -350,13 +350,18 @@ def models_table() -> str:
 
 def shipped_table() -> str:
     """How the shipped models came about, from their files."""
-    head = ["model", "decisions", "time", "trained on", "command", "commit"]
+    head = ["model", "decisions", "time", "trained on", "last command", "its commit"]
     lines = []
     for path in sorted((FOLDER.parent.parent / "carolus_env/bots/models").glob("*.json")):
         about = json.loads(path.read_text())["about"]
+        decisions = time = 0.0
+        part: Row | None = about
+        while part is not None:  # what it started from, and so on
+            decisions, time = decisions + part["decisions"], time + part["seconds"]
+            part = part.get("start")
         lines.append(
             [
-                *(f"`{path.stem}`", short(about["decisions"]), f"{about['seconds'] / 60:.0f} min"),
+                *(f"`{path.stem}`", short(decisions), f"{time / 60:.0f} min"),
                 f"{about['machine']['cpu']}, {about['machine']['cores']} cores, {about['device']}",
                 *(f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"),
             ]

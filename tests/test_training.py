@@ -245,7 +245,9 @@ def test_a_run_may_start_from_a_model(tmp_path):
     model = load(tmp_path / "r" / "final")
     path = str(tmp_path / "r" / "final")
     config = Config(games=16, rollout=16, region=4, trunk=4, start=path)
-    started = Run(config, tmp_path).model.weights()
+    run = Run(config, tmp_path)
+    started = run.model.weights()
+    assert run.snapshot().about["start"] == model.about, "it says what it came from"
     assert all((started[name] == model.weights[name]).all() for name in started)
 
 
