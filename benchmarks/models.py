@@ -38,7 +38,7 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("ppo:2p", "mcts:sims=100"): 100,
         ("search:2p,sims=100", "mcts:sims=100"): 100,
         ("search:2p,sims=100", "ppo:2p"): 100,
-        ("search:2p,seconds=0.1", "mcts:seconds=0.1"): 60,
+        ("search:2p,seconds=0.1", "mcts:seconds=0.1"): 40,
     },
     3: {
         ("ppo:3p", "random"): 600,
