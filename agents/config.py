@@ -51,7 +51,7 @@ class Config:
     """Passes over the decisions of an update."""
     learning_rate: float = 1e-3
     """At the start; it falls geometrically ..."""
-    learning_rate_end: float = 3e-5
+    learning_rate_end: float = 5e-4
     """... to this at the end."""
     gamma: float = 1.0
     """Discount for each decision of the table."""
@@ -59,7 +59,7 @@ class Config:
     """Of generalised advantage estimation, over the table's decisions."""
     entropy: float = 0.01
     """Weight of the entropy bonus at the start; it goes linearly ..."""
-    entropy_end: float = 0.002
+    entropy_end: float = 0.008
     """... to this at the end."""
     value_weight: float = 0.5
     """Weight of the value's loss."""

@@ -1,6 +1,6 @@
 """Train with several seeds, for docs/training.md: ``python docs/learning.py``.
 
-Each run is the default command, ``python train.py --seed N``, from scratch and one after the other.
+Each run is ``python train.py --seed N`` with `RATES`, from scratch and one after the other.
 What they have shown goes to benchmarks/results/learning.json; docs/tables.py and docs/plots.py
 make table and plot from it. A run that was stopped is resumed by the same command.
 """
@@ -20,12 +20,14 @@ from carolus_env.machine import machine
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "learning.json"
+RATES = ["--learning-rate-end", "3e-5", "--entropy-end", "0.002"]
 
 
 def train(seed: int, folder: Path) -> dict[str, Any]:
     """One run, from scratch or resumed: what it has shown, and the whole command's seconds."""
     path = folder / f"seed-{seed}"
     command = ["train.py", "--seed", str(seed), "--runs", str(folder), "--name", path.name]
+    command += RATES
     if (path / "config.json").exists():
         command = ["train.py", "--resume", str(path)]
     started = time.perf_counter()
