@@ -178,7 +178,7 @@ class MidwayVecEnv(CarolusVecEnv):
             rows = np.flatnonzero(ahead > decision)
             engine.step(states, engine.random_actions(states, streams, rows=rows), rows=rows)
             self.games.restart(rows[states["phase"][rows] == OVER])
-        return self._look()
+        return self.look()
 
 
 class EmptyVecEnv(MidwayVecEnv):

@@ -78,8 +78,8 @@ def _sources_stamp() -> str:
     digest = hashlib.sha256(f"boundscheck {numba.config.BOUNDSCHECK}".encode())
     for path in sorted(package.rglob("*.py")):
         source = path.read_bytes()
-        # whoever makes kernels imports this module; rules and state are the constants in them
-        if path.stem in ("rules", "state") or b"carolus_env.compiler" in source:
+        # whoever makes kernels imports this module; the others are the constants in them
+        if path.stem in ("rules", "state", "network") or b"carolus_env.compiler" in source:
             digest.update(f"{path.relative_to(package)}\0".encode())
             digest.update(source)
     return digest.hexdigest()

@@ -206,7 +206,7 @@ def test_a_model_is_not_made_of_other_weights():
     weights["disc_b"] = np.full(5, np.inf, np.float32)
     with pytest.raises(ModelError, match="disc_b holds NaN or infinity"):
         Model(small().size, weights)
-    with pytest.raises(ModelError, match="and 33 more"):
+    with pytest.raises(ModelError, match=f"and {len(network.shapes(small().size)) - 6} more"):
         Model(small().size, {})
 
 
