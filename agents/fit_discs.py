@@ -116,9 +116,9 @@ def teach(model: Model, choices: Choices, options: Options) -> tuple[Model, floa
     taught = [weight for name, weight in weights.items() if name.startswith(LAYERS)]
     for weight in taught:
         weight.requires_grad_()
-    optimizer = torch.optim.Adam(taught, lr=1e-3)
     total = len(choices.discs)
     count, size, rate = total * 9 // 10, 512, 1e-3
+    optimizer = torch.optim.Adam(taught, lr=rate)
 
     def logits(rows: npt.NDArray[np.int64]) -> torch.Tensor:
         seen = torch.from_numpy(choices.seen[rows]).float()

@@ -26,7 +26,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from carolus_env import engine, network, observation
-from carolus_env.bots import Agent, uniforms
+from carolus_env.bots import Agent, drawn
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.rules import ACTIONS, TEAMS
 from carolus_env.state import States
@@ -427,6 +427,4 @@ class TorchPlayer(Agent):
         if self._temperature == 0:
             return logits.argmax(dim=1).cpu().numpy()
         chances = torch.softmax(logits.double() / self._temperature, dim=1).cpu().numpy()
-        heights = chances.cumsum(axis=1)
-        drawn = uniforms(generators) * heights[:, -1]
-        return (heights <= drawn[:, None]).sum(axis=1)
+        return drawn(chances, generators)

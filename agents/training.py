@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from agents.ppo import SelfPlayPPO, TorchPlayer
 from carolus_env import arena
 from carolus_env.bots import make
 from carolus_env.bots.evaluation import chances
-from carolus_env.bots.model import SHIPPED, Model, load, save
+from carolus_env.bots.model import Model, find, load, save
 from carolus_env.envs.learner import Ended
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.machine import machine
@@ -127,8 +128,7 @@ class Run:
             self._start_from(config.start)
 
     def _start_from(self, name: str) -> None:
-        path = Path(name)
-        start = load(SHIPPED / name if name in ("2p", "3p", "4p") else path)
+        start = find(name)
         if start.size != self.config.size:
             raise ValueError(f"start {name!r} is a model of {start.size}, not {self.config.size}")
         self.model.set_weights(start.weights)
@@ -453,6 +453,7 @@ def _device(name: str) -> torch.device:
     return torch.device(name)
 
 
+@cache
 def commit() -> str | None:
     """The repository's commit, with a plus where files differ from it; None outside of git."""
     try:

@@ -39,14 +39,13 @@ import tyro
 from machine import line
 from sb3_contrib import MaskablePPO
 
-from agents.ppo import SelfPlayPPO
-from carolus_env import Agent, Rules, engine, network, new_streams, observe
-from carolus_env.bots import is_compiled, uniforms
+from agents.ppo import SelfPlayPPO, TorchPlayer
+from carolus_env import Agent, Rules, engine, network, new_streams
+from carolus_env.bots import is_compiled
 from carolus_env.envs.learner import LEARNER, FixedOpponents, Opponents
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.files import check_writable, write_json
 from carolus_env.rules import OVER
-from carolus_env.state import States
 
 DTYPES = {"stock": np.float32, "selfplay": np.uint8}
 """The learners, and the observations that each takes."""
@@ -134,32 +133,17 @@ class Itself:
         return np.full((len(learner_seats), self._players), LEARNER)
 
 
-class Frozen(Agent):
+def frozen(size: network.Size) -> TorchPlayer:
     """A copy of the network that draws its actions, and never changes."""
-
-    name = "frozen"
-
-    def __init__(self, size: network.Size) -> None:
-        first = network.initial(size, seed=1)
-        self._weights = {name: torch.from_numpy(array) for name, array in first.items()}
-        self._players = size.players
-
-    @torch.inference_mode()
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        seen = torch.from_numpy(observe(states)).float()
-        legal = torch.from_numpy(engine.legal_masks(states)).bool()
-        logits, _ = network.forward(self._weights, seen, self._players, torch)
-        chances = torch.softmax(logits.masked_fill(~legal, -torch.inf), dim=1)
-        sums = chances.numpy().cumsum(axis=1, dtype=np.float64)
-        drawn = uniforms(generators) * sums[:, -1]
-        return (sums <= drawn[:, None]).sum(axis=1)
+    first = network.initial(size, seed=1)
+    return TorchPlayer(first, size.players, temperature=1.0, device="cpu")
 
 
 def opponents_of(spec: str, rules: Rules, size: network.Size) -> Opponents:
     """Who sits at the tables of a case."""
     if spec == "itself":
         return Itself(rules)
-    return FixedOpponents(rules, Frozen(size) if spec == "frozen" else spec)
+    return FixedOpponents(rules, frozen(size) if spec == "frozen" else spec)
 
 
 class MidwayVecEnv(CarolusVecEnv):

@@ -49,7 +49,7 @@ def test_the_learner_itself_decides_for_every_seat():
 
 
 def test_the_frozen_copy_draws_legal_actions_from_the_games_streams():
-    frozen = training.Frozen(network.Size(2, 2, 4))
+    frozen = training.frozen(network.Size(2, 2, 4))
     games, streams = ce.new_games(ce.Rules(), 200, seed=1), ce.new_streams(1, 200)
     kept = streams.copy()
     actions = frozen.act(games, streams)

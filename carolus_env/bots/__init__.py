@@ -1,6 +1,6 @@
 """Opponents that need only NumPy and Numba, and the registry of all agents by spec string."""
 
-from carolus_env.bots.agent import Agent, Checked, uniforms
+from carolus_env.bots.agent import Agent, Checked, drawn, uniforms
 from carolus_env.bots.compiled import CompiledAgent, is_compiled
 from carolus_env.bots.greedy import GreedyBot
 from carolus_env.bots.mcts import Choice, Judge, MctsBot, MctsOptions
@@ -29,6 +29,7 @@ __all__ = [
     "RandomBot",
     "SearchOptions",
     "UnknownAgentError",
+    "drawn",
     "is_compiled",
     "known",
     "make",

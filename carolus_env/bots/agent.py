@@ -90,3 +90,20 @@ def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     """One random number in [0, 1) from each stream, moved on in place: ``(N,)`` float64."""
     bits = random_bits(generators)
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)
+
+
+def drawn(
+    chances: npt.NDArray[np.float64], generators: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.int64]:
+    """One column of each row, drawn in proportion to its chance by one number of each stream.
+
+    Args:
+        chances: ``(N, K)``, 0 and more; rows need not sum to 1.
+        generators: ``(N,)`` uint64 streams, moved on in place.
+
+    Returns:
+        ``(N,)`` columns.
+    """
+    heights = chances.cumsum(axis=1)
+    height = uniforms(generators) * heights[:, -1]
+    return (heights <= height[:, None]).sum(axis=1)

@@ -311,6 +311,29 @@ def _hear(seen, start, stride, told, count, out):
 
 
 @rare
+def _tell(before, line, w, start, telling, clans, told):
+    """A layer of every clan, on top of ``line``, and what each tells the regions."""
+    for c in range(CLANS):
+        _begin(line, 0, clans[c])
+        _add(before[c], w, start, clans[c])
+        _rectify(clans[c])
+        told[c][:] = 0
+        _add(clans[c], w, telling, told[c])
+
+
+@rare
+def _listen(before, line, w, starts, seen, paladins, told, circle):
+    """A layer of every region, on top of ``line`` and of what the clans there tell."""
+    own, start = starts
+    for i in range(circle.shape[0]):
+        _begin(w[0], own + i * line.shape[0], circle[i])
+        _add_some(float32(1), line, circle[i])
+        _hear(seen, paladins + i, TERRITORIES, told, CLANS, circle[i])
+        _add(before[i], w, start, circle[i])
+        _rectify(circle[i])
+
+
+@rare
 def _write_answers(net, regions, phase):
     """The layers of `network.forward`; of the logits those that the phase asks for."""
     w, ats, sees, _, _, rows, (rest_in, clans_in, circle_in), layers, (logits, scores) = net
@@ -324,21 +347,12 @@ def _write_answers(net, regions, phase):
 
     _begin(w[0], at["clan_b"], line)
     _add(rest, w, at["clan_rest"], line)
-    for c in range(CLANS):
-        _begin(line, 0, clans[c])
-        _add(clans_in[c], w, at["clan"], clans[c])
-        _rectify(clans[c])
-        told[c][:] = 0
-        _add(clans[c], w, at["region_clan"], told[c])
+    _tell(clans_in, line, w, at["clan"], at["region_clan"], clans, told)
 
     line[:] = 0
     _add(rest, w, at["region_rest"], line)
-    for i in range(regions):
-        _begin(w[0], at["region_b"] + i * d, circle[i])
-        _add_some(float32(1), line, circle[i])
-        _hear(seen, paladins + i, TERRITORIES, told, CLANS, circle[i])
-        _add(circle_in[i], w, at["region"], circle[i])
-        _rectify(circle[i])
+    weights = at["region_b"], at["region"]
+    _listen(circle_in, line, w, weights, seen, paladins, told, circle[:regions])
 
     for c in range(CLANS):
         line[:] = 0
@@ -356,21 +370,12 @@ def _write_answers(net, regions, phase):
 
     _begin(w[0], at["clan_3_b"], line)
     _add(trunk, w, at["clan_3_trunk"], line)
-    for c in range(CLANS):
-        _begin(line, 0, clans[c])
-        _add(clans_2[c], w, at["clan_3"], clans[c])
-        _rectify(clans[c])
-        told[c][:] = 0
-        _add(clans[c], w, at["region_2_clan"], told[c])
+    _tell(clans_2, line, w, at["clan_3"], at["region_2_clan"], clans, told)
 
     line[:] = 0
     _add(trunk, w, at["region_2_trunk"], line)
-    for i in range(regions):
-        _begin(w[0], at["region_2_b"] + i * d, circle_2[i])
-        _add_some(float32(1), line, circle_2[i])
-        _hear(seen, paladins + i, TERRITORIES, told, CLANS, circle_2[i])
-        _add(circle[i], w, at["region_2"], circle_2[i])
-        _rectify(circle_2[i])
+    weights = at["region_2_b"], at["region_2"]
+    _listen(circle, line, w, weights, seen, paladins, told, circle_2[:regions])
 
     _begin(w[0], at["value_b"], value)
     _add(trunk, w, at["value_trunk"], value)

@@ -26,7 +26,7 @@ VERSION: Final = 2
 """Of the files. Version 1 held the plain perceptrons of an earlier training."""
 
 SHIPPED: Final = Path(__file__).parent / "models"
-LARGEST: Final = 64 * 2**20  # bytes; a usual model has 0.3 million
+LARGEST: Final = 64 * 2**20  # bytes; a usual model has 0.4 million
 _LARGEST_JSON: Final = 2**20
 _LISTED: Final = 6  # differences that an error text names
 _KINDS: Final = {
@@ -79,10 +79,7 @@ def save(model: Model, path: str | Path) -> None:
     if len(weights) > LARGEST:
         raise ModelError(f"{path}: {len(weights):,} bytes of weights, at most {LARGEST:,} are read")
     about = {
-        "format": FORMAT,
-        "version": VERSION,
-        "network_version": network.VERSION,
-        "observation_version": observation.VERSION,
+        **_versions(),
         "players": model.size.players,
         "region": model.size.region,
         "trunk": model.size.trunk,
@@ -147,6 +144,16 @@ def find(name: str) -> Model:
 # ------------------------------------------------------------------------------------ reading
 
 
+def _versions() -> dict[str, Any]:
+    """What is written into every model's JSON, and must stand there when it is read."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "network_version": network.VERSION,
+        "observation_version": observation.VERSION,
+    }
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     """What the JSON says, so far as it can be said without the weights."""
     data = _read(path, _LARGEST_JSON)
@@ -156,13 +163,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: no model, not JSON ({error})") from None
     if not isinstance(about, dict):
         raise ModelError(f"{path}: no model, a JSON object was expected")
-    wanted = {
-        "format": FORMAT,
-        "version": VERSION,
-        "network_version": network.VERSION,
-        "observation_version": observation.VERSION,
-    }
-    for key, value in wanted.items():
+    for key, value in _versions().items():
         if type(about.get(key)) is not type(value) or about[key] != value:
             found = _short(about[key]) if key in about else "nothing"
             raise ModelError(f"{path}: {key} must be {value!r}, found {found}")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import model
-from carolus_env.bots.agent import Agent, uniforms
+from carolus_env.bots.agent import Agent, drawn
 from carolus_env.bots.inference import Net
 from carolus_env.bots.mcts import Judge, MctsBot, MctsOptions
 from carolus_env.bots.model import Model
@@ -84,9 +84,7 @@ class PolicyAgent(Agent):
         chances -= chances.max(axis=1, keepdims=True)
         with np.errstate(over="ignore"):  # near 0 all but the likeliest go to minus infinity
             chances = np.exp(chances / self.options.temperature)
-        heights = chances.cumsum(axis=1)
-        drawn = uniforms(generators) * heights[:, -1]
-        return (heights <= drawn[:, None]).sum(axis=1)
+        return drawn(chances, generators)
 
 
 class NetworkJudge(Judge):
