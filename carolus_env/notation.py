@@ -85,7 +85,7 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
         ValueError: when nobody is to decide, or ``times`` is impossible.
     """
     action = operator.index(action)
-    repeatable = FIRST_CROWN <= action < FIRST_MOVE or FIRST_PLACE <= action
+    repeatable = FIRST_CROWN <= action < FIRST_MOVE or action >= FIRST_PLACE
     if times < 1 or (times > 1 and not repeatable):
         what = f" ({action_text(action)})" if 0 <= action < ACTIONS else ""
         raise ValueError(f"action {action}{what} cannot be played {times} times in a row")
@@ -226,7 +226,8 @@ def read_move(state: np.void, text: str) -> list[int]:
             action = FIRST_PLACE + DESTINATIONS * clan + _destination(state, said["where"], text)
     if action not in engine.legal_actions(state):
         raise _refused(text, f"player {state['player']} may not play that now; {_legal(state)}")
-    if not 1 <= times <= (most := _most(state, action)):
+    most = _most(state, action)
+    if not 1 <= times <= most:
         raise _refused(text, f"expected a number from 1 to {most}, got {times}")
     whole = move_text(state, action, times)
     rest = whole.removeprefix(f"{times} " if times > 1 else "")
@@ -358,9 +359,10 @@ def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
         done = [entry for _, entry in turn]
         first, texts = done[0][0], []
         for _, run in itertools.groupby(done, lambda entry: (_alike(*entry), entry[1][1])):
-            told, (before, action) = next(run)
-            times = 1 + sum(1 for _ in run)
-            texts.append(told.text if times == 1 else move_text(before, action, times))
+            alike = list(run)
+            told, (before, action) = alike[0]
+            once = len(alike) == 1
+            texts.append(told.text if once else move_text(before, action, len(alike)))
         yield first._replace(text=", ".join(texts))
 
 

@@ -53,8 +53,7 @@ def to_text(state: np.void, *, generator: bool = True) -> str:
         lines.append(f"{name}:")
         width = max(map(len, words))
         lines += [
-            f"    {word:{width}}  ; {note}"
-            for word, note in zip(words, notes[name], strict=True)
+            f"    {word:{width}}  ; {note}" for word, note in zip(words, notes[name], strict=True)
         ]
     return "\n".join(lines) + "\n"
 
@@ -148,6 +147,8 @@ def from_text(text: str, *, seed: int | None = None) -> States:
             field.read(data, fields[field.name])
     if "supply" not in data:
         data["supply"] = _supply(data)
+    if seed is None and "generator" not in data:
+        seed = 0
     return from_dict(data, seed=seed)
 
 
@@ -217,7 +218,7 @@ def _read_turn(data: dict[str, Any], words: list[str]) -> None:
 
 
 def _read_emperor(data: dict[str, Any], words: list[str]) -> None:
-    data["emperor"] = int(_match("emperor", r"[0-9]{1,2}", words)[0])
+    data["emperor"] = int(_match("emperor", r"[0-9]|1[0-4]", words)[0])
 
 
 def _read_regions(data: dict[str, Any], words: list[str]) -> None:
@@ -260,7 +261,8 @@ def _read_reserves(data: dict[str, Any], words: list[str]) -> None:
 
 def _read_discs(data: dict[str, Any], words: list[str]) -> None:
     players = data["rules"]["players"]
-    data["order"], played, hands = [], [0] * players, [[]] * players
+    played, hands = [0] * players, list[list[int]]([[]] * players)
+    data["order"] = []
     for word in words:
         found = _match("discs", rf"([0-9]):([1-5]|{_NONE})/([1-5]{{1,5}}|{_NONE})", [word])
         seat = int(found[1])
@@ -313,20 +315,62 @@ class Form(NamedTuple):
     optional: bool = False
 
 
-# fmt: off
 FORMS: Final = (
-    Form("rules", "2 crown_choice=deferred", "players, then the options that are not the default", _read_rules),
+    Form(
+        "rules",
+        "2 crown_choice=deferred",
+        "players, then the options that are not the default",
+        _read_rules,
+    ),
     Form("round", "7", "rounds begun; 0 during the set-up", _read_round),
-    Form("turn", "0 place 2", "seat and phase; in phase place how many paladins are left, or `over castles A`, `over regions AB`, `over max_rounds -`: why it is over, and the winners", _read_turn),
-    Form("emperor", "3", "first territory of the region where the Emperor stands", _read_emperor),
-    Form("regions", "A2r3b2g1 p1 B1b4y1", "clockwise from that one: owner and castles, which are as many as territories, then paladins; without an owner one territory", _read_regions),
-    Form("courts", "R2b1 P3b1", "of each seat; an upper-case letter: controls the clan; `-`: empty", _read_courts),
-    Form("reserves", "r3p1+2 r2b4", "of each seat; `+2`: two crowns not decided yet", _read_reserves),
-    Form("discs", "1:1/23 0:3/12", "seats in playing order, each with the disc played (`-`: not yet) and those in hand (`-`: none)", _read_discs),
-    Form("generator", "0123456789abcdef", "the dice to come; may be left out", _read_generator, True),
-    Form("supply", "r9p8b7y9g9", "may be left out, since it follows from the rest", _read_supply, True),
+    Form(
+        "turn",
+        "0 place 2",
+        "seat and phase; in phase place how many paladins are left; of a game that is over why, "
+        "and the winners: `over castles A`, `over regions AB`, `over max_rounds -`",
+        _read_turn,
+    ),
+    Form("emperor", "3", "first territory of the Emperor's region", _read_emperor),
+    Form(
+        "regions",
+        "A2r3b2g1 p1 B1b4y1",
+        "clockwise from that one: owner and castles, which are as many as territories, then "
+        "paladins; without an owner it is one territory",
+        _read_regions,
+    ),
+    Form(
+        "courts",
+        "R2b1 P3b1",
+        "of each seat; an upper-case letter: controls the clan; `-`: empty",
+        _read_courts,
+    ),
+    Form(
+        "reserves",
+        "r3p1+2 r2b4",
+        "of each seat; `+2`: two crowns not decided yet",
+        _read_reserves,
+    ),
+    Form(
+        "discs",
+        "1:1/23 0:3/12",
+        "seats in playing order, each with the disc played and those in hand; `-`: none",
+        _read_discs,
+    ),
+    Form(
+        "generator",
+        "0123456789abcdef",
+        "the dice to come; may be left out",
+        _read_generator,
+        True,
+    ),
+    Form(
+        "supply",
+        "r9p8b7y9g9",
+        "may be left out, as it follows from the rest",
+        _read_supply,
+        True,
+    ),
 )
-# fmt: on
 _NAMES = [field.name for field in FORMS]
 
 

@@ -75,7 +75,9 @@ def _cells(state: np.void) -> list[tuple[str, str]]:
     firsts = state["region_first"][:count].astype(int)
     for region in range(count):
         owner = int(state["region_owner"][region])
-        castles = "" if owner == NOBODY else f" {TEAM_LETTERS[owner]}{state['region_castles'][region]}"
+        castles = (
+            "" if owner == NOBODY else f" {TEAM_LETTERS[owner]}{state['region_castles'][region]}"
+        )
         emperor = " E" if region == state["emperor"] else ""
         first = int(firsts[region])
         size = (firsts[(region + 1) % count] - first) % TERRITORIES

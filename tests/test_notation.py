@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import numpy as np
@@ -92,7 +93,7 @@ def test_moves_are_written_like_this():
     assert move_text(state, region_action(BLUE, 0)) == "blue>0-1"
     assert move_text(state, region_action(PINK, 1)) == "pink>2"
     assert move_text(state, region_action(BLUE, 2), 3) == "3 blue>3-5"
-    assert move_text(engine.new_games(Rules(), seed=1)[0], 2) in ("d3", "crown=pink")
+    assert move_text(position(phase="disc", discs=[0, 0])[0], 2) == "d3"
     game = positions.set_up([5, 5, 0, 0, 1, 1, 2])
     assert move_text(game[0], crown_action(GREEN)) == "crown=green"
     assert move_text(game[0], crown_action(GREEN), 2) == "2 crown=green"
@@ -303,11 +304,11 @@ def test_a_turn_has_one_text_and_what_is_alike_is_counted():
 def test_an_event_that_cannot_be_is_refused_with_its_index():
     record = played(Rules(), seed=5)
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
-    with pytest.raises(ValueError, match=".") as error:
+    with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
         list(tell(start_of(record), events))
     assert error.value.__notes__ == ["It is event 4 of the game to be told."]
     other = [{**record["events"][0], "player": 1 - record["events"][0]["player"]}]
-    with pytest.raises(ValueError, match="event 0: it is player .'s, not player"):
+    with pytest.raises(ValueError, match=r"event 0: it is player .'s, not player"):
         list(tell(start_of(record), other))
 
 
@@ -338,7 +339,5 @@ def test_a_games_text_with_a_change_is_read_or_refused(data):
     text = game_text(start_of(record), record["events"])
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(PIECES) + text[at + data.draw(st.integers(0, 5)) :]
-    try:
+    with contextlib.suppress(NotationError, PositionError):
         read_game(changed)
-    except (NotationError, PositionError):
-        pass
