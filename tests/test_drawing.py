@@ -14,7 +14,7 @@ import carolus_env as ce
 from carolus_env import engine, position
 from carolus_env.drawing import board_svg
 from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS
-from carolus_env.rules import CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE
+from carolus_env.rules import CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -188,3 +188,16 @@ def test_clans_differ_by_shape_and_teams_by_lightness():
     assert len({clan_shape(clan, 10.0) for clan in range(CLANS)}) == CLANS
     lightness = sorted(int(look.fill[1:3], 16) for look in TEAM_LOOKS)
     assert min(np.diff(lightness)) > 80
+
+
+def test_steps_once_around_lead_to_the_same_region():
+    seen = history(Rules(players=2), 4, games=64).reshape(-1)
+    moving = seen[seen["phase"] == MOVE]
+    disc = moving["discs_played"][np.arange(len(moving)), moving["player"]]
+    around = moving[disc > moving["regions"]]
+    assert len(around)
+    [one] = [
+        g for g in groups(drawn(around[0], legal=True), "region") if g.get("data-region") == "1"
+    ]
+    assert one.get("data-steps") == f"1,{1 + around['regions'][0]}"
+    assert one.get("data-action") == str(FIRST_MOVE)
