@@ -16,7 +16,7 @@ import numpy as np
 import results
 
 import carolus_env as ce
-from carolus_env import notation, observation, position_text, record, rules, state
+from carolus_env import notation, observation, record, rules, state
 from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
 from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions, evaluation
@@ -123,9 +123,9 @@ def told_game() -> str:
 
 
 def position_fields() -> str:
-    """The fields of a position's text, from `position_text.FORMS`."""
+    """The fields of a position's text, from `notation.positions.FORMS`."""
     lines = ["| field | for example | meaning |", "| --- | --- | --- |"]
-    for form in position_text.FORMS:
+    for form in notation.positions.FORMS:
         lines.append(f"| {form.name} | `{form.example}` | {form.meaning} |")
     return "\n".join(lines) + "\n"
 
@@ -133,7 +133,7 @@ def position_fields() -> str:
 def position_page() -> str:
     """The game of `board` as a line and as a page."""
     games = some_game()
-    line, page = position_text.to_line(games[0]), position_text.to_text(games[0])
+    line, page = notation.to_line(games[0]), notation.to_text(games[0])
     return f"```\n{line}\n```\n\n```\n{page}```\n"
 
 

@@ -1,6 +1,6 @@
 """A position as one line or as a page, to be typed back in; docs/notation.md has the grammar.
 
-Both forms have the same fields, in short `FORMS`. In the line they stand in this order, divided by
+Both forms have the same fields, `FORMS`. In the line they stand in this order, divided by
 ``|``; on the page each has its name, in any order, and ``;`` begins a comment:
 
     2 | 7 | 0 place 2 | 3 | A2r3b2g1 p1 B1b4y1 ... | R2b1 P3b1 | r3p1+1 r2b4 | 1:1/23 0:3/12

@@ -11,7 +11,7 @@ from positions import paladins, position
 from strategies import history, sample
 
 from carolus_env import chance, engine
-from carolus_env.position_text import FORMS, from_text, to_line, to_text
+from carolus_env.notation.positions import FORMS, from_text, to_line, to_text
 from carolus_env.rules import Rules
 from carolus_env.validity import PositionError
 

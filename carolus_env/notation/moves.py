@@ -1,4 +1,4 @@
-"""Moves, rolls and whole games in text that reads like the game; docs/notation.md has the grammar.
+"""Moves and rolls in text.
 
     >>> move_text(state, 11)
     'E+2 A takes 4-6 forming 3-6'
@@ -12,17 +12,15 @@ may be left out when typed, and is refused when it is not what would happen.
 
 from __future__ import annotations
 
-import itertools
 import operator
 import re
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from carolus_env import chance, engine
-from carolus_env.position_text import from_text, to_line
+from carolus_env import engine
 from carolus_env.rules import (
     ACTIONS,
     CLAN_NAMES,
@@ -38,13 +36,11 @@ from carolus_env.rules import (
     NOBODY,
     OVER,
     PLACE,
-    ROLL,
     TERRITORIES,
     action_text,
 )
-from carolus_env.state import STATE, States, as_states
+from carolus_env.state import STATE, States
 from carolus_env.text import TEAM_LETTERS, situation
-from carolus_env.validity import PositionError
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
 assert FACE_NAMES[CROWN] == "crown"
@@ -93,7 +89,7 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
     for _ in range(times):
         engine.step(game, np.array([action]), roll=False)
     number = f"{times} " if times > 1 else ""
-    return number + _decision(state, action) + _outcome(state, action, game[0])
+    return number + decision_text(state, action) + outcome_text(state, action, game[0])
 
 
 def roll_text(faces: Iterable[int]) -> str:
@@ -116,7 +112,7 @@ def legal_text(state: np.void) -> str:
     if not actions:
         return situation(state)
     if actions[0] < FIRST_PLACE:
-        return ", ".join(_decision(state, action) for action in actions)
+        return ", ".join(decision_text(state, action) for action in actions)
     clans = sorted({(action - FIRST_PLACE) // DESTINATIONS for action in actions})
     targets = [region_text(state, k) for k in range(int(state["regions"]))]
     return f"{', '.join(CLAN_NAMES[clan] for clan in clans)} > {', '.join(['court', *targets])}"
@@ -127,7 +123,8 @@ def _one(state: np.void) -> States:
     return np.array(state, STATE).reshape(1)
 
 
-def _decision(state: np.void, action: int) -> str:
+def decision_text(state: np.void, action: int) -> str:
+    """An action without what comes of it."""
     if action >= FIRST_PLACE:
         clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
         where = "court" if destination == 0 else region_text(state, destination - 1)
@@ -139,7 +136,7 @@ def _decision(state: np.void, action: int) -> str:
     return f"d{action - FIRST_DISC + 1}"
 
 
-def _outcome(before: np.void, action: int, after: np.void) -> str:
+def outcome_text(before: np.void, action: int, after: np.void) -> str:
     """What an action (once or several times) has brought about, as it is written behind it."""
     said = ""
     if action >= FIRST_PLACE:
@@ -231,7 +228,7 @@ def read_move(state: np.void, text: str) -> list[int]:
         raise _refused(text, f"expected a number from 1 to {most}, got {times}")
     whole = move_text(state, action, times)
     rest = whole.removeprefix(f"{times} " if times > 1 else "")
-    rest = rest.removeprefix(_decision(state, action))
+    rest = rest.removeprefix(decision_text(state, action))
     if said["rest"] and said["rest"] != _plain(rest):
         raise _refused(text, f"what would happen is {whole!r}")
     return [action] * times
@@ -251,11 +248,11 @@ def read_moves(state: np.void, text: str) -> list[int]:
     return actions
 
 
-def read_roll(text: str) -> list[int]:
+def read_roll(text: str, dice: int | None = None) -> list[int]:
     """The faces of ``rolls red blue crown``, which may be cut short: ``rolls r b c``.
 
     Raises:
-        NotationError: when it is none.
+        NotationError: when it is none, or not of so many ``dice``.
     """
     word, *names = _plain(text).split(" ")
     if word != "rolls" or not names:
@@ -264,6 +261,8 @@ def read_roll(text: str) -> list[int]:
     if None in faces:
         wrong = names[faces.index(None)]
         raise _refused(text, f"a die shows {', '.join(FACE_NAMES)}, got {wrong!r}")
+    if dice is not None and len(faces) != dice:
+        raise _refused(text, f"expected {dice} dice, got {len(faces)}")
     return [face for face in faces if face is not None]
 
 
@@ -313,189 +312,3 @@ def _most(state: np.void, action: int) -> int:
 
 def _can(game: States, action: int, player: int) -> bool:
     return bool(game["player"][0] == player and engine.are_legal(game, np.array([action]))[0])
-
-
-# ------------------------------------------------------------------------------------ games
-
-
-class Told(NamedTuple):
-    """An event of a game, or several of one player, in text.
-
-    Attributes:
-        event: index of the (first) event.
-        round: 0 in the set-up.
-        seat: whose it is.
-        text: see `move_text` and `roll_text`; several are divided by commas.
-    """
-
-    event: int
-    round: int
-    seat: int
-    text: str
-
-
-def tell(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
-    """Each event of a game in text.
-
-    Args:
-        start: ``(1,)`` the game before its first event: of a record ``record.start_of(it)``, or
-            any position. It stays as it is.
-        events: as records have them: ``{"roll": faces}`` or ``{"action": number}``.
-
-    Raises:
-        ValueError: for an event that is not due or cannot be, with its index.
-    """
-    for told, _ in _told(start, events):
-        yield told
-
-
-def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
-    """What `tell` says, a text for each player's turn; several alike become ``2 blue>7-9``.
-
-    A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
-    """
-    turns = itertools.groupby(_numbered(_told(start, events)), lambda pair: pair[0])
-    for _, turn in turns:
-        done = [entry for _, entry in turn]
-        first, texts = done[0][0], []
-        for _, run in itertools.groupby(done, lambda entry: (_alike(*entry), entry[1][1])):
-            alike = list(run)
-            told, (before, action) = alike[0]
-            once = len(alike) == 1
-            texts.append(told.text if once else move_text(before, action, len(alike)))
-        yield first._replace(text=", ".join(texts))
-
-
-def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
-    """A whole game, a line for each player's turn; the first line is where it starts.
-
-    Raises:
-        ValueError: see `tell`.
-    """
-    events = list(events)
-    state, lines, begun = as_states(start)[0], [to_line(start[0])], None
-    for told in tell_turns(start, events):
-        if told.round != begun:
-            begun = told.round
-            lines.append(f"round {begun}")
-        team = TEAM_LETTERS[int(state["team"][told.seat])]
-        lines.append(f"  {told.seat} {team}  {told.text}")
-    end = start.copy()
-    for index, event in enumerate(events):
-        _carry_out(end, event, index)
-    return "\n".join([*lines, situation(end[0])]) + "\n"
-
-
-_TURN = re.compile(r"(?P<seat>[0-3]) (?P<team>[A-C]) (?P<moves>.+)", re.IGNORECASE)
-
-
-def read_game(text: str) -> tuple[States, list[dict[str, Any]]]:
-    """The start and the events of a game that `game_text` wrote, or somebody typed.
-
-    Headings, the last line and comments (from a ``;`` on) may be left out.
-
-    Returns:
-        ``(1,)`` the game before its first event, and the events as records have them.
-
-    Raises:
-        PositionError: when the first line is no position.
-        NotationError: for a line that cannot be read or played, with its number.
-    """
-    lines = [
-        (number, " ".join(line.partition(";")[0].split()))
-        for number, line in enumerate(text.splitlines(), 1)
-    ]
-    lines = [(number, line) for number, line in lines if line]
-    if not lines:
-        raise PositionError("position: the text of a game begins with one, got nothing")
-    start = from_text(lines[0][1])
-    game, events = start.copy(), list[dict[str, Any]]()
-    for number, line in lines[1:]:
-        try:
-            events += _read_line(game, line)
-        except NotationError as error:
-            raise NotationError(f"line {number}: {error}") from None
-    return start, events
-
-
-def _read_line(game: States, line: str) -> Iterator[dict[str, Any]]:
-    """Play what a line says and yield the events."""
-    state = game[0]
-    found = _TURN.fullmatch(line)
-    if not found:
-        heading = re.fullmatch(r"round ([0-9]{1,10})", line, re.IGNORECASE)
-        if (heading and int(heading[1]) == state["round"]) or line == situation(state):
-            return
-        raise NotationError(
-            f"expected a turn such as '0 A  red>court, E+2', 'round {state['round']}' or "
-            f"{situation(state)!r}, got {reprlib.repr(line)}"
-        )
-    for move in found["moves"].split(","):
-        seat = int(state["player"])
-        team = TEAM_LETTERS[int(state["team"][seat])]
-        if state["phase"] == OVER or found["seat"] + found["team"].upper() != f"{seat}{team}":
-            raise NotationError(
-                f"move {reprlib.repr(move.strip())} of player {found['seat']} {found['team']}, "
-                f"but it is {situation(state)}"
-            )
-        for event in _read_event(state, move):
-            _carry_out(game, event, 0)
-            yield {**event, "player": seat}
-
-
-def _read_event(state: np.void, text: str) -> list[dict[str, Any]]:
-    if state["phase"] != ROLL:
-        return [{"action": action} for action in read_move(state, text)]
-    faces = read_roll(text)
-    if len(faces) != state["dice_due"]:
-        raise _refused(text, f"expected {state['dice_due']} dice, got {len(faces)}")
-    return [{"roll": faces}]
-
-
-_Entry = tuple[Told, tuple[np.void, int]]
-"""An event in text, with the game before it and the action, or -1."""
-
-
-def _told(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[_Entry]:
-    game = as_states(start).copy()
-    if len(game) != 1:
-        raise ValueError(f"start must be a batch of one game, got {len(game)}")
-    for index, event in enumerate(events):
-        before = game[0].copy()
-        _carry_out(game, event, index)
-        action = event.get("action", -1)
-        if action >= 0:
-            text = _decision(before, action) + _outcome(before, action, game[0])
-        else:
-            text = roll_text(event["roll"])
-        yield Told(index, int(before["round"]), int(before["player"]), text), (before, action)
-
-
-def _carry_out(game: States, event: Mapping[str, Any], index: int) -> None:
-    seat = int(game["player"][0])
-    if event.get("player", seat) != seat:
-        raise ValueError(f"event {index}: it is player {seat}'s, not player {event['player']}'s")
-    try:
-        if "roll" in event:
-            chance.apply_roll(game, event["roll"])
-        else:
-            engine.step(game, np.array([event["action"]]), roll=False)
-    except ValueError as error:
-        error.add_note(f"It is event {index} of the game to be told.")
-        raise
-
-
-def _numbered(entries: Iterable[_Entry]) -> Iterator[tuple[int, _Entry]]:
-    """Each event with the number of the turn that it is part of."""
-    turn, last = 0, None
-    for told, (before, action) in entries:
-        now = told.round, told.seat, before["phase"] == DISC
-        turn += now != last
-        last = now
-        yield turn, (told, (before, action))
-
-
-def _alike(told: Told, made: tuple[np.void, int]) -> int:
-    """The same for events that are written as one: paladins, and crowns; else its own."""
-    before, _ = made
-    return -1 if before["phase"] in (PLACE, CROWN_CHOICE) else told.event
