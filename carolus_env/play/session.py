@@ -27,7 +27,7 @@ from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.record import Record, RecordError, make_record, result_of, start_of
 from carolus_env.replay import replay
 from carolus_env.rules import CLAN_NAMES, OVER, Rules, action_text
-from carolus_env.state import States, winning_teams
+from carolus_env.state import STATE, States, winning_teams
 from carolus_env.streams import branches, new_streams
 
 MAX_SEED: Final = 2**53 - 1
@@ -211,19 +211,24 @@ class Session:
             raise TurnError(f"it is the turn of {self.names[int(self.state['player'])]}")
         self._decide(operator.index(action))
 
-    def ask_agent(self) -> int:
+    def ask_agent(self, decided: int | None = None) -> int:
         """One decision of the agent whose turn it is, which is played; may take its time.
+
+        Args:
+            decided: what `think` answered, where it was called before, in another thread say.
 
         Raises:
             TurnError: when no agent is to decide.
             Exception: whatever a stranger's agent raises; the game is as it was.
         """
-        action = self.think()
+        if self.agent is None:
+            raise TurnError("no agent is to decide")
+        action = self.think() if decided is None else decided
         self._decide(action)
         return action
 
     def think(self) -> int:
-        """What the agent whose turn it is decides, without playing it.
+        """What the agent whose turn it is decides; nothing is played yet.
 
         Its random stream belongs to the run of decisions that it takes one after the other. Where
         the game was taken up in mid-run, the agent is asked the whole run again: it may have
@@ -283,15 +288,7 @@ class Session:
         """
         if self.over:
             raise TurnError("the game is over")
-        stream = branches(new_streams(self.seed, 1), [2**32 + len(self.events)])
-        shown = _hidden(self._states[-1], stream, len(self.events))
-        probabilities, values = opinion(adviser, shown)
-        return Hint(
-            adviser.name,
-            int(adviser.act(shown, stream)[0]),
-            None if probabilities is None else probabilities[0],
-            None if values is None else values[0],
-        )
+        return hint(adviser, self.state, self.seed + len(self.events))
 
     # -------------------------------------------------------------------------------- events
 
@@ -419,6 +416,25 @@ def event_text(state: np.void, event: dict[str, Any]) -> str:
         return action_text(event["action"])
     faces = [*CLAN_NAMES, "crown"]
     return "rolls " + ", ".join(faces[face] for face in event["roll"])
+
+
+def hint(adviser: Agent, state: np.void, seed: int) -> Hint:
+    """What an agent thinks of a position in which somebody is to decide.
+
+    Args:
+        adviser: the agent.
+        state: the game; it stays as it is.
+        seed: of what the agent draws.
+    """
+    stream = branches(new_streams(seed, 1), [0])
+    shown = _hidden(np.array(state, STATE).reshape(1), stream, 0)
+    probabilities, values = opinion(adviser, shown)
+    return Hint(
+        adviser.name,
+        int(adviser.act(shown, stream)[0]),
+        None if probabilities is None else probabilities[0],
+        None if values is None else values[0],
+    )
 
 
 def opinion(
