@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from carolus_env.engine import rules_of
@@ -19,8 +21,8 @@ from carolus_env.rules import (
 )
 from carolus_env.state import winning_teams
 
-_LETTERS = "rpbyg"  # red, pink, blue, yellow, green
-_TEAMS = "ABC"
+CLAN_LETTERS: Final = "rpbyg"  # red, pink, blue, yellow, green
+TEAM_LETTERS: Final = "ABC"
 _WIDTH, _COLUMNS = 16, 5  # of a cell, and cells in the top and bottom rows
 _INSIDE = _WIDTH * (_COLUMNS - 2) - 2
 
@@ -51,7 +53,7 @@ def board_text(state: np.void) -> str:
         row, column = _PLACES[territory]
         write(round(row * 4), column * _WIDTH, _fit(head, _WIDTH - 1))
         write(round(row * 4) + 1, column * _WIDTH, _fit(body, _WIDTH - 1))
-    inside = [_situation(state), ""]
+    inside = [situation(state), ""]
     inside += ["    team court               reserve"]
     for seat in range(rules.players):
         inside.append(_player(state, seat))
@@ -73,12 +75,14 @@ def _cells(state: np.void) -> list[tuple[str, str]]:
     firsts = state["region_first"][:count].astype(int)
     for region in range(count):
         owner = int(state["region_owner"][region])
-        castles = "" if owner == NOBODY else f" {_TEAMS[owner]}{state['region_castles'][region]}"
+        castles = (
+            "" if owner == NOBODY else f" {TEAM_LETTERS[owner]}{state['region_castles'][region]}"
+        )
         emperor = " E" if region == state["emperor"] else ""
         first = int(firsts[region])
         size = (firsts[(region + 1) % count] - first) % TERRITORIES
         paladins = [
-            f"{_LETTERS[clan]}{number}"
+            f"{CLAN_LETTERS[clan]}{number}"
             for clan, number in enumerate(state["region_paladins"][:, region])
             if number
         ]
@@ -91,10 +95,11 @@ def _cells(state: np.void) -> list[tuple[str, str]]:
     return cells
 
 
-def _situation(state: np.void) -> str:
+def situation(state: np.void) -> str:
+    """What is due, or how it ended: ``round 7, player 1: place (2 left)``."""
     phase = int(state["phase"])
     if phase == OVER:
-        winners = [_TEAMS[team] for team in winning_teams(state)]
+        winners = [TEAM_LETTERS[team] for team in winning_teams(state)]
         who = " and ".join(winners) or "nobody"
         return f"over ({REASON_NAMES[int(state['reason'])]}): {who} won"
     due = PHASE_NAMES[phase]
@@ -109,19 +114,19 @@ def _situation(state: np.void) -> str:
 
 def _player(state: np.void, seat: int) -> str:
     to_move = ">" if state["phase"] != OVER and seat == state["player"] else " "
-    team = _TEAMS[int(state["team"][seat])]
+    team = TEAM_LETTERS[int(state["team"][seat])]
     held = [
-        _LETTERS[clan].upper() if state["control"][clan] == seat else _LETTERS[clan]
+        CLAN_LETTERS[clan].upper() if state["control"][clan] == seat else CLAN_LETTERS[clan]
         for clan in range(CLANS)
     ]
     court = _paladins(state["courts"][seat], "".join(held))
     crowns = f"+{state['crowns'][seat]}" if state["crowns"][seat] else ""
-    reserve = "".join(f"{_LETTERS[c]}{n}" for c, n in enumerate(state["reserves"][seat]) if n)
+    reserve = "".join(f"{CLAN_LETTERS[c]}{n}" for c, n in enumerate(state["reserves"][seat]) if n)
     castles = state["castles"][state["team"][seat]]
     return f"{to_move} {seat} {team}{castles:<4}{court:19} {reserve}{crowns}"
 
 
-def _paladins(numbers: np.ndarray, letters: str = _LETTERS) -> str:
+def _paladins(numbers: np.ndarray, letters: str = CLAN_LETTERS) -> str:
     return " ".join(f"{letter}{number}" for letter, number in zip(letters, numbers, strict=True))
 
 
