@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.rules import CLANS, MOVE, NOBODY, OVER, TERRITORIES, move_action
+from carolus_env.notation import region_text
+from carolus_env.rules import CLANS, MOVE, NOBODY, OVER, move_action
 from carolus_env.state import STATE, States, winning_teams
 
 
@@ -20,12 +21,12 @@ class EmperorStep:
         action: its action number.
         steps: 1 to 5.
         region: where he stops, counted clockwise from where he stands.
-        territories: of that region, clockwise.
+        territories: of that region, as the notation names it.
         strengths: of each team there, which decide who owns it.
         owner_before: team with castles there before, -1: none.
         owner: team with castles there afterwards, -1: none.
         castles: on that region before; a first castle is one.
-        merged: territories of the region afterwards, clockwise; as before when nothing merged.
+        merged: territories of the region that it becomes part of; None: nothing merges.
         castles_after: castles in play of each team afterwards.
         over: whether the game ends at once.
         winners: teams that win then.
@@ -34,12 +35,12 @@ class EmperorStep:
     action: int
     steps: int
     region: int
-    territories: tuple[int, ...]
+    territories: str
     strengths: tuple[int, ...]
     owner_before: int
     owner: int
     castles: int
-    merged: tuple[int, ...]
+    merged: str | None
     castles_after: tuple[int, ...]
     over: bool
     winners: tuple[int, ...]
@@ -47,8 +48,8 @@ class EmperorStep:
     def text(self, teams: Sequence[str]) -> str:
         """The result in a few words, with the names of the teams."""
         parts = [self._settled(teams)]
-        if len(self.merged) > len(self.territories):
-            parts.append(f"merges into {span(self.merged)}")
+        if self.merged:
+            parts.append(f"merges into {self.merged}")
         if self.owner != self.owner_before:
             parts.append(f"{teams[self.owner]} then has {self.castles_after[self.owner]} in play")
         if self.over:
@@ -65,12 +66,6 @@ class EmperorStep:
             return f"a castle for {teams[self.owner]}"
         castles = "a castle" if self.castles == 1 else f"{self.castles} castles"
         return f"{castles} from {teams[self.owner_before]} to {teams[self.owner]}"
-
-
-def span(territories: Sequence[int]) -> str:
-    """The territories of a region, clockwise, as ``7`` or ``7-9``."""
-    first, last = territories[0], territories[-1]
-    return str(first) if first == last else f"{first}-{last}"
 
 
 def emperor_steps(state: np.void) -> list[EmperorStep]:
@@ -98,14 +93,6 @@ def after_step(state: np.void, action: int) -> States:
     return after
 
 
-def territories_of(state: np.void, index: int) -> tuple[int, ...]:
-    """The territories of the region with that index in the state's list, clockwise."""
-    count = int(state["regions"])
-    first = int(state["region_first"][index])
-    size = (int(state["region_first"][(index + 1) % count]) - first) % TERRITORIES
-    return tuple((first + k) % TERRITORIES for k in range(size))
-
-
 def _step(state: np.void, steps: int) -> EmperorStep:
     after = after_step(state, move_action(steps))[0]
     count = int(state["regions"])
@@ -115,12 +102,12 @@ def _step(state: np.void, steps: int) -> EmperorStep:
         action=move_action(steps),
         steps=steps,
         region=steps % count,
-        territories=territories_of(state, target),
+        territories=region_text(state, steps % count),
         strengths=_strengths(state, target),
         owner_before=before,
         owner=int(after["region_owner"][after["emperor"]]),
         castles=int(state["region_castles"][target]),
-        merged=territories_of(after, int(after["emperor"])),
+        merged=region_text(after, 0) if after["regions"] < count else None,
         castles_after=tuple(after["castles"][: state["teams"]].tolist()),
         over=bool(after["phase"] == OVER),
         winners=tuple(winning_teams(after)),

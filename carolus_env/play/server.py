@@ -208,6 +208,20 @@ def number_of(request: Request, name: str, high: int) -> int:
     return int(text)
 
 
+def _values_of(request: Request, teams: int) -> list[float] | None:
+    """Each team's share of the win, which the page knows from an agent and wants drawn."""
+    text = request.query_params.get("values", "")
+    if not text:
+        return None
+    try:
+        values = [float(share) for share in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != teams or not all(0 <= share <= 1 for share in values):
+        raise RequestError(400, f"values must be {teams} numbers from 0 to 1")
+    return values
+
+
 # ------------------------------------------------------------------------------------ the app
 
 
@@ -253,6 +267,7 @@ class Desk:
                 "crown_choice": CROWN_CHOICES,
                 "partners": PARTNERS,
                 "max_seed": MAX_SEED,
+                "looks": views.looks_view(),
                 "files": [
                     {"key": key, "name": self.house.books[key].name}
                     for key in self.house.opened
@@ -456,7 +471,8 @@ class Desk:
     async def position(self, request: Request) -> Response:
         replay = await self._game_of(request)
         at = number_of(request, "position", replay.events)
-        return JSONResponse(views.position_view(replay, at, layout_of(request)))
+        values = _values_of(request, replay.rules.teams)
+        return JSONResponse(views.position_view(replay, at, layout_of(request), values))
 
     async def replay_hint(self, request: Request) -> Response:
         replay = await self._game_of(request)

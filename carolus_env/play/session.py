@@ -23,10 +23,11 @@ import numpy.typing as npt
 
 from carolus_env import chance, engine
 from carolus_env.bots import Agent
+from carolus_env.notation import move_text, roll_text
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.record import Record, RecordError, make_record, result_of, start_of
 from carolus_env.replay import replay
-from carolus_env.rules import CLAN_NAMES, OVER, Rules, action_text
+from carolus_env.rules import OVER, Rules
 from carolus_env.state import STATE, States, winning_teams
 from carolus_env.streams import branches, new_streams
 
@@ -40,7 +41,7 @@ class TurnError(ValueError):
 
 
 class Decision(NamedTuple):
-    """A legal action and what it means."""
+    """A legal action, and in the notation, with what comes of it."""
 
     action: int
     text: str
@@ -165,7 +166,7 @@ class Session:
     def legal(self) -> list[Decision]:
         """The decisions that are allowed now, ascending; none when the game is over."""
         return [
-            Decision(action, action_text(action))
+            Decision(action, move_text(self.state, action))
             for action in engine.legal_actions(self.state).tolist()
         ]
 
@@ -411,11 +412,10 @@ def outcome(state: np.void, names: Sequence[str]) -> str:
 
 
 def event_text(state: np.void, event: dict[str, Any]) -> str:
-    """What an event of a record is, in words; ``state`` is the game before it."""
-    if "action" in event:
-        return action_text(event["action"])
-    faces = [*CLAN_NAMES, "crown"]
-    return "rolls " + ", ".join(faces[face] for face in event["roll"])
+    """An event of a record in the notation; ``state`` is the game before it."""
+    if "roll" in event:
+        return roll_text(event["roll"])
+    return move_text(state, event["action"])
 
 
 def hint(adviser: Agent, state: np.void, seed: int) -> Hint:

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.drawing import board_svg
+from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
+from carolus_env.notation import region_text
 from carolus_env.play.library import Book, Replay
-from carolus_env.play.preview import EmperorStep, span, territories_of
+from carolus_env.play.preview import EmperorStep
 from carolus_env.play.session import Hint, LogLine, Session, outcome, team_names
 from carolus_env.rules import (
     CLAN_NAMES,
@@ -67,14 +69,21 @@ def replay_view(replay: Replay) -> View:
     }
 
 
-def position_view(replay: Replay, position: int, layout: Layout) -> View:
-    """A position of a record: before event number ``position``."""
+def position_view(
+    replay: Replay, position: int, layout: Layout, values: list[float] | None = None
+) -> View:
+    """A position of a record, before event number ``position``, with ``values`` drawn."""
     state = replay.states[position]
     return {
         "at": position,
         **_situation(state, replay.names),
         "svg": board_svg(
-            state, layout=layout, names=replay.names, legal=True, last=replay.last(position)
+            state,
+            layout=layout,
+            names=replay.names,
+            legal=True,
+            last=replay.last(position),
+            values=values,
         ),
     }
 
@@ -86,6 +95,16 @@ def book_view(book: Book) -> View:
         "problems": book.problems[:20],
         "games": [summary._asdict() for summary in book.games],
     }
+
+
+def looks_view() -> View:
+    """Colours and shapes of clans and teams, about the origin, for the page's buttons."""
+    clans = [
+        {"name": name, **CLAN_LOOKS[clan]._asdict(), "path": clan_shape(clan, 10.0)}
+        for clan, name in enumerate(CLAN_NAMES)
+    ]
+    teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_LOOKS]
+    return {"clans": clans, "teams": teams}
 
 
 def _table(rules: Rules, names: tuple[str, ...]) -> View:
@@ -128,11 +147,11 @@ def decision_view(state: np.void, action: int) -> View:
             "clan": CLAN_NAMES[clan],
             "held": int(state["reserves"][state["player"], clan]),
             "to": destination,
-            "text": "court" if destination == 0 else region_name(state, destination - 1),
+            "text": "court" if destination == 0 else region_text(state, destination - 1),
         }
     if action >= FIRST_MOVE:
         steps = action - FIRST_MOVE + 1
-        where = region_name(state, steps % int(state["regions"]))
+        where = region_text(state, steps % int(state["regions"]))
         return {"action": action, "kind": "move", "text": f"{_steps(steps)} to {where}"}
     if action >= FIRST_CROWN:
         clan = action - FIRST_CROWN
@@ -145,19 +164,13 @@ def step_view(step: EmperorStep, teams: list[str]) -> View:
     return {
         "action": step.action,
         "region": step.region,
-        "territories": span(step.territories),
-        "text": f"{_steps(step.steps)} to {span(step.territories)}",
+        "territories": step.territories,
+        "text": f"{_steps(step.steps)} to {step.territories}",
         "result": step.text(teams),
         "changes": step.owner != step.owner_before,
         "team": step.owner,
         "over": step.over,
     }
-
-
-def region_name(state: np.void, region: int) -> str:
-    """The territories of a region, counted from the Emperor's."""
-    index = (int(state["emperor"]) + region) % int(state["regions"])
-    return span(territories_of(state, index))
 
 
 def _steps(number: int) -> str:
