@@ -29,7 +29,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from carolus_env import __version__
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, opinion
 from carolus_env.drawing import board_svg
 from carolus_env.play import views
 from carolus_env.play.guard import Guard
@@ -41,7 +41,6 @@ from carolus_env.play.session import (
     Session,
     TurnError,
     hint,
-    opinion,
     up_to,
 )
 from carolus_env.record import RecordError, record_line

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import chance, engine
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, opinion
 from carolus_env.notation import move_text, roll_text
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.record import Record, RecordError, make_record, result_of, start_of
@@ -435,10 +435,3 @@ def hint(adviser: Agent, state: np.void, seed: int) -> Hint:
         None if probabilities is None else probabilities[0],
         None if values is None else values[0],
     )
-
-
-def opinion(
-    agent: Agent, states: States
-) -> tuple[npt.NDArray[np.float64] | None, npt.NDArray[np.float64] | None]:
-    """What an agent thinks of each game: probabilities ``(N, 95)`` and values ``(N, teams)``."""
-    return None, None
