@@ -55,12 +55,12 @@ class GamePage {
     main.className = "table";
     main.replaceChildren(
       el("section", { class: "stage", "aria-label": "Board" }, this.board, this.future),
+      el("section", { class: "card story", "aria-labelledby": "log-title" }, el("h2", { id: "log-title" }, "Log"), this.log),
       el(
         "section",
-        { class: "panel", "aria-label": "Your turn and the log" },
+        { class: "panel", "aria-label": "What to do" },
         el("div", { class: "card turn" }, this.title, this.doing, this.choices, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints),
         el("div", { class: "card bots" }, el("label", {}, "Bots ", this.speed), this.skipButton, this.pauseButton),
-        el("div", { class: "card" }, el("h2", {}, "Log"), this.log),
         el(
           "div",
           { class: "tools outside" },
@@ -604,7 +604,7 @@ function instruction(view, clan) {
   if (view.phase === "crown") return `Choose a clan for the crown${view.crowns > 1 ? ` (${view.crowns} to decide)` : ""}.`;
   if (view.phase === "move") return "Move the Emperor.";
   const left = view.left === 1 ? "1 paladin" : `${view.left} paladins`;
-  return clan ? `${clan} in hand: to your court or a region (${left} to play).` : `Take a paladin of your reserve (${left} to play).`;
+  return clan ? `A ${clan} paladin is in hand: to the court or a region (${left} to play).` : `Take a paladin of the reserve (${left} to play).`;
 }
 
 function refusal(view, piece) {

@@ -81,12 +81,18 @@ class Viewer {
     this.problems = el("details", { class: "card", hidden: this.book.problems.length === 0 }, el("summary", {}, `Problems of the file (${this.book.problems.length})`), el("ul", {}, this.book.problems.map((text) => el("li", {}, text))));
     this.main.className = "table viewer";
     this.main.replaceChildren(
-      el("section", { class: "stage", "aria-label": "Board" }, this.board, el("div", { class: "transport" }, this.slider, this.buttons, this.count)),
+      el("section", { class: "stage", "aria-label": "Board" }, this.board),
+      el(
+        "section",
+        { class: "card story", "aria-label": "Position" },
+        el("div", { class: "transport" }, this.slider, this.buttons, this.count),
+        el("div", { class: "head" }, el("h2", {}, "Expected shares of the win, by"), this.grapher),
+        this.place,
+      ),
       el(
         "section",
         { class: "panel", "aria-label": "The game" },
         el("div", { class: "card" }, this.title, this.result, this.picker),
-        el("div", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Shares of the win"), this.grapher), this.place),
         el("div", { class: "card" }, el("h2", {}, "Opinions"), this.advisers, this.opinions),
         el("div", { class: "card" }, el("h2", {}, "Log"), this.log),
         this.problems,

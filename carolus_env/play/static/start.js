@@ -105,7 +105,7 @@ export function newGame(menu, goOnWith = null) {
 }
 
 function seatFields(menu, seat, given) {
-  const before = given ?? { name: seat === 0 ? "You" : "", agent: seat === 0 ? null : "planner" };
+  const before = given ?? { name: "", agent: seat === 0 ? null : "planner" };
   const offered = menu.agents.map((agent) => agent.spec);
   const isOther = before.agent !== null && !offered.includes(before.agent);
   const kind = el(
