@@ -28,7 +28,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from carolus_env import __version__
+from carolus_env import __version__, bots
 from carolus_env.bots import Agent
 from carolus_env.drawing import board_svg
 from carolus_env.play import views
@@ -41,7 +41,6 @@ from carolus_env.play.session import (
     Session,
     TurnError,
     hint,
-    opinion,
     up_to,
 )
 from carolus_env.record import RecordError, record_line
@@ -489,7 +488,7 @@ class Desk:
         adviser = self._made(given["agent"] or "")
         states = replay.states[replay.decisions]
         try:
-            _, found = await self.house.think(lambda: opinion(adviser, states))
+            found = (await self.house.think(lambda: bots.opinion(adviser, states))).values
         except RequestError:
             raise
         except Exception as error:

@@ -64,12 +64,12 @@ class Viewer {
     this.buttons = el(
       "div",
       { class: "steps" },
-      step("⏮", "First", "Home", () => 0),
+      step("|◀", "First", "Home", () => 0),
       step("◀◀", "Last round", "PageUp", () => this.round(-1)),
       step("◀", "Back", "ArrowLeft", () => this.at - 1),
       step("▶", "On", "ArrowRight", () => this.at + 1),
       step("▶▶", "Next round", "PageDown", () => this.round(1)),
-      step("⏭", "End", "End", () => this.game.events),
+      step("▶|", "End", "End", () => this.game.events),
     );
     this.games = el("select", { "aria-label": "Game", onchange: () => this.openGame(Number(this.games.value)) }, this.book.games.map((game, number) => el("option", { value: number }, describe(game))));
     this.picker = el("label", { class: "picker", hidden: this.book.games.length < 2 }, `${this.book.games.length} games `, this.games);
