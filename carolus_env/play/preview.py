@@ -50,8 +50,6 @@ class EmperorStep:
         parts = [self._settled(teams)]
         if self.merged:
             parts.append(f"merges into {self.merged}")
-        if self.owner != self.owner_before:
-            parts.append(f"{teams[self.owner]} then has {self.castles_after[self.owner]} in play")
         if self.over:
             parts.append(f"the game ends, {' and '.join(teams[team] for team in self.winners)} won")
         return "; ".join(parts)
@@ -62,10 +60,11 @@ class EmperorStep:
                 f"{name} {power}" for name, power in zip(teams, self.strengths, strict=True)
             )
             return f"nothing changes ({powers})"
+        heir = f"{teams[self.owner]}, {self.castles_after[self.owner]} in play"
         if self.owner_before == NOBODY:
-            return f"a castle for {teams[self.owner]}"
+            return f"a castle for {heir}"
         castles = "a castle" if self.castles == 1 else f"{self.castles} castles"
-        return f"{castles} from {teams[self.owner_before]} to {teams[self.owner]}"
+        return f"{castles} from {teams[self.owner_before]} to {heir}"
 
 
 def emperor_steps(state: np.void) -> list[EmperorStep]:

@@ -28,8 +28,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from carolus_env import __version__
-from carolus_env.bots import Agent, opinion
+from carolus_env import __version__, bots
+from carolus_env.bots import Agent
 from carolus_env.drawing import board_svg
 from carolus_env.play import views
 from carolus_env.play.guard import Guard
@@ -488,7 +488,7 @@ class Desk:
         adviser = self._made(given["agent"] or "")
         states = replay.states[replay.decisions]
         try:
-            _, found = await self.house.think(lambda: opinion(adviser, states))
+            found = (await self.house.think(lambda: bots.opinion(adviser, states))).values
         except RequestError:
             raise
         except Exception as error:

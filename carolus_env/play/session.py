@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import chance, engine
-from carolus_env.bots import Agent, opinion
+from carolus_env import bots, chance, engine
+from carolus_env.bots import Agent
 from carolus_env.notation import move_text, roll_text
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.record import Record, RecordError, make_record, result_of, start_of
@@ -60,9 +60,9 @@ class Hint(NamedTuple):
 
     Attributes:
         agent: its name.
-        choice: the action that it would play.
-        probabilities: ``(95,)`` of each action, None: it has none.
-        values: ``(teams,)`` each team's expected share of the win, None likewise.
+        choice: the action for which it says most.
+        probabilities: ``(95,)`` of each action; None: it only says its choice.
+        values: ``(teams,)`` each team's expected share of the win; None: it does not say.
     """
 
     agent: str
@@ -426,12 +426,9 @@ def hint(adviser: Agent, state: np.void, seed: int) -> Hint:
         state: the game; it stays as it is.
         seed: of what the agent draws.
     """
-    stream = branches(new_streams(seed, 1), [0])
+    stream = new_streams(seed, 1)
     shown = _hidden(np.array(state, STATE).reshape(1), stream, 0)
-    probabilities, values = opinion(adviser, shown)
-    return Hint(
-        adviser.name,
-        int(adviser.act(shown, stream)[0]),
-        None if probabilities is None else probabilities[0],
-        None if values is None else values[0],
-    )
+    said = bots.opinion(adviser, shown, stream)
+    probabilities, values = (None if shares is None else shares[0] for shares in said)
+    choice = adviser.act(shown, stream)[0] if probabilities is None else probabilities.argmax()
+    return Hint(adviser.name, int(choice), probabilities, values)

@@ -64,6 +64,7 @@ def replay_view(replay: Replay) -> View:
         "agents": list(replay.agents),
         "events": replay.events,
         "decisions": replay.decisions,
+        "played": [event.get("action") for event in replay.record["events"]],
         "rounds": _round_starts(replay),
         "log": log_view(replay.log),
     }
