@@ -74,7 +74,7 @@ def _serve(options: argparse.Namespace) -> int:
         try:
             books.append(Book.of_file(path, options.lost))
         except RecordError as error:
-            return _complain(str(error) if error.path else f"{path}: {error}")
+            return _complain(f"{path}: {error}")
         except OSError as error:
             return _complain(f"{path}: {error.strerror or error}")
     try:

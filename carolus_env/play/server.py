@@ -401,14 +401,16 @@ class Desk:
         state = session.state.copy()
         return await self._hinted(adviser, state, session.seed + len(session.events))
 
-    async def _hinted(self, adviser: Agent, state: Any, seed: int) -> Response:
+    async def _hinted(
+        self, adviser: Agent, state: Any, seed: int, played: int | None = None
+    ) -> Response:
         try:
             found = await self.house.think(lambda: hint(adviser, state, seed))
         except RequestError:
             raise
         except Exception as error:
             raise RequestError(502, f"{adviser.name} failed: {error}") from None
-        return JSONResponse(views.hint_view(state, found))
+        return JSONResponse(views.hint_view(state, found, played))
 
     async def step(self, request: Request) -> Response:
         """The board after a step of the Emperor."""
@@ -479,7 +481,8 @@ class Desk:
         at = number_of(request, "position", replay.events)
         if at == replay.events or at not in replay.decisions:
             raise RequestError(409, "nobody is to decide here")
-        return await self._hinted(self._made(given["agent"] or ""), replay.states[at].copy(), at)
+        adviser, state = self._made(given["agent"] or ""), replay.states[at].copy()
+        return await self._hinted(adviser, state, at, replay.record["events"][at]["action"])
 
     async def values(self, request: Request) -> Response:
         """Each team's expected share of the win, by an agent, at every decision."""

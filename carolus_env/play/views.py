@@ -30,6 +30,7 @@ LAYOUTS: Final = ("tall", "wide")
 View = dict[str, Any]
 
 _LIKELY: Final = 8  # actions of an opinion that are shown
+_SMALL: Final = 0.005  # and those that are less likely are not
 
 
 def game_view(session: Session, layout: Layout, since: int = 0) -> View:
@@ -185,30 +186,43 @@ def log_view(lines: list[LogLine]) -> list[View]:
 # ------------------------------------------------------------------------------------ opinions
 
 
-def hint_view(state: np.void, hint: Hint) -> View:
-    """What an agent thinks of a position: its choice, likely actions, each team's share."""
+def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
+    """What an agent thinks of a position: its choice, likely actions, each team's share.
+
+    The action that was ``played`` is among the likely ones in any case.
+    """
     return {
         "agent": hint.agent,
         "choice": {"action": hint.choice, "text": action_words(state, hint.choice)},
-        "moves": likely(state, hint.probabilities),
+        "moves": likely(state, hint.probabilities, played),
+        "more": 0 if hint.probabilities is None else _unshown(hint.probabilities),
         "values": None if hint.values is None else shares(hint.values),
     }
 
 
-def likely(state: np.void, probabilities: npt.NDArray[np.float64] | None) -> list[View] | None:
-    """The likeliest actions, the first first; None where nothing is known."""
+def likely(
+    state: np.void, probabilities: npt.NDArray[np.float64] | None, played: int | None
+) -> list[View] | None:
+    """The likeliest actions, the first first, and the one played; None where nothing is known."""
     if probabilities is None:
         return None
-    order = np.argsort(-probabilities, kind="stable")[:_LIKELY].tolist()
+    order = np.argsort(-probabilities, kind="stable").tolist()
+    shown = [action for action in order[:_LIKELY] if probabilities[action] >= _SMALL]
+    if played is not None and played not in shown:
+        shown.append(played)
     return [
         {
             "action": action,
             "text": action_words(state, action),
             "share": round(float(probabilities[action]), 4),
         }
-        for action in order
-        if probabilities[action] >= 0.005
+        for action in shown
     ]
+
+
+def _unshown(probabilities: npt.NDArray[np.float64]) -> int:
+    """How many actions that are likely enough are not in the list."""
+    return max(0, int((probabilities >= _SMALL).sum()) - _LIKELY)
 
 
 def action_words(state: np.void, action: int) -> str:

@@ -11,6 +11,7 @@ const HEIGHT = 120;
  * @param jump called with the position that is clicked
  */
 export function graph(values, positions, rounds, end, teams, jump) {
+  [values, positions] = [[values[0], ...values, values.at(-1)], [0, ...positions, end]]; // to the edges
   const across = (position) => (end ? (WIDTH * position) / end : 0);
   const root = svg("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `Expected shares of the win over the game: ${teams.join(", ")}` });
   const below = values.map(() => 0);

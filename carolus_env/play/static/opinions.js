@@ -22,6 +22,7 @@ export function opinionCard(found, teams, played = null) {
           el("span", { class: "share" }, move.share === null ? "its choice" : percent(move.share)),
         ),
       ),
+      found.more > 0 && el("li", {}, el("small", {}, `and ${found.more} more`)),
     ),
   );
 }
