@@ -408,19 +408,30 @@ def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]
 
     After damaged gzip data or a line longer than `MAX_LINE` nothing more is read.
     """
-    name = os.fspath(path)
     with Path(path).open("rb") as file:
-        for number, (line, damage) in enumerate(_lines(_content(file, _is_gz(path))), 1):
-            record = None
-            if line.strip():
-                try:
-                    record = _parsed(line)
-                except RecordError as error:
-                    damage = damage or error.reason
-            if record is not None:
-                yield number, record
-            if damage:
-                yield number, RecordError(damage, name, number)
+        yield from scan_file(file, os.fspath(path))
+
+
+def scan_file(
+    file: BinaryIO, name: str, *, longest: int | None = None
+) -> Iterator[tuple[int, Record | RecordError]]:
+    """`scan_records` of an open file; ``name`` is what errors call it.
+
+    Args:
+        longest: bytes of a line, after which nothing more is read; None: `MAX_LINE`.
+    """
+    lines = _lines(_content(file, _is_gz(name)), longest or MAX_LINE)
+    for number, (line, damage) in enumerate(lines, 1):
+        record = None
+        if line.strip():
+            try:
+                record = _parsed(line)
+            except RecordError as error:
+                damage = damage or error.reason
+        if record is not None:
+            yield number, record
+        if damage:
+            yield number, RecordError(damage, name, number)
 
 
 def _parsed(line: bytes) -> Record:
@@ -449,17 +460,17 @@ class _DamageError(Exception):
     """The rest of a file cannot be read."""
 
 
-def _lines(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, str | None]]:
+def _lines(chunks: Iterator[bytes], longest: int) -> Iterator[tuple[bytes, str | None]]:
     """Whole lines, each with None; at damage what there is of the last one, with the reason."""
     line = bytearray()
     try:
         for chunk in chunks:
             for part in io.BytesIO(chunk):
                 line += part
-                if len(line) > MAX_LINE:
+                if len(line) > longest:
                     line.clear()
                     raise _DamageError(
-                        f"the line is longer than {MAX_LINE:,} bytes: reading ends here"
+                        f"the line is longer than {longest:,} bytes: reading ends here"
                     )
                 if part.endswith(b"\n"):
                     yield bytes(line), None

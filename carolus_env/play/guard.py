@@ -1,0 +1,82 @@
+"""Who may talk to the server: its own page, on this machine, and nobody else.
+
+A page of some other site can make a browser send requests to 127.0.0.1, and can point a name of
+its own there (DNS rebinding). The first gives itself away by its origin, the second by the host
+that it asks for. Answers tell the browser to run no script but the server's own files.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+_SAFE_METHODS: Final = ("GET", "HEAD")
+
+
+class Guard:
+    """ASGI middleware that refuses strangers and adds `HEADERS` to every answer.
+
+    Args:
+        app: what answers.
+        port: where the server listens on 127.0.0.1.
+    """
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
+        self._hosts = {f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
+        if port == 80:
+            self._hosts |= {"127.0.0.1", "localhost", "[::1]"}
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # there are no web sockets
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        reason = self._refusal(scope)
+        if reason is None:
+            await self._app(scope, receive, guarded)
+        else:
+            await JSONResponse({"error": reason}, 403)(scope, receive, guarded)
+
+    def _refusal(self, scope: Scope) -> str | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return f"this server answers to {', '.join(sorted(self._hosts))} only"
+        reads = scope["method"] in _SAFE_METHODS
+        origin = headers.get("origin")
+        if origin is None and not reads:
+            return "a request that changes something must name its origin"
+        if origin is not None and origin not in self._origins:
+            return "requests of other origins are refused"
+        site = headers.get("sec-fetch-site", "none")
+        opens_page = (
+            reads
+            and headers.get("sec-fetch-mode") == "navigate"
+            and headers.get("sec-fetch-dest") == "document"
+            and not scope["path"].startswith("/api/")
+        )
+        if site not in ("same-origin", "none") and not opens_page:
+            return "requests of other sites are refused"
+        return None

@@ -1,0 +1,58 @@
+// The server's drawing on the page.
+
+const wide = matchMedia("(min-width: 1000px)");
+const adopted = new Set();
+
+/** The layout that fits the window. */
+export function layout() {
+  return wide.matches ? "wide" : "tall";
+}
+
+export function onLayout(redraw) {
+  wide.addEventListener("change", redraw);
+}
+
+/** The server's SVG as an element. Its style sheet is taken out before: no style may be inline. */
+export function drawing(text) {
+  const bare = text.replace(/<style>([^]*?)<\/style>/g, (_, css) => {
+    adopt(css);
+    return "";
+  });
+  const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
+  if (root.localName !== "svg") throw new Error("the drawing cannot be read");
+  return document.adoptNode(root);
+}
+
+function adopt(css) {
+  if (adopted.has(css)) return;
+  adopted.add(css);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(css);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+}
+
+/** Show a drawing in a place, instead of what is there. */
+export function show(place, text) {
+  place.replaceChildren(drawing(text));
+}
+
+/** The piece of the board that is at or about an element: what it is, and its numbers. */
+export function pieceAt(target) {
+  const found = target?.closest?.(".carolus .disc, .carolus .token, .carolus .region, .carolus .court");
+  if (!found) return null;
+  const kind = found.classList.contains("token")
+    ? found.closest(".reserve") ? "reserve" : "supply"
+    : [...found.classList].find((name) => ["disc", "region", "court"].includes(name));
+  const seat = found.dataset.seat ?? found.closest("[data-seat]")?.dataset.seat;
+  const number = (text) => (text === undefined ? null : Number(text));
+  return {
+    element: found,
+    kind,
+    open: found.classList.contains("open"),
+    action: number(found.dataset.action),
+    seat: number(seat),
+    clan: number(found.dataset.clan),
+    region: number(found.dataset.region),
+    territories: found.dataset.territories ?? "",
+  };
+}

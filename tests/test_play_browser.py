@@ -1,0 +1,614 @@
+"""The page in a real browser: Chromium without a window, driven by Playwright."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from page import Page, serving
+
+from carolus_env import bots
+from carolus_env.bots import Agent
+from carolus_env.play.roster import Roster
+from carolus_env.play.server import House, make_server, open_socket
+from carolus_env.play.session import Session
+from carolus_env.record import record_line
+from carolus_env.replay import replay
+from carolus_env.rules import Rules
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+DECIDING = ", ".join(f".choices.{what}" for what in ("disc", "crown", "place", "move", "over"))
+NASTY = '<img src=x onerror="window.hit=1"><b>B'
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+
+Tab = Any
+Open = Callable[..., Tab]
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with serving(House(Roster())) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_tab(browser: Any, page: Page) -> Iterator[Open]:
+    """Opens tabs that fail the test when a script fails or the page's policy is broken."""
+    contexts, problems = [], []
+
+    def opened(path: str = "/", size: dict[str, int] = DESKTOP, **options: Any) -> Tab:
+        context = browser.new_context(viewport=size, **options)
+        context.set_default_timeout(60_000)
+        context.add_init_script("localStorage.setItem('carolus.speed', '\"at once\"')")
+        contexts.append(context)
+        return watched(context, path)
+
+    def watched(context: Any, path: str) -> Tab:
+        tab = context.new_page()
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.on("console", lambda said: problems.append(said.text) if is_bad(said) else None)
+        tab.goto(path if path.startswith("http") else page.address + path)
+        return tab
+
+    opened.beside = lambda tab, path="/": watched(tab.context, path)  # type: ignore[attr-defined]
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def is_bad(said: Any) -> bool:
+    """Answers that refuse something are expected; all else that is an error is none."""
+    return said.type == "error" and "Failed to load resource" not in said.text
+
+
+def start_game(
+    tab: Tab, bots: str = "random", seed: int = 7, rounds: int = 2, players: int = 2
+) -> None:
+    """Fill in the form: a person against bots."""
+    tab.get_by_label(str(players), exact=True).check(force=True)
+    for seat in range(2, players + 1):
+        tab.get_by_label(f"Seat {seat}", exact=True).select_option(bots)
+    tab.get_by_text("Options", exact=True).click()
+    tab.get_by_label("Seed (empty: any)").fill(str(seed))
+    tab.get_by_label("Rounds at most (empty: no limit)").fill(str(rounds))
+    tab.get_by_role("button", name="Start").click()
+    decided(tab)
+
+
+def decided(tab: Tab) -> str:
+    """Wait for a decision of a person or the end; says which."""
+    tab.wait_for_selector(DECIDING, state="attached")
+    return tab.locator(DECIDING).get_attribute("class").split()[-1]
+
+
+def events(tab: Tab) -> int:
+    return tab.locator(".log li").count()
+
+
+def after(tab: Tab, act: Callable[[], Any]) -> str:
+    """Do something that plays a decision; wait for the next one."""
+    before = events(tab)
+    act()
+    tab.wait_for_function("n => document.querySelectorAll('.log li').length > n", arg=before)
+    return decided(tab)
+
+
+def click_on(tab: Tab) -> str:
+    """Decide by clicking on the board alone: a disc, a clan, a paladin and its place, a region."""
+    phase = decided(tab)
+    board = tab.locator(".board")
+    if phase == "disc":
+        return after(tab, board.locator(".disc.open").first.click)
+    if phase == "crown":
+        return after(tab, board.locator(".supply .token.open").first.click)
+    if phase == "move":
+        return after(tab, board.locator(".region.open text").first.click)
+    number = events(tab)
+    token = board.locator(".reserve .token.open").last
+    if "held" not in token.get_attribute("class"):
+        token.click()
+    if number % 3 == 0:
+        return after(tab, board.locator(".court.open > rect").first.click)
+    return after(tab, board.locator(".region.open text").nth(number % 7).click)
+
+
+def click_to(tab: Tab, phase: str) -> None:
+    while decided(tab) != phase:
+        click_on(tab)
+
+
+def type_on(tab: Tab) -> str:
+    """Decide by keys alone."""
+    phase = decided(tab)
+    keys = tab.keyboard
+    if phase == "disc":
+        discs = [text[-1] for text in tab.locator(".choices button").all_inner_texts()]
+        keys.press(discs[-1])
+    elif phase == "crown":
+        keys.press(tab.locator(".choices button").last.inner_text()[0])
+    elif phase == "move":
+        keys.press("1")
+    else:
+        keys.press(tab.locator(".hand button span").first.inner_text()[0])
+        if events(tab) % 2:
+            keys.press("c")
+        else:
+            keys.press("1")
+            keys.press("1")  # territory 11
+            keys.press("ArrowRight")
+    return after(tab, lambda: keys.press("Enter"))
+
+
+def record_of(tab: Tab, page: Page) -> dict[str, Any]:
+    key = tab.url.rsplit("/", 1)[1]
+    _, _, content = page.request("GET", f"/api/games/{key}/record")
+    return json.loads(content)
+
+
+def some_record(rounds: int = 2, **more: Any) -> dict[str, Any]:
+    session = Session.new(Rules(max_rounds=rounds), [bots.make("greedy")] * 2, seed=3)
+    while not session.over:
+        session.ask_agent()
+    return {**session.record(), **more}
+
+
+def drop(tab: Tab, name: str, content: bytes) -> None:
+    """Drop a file on the page."""
+    tab.wait_for_selector("main *")
+    data = tab.evaluate_handle(
+        """([name, content]) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(content)], name));
+            return data;
+        }""",
+        [name, list(content)],
+    )
+    tab.dispatch_event("body", "dragover", {"dataTransfer": data})
+    tab.dispatch_event("body", "drop", {"dataTransfer": data})
+
+
+def fits(tab: Tab) -> bool:
+    return tab.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+# ------------------------------------------------------------------------------------ playing
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_whole_game_is_played_by_clicking(open_tab: Open, page: Page, size: Any) -> None:
+    tab = open_tab(size=size)
+    assert fits(tab)
+    start_game(tab)
+    seen = set()
+    while (phase := decided(tab)) != "over":
+        seen.add(phase)
+        assert fits(tab)
+        click_on(tab)
+    assert seen >= {"disc", "place", "move", "crown"}
+    record = record_of(tab, page)
+    assert replay(record) == []
+    assert record["result"] is not None
+    assert tab.locator("h1").inner_text() in ("The game was cut off after 2 rounds; nobody won.",)
+    assert events(tab) == len(record["events"])
+
+
+def test_a_whole_game_is_played_by_keyboard(open_tab: Open, page: Page) -> None:
+    tab = open_tab()
+    start_game(tab)
+    while decided(tab) != "over":
+        type_on(tab)
+    record = record_of(tab, page)
+    assert replay(record) == []
+    assert record["result"]["rounds"] == 2
+    places = [event["action"] for event in record["events"] if event.get("action", 0) >= 15]
+    assert {(place - 15) % 16 == 0 for place in places} == {True, False}, "court and regions"
+
+
+def test_a_game_is_played_by_the_buttons_alone(open_tab: Open) -> None:
+    """What a screen reader finds: buttons with names, in groups with names."""
+    tab = open_tab()
+    start_game(tab)
+    main = tab.get_by_role("main")
+    phases = set()
+    while (phase := decided(tab)) != "over" and len(phases) < 4:
+        phases.add(phase)
+        if phase == "place":
+            paladin = main.get_by_role("group", name="Paladin").get_by_role("button").first
+            if paladin.get_attribute("aria-pressed") == "false":
+                paladin.click()
+            where = main.get_by_role("group", name="Where to").get_by_role("button")
+            names = [button.get_attribute("aria-label") for button in where.all()]
+            assert names[0].endswith(" to the court")
+            assert names[1].endswith(", the Emperor's")
+            assert all(re.search(r"^(red|pink|blue|yellow|green) to", name) for name in names)
+            after(tab, where.first.click)
+        else:
+            after(tab, main.get_by_role("group").get_by_role("button").first.click)
+    assert phases == {"disc", "crown", "place", "move"}
+    assert tab.get_by_role("log").is_visible()
+    assert tab.get_by_role("status").inner_text()
+
+
+def test_a_paladin_is_dragged(open_tab: Open, page: Page) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    board = tab.locator(".board")
+    token = board.locator(".reserve .token.open").first
+    clan = int(token.get_attribute("data-clan"))
+    after(tab, lambda: token.drag_to(board.locator(".court.open > rect").first))
+    assert record_of(tab, page)["events"][-1]["action"] == 15 + 16 * clan
+    before = events(tab)
+    token = board.locator(".reserve .token.open").first
+    token.drag_to(board.locator(".supply"))  # no place for it: it goes back
+    tab.wait_for_selector(".ghost", state="hidden")
+    assert events(tab) == before
+    region = board.locator(".region.open").nth(4)
+    number = int(region.get_attribute("data-region"))
+    clan = int(token.get_attribute("data-clan"))
+    after(tab, lambda: token.drag_to(region.locator("text").first))
+    assert record_of(tab, page)["events"][-1]["action"] == 16 + 16 * clan + number
+
+
+def test_an_illegal_click_says_why_and_changes_nothing(open_tab: Open) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "disc")
+    notice, board, before = tab.locator("#notice"), tab.locator(".board"), events(tab)
+    board.locator(".region text").first.click()
+    sync_api.expect(notice).to_have_text("A disc is to be played.")
+    click_to(tab, "place")
+    before = events(tab)
+    board.locator(".region.open text").nth(3).click()
+    sync_api.expect(notice).to_have_text("Take a paladin of your reserve first.")
+    board.locator(".supply .token").first.click()
+    sync_api.expect(notice).to_contain_text("to your court or to a region")
+    assert events(tab) == before
+    click_to(tab, "move")
+    before = events(tab)
+    far = board.locator(".region:not(.open) text").first
+    where = board.locator(".region:not(.open)").first.get_attribute("data-territories")
+    far.click()
+    sync_api.expect(notice).to_have_text(f"The Emperor cannot reach {where} in this turn.")
+    assert events(tab) == before
+
+
+def test_steps_of_the_emperor_are_previewed(open_tab: Open) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "move")
+    before = events(tab)
+    step = tab.locator(".choices .step").first
+    result = step.locator("span").inner_text()
+    future = tab.locator(".future")
+    for aim in (step.hover, step.focus, tab.locator(".board .region.open text").first.hover):
+        tab.mouse.move(1, 1)
+        tab.evaluate("document.activeElement.blur()")
+        sync_api.expect(future).to_be_hidden()
+        aim()
+        sync_api.expect(future.locator("svg")).to_be_visible()
+        sync_api.expect(future.locator("p")).to_contain_text(result)
+    assert events(tab) == before
+
+
+def test_decisions_are_undone_until_dice_fall(open_tab: Open) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    before = tab.locator(".log li").all_inner_texts()
+    click_on(tab)
+    click_on(tab)
+    undo = tab.get_by_role("button", name="Undo")
+    undo.click()
+    sync_api.expect(tab.locator(".log li")).to_have_count(len(before) + 1)
+    tab.keyboard.press("u")
+    sync_api.expect(tab.locator(".log li")).to_have_count(len(before))
+    assert tab.locator(".log li").all_inner_texts() == before
+    click_to(tab, "move")
+    click_on(tab)
+    sync_api.expect(undo).to_be_disabled()
+
+
+def test_a_hint_is_given(open_tab: Open) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    tab.get_by_label("Who gives hints").select_option("ppo")
+    tab.keyboard.press("Escape")
+    tab.get_by_role("button", name="Hint").click()
+    opinion = tab.get_by_role("region", name="What ppo thinks")
+    assert "%" in opinion.locator("li").first.inner_text()
+    assert opinion.get_by_role("img").get_attribute("aria-label").startswith("Expected share")
+    click_on(tab)
+    sync_api.expect(opinion).to_have_count(0)
+
+
+# ------------------------------------------------------------------------------------ keeping games
+
+
+def test_a_game_goes_on_after_a_reload(open_tab: Open, page: Page) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    click_on(tab)
+    before, record = tab.locator(".log li").all_inner_texts(), record_of(tab, page)
+    tab.reload()
+    decided(tab)
+    assert tab.locator(".log li").all_inner_texts() == before
+    assert record_of(tab, page) == record
+    assert tab.get_by_role("button", name="Undo").is_enabled()
+    click_on(tab)
+
+
+def test_a_game_goes_on_when_the_server_was_started_anew(open_tab: Open) -> None:
+    listening = open_socket(0)
+    port = listening.getsockname()[1]
+    tabs, before = [], []
+    for number in range(2):
+        if number:
+            listening = open_socket(port)
+        server = make_server(House(Roster()), listening)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        if number == 0:
+            tabs.append(open_tab(f"http://127.0.0.1:{port}/"))
+            start_game(tabs[0])
+            click_to(tabs[0], "place")
+            click_on(tabs[0])
+            before = tabs[0].locator(".log li").all_inner_texts()
+        else:
+            tabs[0].reload()
+            decided(tabs[0])
+            sync_api.expect(tabs[0].locator("#notice")).to_contain_text("started anew")
+            assert tabs[0].locator(".log li").all_inner_texts() == before
+            click_on(tabs[0])
+        server.should_exit = True
+        thread.join(timeout=30)
+        listening.close()
+
+
+def test_two_games_go_on_side_by_side(open_tab: Open, page: Page) -> None:
+    one = open_tab()
+    start_game(one, seed=1)
+    two = open_tab.beside(one)  # type: ignore[attr-defined]
+    start_game(two, bots="greedy", seed=2, players=3)
+    for _ in range(4):
+        click_on(one)
+        click_on(two)
+    records = [record_of(tab, page) for tab in (one, two)]
+    assert [record["seed"] for record in records] == [1, 2]
+    assert [record["rules"]["players"] for record in records] == [2, 3]
+    start = open_tab.beside(one)  # type: ignore[attr-defined]
+    kept = start.locator("section", has_text="Go on").locator("li a")
+    assert kept.count() == 2
+    kept.nth(1).click()
+    decided(start)
+    assert start.url == one.url
+    behind = events(one)
+    click_on(start)  # the same game in two windows: the first one learns of it when it plays
+    one.locator(".board").locator(".open").first.click()
+    decided(one)
+    one.keyboard.press("Escape")
+    one.reload()
+    decided(one)
+    assert events(one) > behind
+
+
+def test_four_play_with_partners(open_tab: Open, page: Page) -> None:
+    tab = open_tab()
+    tab.get_by_label("4", exact=True).check(force=True)
+    tab.get_by_text("Options", exact=True).click()
+    tab.get_by_label("Partners sit").select_option("adjacent")
+    start_game_after_options(tab)
+    record = record_of(tab, page)
+    assert record["rules"]["partners"] == "adjacent"
+    assert record["agents"] == [None, "random", "random", "random"]
+    click_on(tab)
+
+
+def start_game_after_options(tab: Tab) -> None:
+    for seat in (2, 3, 4):
+        tab.get_by_label(f"Seat {seat}", exact=True).select_option("random")
+    tab.get_by_role("button", name="Start").click()
+    decided(tab)
+
+
+def test_a_bot_that_thinks_for_long_is_shown_and_left(open_tab: Open) -> None:
+    going = threading.Event()
+
+    class Slow(Agent):
+        def act(self, states, generators):  # type: ignore[no-untyped-def]
+            going.wait(60)
+            raise RuntimeError("tired")
+
+    bots.register("slowest", lambda _: Slow(), "thinks for long and fails")
+    with serving(House(Roster(["slowest"]))) as page:
+        tab = open_tab(page.address)
+        tab.get_by_label("Seat 1", exact=True).select_option("slowest")
+        tab.get_by_role("button", name="Start").click()
+        doing = tab.locator(".doing.thinking")
+        sync_api.expect(doing).to_contain_text("You can leave", timeout=30_000)
+        beside = open_tab.beside(tab, page.address)  # type: ignore[attr-defined]
+        start_game(beside)
+        going.set()
+        sync_api.expect(tab.locator("#notice")).to_have_text("slowest failed: tired")
+        sync_api.expect(tab.get_by_role("button", name="Go on")).to_be_enabled()
+
+
+def test_names_are_shown_as_they_are_and_run_nothing(open_tab: Open) -> None:
+    tab = open_tab()
+    tab.get_by_label("Name of seat 1").fill(NASTY)
+    start_game(tab)
+    click_on(tab)
+    assert tab.locator("h1").inner_text().endswith(NASTY)
+    assert tab.locator("main img").count() == 0
+    drop(tab, "nasty.jsonl", record_line(some_record(names=[NASTY, NASTY])))
+    tab.wait_for_selector(".viewer .board svg")
+    assert NASTY in tab.locator("h1").inner_text()
+    assert tab.evaluate("window.hit") is None
+
+
+# ------------------------------------------------------------------------------------ viewer
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_record_is_dropped_in_and_stepped_through(open_tab: Open, size: Any) -> None:
+    record = some_record()
+    last = len(record["events"])
+    tab = open_tab(size=size)
+    drop(tab, "one.jsonl", record_line(record))
+    tab.wait_for_url("**/replay/*")
+    at = lambda number: tab.wait_for_selector(f'.board[data-at="{number}"]')  # noqa: E731
+    at(0)
+    assert fits(tab)
+    assert tab.locator(".log li").count() == last
+    keys, button = tab.keyboard, lambda name: tab.get_by_role("button", name=name, exact=True)
+    keys.press("ArrowRight")
+    keys.press("ArrowRight")
+    at(2)
+    keys.press("ArrowLeft")
+    at(1)
+    keys.press("End")
+    at(last)
+    assert "won" in tab.locator(".board desc, .board title").first.text_content()
+    button("First").click()
+    at(0)
+    button("On").click()
+    at(1)
+    button("Next round").click()
+    at(next(i for i, event in enumerate(record["events"]) if event.get("action", 99) < 5))
+    tab.locator(".log li").nth(9).click()
+    at(10)
+    assert tab.locator('.log li[aria-current="true"]').get_attribute("data-event") == "9"
+    tab.get_by_role("slider").fill("17")
+    at(17)
+    tab.locator(".graph").wait_for()
+    tab.locator(".graph").click(position={"x": 1, "y": 50})
+    at(0)
+    tab.reload()
+    at(0)
+
+
+def test_opinions_stand_beside_the_board(open_tab: Open) -> None:
+    record = some_record()
+    at = next(i for i, e in enumerate(record["events"]) if e.get("action", 0) >= 15)
+    tab = open_tab("/replay")
+    tab.set_input_files(
+        "#record-file", {"name": "a.jsonl", "mimeType": "", "buffer": record_line(record)}
+    )
+    tab.wait_for_selector(".graph")
+    tab.locator(".log li").nth(at - 1).click()
+    greedy = tab.get_by_role("region", name="What greedy thinks")
+    greedy.wait_for()
+    assert greedy.locator(".played").count() == 1
+    tab.get_by_role("button", name="ppo", exact=True).click()
+    ppo = tab.get_by_role("region", name="What ppo thinks")
+    ppo.wait_for()
+    assert ppo.get_by_role("img").count() == 1
+    tab.locator(".board .values").wait_for()
+
+
+def test_a_file_of_several_games_is_a_list(open_tab: Open) -> None:
+    tab = open_tab("/replay")
+    records = [some_record(rounds, names=[f"A{rounds}", "B"]) for rounds in (1, 2)]
+    drop(tab, "two.jsonl", b"".join(map(record_line, records)) + b"rubbish\n")
+    tab.wait_for_selector(".board svg")
+    assert tab.locator("h1").inner_text() == "A1 · B"
+    tab.get_by_label("Game", exact=True).select_option(index=1)
+    sync_api.expect(tab.locator("h1")).to_have_text("A2 · B")
+    tab.get_by_text("Problems of the file (1)").click()
+    assert "line 3: not JSON" in tab.locator("details li").inner_text()
+
+
+def test_a_game_is_played_on_from_the_viewer(open_tab: Open, page: Page) -> None:
+    record = some_record()
+    tab = open_tab("/replay")
+    drop(tab, "one.jsonl", record_line(record))
+    tab.wait_for_selector(".board svg")
+    tab.locator(".log li").nth(19).click()
+    tab.wait_for_selector('.board[data-at="20"]')
+    tab.get_by_role("button", name="Play on from here").click()
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_label("Seat 1", exact=True).select_option(label="a person")
+    dialog.get_by_role("button", name="Play on").click()
+    tab.wait_for_url("**/game/*")
+    decided(tab)
+    again = record_of(tab, page)
+    assert again["events"][:20] == record["events"][:20]
+    assert again["agents"] == [None, "greedy"]
+    click_on(tab)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"hello", "not JSON"),
+        (b'{"format": "chess"}', "format must be 'carolus-record'"),
+        (b"", "there is no game in it"),
+    ],
+)
+def test_a_broken_record_is_refused_with_the_reason(
+    open_tab: Open, content: bytes, reason: str
+) -> None:
+    tab = open_tab()
+    drop(tab, "broken.jsonl", content)
+    sync_api.expect(tab.locator("#notice")).to_contain_text(reason)
+    start_game(tab)
+
+
+def test_a_record_against_the_rules_is_refused_with_the_event(open_tab: Open) -> None:
+    record = some_record()
+    at = next(i for i, event in enumerate(record["events"]) if "action" in event)
+    record["events"][at] = {**record["events"][at], "action": 94}
+    tab = open_tab("/replay")
+    drop(tab, "wrong.jsonl", record_line(record))
+    sync_api.expect(tab.locator("main")).to_contain_text(f"event {at}: action")
+
+
+def test_the_end_of_a_game_is_looked_back_at(open_tab: Open) -> None:
+    tab = open_tab()
+    start_game(tab, rounds=1)
+    while decided(tab) != "over":
+        click_on(tab)
+    count = events(tab)
+    tab.locator(".choices").get_by_role("button", name="Look back").click()
+    tab.wait_for_selector(".viewer .board svg")
+    assert events(tab) == count
+
+
+def test_help_lists_the_keys(open_tab: Open) -> None:
+    tab = open_tab()
+    tab.locator("form").wait_for()
+    tab.keyboard.press("?")
+    dialog = tab.get_by_role("dialog", name="How to play")
+    assert dialog.is_visible()
+    tab.keyboard.press("Escape")
+    sync_api.expect(dialog).to_be_hidden()

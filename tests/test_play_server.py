@@ -1,0 +1,580 @@
+"""The page's server: what it answers, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from page import Page, serving
+
+from carolus_env import bots, engine
+from carolus_env.bots import Agent
+from carolus_env.play import __main__ as command
+from carolus_env.play import server
+from carolus_env.play.library import Book, lost, names_of
+from carolus_env.play.roster import Roster, RosterError
+from carolus_env.play.server import House
+from carolus_env.play.session import Session
+from carolus_env.record import RecordError, record_line, write_records
+from carolus_env.replay import replay
+from carolus_env.rules import Rules
+
+TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}
+NASTY = '<img src=x onerror="alert(1)">'
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with serving(House(Roster())) as running:
+        yield running
+
+
+def new_game(page: Page, **change: Any) -> dict[str, Any]:
+    status, game = page.post("games", {**TWO, **change})
+    assert status == 201, game
+    return game
+
+
+def play_on(page: Page, key: str, game: dict[str, Any], decisions: int) -> dict[str, Any]:
+    """People play their first legal action."""
+    for _ in range(decisions):
+        if game["turn"] == "over":
+            break
+        if game["turn"] == "person":
+            action = game["legal"][0]["action"]
+            status, game = page.post(f"games/{key}/play", {"action": action, "at": game["at"]})
+        else:
+            status, game = page.post(f"games/{key}/agent", {"at": game["at"]})
+        assert status == 200, game
+    return game
+
+
+def finished(seed: int = 1, **more: Any) -> dict[str, Any]:
+    session = Session.new(Rules(max_rounds=3), [bots.make("random")] * 2, seed=seed)
+    while not session.over:
+        session.ask_agent()
+    return {**session.record(), **more}
+
+
+# ------------------------------------------------------------------------------------ playing
+
+
+def test_a_game_is_played_to_its_end_and_saved(page: Page) -> None:
+    game = new_game(page, rules={"players": 2, "max_rounds": 3})
+    key = game["key"]
+    game = play_on(page, key, game, 1000)
+    assert game["turn"] == "over"
+    assert "cut off after 3 rounds" in game["outcome"] or "won" in game["outcome"]
+    status, headers, content = page.request("GET", f"/api/games/{key}/record")
+    assert status == 200
+    assert headers["content-disposition"] == 'attachment; filename="carolus.jsonl"'
+    assert replay(json.loads(content)) == []
+    assert json.loads(content) == game["record"]
+
+
+def test_a_view_says_what_can_be_done(page: Page) -> None:
+    game = new_game(page, names=["Anna", None])
+    assert (game["names"], game["agents"]) == (["Anna", "random"], [None, "random"])
+    assert "<svg" in game["svg"]
+    assert "Anna" in game["svg"]
+    while game["phase"] != "move" or game["turn"] != "person":
+        game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
+    assert [step["action"] for step in game["steps"]] == [d["action"] for d in game["legal"]]
+    assert all(" to " in step["text"] and step["result"] for step in game["steps"])
+    action = game["steps"][0]["action"]
+    status, after = page.get(f"games/{game['key']}/step/{action}?layout=wide")
+    assert (status, after["action"]) == (200, action)
+    assert "<svg" in after["svg"]
+    status, same = page.get(f"games/{game['key']}")
+    assert same["record"] == game["record"], "a preview plays nothing"
+
+
+def test_the_log_goes_on_where_the_page_has_it(page: Page) -> None:
+    game = new_game(page)
+    later = play_on(page, game["key"], game, 10)
+    _, whole = page.get(f"games/{game['key']}")
+    _, rest = page.get(f"games/{game['key']}?since=5")
+    assert [line["event"] for line in whole["log"]] == list(range(later["at"]))
+    assert rest["log"] == whole["log"][5:]
+    assert whole["log"][0]["text"].startswith("rolls ")
+
+
+def test_a_click_of_a_page_that_is_behind_is_refused_with_the_game(page: Page) -> None:
+    game = new_game(page)
+    key, at = game["key"], game["at"]
+    later = play_on(page, key, game, 1)
+    for what, data in (("play", {"action": 0}), ("undo", {}), ("agent", {})):
+        status, answer = page.post(f"games/{key}/{what}", {**data, "at": at})
+        assert status == 409
+        assert "gone on meanwhile" in answer["error"]
+        assert answer["game"]["at"] == later["at"]
+
+
+@pytest.mark.parametrize("action", [94, -1, 95, 10**30, 12])
+def test_an_illegal_action_is_refused_and_the_game_goes_on(page: Page, action: int) -> None:
+    game = new_game(page)
+    while game["turn"] != "person":
+        game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
+    at = {"at": game["at"]}
+    status, answer = page.post(f"games/{game['key']}/play", {"action": action, **at})
+    assert status == 409
+    assert answer["error"]
+    assert play_on(page, game["key"], game, 3)["at"] > game["at"]
+
+
+def test_only_the_own_turn_is_undone(page: Page) -> None:
+    game = new_game(page)
+    while not game["undo"]:
+        game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
+    status, before = page.post(f"games/{game['key']}/undo", {"at": game["at"]})
+    assert (status, before["at"], before["log"]) == (200, game["at"] - 1, [])
+    assert before["record"]["events"] == game["record"]["events"][:-1]
+    again = new_game(page)
+    status, answer = page.post(f"games/{again['key']}/undo", {"at": again["at"]})
+    assert status == 409
+    assert "own decisions" in answer["error"]
+
+
+def test_a_server_that_was_started_anew_takes_a_game_up(page: Page) -> None:
+    game = new_game(page)
+    later = play_on(page, game["key"], game, 9)
+    record = later["record"]
+    with serving(House(Roster())) as other:
+        assert other.get(f"games/{game['key']}")[0] == 404
+        same = {name: record[name] for name in ("agents", "names", "seed")}
+        status, again = other.post("games", {"record": record, **same})
+        assert status == 201
+        whole = play_on(page, game["key"], later, 20)["record"]
+        assert play_on(other, again["key"], again, 20)["record"] == whole
+
+
+def test_hints_name_moves_and_shares(page: Page) -> None:
+    game = new_game(page)
+    while game["turn"] != "person":
+        game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
+    status, hint = page.post(f"games/{game['key']}/hint", {"agent": "ppo", "at": game["at"]})
+    assert status == 200
+    assert sum(hint["values"]) == pytest.approx(1, abs=1e-3)
+    assert hint["choice"]["action"] == hint["moves"][0]["action"]
+    shares = [move["share"] for move in hint["moves"]]
+    assert shares == sorted(shares, reverse=True)
+    assert page.get(f"games/{game['key']}")[1]["record"] == game["record"]
+
+
+def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile() -> None:
+    going, asked = threading.Event(), threading.Event()
+
+    class Slow(Agent):
+        def act(self, states, generators):  # type: ignore[no-untyped-def]
+            asked.set()
+            assert going.wait(60)
+            raise RuntimeError("no idea")
+
+    bots.register("slow", lambda _: Slow(), "thinks for long and fails")
+    with serving(House(Roster(["slow"]))) as page:
+        game = new_game(page, agents=["slow", "slow"])
+        answers: list[tuple[int, Any]] = []
+        path, data = f"games/{game['key']}/agent", {"at": game["at"]}
+        thinking = threading.Thread(target=lambda: answers.append(page.post(path, data)))
+        thinking.start()
+        assert asked.wait(60)
+        assert page.get(f"games/{game['key']}")[1]["record"] == game["record"]
+        assert play_on(page, (other := new_game(page))["key"], other, 5)["at"] > other["at"]
+        going.set()
+        thinking.join(60)
+        [(status, answer)] = answers
+        assert (status, answer["error"]) == (502, "slow failed: no idea")
+        assert page.get(f"games/{game['key']}")[1]["at"] == game["at"]
+
+
+# ------------------------------------------------------------------------------------ agents
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "my_bot.py:MyBot",
+        "ppo:/etc/passwd",
+        "ppo:../models/2p",
+        "search:my_model,sims=10",
+        "ppo:a/b=c",
+        "slow",
+        "nobody",
+        "",
+    ],
+)
+def test_a_page_names_no_files_and_no_strangers(page: Page, spec: str) -> None:
+    status, answer = page.post("games", {**TWO, "agents": [None, spec]})
+    assert status == 400
+    assert "is not offered here" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "spec", ["mcts:sims=5", "ppo:2p", "ppo:temperature=1", "ppo:2p,temperature=1"]
+)
+def test_other_options_of_the_packages_agents_can_be_typed(spec: str) -> None:
+    assert Roster().make(spec).name == spec
+
+
+def test_wrong_options_are_refused_with_the_right_ones(page: Page) -> None:
+    status, answer = page.post("games", {**TWO, "agents": [None, "mcts:sims=0"]})
+    assert status == 400
+    assert "option sims must be" in answer["error"]
+
+
+def test_agents_of_the_command_line_are_offered(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from carolus_env.engine import random_actions\n"
+        "def play(states, generators):\n    return random_actions(states, generators)\n"
+    )
+    spec = f"{file}:play"
+    roster = Roster([spec])
+    assert roster.menu()[0].spec == roster.advisers()[0] == spec
+    with serving(House(roster)) as page:
+        game = new_game(page, agents=[spec, None])
+        assert play_on(page, game["key"], game, 5)["at"] > game["at"]
+    with pytest.raises(RosterError, match="there is no such file"):
+        Roster([f"{file}x.py:play"])
+
+
+# ------------------------------------------------------------------------------------ strangers
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil:80", None]
+)
+def test_other_hosts_are_refused(page: Page, host: str | None) -> None:
+    for path in ("/", "/api/menu", "/static/app.js"):
+        status, _, content = page.request("GET", path, Host=host)
+        assert status in (400, 403)
+        assert host is None or b"answers to" in content
+
+
+def test_its_own_names_are_answered_to(page: Page) -> None:
+    for name in ("127.0.0.1", "localhost", "LOCALHOST", "[::1]"):
+        assert page.get("menu", Host=f"{name}:{page.port}", Origin=None)[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", None])
+def test_other_origins_change_nothing(page: Page, origin: str | None) -> None:
+    status, answer = page.post("games", TWO, Origin=origin)
+    assert status == 403
+    assert "origin" in answer["error"]
+
+
+def test_other_sites_read_nothing(page: Page) -> None:
+    for site in ("cross-site", "same-site"):
+        assert page.get("menu", Origin=None, Sec_Fetch_Site=site)[0] == 403
+        opened = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+        assert page.get("menu", Origin=None, Sec_Fetch_Site=site, **opened)[0] == 403
+        linked = page.request("GET", "/", Origin=None, Sec_Fetch_Site=site, **opened)
+        assert linked[0] == 200, "a link to the page may be followed"
+        framed = {**opened, "Sec_Fetch_Dest": "iframe"}
+        assert page.request("GET", "/", Origin=None, Sec_Fetch_Site=site, **framed)[0] == 403
+
+
+def test_answers_forbid_inline_scripts_framing_and_sniffing(page: Page) -> None:
+    for path in ("/", "/game/x", "/replay", "/static/app.js", "/api/menu", "/api/nothing"):
+        _, headers, _ = page.request("GET", path)
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+    _, _, content = page.request("GET", "/")
+    assert b'<script type="module" src="/static/' in content
+    assert content.count(b"<script") == 1
+
+
+def test_only_this_machine_can_reach_it(page: Page) -> None:
+    listening = server.open_socket(0)
+    assert listening.getsockname()[0] == "127.0.0.1"
+    listening.close()
+
+
+# ------------------------------------------------------------------------------------ bad requests
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        (b"{", 400, "not JSON"),
+        (b"[" * 100_000, 400, "not JSON"),
+        (b'{"seed": NaN}', 400, "NaN is no number"),
+        (b"\xff\xfe", 400, "not JSON"),
+        (b"[]", 400, "must be a JSON object"),
+        (b'{"sed": 1}', 400, "unknown key 'sed'"),
+        (b'{"seed": "1"}', 400, "seed is of the wrong type"),
+        (b'{"seed": true}', 400, "seed is of the wrong type"),
+        (b'{"seed": -1}', 400, "seed must be a whole number"),
+        (b'{"agents": [null, 1]}', 400, "agents must be a list"),
+        (b'{"agents": [null]}', 400, "agents must be one a seat, 2"),
+        (b'{"agents": [null, null], "names": ["a", "\\u001b"]}', 400, "names[1]"),
+        (b'{"agents": [null, null], "rules": {"players": 5}}', 400, "players must be"),
+        (b'{"agents": [null, null], "rules": {"max_rounds": {}}}', 400, "max_rounds must be"),
+        (b'{"agents": [null, null], "record": {}}', 400, "format is missing"),
+        (b'{"agents": [null, null], "replay": {"key": "x"}}', 400, "replay must name"),
+        (
+            b'{"agents": [null, null], "replay": {"key": "x", "game": 0, "position": 0}}',
+            404,
+            "file",
+        ),
+    ],
+)
+def test_a_bad_request_gets_a_sentence(page: Page, body: bytes, status: int, reason: str) -> None:
+    kind = "application/json"
+    got, _, content = page.request("POST", "/api/games", body, Content_Type=kind)
+    assert got == status
+    assert reason in json.loads(content)["error"]
+
+
+def test_huge_requests_are_refused_and_the_game_goes_on(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = new_game(page)
+    body = b'{"names": ["' + b"a" * server.MAX_BODY + b'"]}'
+    status, _, content = page.request("POST", "/api/games", body, Content_Type="application/json")
+    assert status == 413
+    assert "too large" in json.loads(content)["error"]
+    monkeypatch.setattr(server, "MAX_FILE", 2**20)
+    status, _ = page.post_file("a", b"a" * (2**20 + 1))
+    assert status == 413
+    assert play_on(page, game["key"], game, 5)["at"] > game["at"]
+
+
+def test_only_json_is_taken(page: Page) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        assert page.post("games", TWO, Content_Type=kind)[0] == 415
+        assert page.request("POST", "/api/files", b"{}", Content_Type=kind)[0] == 415
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "games/nobody", 404),
+        ("GET", "nothing", 404),
+        ("GET", "games", 405),
+        ("PUT", "games", 405),
+        ("GET", "files/nobody", 404),
+        ("GET", "files/nobody/0", 404),
+    ],
+)
+def test_what_is_not_there_gets_a_sentence(page: Page, method: str, path: str, status: int) -> None:
+    got, _, content = page.request(method, f"/api/{path}")
+    assert got == status
+    assert json.loads(content)["error"]
+
+
+def test_files_outside_the_page_are_not_served(page: Page) -> None:
+    for path in ("../server.py", "%2e%2e/server.py", "..%2f..%2frules.py", "/etc/passwd"):
+        assert page.request("GET", f"/static/{path}")[0] == 404
+
+
+@pytest.mark.parametrize("query", ["layout=round", "since=-1", "since=x", "since=99999999999"])
+def test_queries_are_checked(page: Page, query: str) -> None:
+    game = new_game(page)
+    assert page.get(f"games/{game['key']}?{query}")[0] == 400
+
+
+def test_the_games_looked_at_longest_ago_are_let_go() -> None:
+    held: server.Held[int] = server.Held("game", 2)
+    keys = [held.add(number) for number in (1, 2)]
+    held.find(keys[0])
+    keys.append(held.add(3))
+    assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
+    with pytest.raises(server.RequestError, match="not held here"):
+        held.find(keys[1])
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+def test_a_file_is_stepped_through(page: Page) -> None:
+    records = [finished(1), finished(2, names=["Anna", "Bert"])]
+    data = b"".join(map(record_line, records))
+    for content in (data, gzip.compress(data)):
+        status, book = page.post_file("two.jsonl", content)
+        assert status == 201
+        assert [game["title"] for game in book["games"]] == ["line 1", "line 2"]
+    key = book["key"]
+    status, game = page.get(f"files/{key}/1")
+    assert (status, game["names"]) == (200, ["Anna", "Bert"])
+    events = records[1]["events"]
+    assert game["events"] == len(events) == len(game["log"])
+    assert game["decisions"] == [i for i, event in enumerate(events) if "action" in event]
+    assert len(game["rounds"]) == 4
+    for at in (0, game["decisions"][3], len(events)):
+        status, position = page.get(f"files/{key}/1/{at}?layout=wide&values=0.25,0.75")
+        assert (status, position["at"]) == (200, at)
+        assert "Anna" in position["svg"]
+    assert position["outcome"]
+    assert page.get(f"files/{key}/1/{len(events) + 1}")[0] == 400
+    assert page.get(f"files/{key}/2")[0] == 404
+    assert page.get(f"files/{key}/1/0?values=2,3")[0] == 400
+    at = game["decisions"][3]
+    status, hint = page.post(f"files/{key}/1/{at}/hint", {"agent": "random"})
+    assert status == 200
+    assert events[at]["action"] in [move["action"] for move in hint["moves"]]
+    assert page.post(f"files/{key}/1/0/hint", {"agent": "random"})[0] == 409
+    status, found = page.post(f"files/{key}/1/values/all", {"agent": "ppo"})
+    assert (status, len(found["values"])) == (200, len(game["decisions"]))
+    assert np.allclose(np.sum(found["values"], axis=1), 1, atol=1e-3)
+    status, answer = page.post(f"files/{key}/1/values/all", {"agent": "random"})
+    assert (status, answer["error"]) == (422, "random does not value positions")
+
+
+def test_a_game_is_played_on_from_any_position(page: Page) -> None:
+    record = finished(1)
+    _, book = page.post_file("one", record_line(record))
+    at = 20
+    asked = {"agents": [None, "random"], "seed": 5}
+    place = {"key": book["key"], "game": 0, "position": at}
+    status, game = page.post("games", {**asked, "replay": place})
+    assert status == 201
+    assert game["record"]["events"][:at] == record["events"][:at]
+    assert play_on(page, game["key"], game, 10)["at"] > at
+    assert page.post("games", {**asked, "replay": {**place, "position": 10**6}})[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "there is no game in it"),
+        (b"hello", "not JSON"),
+        (b"{}\n", "format is missing"),
+        (gzip.compress(b"x" * 1000)[:-9], "cut short"),
+        (b"\x00" * 100, "not JSON"),
+    ],
+)
+def test_a_file_without_games_is_refused_with_the_reason(
+    page: Page, content: bytes, reason: str
+) -> None:
+    status, answer = page.post_file("broken.jsonl", content)
+    assert status == 422
+    assert answer["error"].startswith("broken.jsonl: ")
+    assert reason in answer["error"]
+
+
+def test_a_record_that_breaks_the_rules_is_refused_with_the_event(page: Page) -> None:
+    record = finished(1)
+    at = next(i for i, event in enumerate(record["events"]) if "action" in event)
+    record["events"][at] = {**record["events"][at], "action": 94}
+    status, book = page.post_file("wrong", record_line(record))
+    assert status == 201
+    status, answer = page.get(f"files/{book['key']}/0")
+    assert status == 422
+    assert f"event {at}" in answer["error"]
+
+
+def test_a_bomb_is_not_unpacked(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    from carolus_env.play import library
+
+    monkeypatch.setattr(library, "MAX_TAKEN", 2**20)
+    status, answer = page.post_file("bomb.gz", gzip.compress(b" " * 2**24))
+    assert status == 422
+    assert "longer than 1,048,576 bytes" in answer["error"]
+
+
+def test_of_a_large_file_the_first_games_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    from carolus_env.play import library
+
+    line = record_line(finished(1))
+    monkeypatch.setattr(library, "MAX_GAMES", 3)
+    book = Book.of_bytes("many", line * 5)
+    assert (len(book.games), book.problems) == (3, ["only the first 3 games are shown"])
+    monkeypatch.setattr(library, "MAX_TAKEN", 2 * len(line))
+    assert len(Book.of_bytes("many", line * 5).games) == 2
+
+
+def test_names_of_strangers_are_data(page: Page) -> None:
+    record = finished(1, names=[NASTY, "\x1b[31m" + "x" * 100])
+    assert names_of(record) == (NASTY, "?[31m" + "x" * 35)
+    assert names_of({**record, "names": [1, 2]}) == ("random", "random")
+    assert names_of({**record, "names": None, "agents": None}) == ("player 0", "player 1")
+    _, book = page.post_file("nasty", record_line(record))
+    _, position = page.get(f"files/{book['key']}/0/3")
+    assert "<img" not in position["svg"]
+    game = new_game(page, names=[NASTY, None])
+    assert "<img" not in game["svg"]
+    assert game["names"][0] == NASTY
+
+
+# ------------------------------------------------------------------------------------ the command
+
+
+def test_the_games_that_a_bot_lost_are_picked(tmp_path: Path) -> None:
+    records = [finished(seed) for seed in range(12)]
+    wins = [record["result"]["returns"] for record in records]
+    for record, seats in zip(records, [["a", "b"], ["b", "a"]] * 6, strict=True):
+        record["agents"] = seats
+    losses = [
+        number
+        for number, (record, returns) in enumerate(zip(records, wins, strict=True))
+        if returns[record["agents"].index("a")] < 0
+    ]
+    assert [number for number, record in enumerate(records) if lost(record, "a")] == losses
+    write_records(tmp_path / "games.jsonl", records)
+    if losses:
+        book = Book.of_file(tmp_path / "games.jsonl", "a")
+        assert [game.title for game in book.games] == [f"line {number + 1}" for number in losses]
+    with pytest.raises(RecordError, match="there is no game in it"):
+        Book.of_file(tmp_path / "games.jsonl", "nobody")
+    assert not lost({**records[0], "result": None}, "a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["missing.jsonl"], "missing.jsonl: No such file"),
+        (["--lost", "greedy"], "--lost picks games of a FILE"),
+        (["--port", "70000"], "--port must be from 0 to 65535"),
+        (["--bot", "nobody"], "unknown agent 'nobody'"),
+        (["broken.jsonl"], "broken.jsonl: line 1: not JSON"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    arguments: list[str],
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.jsonl").write_text("?\n")
+    assert command.main([*arguments, "--no-open"]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_the_command_serves_and_stops(tmp_path: Path) -> None:
+    write_records(tmp_path / "one.jsonl", [finished(1)])
+    run = [sys.executable, "-m", "carolus_env.play", "one.jsonl", "--no-open", "--port", "0"]
+    root = Path(__file__).parent.parent
+    with subprocess.Popen(
+        run, cwd=tmp_path, env={"PYTHONPATH": str(root), "PATH": "", "HOME": str(tmp_path)},
+        stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        address = said.split()[3]
+        assert "/replay/" in address
+        page = Page(House(Roster()), int(address.split(":")[2].split("/")[0]))
+        assert page.get("menu")[1]["files"][0]["name"] == "one.jsonl"
+        process.send_signal(2)
+        assert process.wait(timeout=30) in (0, 130)
+
+
+def test_a_seed_deals_the_same_game_here_and_there(page: Page) -> None:
+    game = new_game(page, seed=11)
+    start = engine.new_games(Rules(), 1, seed=11)
+    assert game["record"]["setup"]["first_player"] == start["order"][0, 0]

@@ -1,0 +1,340 @@
+"""A game with people and agents: the record is the game, for saving, undoing and going on."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carolus_env import bots, engine
+from carolus_env.bots import Agent
+from carolus_env.engine import IllegalActionError
+from carolus_env.notation import region_text
+from carolus_env.play.preview import after_step
+from carolus_env.play.session import Session, TurnError, up_to
+from carolus_env.record import RecordError, make_record
+from carolus_env.replay import replay
+from carolus_env.rules import (
+    CROWN_CHOICE,
+    DISC,
+    MOVE,
+    NOBODY,
+    PLACE,
+    Rules,
+    disc_action,
+)
+
+
+def fresh(*specs: str | None, seed: int = 7, **rules: Any) -> Session:
+    """A new game; None in ``specs`` is a person."""
+    agents = [None if spec is None else bots.make(spec) for spec in specs]
+    return Session.new(Rules(players=len(specs), **rules), agents, seed=seed)
+
+
+def taken_up(session: Session, events: int | None = None) -> Session:
+    """The same game by way of JSON, as after a restart, with agents of its own."""
+    record = json.loads(json.dumps(session.record()))
+    agents = [spec and bots.make(spec) for spec in record["agents"]]
+    record = up_to(record, len(record["events"]) if events is None else events)
+    return Session(record, agents, names=record["names"], seed=record["seed"])
+
+
+def play_on(session: Session, decisions: int | None = None) -> Session:
+    """People play the middle one of their legal actions."""
+    while not session.over and decisions != 0:
+        if session.agent is None:
+            legal = session.legal()
+            session.play(legal[len(legal) // 2].action)
+        else:
+            session.ask_agent()
+        decisions = None if decisions is None else decisions - 1
+    return session
+
+
+def play_to(session: Session, phase: int, seat: int = 0) -> Session:
+    while (session.player, session.state["phase"]) != (seat, phase):
+        play_on(session, 1)
+    return session
+
+
+# ------------------------------------------------------------------------------------ a game
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_game_is_that_of_the_engine_with_the_same_seed(players: int) -> None:
+    session = play_on(fresh(None, *["greedy"] * (players - 1)), 40)
+    start = engine.new_games(Rules(players=players), 1, seed=7, roll=False)
+    actions = [event["action"] for event in session.events if "action" in event]
+    assert len(actions) == 40
+    assert make_record(start, actions)["events"] == session.events
+
+
+def test_a_whole_game_gives_a_record_that_replays() -> None:
+    session = play_on(fresh(None, "greedy", "random"))
+    assert replay(session.record()) == []
+    assert session.record()["result"] is not None
+    assert session.outcome() is not None
+    assert (session.player, session.agent, session.legal()) == (None, None, [])
+
+
+def test_partners_are_named_together() -> None:
+    session = fresh(None, "greedy", None, "random", partners="adjacent")
+    assert session.names == ("Player 1", "greedy", "Player 3", "random")
+    assert session.team_names() == ["Player 1 and greedy", "Player 3 and random"]
+
+
+def test_an_illegal_action_changes_nothing() -> None:
+    session = play_to(fresh(None, "greedy"), DISC)
+    before, events = session.state.tobytes(), list(session.events)
+    for action in (disc_action(3) + 40, -1, 95):
+        with pytest.raises(IllegalActionError):
+            session.play(action)
+    assert (session.state.tobytes(), session.events) == (before, events)
+
+
+def test_nobody_plays_for_somebody_else() -> None:
+    session = play_to(fresh(None, "greedy"), CROWN_CHOICE, seat=1)
+    with pytest.raises(TurnError, match="turn of greedy"):
+        session.play(session.legal()[0].action)
+    play_to(session, DISC)
+    with pytest.raises(TurnError, match="no agent"):
+        session.ask_agent()
+
+
+def test_nothing_is_played_after_the_end() -> None:
+    session = play_on(fresh("random", "random", max_rounds=1))
+    for ask in (session.ask_agent, lambda: session.play(0), lambda: session.hint(bots.make("ppo"))):
+        with pytest.raises(TurnError):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"names": ["A"]}, "names must be one a seat, 2"),
+        ({"names": ["A", "B\x1b[31m"]}, r"names\[1\] must be a text that can be shown"),
+        ({"names": ["A", 7]}, r"names\[1\]"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"seed": 2**53}, "seed must be a whole number"),
+        ({"seed": True}, "seed must be a whole number"),
+    ],
+)
+def test_impossible_seats_and_seeds_are_refused(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Session.new(Rules(), [None, None], **change)
+    with pytest.raises(ValueError, match="agents must be one a seat, 3"):
+        Session.new(Rules(players=3), [None, None])
+
+
+# ------------------------------------------------------------------------------------ taken up
+
+
+@pytest.mark.parametrize("spec", ["random", "mcts:sims=20", "planner"])
+def test_a_game_taken_up_goes_on_as_it_would_have_gone_on(spec: str) -> None:
+    whole = play_on(fresh(spec, "greedy", max_rounds=3))
+    events = len(whole.events)
+    for cut in range(5, events, 7):  # in mid-turn too, where the agent has planned all of it
+        assert play_on(taken_up(whole, cut)).events == whole.events, cut
+
+
+def test_a_record_of_strangers_is_taken_up_and_seeds_decide_what_follows() -> None:
+    start = engine.new_games(Rules(), 1, seed=3, roll=False)
+    record = make_record(start, [])
+    games = [
+        play_on(Session(record, [bots.make("greedy")] * 2, seed=seed), 30).events
+        for seed in (1, 1, 2)
+    ]
+    assert games[0] == games[1] != games[2]
+    assert games[0][:2] == games[2][:2] == record["events"][:2]
+
+
+def test_a_record_that_breaks_the_rules_is_refused() -> None:
+    record = play_on(fresh(None, None), 12).record()
+    at = next(i for i, event in enumerate(record["events"]) if "action" in event)
+    record["events"][at] = {**record["events"][at], "action": 94}
+    with pytest.raises(RecordError, match=f"event {at}: action"):
+        Session(record, [None, None])
+    with pytest.raises(RecordError, match="a game record is an object"):
+        Session([], [None, None])  # type: ignore[arg-type]
+
+
+def test_a_game_cut_back_is_the_game_as_it_was() -> None:
+    session = play_on(fresh(None, None), 30)
+    for events in (2, 10, len(session.events)):
+        earlier = up_to(session.record(), events)
+        again = Session(earlier, [None, None], seed=7)
+        assert again.events[:events] == session.events[:events]
+    with pytest.raises(ValueError, match="events must be from 0 to"):
+        up_to(session.record(), 1000)
+
+
+# ------------------------------------------------------------------------------------ undo
+
+
+def test_decisions_are_undone_until_dice_fall() -> None:
+    session = play_to(fresh(None, "greedy"), PLACE)
+    states, log = [session.state.tobytes()], session.log()
+    for _ in range(3):
+        play_on(session, 1)
+        states.append(session.state.tobytes())
+    assert session.state["phase"] == MOVE
+    for before in reversed(states[:-1]):
+        session.undo()
+        assert session.state.tobytes() == before
+    assert session.log() == log
+    play_on(session, 4)  # the Emperor moves, dice fall
+    assert not session.can_undo
+    with pytest.raises(TurnError, match="own decisions"):
+        session.undo()
+
+
+def test_a_turn_that_has_passed_on_is_not_undone() -> None:
+    session = play_to(fresh(None, None), DISC)
+    play_on(session, 1)
+    assert session.player == 1
+    assert not session.can_undo
+
+
+def test_an_agents_decision_is_not_undone() -> None:
+    session = play_to(fresh("greedy", None), PLACE)
+    session.ask_agent()
+    assert session.player == 0
+    assert not session.can_undo
+
+
+def test_what_is_undone_and_played_again_brings_the_same_dice() -> None:
+    session = play_to(fresh(None, "greedy"), PLACE)
+    once = play_on(session, 20).events
+    again = play_to(fresh(None, "greedy"), PLACE)
+    play_on(again, 2)
+    again.undo()
+    again.undo()
+    assert play_on(again, 20).events == once
+
+
+# ------------------------------------------------------------------------------------ previews
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_previews_say_what_the_emperor_will_do(players: int) -> None:
+    session = fresh(*["greedy"] * players, seed=players)
+    kinds = set()
+    while not session.over:
+        for step in session.steps():
+            after = after_step(session.state, step.action)[0]
+            count = int(session.state["regions"])
+            index = (int(session.state["emperor"]) + step.steps) % count
+            assert step.region == step.steps % count
+            assert step.owner_before == session.state["region_owner"][index]
+            assert step.owner == after["region_owner"][after["emperor"]]
+            assert step.castles_after == tuple(after["castles"][: after["teams"]])
+            strongest = [t for t, s in enumerate(step.strengths) if s == max(step.strengths)]
+            changes = len(strongest) == 1 and max(step.strengths) > 0
+            expected = strongest[0] if changes else step.owner_before
+            assert step.owner == expected
+            assert step.territories == region_text(session.state, step.region)
+            merges = after["regions"] < count
+            assert step.merged == (region_text(after, 0) if merges else None)
+            kinds.add((step.owner_before == NOBODY, step.owner == step.owner_before, merges))
+        session.ask_agent()
+    assert kinds >= {(True, True, False), (True, False, False), (True, False, True)}
+
+
+def test_previews_are_there_only_when_the_emperor_is_to_move() -> None:
+    session = play_to(fresh(None, "greedy"), PLACE)
+    assert session.steps() == []
+    with pytest.raises(ValueError, match="does not move now"):
+        after_step(session.state, 10)
+    play_to(session, MOVE)
+    disc = int(session.state["discs_played"][0])
+    assert [step.action for step in session.steps()] == [d.action for d in session.legal()]
+    assert len(session.steps()) == disc
+
+
+def test_previews_tell_of_the_end_of_the_game() -> None:
+    session = fresh("greedy", "greedy", seed=1)
+    steps = []
+    while not session.over:
+        steps = session.steps() or steps
+        last = session.ask_agent()
+    [step] = [step for step in steps if step.action == last]
+    assert step.over
+    assert f"the game ends, {session.team_names()[step.winners[0]]} won" in step.text(
+        session.team_names()
+    )
+
+
+def test_previews_speak_of_castles_by_name() -> None:
+    texts = []
+    for seed in range(4):
+        session = fresh("greedy", "random", seed=seed)
+        while not session.over:
+            texts += [step.text(("Anna", "Bert")) for step in session.steps()]
+            session.ask_agent()
+    said = " | ".join(texts)
+    assert "a castle for Anna, 1 in play" in said
+    assert re.search("a castle from Bert to Anna|[2-9] castles from Bert to Anna", said)
+    assert "nothing changes (Anna " in said
+    assert "merges into" in said
+
+
+# ------------------------------------------------------------------------------------ agents
+
+
+class Spy(Agent):
+    """Notes the generators that it is shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[int] = []
+
+    def act(self, states, generators):  # type: ignore[no-untyped-def]
+        self.shown += states["generator"].tolist()
+        return np.array([engine.legal_actions(state)[0] for state in states])
+
+
+def test_agents_cannot_foresee_the_dice() -> None:
+    spy = Spy()
+    session = Session.new(Rules(), [spy, spy], seed=5)
+    real = set()
+    while len(session.events) < 60:
+        real.add(int(session.state["generator"]))
+        session.ask_agent()
+        session.hint(spy)
+    assert not real & set(spy.shown)
+    assert len(set(spy.shown)) == len(spy.shown)
+
+
+def test_an_agent_that_breaks_the_rules_is_named_and_the_game_is_as_it_was() -> None:
+    class Cheat(Agent):
+        name = "cheat"
+
+        def act(self, states, generators):  # type: ignore[no-untyped-def]
+            return np.array([94])
+
+    session = Session.new(Rules(), [Cheat(), Cheat()], seed=5)
+    before = session.state.tobytes()
+    with pytest.raises(ValueError, match="agent 'cheat' answered action 94"):
+        session.ask_agent()
+    assert session.state.tobytes() == before
+
+
+@pytest.mark.parametrize("spec", ["random", "greedy", "planner", "ppo", "mcts:sims=20"])
+def test_a_hint_says_what_the_adviser_thinks_and_changes_nothing(spec: str) -> None:
+    session = play_to(fresh(None, "greedy"), PLACE)
+    before, legal = session.state.tobytes(), [decision.action for decision in session.legal()]
+    hint, again = (session.hint(bots.make(spec)) for _ in range(2))
+    assert (hint.agent, hint.choice) == (spec, again.choice)
+    assert hint.choice in legal
+    assert hint.probabilities is not None
+    assert hint.probabilities[legal].sum() == pytest.approx(1)
+    assert (hint.values is None) == (spec in ("random", "greedy"))
+    assert session.state.tobytes() == before
+
+
+def test_an_adviser_without_an_opinion_says_its_choice() -> None:
+    session = play_to(fresh(None, "greedy"), PLACE)
+    hint = session.hint(Spy())
+    assert hint[1:] == (session.legal()[0].action, None, None)
