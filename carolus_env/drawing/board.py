@@ -91,6 +91,8 @@ _DARK: Final = {
     "ink": "#f1ead9", "soft": "#b5ab98", "open": "#3fe0c5", "last": "#c3a1ff",
 }
 # fmt: on
+BACKGROUNDS: Final = {"auto": _LIGHT["back"], "light": _LIGHT["back"], "dark": _DARK["back"]}
+"""What is behind the drawing in each theme, for pictures that know no transparency."""
 
 
 def board_svg(
