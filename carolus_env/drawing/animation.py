@@ -20,7 +20,7 @@ import numpy as np
 
 from carolus_env import chance, engine
 from carolus_env.drawing.board import BACKGROUNDS, board_svg
-from carolus_env.drawing.raster import WIDTH, extra, svg_pixels
+from carolus_env.drawing.raster import WIDE, extra, svg_pixels
 from carolus_env.files import check_writable, write_file
 from carolus_env.record import Record, RecordError, check_record, start_of
 
@@ -67,9 +67,6 @@ def frames_of(record: Record) -> list[Frame]:
 
 
 # ------------------------------------------------------------------------------------ files
-
-_LOOK: Final = {"layout": "wide", "width": WIDTH}
-"""What a film looks like where nothing else is said."""
 
 
 def save_animation(
@@ -121,7 +118,7 @@ def animation_gif(
     background = BACKGROUNDS[options.get("theme", "auto")]
 
     def picture(frame: Frame) -> Any:
-        svg = board_svg(frame.state, last=frame.last, **{**_LOOK, **options})
+        svg = board_svg(frame.state, last=frame.last, **{**WIDE, **options})
         return image.fromarray(svg_pixels(svg, background))
 
     # All pieces are on the board from the start, all castles at the end: a few frames have all
@@ -196,7 +193,7 @@ def _film(
     options: dict[str, Any],
 ) -> str:
     _check_seconds(seconds_per_move)
-    options = {**_LOOK, **options}
+    options = {**WIDE, **options}
     pieces: list[_Piece] = []
     previous: list[_Piece] = []
     root = None

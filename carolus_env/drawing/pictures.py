@@ -13,7 +13,7 @@ import numpy as np
 
 from carolus_env.drawing import animation
 from carolus_env.drawing.board import BACKGROUNDS, board_svg
-from carolus_env.drawing.raster import WIDTH, extra, svg_png
+from carolus_env.drawing.raster import WIDE, extra, svg_png
 from carolus_env.files import write_file
 from carolus_env.record import Record
 from carolus_env.state import STATE, States, as_states
@@ -118,7 +118,7 @@ def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
 
 def state_svg(state: np.void, **options: Any) -> str:
     """`board_svg` as notebooks show it: wide, 800 pixels across, where nothing else is said."""
-    return board_svg(state, **{"layout": "wide", "width": WIDTH, **options})
+    return board_svg(state, **{**WIDE, **options})
 
 
 def boards_svg(states: States, *, width: int | None = None, **options: Any) -> str:

@@ -19,6 +19,9 @@ from carolus_env.drawing.board import BACKGROUNDS, board_svg
 WIDTH: Final = 800
 """Pixels across, where nothing is said."""
 
+WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}
+"""How environments, notebooks and films show a game, where nothing else is said."""
+
 _FONTS: Final = [str(path) for path in sorted((Path(__file__).parent / "fonts").glob("*.ttf"))]
 
 
