@@ -276,10 +276,7 @@ def _merge(
 
 
 _SVG: Final = "{http://www.w3.org/2000/svg}"
-_OF_THECONTROLS_HEIGHT: Final = 46
-"""Pixels below the film on its page."""
-
-_PAGE: Final = ("class", "data-")  # what a group says for a page's sake, and no look of it
+_OF_THE_PAGE: Final = ("class", "data-")  # what a group says for a page's sake, and no look of it
 
 
 def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Iterator[str]:
