@@ -1,0 +1,203 @@
+"""The drawing says what the state says, and is safe to show anywhere."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import history, rules, sample, seeds
+
+import carolus_env as ce
+from carolus_env import engine, position
+from carolus_env.drawing import board_svg
+from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS
+from carolus_env.rules import CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(state, **options):
+    return ElementTree.fromstring(board_svg(state, **options))
+
+
+def groups(root, name):
+    return [g for g in root.iter(f"{SVG}g") if name in g.get("class", "").split()]
+
+
+def numbers_in(group):
+    return [int(t.text) for t in group.iter(f"{SVG}text") if (t.text or "").isdigit()]
+
+
+def played(players, seed, until):
+    """A game played at random until ``until(states)``."""
+    states = engine.new_games(ce.Rules(players=players), 1, seed=seed)
+    streams = ce.new_streams(seed, 1)
+    while not until(states):
+        engine.step(states, engine.random_actions(states, streams))
+    return states
+
+
+@given(rules, seeds)
+@settings(max_examples=25, deadline=None)
+def test_every_state_can_be_drawn(kind, seed):
+    for state in sample(history(kind, seed, games=2, limit=300), seed, 8):
+        what_is_drawn_is_the_state(state)
+
+
+def what_is_drawn_is_the_state(state):
+    states = state.reshape(1)
+    data = position.to_dict(states[0])
+    for layout in ("tall", "wide"):
+        root = drawn(states[0], layout=layout, legal=True)
+        regions = groups(root, "region")
+        assert [int(g.get("data-region")) for g in regions] == list(range(len(data["regions"])))
+        for group, region in zip(regions, data["regions"], strict=True):
+            ends = region["territories"][0], region["territories"][-1]
+            said = group.get("data-territories")
+            assert said == (str(ends[0]) if ends[0] == ends[1] else "{}-{}".format(*ends))
+        courts = groups(root, "court")
+        assert [int(g.get("data-seat")) for g in courts] == list(range(len(data["courts"])))
+        for group, court in zip(courts, data["courts"], strict=True):
+            assert numbers_in(group) == court
+        for group, reserve in zip(groups(root, "reserve"), data["reserves"], strict=True):
+            held = {int(t.get("data-clan")): numbers_in(t)[0] for t in groups(group, "token")}
+            assert held == {clan: n for clan, n in enumerate(reserve) if n}
+
+
+def test_paladins_castles_and_emperor_stand_where_the_state_says():
+    states = played(2, 3, lambda s: s["round"][0] == 8 and s["phase"][0] == PLACE)
+    data = position.to_dict(states[0])
+    looks = {look.fill: clan for clan, look in enumerate(CLAN_LOOKS)}
+    teams = {look.fill: team for team, look in enumerate(TEAM_LOOKS)}
+    for group, region in zip(groups(drawn(states[0]), "region"), data["regions"], strict=True):
+        pieces = [p for p in group.iter(f"{SVG}path") if p.get("transform")]
+        clans = [looks[p.get("fill")] for p in pieces if p.get("fill") in looks]
+        assert clans == [c for c in range(CLANS) if region["paladins"][c]]
+        castles = [teams[p.get("fill")] for p in pieces if p.get("fill") in teams]
+        assert castles == [region["owner"]] * region["castles"]
+        gold = [p for p in group if "s-gold" in p.get("class", "")]
+        assert bool(gold) == (region is data["regions"][0])
+
+
+def test_the_same_state_gives_the_same_picture():
+    states = played(3, 5, lambda s: s["round"][0] == 4)
+    assert board_svg(states[0]) == board_svg(states.copy()[0])
+
+
+def test_legal_decisions_are_hooks_with_their_action_numbers():
+    seen = set()
+    states = engine.new_games(ce.Rules(players=3), 1, seed=2)
+    streams = ce.new_streams(2, 1)
+    while states["phase"][0] != OVER:
+        root, legal = drawn(states[0], legal=True), engine.legal_actions(states).tolist()
+        hooks = [int(g.get("data-action")) for g in root.iter(f"{SVG}g") if g.get("data-action")]
+        phase = int(states["phase"][0])
+        seen.add(phase)
+        if phase == MOVE:
+            steps = [g.get("data-steps") for g in groups(root, "region") if g.get("data-steps")]
+            numbers = [int(n) for text in steps for n in text.split(",")]
+            assert sorted(numbers) == [action - FIRST_MOVE + 1 for action in legal]
+            assert set(hooks) <= set(legal)
+        elif phase == PLACE:
+            assert hooks == []
+            open_courts = [g for g in groups(root, "court") if "open" in g.get("class")]
+            assert [int(g.get("data-seat")) for g in open_courts] == [states["player"][0]]
+            tokens = [g for g in groups(root, "token") if "open" in g.get("class")]
+            clans = sorted({(action - 15) // 16 for action in legal})
+            assert sorted(int(g.get("data-clan")) for g in tokens) == clans
+        else:
+            assert sorted(hooks) == legal
+        assert not [g for g in drawn(states[0]).iter(f"{SVG}g") if "open" in g.get("class", "")]
+        engine.step(states, engine.random_actions(states, streams))
+    assert len(seen) == 4
+
+
+def test_the_last_decision_is_marked():
+    before = played(2, 9, lambda s: s["phase"][0] == MOVE and s["discs_played"][0].max() > 1)
+    after = before.copy()
+    engine.step(after, np.array([FIRST_MOVE]))
+    region = position.to_dict(before[0])["regions"][1]
+    [marked] = [
+        g
+        for g in groups(drawn(after[0], last=(before[0], FIRST_MOVE)), "region")
+        if any("s-last" in p.get("class", "") for p in g)
+    ]
+    assert int(marked.get("data-territories").split("-")[0]) in region["territories"]
+    assert "s-last" not in re.sub("<style>.*</style>", "", board_svg(after[0]))
+
+
+def test_names_are_text_and_never_markup():
+    name = "</title><script>alert(1)</script>\"'&"
+    states = played(2, 1, lambda s: s["phase"][0] == DISC)
+    picture = board_svg(states[0], names=[name, "Bob"])
+    root = ElementTree.fromstring(picture)
+    assert not [e for e in root.iter() if "script" in e.tag]
+    assert "<script" not in picture
+    assert any(name[:16] in (t.text or "") for t in root.iter(f"{SVG}text"))
+
+
+def test_a_picture_needs_nothing_from_elsewhere():
+    picture = board_svg(played(4, 1, lambda s: s["round"][0] == 3)[0], legal=True)
+    assert re.findall(r"(?:href|src|url)\b", picture) == []
+    assert re.findall(r"https?://[^\"]+", picture) == ["http://www.w3.org/2000/svg"]
+
+
+def test_values_are_told_and_shown():
+    states = played(3, 1, lambda s: s["phase"][0] == DISC)
+    [bar] = groups(drawn(states[0], values=[0.5, 0.3, 0.2]), "values")
+    assert "team A 50 %, team B 30 %, team C 20 %" in bar.findtext(f"{SVG}title")
+    widths = [float(box.get("width")) for box in bar.iter(f"{SVG}rect")]
+    assert widths[:3] == pytest.approx([125, 75, 50], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"theme": "blue"}, "theme must be one of ('auto', 'light', 'dark'), got 'blue'"),
+        ({"layout": "round"}, "layout must be one of ('tall', 'wide'), got 'round'"),
+        ({"names": ["one"]}, "names must be of 2 players, got 1"),
+        ({"values": [0.5, 0.6, 0.1]}, "values must be 2 shares"),
+        ({"values": [1.5, 0.0]}, "values must be 2 shares"),
+        ({"values": [float("nan"), 0.0]}, "values must be 2 shares"),
+        ({"width": 0}, "width must be from 1 to 20000 pixels, got 0"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    states = engine.new_games(ce.Rules(), 1, seed=1)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        board_svg(states[0], **options)
+
+
+def test_colours_of_a_theme_stay_within_its_own_pictures():
+    """Two pictures on one page: no rule may reach into the other."""
+    states = engine.new_games(ce.Rules(), 1, seed=1)
+    for theme in ("auto", "light", "dark"):
+        [style] = re.findall("<style>(.*?)</style>", board_svg(states[0], theme=theme))
+        rules = re.findall(r"[{}]?([^{}@]+)\{[^{}]*fill:#", style)
+        coloured = [rule for rule in rules if "f-gold" not in rule]
+        assert coloured
+        assert all(f".carolus-{theme} " in rule for rule in coloured)
+
+
+def test_clans_differ_by_shape_and_teams_by_lightness():
+    from carolus_env.drawing.shapes import clan_shape
+
+    assert len({clan_shape(clan, 10.0) for clan in range(CLANS)}) == CLANS
+    lightness = sorted(int(look.fill[1:3], 16) for look in TEAM_LOOKS)
+    assert min(np.diff(lightness)) > 80
+
+
+def test_steps_once_around_lead_to_the_same_region():
+    seen = history(Rules(players=2), 4, games=64).reshape(-1)
+    moving = seen[seen["phase"] == MOVE]
+    disc = moving["discs_played"][np.arange(len(moving)), moving["player"]]
+    around = moving[disc > moving["regions"]]
+    assert len(around)
+    [one] = [
+        g for g in groups(drawn(around[0], legal=True), "region") if g.get("data-region") == "1"
+    ]
+    assert one.get("data-steps") == f"1,{1 + around['regions'][0]}"
+    assert one.get("data-action") == str(FIRST_MOVE)
