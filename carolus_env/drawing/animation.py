@@ -1,7 +1,7 @@
 """A game record as a film: an SVG that plays by itself, a page to step through, or a GIF.
 
 The SVG holds no script. What stays the same from frame to frame is in it once: every piece is
-shown while its frames last (SMIL), so a game takes a tenth of what its single pictures would.
+shown while its frames last (SMIL), so that a game takes little more than ten of its pictures.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def save_animation(
 
     Args:
         record: a game record.
-        path: a name that ends in ``.svg`` or ``.gif`` (extra ``render``) or, for a page with buttons
-            to step through the game, ``.html``.
+        path: a name that ends in ``.svg``, in ``.gif`` (extra ``render``), or in ``.html`` for a
+            page with buttons to step through the game.
         seconds_per_move: of each decision; the end is shown four times as long.
         progress: told how many frames are drawn.
         options: those of `board_svg`, but ``last``; the layout is wide and the width 800 where
@@ -111,7 +111,7 @@ def animation_gif(
     progress: Progress | None = None,
     **options: Any,
 ) -> bytes:
-    """`animation_svg` as a GIF of 256 colours that all frames share; needs the extra ``render``."""
+    """`animation_svg` as a GIF in 255 colours that all frames share; needs the extra ``render``."""
     _check_seconds(seconds_per_move)
     frames = frames_of(record)
     image = extra("PIL.Image")
@@ -121,14 +121,13 @@ def animation_gif(
         svg = board_svg(frame.state, last=frame.last, **{**WIDE, **options})
         return image.fromarray(svg_pixels(svg, background))
 
-    # All pieces are on the board from the start, all castles at the end: a few frames have all
-    # colours.
+    # Few frames have all colours: all clans are there from the start, castles at the end.
     samples = [picture(frames[i]) for i in sorted({0, len(frames) // 2, len(frames) - 1})]
     width, height = samples[0].size
     sheet = image.new("RGB", (width, height * len(samples)))
     for i, sample in enumerate(samples):
         sheet.paste(sample, (0, i * height))
-    colours = sheet.quantize(256)
+    colours = sheet.quantize(255)  # one is left for what stays the same
 
     def pictures() -> Iterator[Any]:
         for number, frame in enumerate(frames, 1):
@@ -140,7 +139,13 @@ def animation_gif(
     milliseconds = [round(1000 * seconds_per_move)] * len(frames)
     milliseconds[-1] = round(1000 * seconds_per_move * _LAST_FRAME)
     next(each).save(
-        file, "GIF", save_all=True, append_images=each, duration=milliseconds, loop=0, optimize=False
+        file,
+        "GIF",
+        save_all=True,
+        append_images=each,
+        duration=milliseconds,
+        loop=0,
+        optimize=True,
     )
     return file.getvalue()
 
@@ -183,7 +188,15 @@ def animation_page(
     """
     frames = frames_of(record)
     film = _film(frames, seconds_per_move, progress, options)
-    return _PAGE.format(film=film, last=len(frames) - 1, seconds=seconds_per_move)
+    theme = options.get("theme", "auto")
+    return _PAGE.format(
+        film=film,
+        last=len(frames) - 1,
+        seconds=seconds_per_move,
+        schemes="light dark" if theme == "auto" else theme,
+        light=BACKGROUNDS[theme],
+        dark=BACKGROUNDS["dark" if theme == "auto" else theme],
+    )
 
 
 def _film(
@@ -196,15 +209,14 @@ def _film(
     options = {**WIDE, **options}
     pieces: list[_Piece] = []
     previous: list[_Piece] = []
-    root = None
-    for number, drawing in _drawings(frames, options, progress):
-        root = ElementTree.fromstring(drawing)
+    for number, frame in enumerate(frames):
+        root = ElementTree.fromstring(board_svg(frame.state, last=frame.last, **options))
         previous = _merge(pieces, previous, list(_leaves(root)), number)
-    assert root is not None
+        if progress is not None:
+            progress(number + 1, len(frames))
     attributes = "".join(f' {name}="{escape(value)}"' for name, value in root.attrib.items())
     style = root.findtext(f"{_SVG}style") or ""
-    count = len(frames) - 1
-    title = f"Carolus Magnus, a game of {count} decisions"
+    title = f"Carolus Magnus, a game of {len(frames) - 1} decisions"
     return "".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg"{attributes}><title>{title}</title>',
@@ -213,15 +225,6 @@ def _film(
             "</svg>",
         ]
     )
-
-
-def _drawings(
-    frames: Sequence[Frame], options: dict[str, Any], progress: Progress | None
-) -> Iterator[tuple[int, str]]:
-    for number, frame in enumerate(frames):
-        yield number, board_svg(frame.state, last=frame.last, **options)
-        if progress is not None:
-            progress(number + 1, len(frames))
 
 
 def _check_seconds(seconds: float) -> None:
@@ -292,7 +295,9 @@ def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Ite
         }
         tag = name + "".join(f' {key}="{escape(value)}"' for key, value in kept.items())
         if name == "g":
-            yield from _leaves(child, *((f"{head}<{tag}>", f"</g>{tail}") if kept else (head, tail)))
+            yield from _leaves(
+                child, *((f"{head}<{tag}>", f"</g>{tail}") if kept else (head, tail))
+            )
         elif child.text:
             yield f"{head}<{tag}>{escape(child.text)}</{name}>{tail}"
         else:
@@ -329,10 +334,11 @@ _PAGE: Final = """\
 <meta name="viewport" content="width=device-width">
 <title>Carolus Magnus</title>
 <style>
-:root {{ color-scheme: light dark; font: 14px "DejaVu Sans", Verdana, sans-serif }}
-body {{ margin: 0 auto; max-width: max-content }}
+:root {{ color-scheme: {schemes}; background: {light} }}
+@media (prefers-color-scheme: dark) {{ :root {{ background: {dark} }} }}
+body {{ margin: 0 auto; max-width: max-content; font: 14px "DejaVu Sans", Verdana, sans-serif }}
 svg {{ display: block; max-width: 100%; height: auto; max-height: calc(100vh - 46px) }}
-form {{ display: flex; gap: .5em; align-items: center; height: 46px }}
+form {{ display: flex; gap: .5em; align-items: center; height: 46px; padding: 0 10px }}
 form[hidden] {{ display: none }}
 input {{ flex: 1; min-width: 4em }}
 button {{ font: inherit; min-width: 2.6em; min-height: 2em }}

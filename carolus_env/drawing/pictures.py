@@ -13,7 +13,7 @@ import numpy as np
 
 from carolus_env.drawing import animation
 from carolus_env.drawing.board import BACKGROUNDS, board_svg
-from carolus_env.drawing.raster import WIDE, extra, svg_png
+from carolus_env.drawing.raster import WIDE, WIDTH, extra, svg_png
 from carolus_env.files import write_file
 from carolus_env.record import Record
 from carolus_env.state import STATE, States, as_states
@@ -79,13 +79,14 @@ class Film:
 
     def _repr_html_(self) -> str:
         # A page of its own: no style and no script of it can meet those of the notebook.
-        size = re.search(r' width="(\d+)" height="(\d+)" viewBox', self.page)
-        assert size is not None
-        across, down = map(int, size.groups())
+        box = re.search(r' viewBox="\S+ \S+ (\S+) (\S+)"', self.page)
+        assert box is not None
+        across = self._options.get("width") or WIDTH
+        down = across * float(box[2]) / float(box[1])
         return (
             f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="Carolus Magnus" '
             f'style="border:0;width:100%;max-width:{across}px;'
-            f'aspect-ratio:{across}/{down + animation.CONTROLS_HEIGHT}"></iframe>'
+            f'aspect-ratio:{across}/{down + animation.CONTROLS_HEIGHT:.0f}"></iframe>'
         )
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
@@ -137,23 +138,28 @@ def boards_svg(states: States, *, width: int | None = None, **options: Any) -> s
         raise ValueError("there is no game to draw")
     columns = min(shown, _COLUMNS)
     across = columns * (_BOARD_WIDTH + _SPACE) + _SPACE
-    places, down = [], _SPACE
+    pieces, down = [], _SPACE
+
+    def say(words: str, x: int, y: int) -> None:
+        pieces.append(
+            f'<text class="f-ink left" x="{x}" y="{y + 16}" font-size="14">{words}</text>'
+        )
+
     for i in range(shown):
         board = board_svg(states[i], **options, width=_BOARD_WIDTH)
         row, column = divmod(i, columns)
         height = int(board.partition(' height="')[2].partition('"')[0])
         x, y = _SPACE + column * (_BOARD_WIDTH + _SPACE), _SPACE + row * (height + _HEADING)
+        say(f"game {i}", x, y)
+        pieces.append(board.replace("<svg ", f'<svg x="{x}" y="{y + _HEADING - 4}" ', 1))
         down = y + height + _HEADING
-        places.append(f'<text class="f-ink left" x="{x}" y="{y + 16}" font-size="14">game {i}</text>')
-        places.append(board.replace("<svg ", f'<svg x="{x}" y="{y + _HEADING - 4}" ', 1))
     if more := len(states) - shown:
-        said = f"and {more:,} more"
-        places.append(f'<text class="f-ink left" x="{_SPACE}" y="{down + 16}" font-size="14">{said}</text>')
+        say(f"and {more:,} more", _SPACE, down)
         down += _HEADING
     theme, size = options.get("theme", "auto"), width or across
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" role="img" '
         f'width="{size}" height="{size * down / across:.0f}" viewBox="0 0 {across} {down}">'
         f"<title>Carolus Magnus, {len(states):,} games</title>"
-        f'<rect class="f-back" width="{across}" height="{down}" rx="6"/>{"".join(places)}</svg>'
+        f'<rect class="f-back" width="{across}" height="{down}" rx="6"/>{"".join(pieces)}</svg>'
     )

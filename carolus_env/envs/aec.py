@@ -148,7 +148,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         ValueError: for an impossible option, naming it and what is allowed.
     """
 
-    metadata = {  # noqa: RUF012 (PettingZoo's way)
+    metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's way)
         "name": "carolus_magnus_v0",
         "render_modes": list(RENDER_MODES[1:]),
         "is_parallelizable": False,

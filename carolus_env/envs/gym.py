@@ -213,7 +213,7 @@ class CarolusVectorEnv(VectorEnv):
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
-        """The boards as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``)."""
+        """A frame for each game: text (``"ansi"``) or ``(height, width, 3)`` (``"rgb_array"``)."""
         if self.render_mode is None:
             return None
         if self.render_mode == "ansi":
