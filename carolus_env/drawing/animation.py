@@ -27,6 +27,10 @@ from carolus_env.record import Record, RecordError, check_record, start_of
 SECONDS_PER_MOVE: Final = 1.0
 _LAST_FRAME: Final = 4.0  # in moves: the end is shown as long as that
 
+_GIF_COLOURS: Final = 255  # one is left for what stays the same
+_SAMPLES: Final = 6  # frames that the colours are chosen from
+_PLAIN_COLOURS: Final = 64  # kept as they are; the others are means, for the edges
+
 Progress = Callable[[int, int], None]
 """Called with the frames done and all frames."""
 
@@ -115,19 +119,22 @@ def animation_gif(
     _check_seconds(seconds_per_move)
     frames = frames_of(record)
     image = extra("PIL.Image")
-    background = BACKGROUNDS[options.get("theme", "auto")]
 
     def picture(frame: Frame) -> Any:
         svg = board_svg(frame.state, last=frame.last, **{**WIDE, **options})
-        return image.fromarray(svg_pixels(svg, background))
+        return image.fromarray(svg_pixels(svg, options.get("theme", "auto")))
 
-    # Few frames have all colours: all clans are there from the start, castles at the end.
-    samples = [picture(frames[i]) for i in sorted({0, len(frames) // 2, len(frames) - 1})]
+    spread = np.linspace(0, len(frames) - 1, _SAMPLES).astype(int)
+    samples = [picture(frames[i]) for i in np.unique(spread)]
     width, height = samples[0].size
     sheet = image.new("RGB", (width, height * len(samples)))
     for i, sample in enumerate(samples):
         sheet.paste(sample, (0, i * height))
-    colours = sheet.quantize(255)  # one is left for what stays the same
+    found = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
+    plain = [part for _, colour in found[:_PLAIN_COLOURS] for part in colour]
+    mixed = sheet.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
+    colours = image.new("P", (1, 1))
+    colours.putpalette([*plain, *mixed][: 3 * _GIF_COLOURS])
 
     def pictures() -> Iterator[Any]:
         for number, frame in enumerate(frames, 1):

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.drawing import animation
-from carolus_env.drawing.board import BACKGROUNDS, board_svg
-from carolus_env.drawing.raster import WIDE, WIDTH, extra, svg_png
+from carolus_env.drawing.board import board_svg
+from carolus_env.drawing.raster import WIDE, WIDTH, extra, svg_pixels, svg_png
 from carolus_env.files import write_file
 from carolus_env.record import Record
 from carolus_env.state import STATE, States, as_states
@@ -33,9 +33,9 @@ class Picture:
         svg: the drawing, one standalone SVG element.
     """
 
-    def __init__(self, svg: str, background: str) -> None:
+    def __init__(self, svg: str, theme: str = "auto") -> None:
         self.svg = svg
-        self._background = background
+        self._theme = theme
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -58,8 +58,8 @@ class Picture:
             data = svg_png(self.svg)
         elif suffix == ".gif":
             file = io.BytesIO()
-            png = io.BytesIO(svg_png(self.svg, self._background))
-            extra("PIL.Image").open(png).convert("RGB").save(file, "GIF")
+            pixels = svg_pixels(self.svg, self._theme)
+            extra("PIL.Image").fromarray(pixels).save(file, "GIF")
             data = file.getvalue()
         else:
             raise ValueError(f"a picture's name ends in .svg, .png or .gif, got {str(path)!r}")
@@ -111,10 +111,11 @@ def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
         return Film(what, **options)
     if not isinstance(what, np.void | np.ndarray) or what.dtype != STATE:
         raise TypeError(f"what to show must be states, a state or a game record, got {type(what)}")
-    background = BACKGROUNDS.get(options.get("theme", "auto"), "")
     if isinstance(what, np.ndarray) and what.shape != (1,):
-        return Picture(boards_svg(what, **options), background)
-    return Picture(state_svg(what if isinstance(what, np.void) else what[0], **options), background)
+        svg = boards_svg(what, **options)
+    else:
+        svg = state_svg(what if isinstance(what, np.void) else what[0], **options)
+    return Picture(svg, options.get("theme", "auto"))
 
 
 def state_svg(state: np.void, **options: Any) -> str:

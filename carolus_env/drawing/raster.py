@@ -41,7 +41,7 @@ def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.N
         ImportError: without the extra ``render``, naming it.
     """
     svg = board_svg(state, width=width, **options)
-    return svg_pixels(svg, BACKGROUNDS[options.get("theme", "auto")])
+    return svg_pixels(svg, options.get("theme", "auto"))
 
 
 def board_png(state: np.void, *, width: int = WIDTH, **options: Any) -> bytes:
@@ -49,10 +49,10 @@ def board_png(state: np.void, *, width: int = WIDTH, **options: Any) -> bytes:
     return svg_png(board_svg(state, width=width, **options))
 
 
-def svg_pixels(svg: str, background: str) -> npt.NDArray[np.uint8]:
-    """`svg_png` as ``(height, width, 3)`` uint8, on ``background``."""
+def svg_pixels(svg: str, theme: str = "auto") -> npt.NDArray[np.uint8]:
+    """`svg_png` as ``(height, width, 3)`` uint8, with the theme's background in the corners."""
     image = extra("PIL.Image")
-    with image.open(io.BytesIO(svg_png(svg, background))) as picture:
+    with image.open(io.BytesIO(svg_png(svg, BACKGROUNDS[theme]))) as picture:
         return np.array(picture.convert("RGB"))
 
 

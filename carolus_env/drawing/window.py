@@ -79,8 +79,10 @@ class Window:
 
 def _start(pygame: Any) -> None:
     """Find a display; where there is none, on Linux, go on unseen."""
-    variables = ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY")
-    if sys.platform == "linux" and not any(map(os.environ.get, variables)):
+    if os.environ.get("SDL_VIDEODRIVER"):  # somebody knows better
+        pygame.display.init()
+        return
+    if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
         os.environ["SDL_VIDEODRIVER"] = "dummy"
         try:
             pygame.display.init()
