@@ -147,7 +147,7 @@ def test_a_film_lasts_as_long_as_wished_and_moves_together():
 def test_a_film_takes_a_fraction_of_its_single_pictures():
     record, _, _ = played(2)
     pictures = [board_svg(frame.state, last=frame.last) for frame in animation.frames_of(record)]
-    assert len(animation.animation_svg(record)) < sum(map(len, pictures)) / 8
+    assert len(animation.animation_svg(record)) < sum(map(len, pictures)) / 12
 
 
 def test_a_film_runs_no_script_and_fetches_nothing():
