@@ -4,10 +4,11 @@
     python benchmarks/rendering.py --modes ansi svg --players 2 --json rendering.json
 
 A frame is what a PettingZoo environment gives in mid-game, the last decision looked up and marked
-(but in text): `render()` in render modes ansi and rgb_array (800 pixels across), and for svg what it
-shows in a notebook. The frames of a window are random games' positions, one after each fifth
-decision. Steps are not counted. Each figure is the median of `--repeats` windows of `--frames`; the
-windows of the modes follow each other in turn. Figures of different machines do not compare.
+(but in text): `render()` in render modes ansi and rgb_array (800 pixels across), and for svg what
+a notebook shows. The frames of a window are positions of random games, one after each fifth
+decision; the decisions themselves are not counted. Each figure is the median of `--repeats`
+windows of `--frames`; the windows of the modes follow each other in turn. Figures of different
+machines do not compare.
 """
 
 from __future__ import annotations

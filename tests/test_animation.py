@@ -117,7 +117,7 @@ def test_a_record_that_tells_of_no_game_is_refused_with_the_event(change, said):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_each_moment_of_a_film_shows_the_board_of_that_frame_and_no_more(players):
-    record, _, _ = played(players, seed=players)
+    record, _, _ = played(players, seed=players, decisions=70)
     film = ElementTree.fromstring(animation.animation_svg(record, layout="tall"))
     frames = animation.frames_of(record)
     for k, frame in enumerate(frames):
@@ -203,7 +203,7 @@ def test_a_page_is_as_light_or_dark_as_its_film(theme):
 def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("resvg_py")
-    record, _, actions = played(3, decisions=25)
+    record, _, actions = played(3, decisions=12)
     told = []
     save_animation(
         record,
@@ -222,8 +222,9 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
         assert film.info["duration"] == (1200 if k == len(actions) else 300)
         board = board_svg(frame.state, last=frame.last, layout="wide", width=240)
         pixels = raster.svg_pixels(board).astype(int)
-        assert np.abs(np.array(film.convert("RGB")) - pixels).max() < 60
-        assert np.abs(np.array(film.convert("RGB")) - pixels).mean() < 4
+        apart = np.abs(np.array(film.convert("RGB")) - pixels)
+        assert apart.mean() < 4
+        assert np.quantile(apart, 0.999) < 50
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".html"])
