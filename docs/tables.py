@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import results
 
 import carolus_env as ce
-from carolus_env import observation, rules, state
+from carolus_env import notation, observation, record, rules, state
 from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
 from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions, evaluation
@@ -61,12 +62,79 @@ def ladder(players: int) -> str:
 
 
 def board() -> str:
-    """A game of three greedy players in its sixth round, as text."""
+    """A game as text."""
+    return f"```\n{board_text(some_game()[0])}```\n"
+
+
+def some_game() -> ce.state.States:
+    """A game of three greedy players in its sixth round."""
     games, streams = ce.new_games(ce.Rules(players=3), seed=11), ce.new_streams(11, 1)
     greedy = ce.make("greedy")
     while games["round"][0] < 6 or games["phase"][0] != rules.PLACE:
         ce.step(games, greedy.act(games, streams))
-    return f"```\n{board_text(games[0])}```\n"
+    return games
+
+
+def played(players: int, seed: int) -> tuple[ce.state.States, list[dict]]:
+    """A whole game of greedy players: its start, and the events of its record."""
+    start = ce.new_games(ce.Rules(players), seed=seed, roll=False)
+    game, streams, greedy, actions = start.copy(), ce.new_streams(seed, 1), ce.make("greedy"), []
+    ce.roll(game)
+    while not ce.is_over(game)[0]:
+        actions += greedy.act(game, streams).tolist()
+        ce.step(game, np.array(actions[-1:]))
+    return start, record.make_record(start, actions)["events"]
+
+
+MOVES = (
+    ("disc 3", r"d3"),
+    ("a crown becomes a paladin of that clan", r"crown=\w+"),
+    ("a paladin to the own court", r"\w+>court"),
+    ("the same, and the player takes control of the clan", r"\w+>court!"),
+    ("a paladin to the region of territory 7", r"\w+>7"),
+    ("to a merged region, named by its first and last territory, clockwise", r"\w+>\d+-\d+"),
+    ("several alike in a row", r"\d \w+>.*"),
+    ("the Emperor two steps; he stops there and nothing changes", r"E\+2 at .*"),
+    ("team B, which is the strongest there, builds a castle", r"E\+\d B builds \d+"),
+    ("team B replaces every castle there", r"E\+\d B takes [\d-]+"),
+    ("the same, and regions beside it join it: together 8-12", r"E\+\d B takes 11 forming 8-12"),
+    ("`#`: the game is over", r"E.*#"),
+    ("the dice, in a game's text", r"rolls (\w+ ){2}crown"),
+)
+
+
+def moves_table() -> str:
+    """What decisions look like, each as it came in games of greedy players."""
+    texts = []
+    for seed in range(20):
+        for told in notation.tell_turns(*played(2, seed)):
+            texts += told.text.split(", ")
+    lines = ["| written | meaning |", "| --- | --- |"]
+    for meaning, pattern in MOVES:
+        example = next(text for text in texts if re.fullmatch(pattern, text))
+        lines.append(f"| `{example}` | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def told_game() -> str:
+    """The beginning and the end of a game's text."""
+    lines = notation.game_text(*played(2, 3)).splitlines()
+    return "\n".join(["```", *lines[:14], "...", *lines[-6:], "```"]) + "\n"
+
+
+def position_fields() -> str:
+    """The fields of a position's text, from `notation.positions.FORMS`."""
+    lines = ["| field | for example | meaning |", "| --- | --- | --- |"]
+    for form in notation.positions.FORMS:
+        lines.append(f"| {form.name} | `{form.example}` | {form.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def position_page() -> str:
+    """The game of `board` as a line and as a page."""
+    games = some_game()
+    line, page = notation.to_line(games[0]), notation.to_text(games[0])
+    return f"```\n{line}\n```\n\n```\n{page}```\n"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -90,6 +158,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder 3": lambda: ladder(3),
     "ladder 4": lambda: ladder(4),
     "learning": results.learning_table,
+    "moves": moves_table,
+    "moves of a game": told_game,
     "models": results.models_table,
     "models shipped": results.shipped_table,
     "observation 2": lambda: observation.layout_table(2),
@@ -100,6 +170,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PolicyOptions),
     "options search": lambda: options_table(SearchOptions),
+    "position fields": position_fields,
+    "position in text": position_page,
     "weights": weights_table,
 }
 

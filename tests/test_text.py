@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from carolus_env import chance, engine, position
+from carolus_env import chance, engine, position, text
 from carolus_env.rules import OVER, PHASE_NAMES, Rules
 from carolus_env.streams import new_streams
 from carolus_env.text import board_text
@@ -107,14 +107,14 @@ def test_every_game_is_drawn_within_80_columns(rules):
     phases = set()
     for seed in range(3):
         for state in stops(rules, seed):
-            text = board_text(state)
-            lines = text.split("\n")
+            drawn = board_text(state)
+            lines = drawn.split("\n")
             assert max(map(len, lines)) <= 80
             assert len(lines) == 14 + 1 + rules.players + 1 and lines[-1] == ""
-            assert text.isascii() and text.replace("\n", "").isprintable()
+            assert drawn.isascii() and drawn.replace("\n", "").isprintable()
             assert not any(line.endswith(" ") for line in lines)
-            assert shown_regions(text) == real_regions(state)
-            assert_situation(text, state)
+            assert shown_regions(drawn) == real_regions(state)
+            assert_situation(drawn, state)
             phases.add(PHASE_NAMES[state["phase"]])
     assert {"roll", "disc", "move", "over"} <= phases
 
@@ -169,8 +169,8 @@ PLAYER = (
 
 def test_courts_reserves_and_discs_are_those_of_the_players():
     for state in stops(Rules(4, "deferred"), seed=4):
-        given, text = position.to_dict(state), board_text(state)
-        inside = [line.ljust(80)[17:63] for line in text.split("\n")]
+        given, drawn = position.to_dict(state), board_text(state)
+        inside = [line.ljust(80)[17:63] for line in drawn.split("\n")]
         rows = [found for line in inside if (found := re.match(PLAYER, line))]
         assert [int(row["seat"]) for row in rows] == [0, 1, 2, 3]
         for seat, row in enumerate(rows):
@@ -184,9 +184,9 @@ def test_courts_reserves_and_discs_are_those_of_the_players():
             counts = dict(re.findall(r"([rpbyg])(\d+)", row["reserve"]))
             assert [int(counts.get(clan, 0)) for clan in CLANS] == given["reserves"][seat]
             assert int(row["crowns"] or 0) == given["crowns"][seat]
-        supply = re.search(r"supply (r\d+ p\d+ b\d+ y\d+ g\d+)", text)[1]
+        supply = re.search(r"supply (r\d+ p\d+ b\d+ y\d+ g\d+)", drawn)[1]
         assert [int(number) for number in re.findall(r"\d+", supply)] == given["supply"]
-        discs = re.findall(r"^  player (\d) played (.), holds (.*)$", text, re.MULTILINE)
+        discs = re.findall(r"^  player (\d) played (.), holds (.*)$", drawn, re.MULTILINE)
         assert [int(seat) for seat, _, _ in discs] == given["order"]
         for seat, played, held in discs:
             assert played == str(given["discs_played"][int(seat)] or "-")
@@ -237,11 +237,60 @@ def test_what_does_not_fit_is_cut_and_shows_it():
     states["region_paladins"][0, :, 2] = 199
     states["courts"][:] = states["supply"][:] = 197
     states["crowns"][0, :4] = 9
-    text = board_text(states[0])
-    assert max(map(len, text.split("\n"))) <= 80
-    assert "r199p199b199y1~" in text
-    assert "r197 p197 b197 y197 g197 +9" in text
-    assert "supply r197 p197 b197 y197 g197" in text
+    drawn = board_text(states[0])
+    assert max(map(len, drawn.split("\n"))) <= 80
+    assert "r199p199b199y1~" in drawn
+    assert "r197 p197 b197 y197 g197 +9" in drawn
+    assert "supply r197 p197 b197 y197 g197" in drawn
+
+
+def bare(text):
+    return re.sub(r"\x1b\[[0-9;]+m", "", text)
+
+
+@pytest.mark.parametrize("rules", [Rules(2), Rules(3, "deferred"), Rules(4)], ids=str)
+def test_colours_change_no_character(rules):
+    for seed in range(2):
+        for state in stops(rules, seed):
+            coloured = board_text(state, colour=True)
+            assert bare(coloured) == board_text(state)
+            for line in coloured.split("\n"):  # no look goes on behind its text
+                looks = re.findall(r"\x1b\[([0-9;]+)m", line)
+                assert looks[1::2] == ["0"] * (len(looks) // 2) and "0" not in looks[::2]
+
+
+def test_clans_teams_and_the_emperor_have_their_colours():
+    coloured = board_text(position.from_dict(GIVEN)[0], colour=True)
+    red, pink = text.CLAN_LOOKS[:2]
+    first, second, _ = text.TEAM_LOOKS
+    end = "\x1b[0m"
+    assert f" \x1b[{first}mA2{end} \x1b[{text.EMPEROR_LOOK}mE{end}" in coloured
+    assert f"\x1b[{red}mr0{end} \x1b[1;{pink}mP3{end} " in coloured
+    assert f"\x1b[1m>{end} 1 \x1b[{second}mB3{end}   " in coloured
+    assert f"\x1b[{red}mr10{end}\x1b[{pink}mp10{end}" in coloured
+
+
+def test_a_cut_cell_ends_its_colour():
+    states = engine.new_games(Rules(2, paladins_per_clan=200), seed=1, roll=False)
+    states["region_paladins"][0, :, 2] = 199
+    coloured = board_text(states[0], colour=True)
+    assert f"\x1b[{text.CLAN_LOOKS[3]}my1\x1b[0m~" in coloured
+
+
+def luminance(number):
+    """Of one of the 216 colours of a terminal's cube (16 to 231), after WCAG 2."""
+    digits = [(number - 16) // 36, (number - 16) // 6 % 6, (number - 16) % 6]
+    levels = [(0, 95, 135, 175, 215, 255)[digit] / 255 for digit in digits]
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in levels]
+    return sum(part * light for part, light in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_clans_can_be_read_on_black_and_on_white():
+    assert luminance(231) == pytest.approx(1)
+    for look in text.CLAN_LOOKS:
+        light = luminance(int(look.rpartition(";")[2]))
+        assert (light + 0.05) / 0.05 > 3
+        assert 1.05 / (light + 0.05) > 3
 
 
 def test_drawing_changes_nothing():

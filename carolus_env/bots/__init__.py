@@ -1,6 +1,6 @@
 """Opponents that need only NumPy and Numba, and the registry of all agents by spec string."""
 
-from carolus_env.bots.agent import Agent, Checked, drawn, uniforms
+from carolus_env.bots.agent import Agent, Checked, Opinion, drawn, opinion, uniforms
 from carolus_env.bots.compiled import CompiledAgent, is_compiled
 from carolus_env.bots.greedy import GreedyBot
 from carolus_env.bots.mcts import Choice, Judge, MctsBot, MctsOptions
@@ -22,6 +22,7 @@ __all__ = [
     "Model",
     "ModelError",
     "NetworkJudge",
+    "Opinion",
     "PlannerBot",
     "PlannerOptions",
     "PolicyAgent",
@@ -33,6 +34,7 @@ __all__ = [
     "is_compiled",
     "known",
     "make",
+    "opinion",
     "register",
     "uniforms",
 ]

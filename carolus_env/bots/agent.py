@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.rules import PHASE_NAMES
-from carolus_env.state import STATE, States
-from carolus_env.streams import new_streams, random_bits
+from carolus_env.rules import ACTIONS, PHASE_NAMES, TEAMS
+from carolus_env.state import STATE, States, as_states, common_players
+from carolus_env.streams import check_streams, new_streams, random_bits
+
+
+class Opinion(NamedTuple):
+    """What an agent thinks of games in which somebody is to decide; None where it cannot say.
+
+    Attributes:
+        probabilities: ``(N, 95)`` how much is to be said for each action; rows sum to 1.
+        values: ``(N, teams)`` expected share of the win of each team; rows sum to 1.
+    """
+
+    probabilities: npt.NDArray[np.float64] | None = None
+    values: npt.NDArray[np.float64] | None = None
 
 
 class Agent(ABC):
@@ -44,6 +57,18 @@ class Agent(ABC):
         if generator is None:
             generator = new_streams(None, 1)
         return int(self.act(np.array(state, STATE).reshape(1), generator)[0])
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """What it thinks of games, for people to look at; no agent needs to have one.
+
+        It must not change what `act` will answer. Callers use `opinion`, the function, which
+        checks what is said here.
+
+        Args:
+            states: ``(N,)`` games of one number of players, as `act` gets them.
+            generators: ``(N,)`` uint64 streams to draw from, not those of the games' seats.
+        """
+        return Opinion()
 
 
 class Checked(Agent):
@@ -84,6 +109,72 @@ class Checked(Agent):
                 f"in phase {PHASE_NAMES[int(states['phase'][row])]}; legal are {allowed}"
             )
         return answer.astype(np.int64)
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        return self.agent.opinion(states, generators)
+
+
+def opinion(
+    agent: Agent, states: States, generators: npt.NDArray[np.uint64] | None = None
+) -> Opinion:
+    """What an agent thinks of each game. The games and what it will play stay as they are.
+
+    Args:
+        agent: any; a plain one has no opinion.
+        states: ``(N,)`` games of one number of players in which somebody is to decide. The agent
+            does not see their generators.
+        generators: ``(N,)`` uint64 streams to draw from, for agents that search, moved on in
+            place; None: the same ones at every call.
+
+    Raises:
+        ValueError: when nobody is to decide in a game, or the agent says what is no opinion.
+    """
+    shown = as_states(states).copy()
+    players = common_players(shown, "opinions")
+    mask = engine.legal_masks(shown)
+    if not mask.any(axis=1).all():
+        row = int(np.argmin(mask.any(axis=1)))
+        phase = PHASE_NAMES[int(states["phase"][row])]
+        raise ValueError(f"game {row}: nobody is to decide in phase {phase}")
+    shown["generator"] = 0
+    if generators is None:
+        generators = new_streams(0, len(states))
+    check_streams(generators, states)
+    said = Opinion(*agent.opinion(shown, generators))
+    probabilities = _shares(said.probabilities, (len(states), ACTIONS), "probabilities", agent)
+    values = _shares(said.values, (len(states), TEAMS[players]), "values", agent)
+    if probabilities is not None and probabilities[mask == 0].any():
+        row, action = np.argwhere((probabilities > 0) & (mask == 0))[0]
+        raise ValueError(
+            f"agent {agent.name!r} gives action {action} a probability of "
+            f"{probabilities[row, action]:.3g}, but it is illegal"
+        )
+    return Opinion(probabilities, values)
+
+
+def _shares(
+    given: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
+) -> npt.NDArray[np.float64] | None:
+    """What an agent gave, made sure that its rows are shares of 1."""
+    if given is None:
+        return None
+    try:
+        shares = np.array(given, np.float64)
+    except (ValueError, TypeError):  # rows of different lengths, or no numbers
+        shares = np.zeros(0)
+    if shares.shape != shape:
+        raise ValueError(
+            f"agent {agent.name!r}: the {what} of its opinion must be numbers of shape {shape}, "
+            f"got shape {np.shape(given) if shares.size else None}"
+        )
+    wrong = ~((shares >= 0).all(axis=1) & (np.abs(shares.sum(axis=1) - 1) < 1e-6))
+    if wrong.any():
+        row = shares[int(np.argmax(wrong))]
+        raise ValueError(
+            f"agent {agent.name!r}: the {what} of its opinion must be shares of 1, "
+            f"got a row from {row.min():.3g} to {row.max():.3g} with sum {row.sum():.6g}"
+        )
+    return shares
 
 
 def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
+from carolus_env import engine
+from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, on_turn, stream_of
 from carolus_env.compiler import entry, kernel
 from carolus_env.kernels import generator, legal, turns
 from carolus_env.kernels.courts import controlling_team
 from carolus_env.rules import ACTIONS, CLANS, NOBODY
-from carolus_env.state import STATE, States, as_states
+from carolus_env.state import STATE, States, as_states, pick
 from carolus_env.streams import check_streams
 
 _CASTLE = 100  # one castle outweighs any number of clans
@@ -33,6 +35,18 @@ class GreedyBot(CompiledAgent):
         actions = np.empty(len(states), np.int64)
         _greedy_actions(states, generators, np.zeros(1, STATE), actions)
         return actions
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """The actions with the best immediate gain, all alike."""
+        rows, actions = np.nonzero(engine.legal_masks(states))
+        after = pick(states, rows)
+        engine.step(after, actions, roll=False)
+        points = np.full((len(states), ACTIONS), -np.inf)
+        gains = np.empty(len(rows), np.int64)
+        _standings(after, states["team"][rows, states["player"][rows]].astype(np.int64), gains)
+        points[rows, actions] = gains
+        best = points == points.max(axis=1, keepdims=True)
+        return Opinion(best / best.sum(axis=1, keepdims=True))
 
     def play_on(
         self,
@@ -82,6 +96,12 @@ def best_action(s, scratch, bits):
             if generator.below(generator.mix(bits), ties) == 0:
                 chosen = action
     return chosen, bits
+
+
+@entry
+def _standings(states, teams, points):
+    for g in range(states.shape[0]):
+        points[g] = standing(states[g], teams[g])
 
 
 @entry

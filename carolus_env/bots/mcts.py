@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Agent
-from carolus_env.bots.evaluation import all_weights
+from carolus_env.bots.agent import Agent, Opinion
+from carolus_env.bots.evaluation import all_weights, chances
 from carolus_env.bots.inference import Net, judge
 from carolus_env.bots.options import check, option
 from carolus_env.bots.plans import WIDTHS, actions_of
@@ -38,8 +38,8 @@ from carolus_env.bots.tree import (
     tree_of,
 )
 from carolus_env.compiler import entry
-from carolus_env.rules import ACTIONS, MAX_TEAMS, OVER
-from carolus_env.state import STATE, States, as_states
+from carolus_env.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.state import STATE, States, as_states, common_players
 from carolus_env.streams import check_streams
 
 _WIDEST: Final = 80  # single actions of a position, at most
@@ -198,6 +198,28 @@ class MctsBot(Agent):
         engine.step(after, actions[rows], roll=False)
         for row, state in zip(rows.tolist(), after, strict=True):
             self._plans[int(generators[row]), _position(state)] = plans[row][1:]
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """A search from each game: the share of its visits that each first action got, and the
+        mean over all of them of each team's part of the win."""
+        probabilities = np.zeros((len(states), ACTIONS))
+        values = self._values_now(states)  # where there is one legal action, nothing is searched
+        for row, choices in enumerate(self.consider(states, generators)):
+            visits = np.array([choice.visits for choice in choices], np.float64)
+            if visits.sum() == 0:
+                probabilities[row, choices[0].actions[0]] = 1.0
+                continue
+            visits /= visits.sum()
+            for choice, share in zip(choices, visits, strict=True):
+                probabilities[row, choice.actions[0]] += share
+            values[row] = visits @ np.array([choice.chances for choice in choices])
+        return Opinion(probabilities, values)
+
+    def _values_now(self, states: States) -> npt.NDArray[np.float64]:
+        teams = TEAMS[common_players(states, "opinions")]
+        if self._judge is None:
+            return chances(states, self._weights)[:, :teams]
+        return np.array(self._judge.judge(states)[1], np.float64)
 
     def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
         """Search from each position, whatever was planned before.

@@ -17,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
+from carolus_env import engine
+from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, on_turn
-from carolus_env.bots.evaluation import advantage, all_weights, write_scores
+from carolus_env.bots.evaluation import advantage, all_weights, chances, write_scores
 from carolus_env.bots.options import check, option
 from carolus_env.bots.plans import NONE_YET, WIDTHS, Desk, first_of, list_plans, rest_of
 from carolus_env.compiler import entry, part, rare
 from carolus_env.kernels import legal, turns
 from carolus_env.rules import (
+    ACTIONS,
     CLANS,
     CROWN_CHOICE,
     DISC,
@@ -35,8 +38,9 @@ from carolus_env.rules import (
     MOVE,
     PLACE,
     ROLL,
+    TEAMS,
 )
-from carolus_env.state import STATE, States, as_states
+from carolus_env.state import STATE, States, as_states, common_players
 from carolus_env.streams import check_streams
 
 
@@ -85,6 +89,18 @@ class PlannerBot(CompiledAgent):
         actions = np.empty(len(states), np.int64)
         _planned_actions(states, actions, self._width, self._weights, RoundDesk().room())
         return actions
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Its choice, and the evaluation of the end of the turn that it plans; of discs and crowns,
+        of the position as it is."""
+        choices = self.act(states, generators)
+        ends, turns_left = states.copy(), np.isin(states["phase"], (PLACE, MOVE))
+        while turns_left.any():
+            rows = np.flatnonzero(turns_left)
+            engine.step(ends, self.act(ends[rows], generators[rows]), rows=rows, roll=False)
+            turns_left &= np.isin(ends["phase"], (PLACE, MOVE))
+        values = chances(ends, self._weights)[:, : TEAMS[common_players(states, "opinions")]]
+        return Opinion(np.eye(ACTIONS)[choices], values)
 
     def play_on(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import model
-from carolus_env.bots.agent import Agent, drawn
+from carolus_env.bots.agent import Agent, Opinion, drawn
 from carolus_env.bots.inference import Net
 from carolus_env.bots.mcts import Judge, MctsBot, MctsOptions
 from carolus_env.bots.model import Model
@@ -85,6 +85,12 @@ class PolicyAgent(Agent):
         with np.errstate(over="ignore"):  # near 0 all but the likeliest go to minus infinity
             chances = np.exp(chances / self.options.temperature)
         return drawn(chances, generators)
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """The network's policy, whatever the temperature, and its values."""
+        net = self._networks.of(self.name, common_players(states, "opinions"))
+        policy, values = net.judge(states)
+        return Opinion(np.exp(policy), values)
 
 
 class NetworkJudge(Judge):

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
+from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, on_turn, stream_of
 from carolus_env.compiler import entry
 from carolus_env.kernels import generator, legal, turns
@@ -19,6 +20,11 @@ class RandomBot(CompiledAgent):
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         return engine.random_actions(states, generators)
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Every legal action is as good as any other."""
+        legal_ones = engine.legal_masks(states)
+        return Opinion(legal_ones / legal_ones.sum(axis=1, keepdims=True))
 
     def play_on(
         self,

@@ -7,7 +7,7 @@ import re
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 
@@ -94,6 +94,10 @@ class Film:
         animation.save_animation(self._record, path, **{**self._options, **options})
 
 
+@overload
+def show(what: np.void | States, **options: Any) -> Picture: ...
+@overload
+def show(what: Record, **options: Any) -> Film: ...
 def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
     """Something that a notebook shows, of a game, of several, or of a game record.
 

@@ -1,0 +1,33 @@
+"""Moves, games and positions in text that reads like the game; docs/notation.md has the grammar."""
+
+from carolus_env.notation.games import Told, game_text, read_game, tell, tell_turns
+from carolus_env.notation.moves import (
+    NotationError,
+    legal_text,
+    move_text,
+    read_move,
+    read_moves,
+    read_roll,
+    region_text,
+    roll_text,
+)
+from carolus_env.notation.positions import from_text, to_line, to_text
+
+__all__ = [
+    "NotationError",
+    "Told",
+    "from_text",
+    "game_text",
+    "legal_text",
+    "move_text",
+    "read_game",
+    "read_move",
+    "read_moves",
+    "read_roll",
+    "region_text",
+    "roll_text",
+    "tell",
+    "tell_turns",
+    "to_line",
+    "to_text",
+]

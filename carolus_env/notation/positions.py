@@ -1,0 +1,390 @@
+"""A position as one line or as a page, to be typed back in; docs/notation.md has the grammar.
+
+Both forms have the same fields, `FORMS`. In the line they stand in this order, divided by
+``|``; on the page each has its name, in any order, and ``;`` begins a comment:
+
+    2 | 7 | 0 place 2 | 3 | A2r3b2g1 p1 B1b4y1 ... | R2b1 P3b1 | r3p1+1 r2b4 | 1:1/23 0:3/12
+
+The picture of a position is `carolus_env.text.board_text`. What is read goes through
+`position.from_dict`, so that what no game can reach is refused in the same words.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from carolus_env.position import from_dict, to_dict
+from carolus_env.rules import CLAN_NAMES, CLANS, NOBODY, PHASE_NAMES, PLACE, TERRITORIES, Rules
+from carolus_env.state import States
+from carolus_env.text import CLAN_LETTERS, TEAM_LETTERS
+from carolus_env.validity import PositionError
+
+_OVER, _PLACING = "over", PHASE_NAMES[PLACE]
+_NONE = "-"
+
+# ------------------------------------------------------------------------------------ writing
+
+
+def to_line(state: np.void, *, generator: bool = True) -> str:
+    """One game ``states[i]`` as a line; ``generator`` False leaves out the last field."""
+    said = _said(state, generator)
+    return " | ".join(" ".join(said[field.name]) for field in FORMS if field.name in said)
+
+
+def to_text(state: np.void, *, generator: bool = True) -> str:
+    """The same as a page: a field a line, what there is several of a line each."""
+    data, said = to_dict(state), _said(state, generator)
+    said["supply"] = [_counts(data["supply"])]
+    notes = {
+        "regions": [_span(region["territories"]) for region in data["regions"]],
+        "courts": [f"player {seat}" for seat in range(len(data["courts"]))],
+        "reserves": [f"player {seat}" for seat in range(len(data["reserves"]))],
+    }
+    lines = []
+    for name, words in said.items():
+        if name not in notes:
+            lines.append(f"{name}: {' '.join(words)}")
+            continue
+        lines.append(f"{name}:")
+        width = max(map(len, words))
+        lines += [
+            f"    {word:{width}}  ; {note}" for word, note in zip(words, notes[name], strict=True)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _said(state: np.void, generator: bool) -> dict[str, list[str]]:
+    """The words of each field, in the order of `FORMS`; the supply follows from the rest."""
+    data = to_dict(state)
+    defaults = Rules(data["rules"]["players"]).to_dict()
+    rules = [str(data["rules"].pop("players"))]
+    rules += [
+        f"{name}={'none' if value is None else value}"
+        for name, value in data["rules"].items()
+        if value != defaults[name]
+    ]
+    if data["result"]:
+        winners = "".join(TEAM_LETTERS[team] for team in data["result"]["winners"])
+        turn = [_OVER, data["result"]["reason"], winners or _NONE]
+    else:
+        left = [str(data["placements_left"])] if data["phase"] == _PLACING else []
+        turn = [str(data["player"]), data["phase"], *left]
+    courts = []
+    for seat, court in enumerate(data["courts"]):
+        held = [data["control"][clan] == seat for clan in range(CLANS)]
+        courts.append(_counts(court, held))
+    reserves = []
+    for reserve, crowns in zip(data["reserves"], data["crowns"], strict=True):
+        plus = f"+{crowns}" if crowns else ""
+        reserves.append((_counts(reserve) + plus).removeprefix(_NONE if crowns else ""))
+    discs = []
+    for seat in data["order"]:
+        hand = "".join(map(str, data["discs_in_hand"][seat]))
+        discs.append(f"{seat}:{data['discs_played'][seat] or _NONE}/{hand or _NONE}")
+    said = {
+        "rules": rules,
+        "round": [str(data["round"])],
+        "turn": turn,
+        "emperor": [str(data["regions"][0]["territories"][0])],
+        "regions": [_region(region) for region in data["regions"]],
+        "courts": courts,
+        "reserves": reserves,
+        "discs": discs,
+    }
+    return {**said, "generator": [data["generator"]]} if generator else said
+
+
+def _region(region: dict[str, Any]) -> str:
+    owner = region["owner"]
+    castles = "" if owner == NOBODY else f"{TEAM_LETTERS[owner]}{region['castles']}"
+    return castles + _counts(region["paladins"])
+
+
+def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
+    """``r3b1``; a clan that is held has an upper-case letter, even where there is none of it."""
+    said = ""
+    for clan, number in enumerate(numbers):
+        letter = CLAN_LETTERS[clan]
+        if held and held[clan]:
+            said += f"{letter.upper()}{number}"
+        elif number:
+            said += f"{letter}{number}"
+    return said or _NONE
+
+
+def _span(territories: list[int]) -> str:
+    first, last = territories[0], territories[-1]
+    return str(first) if first == last else f"{first}-{last}"
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def from_text(text: str, *, seed: int | None = None) -> States:
+    """The game that `to_line` or `to_text` wrote, or somebody typed, as a batch of one.
+
+    Args:
+        text: a line (with a ``|``) or a page.
+        seed: a new generator for the dice to come, instead of the text's; where neither gives
+            one, that of seed 0.
+
+    Raises:
+        PositionError: naming the field that cannot be read and what was expected, or why no game
+            has such a position.
+    """
+    fields = _split(text)
+    for field in FORMS:
+        if field.name not in fields and not field.optional:
+            raise PositionError(f"position: {field.name} is missing, expected {field.example!r}")
+    data: dict[str, Any] = {}
+    for field in FORMS:
+        if field.name in fields:
+            field.read(data, fields[field.name])
+    if "supply" not in data:
+        data["supply"] = _supply(data)
+    if seed is None and "generator" not in data:
+        seed = 0
+    return from_dict(data, seed=seed)
+
+
+def _split(text: str) -> dict[str, list[str]]:
+    """The words of each field that is there."""
+    fields: dict[str, list[str]] = {}
+    lines = [line.partition(";")[0] for line in text.splitlines()]
+    if any("|" in line for line in lines):
+        parts = " ".join(lines).split("|")
+        if len(parts) > len(FORMS):
+            names = ", ".join(field.name for field in FORMS)
+            raise PositionError(f"position: a line has the fields {names}, got {len(parts)} fields")
+        return {field.name: part.split() for field, part in zip(FORMS, parts, strict=False)}
+    words: list[str] | None = None
+    for line in lines:
+        name, colon, rest = line.partition(":")
+        if colon and not line[0].isspace():
+            if name not in _NAMES:
+                known = ", ".join(_NAMES)
+                raise PositionError(f"position: unknown field {_short(name)}, known are {known}")
+            if name in fields:
+                raise PositionError(f"position: {name} is there twice")
+            words = fields[name] = rest.split()
+        elif line.strip():
+            if words is None or not line[0].isspace():
+                raise PositionError(
+                    f"position: expected a field such as 'round: 7', got {_short(line.strip())}"
+                )
+            words += line.split()
+    return fields
+
+
+def _read_rules(data: dict[str, Any], words: list[str]) -> None:
+    rules: dict[str, Any] = {}
+    for k, word in enumerate(words):
+        name, _, value = word.partition("=") if k else ("players", "", word)
+        if name in rules or not value:
+            raise _wrong("rules", word)
+        number = re.fullmatch(r"[0-9]{1,9}", value)
+        rules[name] = int(value) if number else None if value == "none" else value
+    data["rules"] = rules
+    if not rules:
+        raise _wrong("rules", "")
+    try:
+        Rules.from_dict(rules)  # what follows counts on the number of players
+    except ValueError as error:
+        raise PositionError(f"position: {error}") from None
+
+
+def _read_round(data: dict[str, Any], words: list[str]) -> None:
+    data["round"] = int(_match("round", r"[0-9]{1,10}", words)[0])
+
+
+def _read_turn(data: dict[str, Any], words: list[str]) -> None:
+    over = rf"over ([a-z_]{{1,20}}) ({_NONE}|[A-C]{{1,3}})"
+    found = _match("turn", rf"{over}|([0-9]) ([a-z]{{1,20}})(?: ([0-9]))?", words)
+    reason, winners, player, phase, left = found.groups()
+    data["placements_left"] = int(left or 0)
+    if reason:
+        data["phase"], data["player"] = _OVER, None
+        teams = [] if winners == _NONE else [TEAM_LETTERS.index(team) for team in winners]
+        data["result"] = {"reason": reason, "winners": teams}
+    elif phase == _OVER or (left is not None) != (phase == _PLACING):
+        raise _wrong("turn", " ".join(words))
+    else:
+        data["phase"], data["player"] = phase, int(player)
+
+
+def _read_emperor(data: dict[str, Any], words: list[str]) -> None:
+    data["emperor"] = int(_match("emperor", r"[0-9]|1[0-4]", words)[0])
+
+
+def _read_regions(data: dict[str, Any], words: list[str]) -> None:
+    territory, data["regions"] = data.pop("emperor"), []
+    for word in words:
+        found = _match("regions", rf"(?:([A-C])([0-9]{{1,2}}))?({_COUNTS})", [word])
+        owner = NOBODY if found[1] is None else TEAM_LETTERS.index(found[1])
+        castles = int(found[2] or 0)
+        data["regions"].append(
+            {
+                "territories": [(territory + k) % TERRITORIES for k in range(castles or 1)],
+                "paladins": _read_counts("regions", found[3])[0],
+                "owner": owner,
+                "castles": castles,
+            }
+        )
+        territory += castles or 1
+
+
+def _read_courts(data: dict[str, Any], words: list[str]) -> None:
+    data["courts"], data["control"] = [], [NOBODY] * CLANS
+    for seat, word in enumerate(words):
+        found = _match("courts", rf"(?i:{_COUNTS})", [word])
+        numbers, held = _read_counts("courts", found[0])
+        data["courts"].append(numbers)
+        for clan in held:
+            if data["control"][clan] != NOBODY:
+                both = f"players {data['control'][clan]} and {seat}"
+                raise PositionError(f"position: courts say that {both} control {CLAN_NAMES[clan]}")
+            data["control"][clan] = seat
+
+
+def _read_reserves(data: dict[str, Any], words: list[str]) -> None:
+    data["reserves"], data["crowns"] = [], []
+    for word in words:
+        found = _match("reserves", rf"({_COUNTS})?(?:\+([0-9]))?", [word])
+        data["reserves"].append(_read_counts("reserves", found[1] or _NONE)[0])
+        data["crowns"].append(int(found[2] or 0))
+
+
+def _read_discs(data: dict[str, Any], words: list[str]) -> None:
+    players = data["rules"]["players"]
+    played, hands = [0] * players, list[list[int]]([[]] * players)
+    data["order"] = []
+    for word in words:
+        found = _match("discs", rf"([0-9]):([1-5]|{_NONE})/([1-5]{{1,5}}|{_NONE})", [word])
+        seat = int(found[1])
+        data["order"].append(seat)
+        if seat < players:
+            played[seat] = 0 if found[2] == _NONE else int(found[2])
+            hands[seat] = [] if found[3] == _NONE else [int(disc) for disc in found[3]]
+    data["discs_played"], data["discs_in_hand"] = played, hands
+
+
+def _read_supply(data: dict[str, Any], words: list[str]) -> None:
+    data["supply"] = _read_counts("supply", _match("supply", _COUNTS, words)[0])[0]
+
+
+def _read_generator(data: dict[str, Any], words: list[str]) -> None:
+    data["generator"] = " ".join(words)
+
+
+_COUNTS = rf"(?:[{CLAN_LETTERS}][0-9]{{1,3}})+|{_NONE}"
+
+
+def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
+    """How many of each clan, and those with an upper-case letter."""
+    numbers, held, seen = [0] * CLANS, [], ""
+    for letter, number in re.findall(r"([a-zA-Z])([0-9]+)", word):
+        clan = CLAN_LETTERS.index(letter.lower())
+        if letter.lower() in seen:
+            raise PositionError(f"position: {name} give {CLAN_NAMES[clan]} twice in {word!r}")
+        seen += letter.lower()
+        numbers[clan] = int(number)
+        if letter.isupper():
+            held.append(clan)
+    return numbers, held
+
+
+def _supply(data: dict[str, Any]) -> list[int]:
+    """What is nowhere else."""
+    used = [region["paladins"] for region in data["regions"]] + data["courts"] + data["reserves"]
+    total = Rules.from_dict(data["rules"]).paladins_per_clan
+    return [total - sum(row[clan] for row in used) for clan in range(CLANS)]
+
+
+class Form(NamedTuple):
+    """A field of both forms; ``docs/notation.md`` has the table."""
+
+    name: str
+    example: str
+    meaning: str
+    read: Callable[[dict[str, Any], list[str]], None]
+    optional: bool = False
+
+
+FORMS: Final = (
+    Form(
+        "rules",
+        "2 crown_choice=deferred",
+        "players, then the options that are not the default",
+        _read_rules,
+    ),
+    Form("round", "7", "rounds begun; 0 during the set-up", _read_round),
+    Form(
+        "turn",
+        "0 place 2",
+        "seat and phase; in phase place how many paladins are left; of a game that is over why, "
+        "and the winners: `over castles A`, `over regions AB`, `over max_rounds -`",
+        _read_turn,
+    ),
+    Form("emperor", "3", "first territory of the Emperor's region", _read_emperor),
+    Form(
+        "regions",
+        "A2r3b2g1 p1 B1b4y1",
+        "clockwise from that one: owner and castles, which are as many as territories, then "
+        "paladins; without an owner it is one territory",
+        _read_regions,
+    ),
+    Form(
+        "courts",
+        "R2b1 P3b1",
+        "of each seat; an upper-case letter: controls the clan; `-`: empty",
+        _read_courts,
+    ),
+    Form(
+        "reserves",
+        "r3p1+2 r2b4",
+        "of each seat; `+2`: two crowns not decided yet",
+        _read_reserves,
+    ),
+    Form(
+        "discs",
+        "1:1/23 0:3/12",
+        "seats in playing order, each with the disc played and those in hand; `-`: none",
+        _read_discs,
+    ),
+    Form(
+        "generator",
+        "0123456789abcdef",
+        "the dice to come; may be left out",
+        _read_generator,
+        True,
+    ),
+    Form(
+        "supply",
+        "r9p8b7y9g9",
+        "may be left out, as it follows from the rest",
+        _read_supply,
+        True,
+    ),
+)
+_NAMES = [field.name for field in FORMS]
+
+
+def _match(name: str, pattern: str, words: list[str]) -> re.Match[str]:
+    text = " ".join(words)
+    if found := re.fullmatch(pattern, text):
+        return found
+    raise _wrong(name, text)
+
+
+def _wrong(name: str, got: str) -> PositionError:
+    example = next(field.example for field in FORMS if field.name == name)
+    return PositionError(f"position: {name} must be such as {example!r}, got {_short(got)}")
+
+
+def _short(text: str) -> str:
+    return reprlib.repr(text)

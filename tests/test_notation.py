@@ -1,0 +1,343 @@
+"""Moves in text: what is written is read back, what is typed is understood or refused."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+import numpy as np
+import positions
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from positions import BLACK, WHITE, paladins, position, region
+from strategies import history
+
+from carolus_env import chance, engine
+from carolus_env.notation import (
+    NotationError,
+    game_text,
+    legal_text,
+    move_text,
+    read_game,
+    read_move,
+    read_moves,
+    read_roll,
+    region_text,
+    roll_text,
+    tell,
+    tell_turns,
+)
+from carolus_env.record import make_record, start_of
+from carolus_env.rules import Rules, court_action, crown_action, move_action, region_action
+from carolus_env.streams import new_streams
+from carolus_env.validity import PositionError
+
+RED, PINK, BLUE, YELLOW, GREEN = range(5)
+
+
+def played(rules, seed, limit=150):
+    """The record of a random game, or of its beginning."""
+    start = engine.new_games(rules, seed=seed, roll=False)
+    game, streams, actions = start.copy(), new_streams(seed, 1), []
+    chance.roll(game)
+    while not engine.is_over(game)[0] and len(actions) < limit:
+        actions += strategies.random_moves(game, streams, np.array([0])).tolist()
+        engine.step(game, np.array(actions[-1:]))
+    return make_record(start, actions)
+
+
+def merged():
+    """White has played disc 3; the Emperor stands on 0-1, then come 2, 3-5 (black's) and 6 on."""
+    return position(
+        region(WHITE, 2, blue=2),
+        region(red=1),
+        region(BLACK, 3, red=3),
+        courts=[paladins(red=4), paladins(red=3, blue=1)],
+        reserves=[paladins(red=2, blue=3, pink=2)],
+        discs=[3, 4],
+        phase="place",
+        placements_left=3,
+    )
+
+
+# ------------------------------------------------------------------------------------ moves
+
+
+@given(strategies.rules, strategies.seeds)
+def test_every_legal_move_is_read_back_with_and_without_its_outcome(rules, seed):
+    states = history(rules, seed, games=2, limit=150).reshape(-1)
+    for state in states[:: 1 + len(states) // 12]:
+        for action in engine.legal_actions(state).tolist():
+            text = move_text(state, action)
+            assert read_move(state, text) == [action], text
+            bare = re.split(r" at | [ABC] |!|#", text)[0]
+            assert read_move(state, bare) == [action]
+            assert read_move(state, f" {text.upper()} ".replace(">", " > ")) == [action]
+            assert text.isascii()
+            assert "," not in text  # which divides moves
+
+
+@given(strategies.rules, strategies.seeds)
+def test_different_legal_moves_have_different_texts(rules, seed):
+    states = history(rules, seed, games=2, limit=150).reshape(-1)
+    for state in states[:: 1 + len(states) // 12]:
+        actions = engine.legal_actions(state).tolist()
+        assert len({move_text(state, action) for action in actions}) == len(actions)
+
+
+def test_moves_are_written_like_this():
+    state = merged()[0]
+    assert move_text(state, court_action(RED)) == "red>court"
+    assert move_text(state, region_action(BLUE, 0)) == "blue>0-1"
+    assert move_text(state, region_action(PINK, 1)) == "pink>2"
+    assert move_text(state, region_action(BLUE, 2), 3) == "3 blue>3-5"
+    assert move_text(position(phase="disc", discs=[0, 0])[0], 2) == "d3"
+    game = positions.set_up([5, 5, 0, 0, 1, 1, 2])
+    assert move_text(game[0], crown_action(GREEN)) == "crown=green"
+    assert move_text(game[0], crown_action(GREEN), 2) == "2 crown=green"
+
+
+def test_taking_control_is_marked():
+    game = position(
+        courts=[paladins(red=3), paladins(red=4, blue=1)],
+        reserves=[paladins(red=2, blue=1, pink=1, green=1)],
+        phase="place",
+        placements_left=3,
+    )
+    assert move_text(game[0], court_action(RED)) == "red>court"
+    assert move_text(game[0], court_action(RED), 2) == "2 red>court!"
+    assert move_text(game[0], court_action(GREEN)) == "green>court!"
+    assert move_text(game[0], court_action(BLUE)) == "blue>court"  # a tie: it stays with black
+    assert read_move(game[0], "2 r > court!") == [court_action(RED)] * 2
+    with pytest.raises(NotationError, match="what would happen is 'red>court'"):
+        read_move(game[0], "red>court!")
+
+
+def test_the_emperor_says_what_he_finds_and_what_comes_of_it():
+    game = position(
+        region(WHITE, 2, blue=2),
+        region(red=1),
+        region(BLACK, 3, red=4),
+        region(yellow=1),
+        region(WHITE, 1, red=2),
+        courts=[paladins(red=1)],
+        discs=[4, 5],
+    )
+    said = [move_text(game[0], move_action(steps)) for steps in (1, 2, 3, 4)]
+    assert said == [
+        "E+1 A builds 2 forming 0-2",
+        "E+2 A takes 3-5",
+        "E+3 at 6",
+        "E+4 at 7",
+    ]
+
+
+def test_the_castle_that_the_mover_builds_for_another_team_is_that_teams():
+    game = position(region(red=1), region(red=2), courts=[[0] * 5, paladins(red=1)])
+    assert move_text(game[0], move_action(1)) == "E+1 B builds 1"
+
+
+def test_a_decision_that_ends_the_game_is_marked():
+    game = position(
+        region(WHITE, 9, red=9), region(), region(red=1), courts=[paladins(red=1)], discs=[2, 3]
+    )
+    assert move_text(game[0], move_action(2)) == "E+2 A builds 10#"
+    assert read_move(game[0], "e+2 a builds 10 #") == [move_action(2)]
+    with pytest.raises(NotationError, match="what would happen is 'E\\+2 A builds 10#'"):
+        read_move(game[0], "E+2 A builds 10")
+
+
+def test_a_region_over_the_seam_is_named_clockwise():
+    game = merged()
+    assert [region_text(game[0], k) for k in range(4)] == ["0-1", "2", "3-5", "6"]
+    game["region_first"][0, :12] = [1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+    game["emperor"] = 11
+    assert region_text(game[0], 0) == "14-0"
+    with pytest.raises(ValueError, match="region must be from 0 to 11, got 12"):
+        region_text(game[0], 12)
+
+
+def test_any_territory_names_its_region_but_a_wrong_span_does_not():
+    state = merged()[0]
+    for where in ("3-5", "3", "4", "5"):
+        assert read_move(state, f"red>{where}") == [region_action(RED, 2)]
+    for where in ("3-4", "4-5", "5-3", "15", "99"):
+        with pytest.raises(NotationError, match=rf"no region {where}; there are 0-1, 2, 3-5, 6, 7"):
+            read_move(state, f"red>{where}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected a paladin such as"),
+        ("d3", "expected a paladin such as"),
+        ("red", "expected a paladin such as"),
+        ("red court", "expected a paladin such as"),
+        ("mauve>court", "expected one of red, pink, blue, yellow, green, got 'mauve'"),
+        ("green>court", "player 0 may not play that now; legal now: red, pink, blue > court, 0-1"),
+        ("0 red>court", "expected a number from 1 to 2, got 0"),
+        ("3 red>court", "expected a number from 1 to 2, got 3"),
+        ("4 blue>court", "expected a number from 1 to 3, got 4"),
+        ("red>court takes 4", "what would happen is 'red>court'"),
+        ("rot>court " + "x" * 500, r"^move 'rot>court.{1,40}': expected one of"),
+    ],
+)
+def test_what_is_no_move_now_is_refused_with_what_is_expected(text, said):
+    with pytest.raises(NotationError, match=said):
+        read_move(merged()[0], text)
+
+
+def test_a_number_of_paladins_that_the_turn_does_not_have_is_refused():
+    game = merged()
+    game["placements_left"] = 1
+    with pytest.raises(NotationError, match="expected a number from 1 to 1, got 2"):
+        read_move(game[0], "2 blue>2")
+
+
+def test_nobody_moves_where_a_roll_is_due_or_the_game_is_over():
+    game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
+    with pytest.raises(NotationError, match="nobody is to decide"):
+        read_move(game[0], "d1")
+    assert legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
+
+
+def test_several_moves_are_read_one_after_the_other():
+    game = merged()
+    assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == [
+        court_action(RED),
+        *[region_action(BLUE, 2)] * 2,
+        move_action(2),
+    ]
+    assert game.tobytes() == merged().tobytes()
+    with pytest.raises(NotationError, match="move '2 red>2': expected a number from 1 to 1"):
+        read_moves(game[0], "red>court, 2 red>2")
+    with pytest.raises(NotationError, match="move '': expected"):
+        read_moves(game[0], "red>court,")
+
+
+def test_what_cannot_be_played_several_times_is_not_written_so():
+    game = position(discs=[2, 3])
+    for times in (2, 0):
+        with pytest.raises(ValueError, match=rf"\(Emperor 1 step\) cannot be played {times} times"):
+            move_text(game[0], move_action(1), times)
+    with pytest.raises(engine.IllegalActionError):
+        move_text(merged()[0], court_action(RED), 3)
+
+
+def test_rolls_are_written_and_read():
+    assert roll_text([0, 2, 5]) == "rolls red blue crown"
+    assert read_roll("rolls red blue crown") == read_roll(" Rolls R B C") == [0, 2, 5]
+    for text, said in (
+        ("red blue", "expected a roll"),
+        ("rolls", "expected a roll"),
+        ("rolls red six", "a die shows red, .* crown, got 'six'"),
+    ):
+        with pytest.raises(NotationError, match=said):
+            read_roll(text)
+    with pytest.raises(ValueError, match="a die shows 0 to 5, got 6"):
+        roll_text([6])
+
+
+MOVES = ("d3", "crown=red", "2 red>court!", "blue>7-9", "E+2 A takes 4-6 forming 2-6#", "rolls r b")
+PIECES = st.lists(
+    st.sampled_from(MOVES) | st.text(max_size=4) | st.sampled_from("0123456789>=+-!#, \n"),
+    max_size=6,
+).map("".join)
+STATES = [states[0] for kind in strategies.ALL_KINDS[:5] for states in history(kind, 3)[::50]]
+
+
+@given(st.sampled_from(STATES), PIECES)
+def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
+    try:
+        actions = read_moves(state, text)
+    except NotationError as error:
+        assert len(str(error)) < 500
+        return
+    game = np.array(state).reshape(1)
+    for action in actions:
+        engine.step(game, np.array([action]), roll=False)
+
+
+# ------------------------------------------------------------------------------------ games
+
+
+@given(strategies.rules, strategies.seeds)
+def test_a_games_text_is_read_back_event_by_event(rules, seed):
+    record = played(rules, seed)
+    start, events = read_game(game_text(start_of(record), record["events"]))
+    assert start.tobytes() == start_of(record).tobytes()
+    assert events == record["events"]
+
+
+def test_each_event_is_told_with_its_round_and_seat():
+    record = played(Rules(3), seed=5)
+    told = list(tell(start_of(record), record["events"]))
+    assert [each.event for each in told] == list(range(len(record["events"])))
+    assert [each.seat for each in told] == [event["player"] for event in record["events"]]
+    assert told[0].round == 0
+    assert told[0].text == roll_text(record["events"][0]["roll"])
+    assert told[-1].round == max(each.round for each in told) > 1
+
+
+def test_a_turn_has_one_text_and_what_is_alike_is_counted():
+    game = merged()
+    events = [
+        {"action": region_action(BLUE, 2)},
+        {"action": region_action(BLUE, 2)},
+        {"action": court_action(RED)},
+        {"action": move_action(1)},
+        {"roll": [5, 5, 1]},
+        {"action": crown_action(BLUE)},
+        {"action": crown_action(BLUE)},
+        {"action": move_action(2)},
+    ]
+    turns = list(tell_turns(game, events))
+    assert [(turn.event, turn.seat, turn.text) for turn in turns] == [
+        (0, 0, "2 blue>3-5, red>court, E+1 A builds 2 forming 0-2, "
+               "rolls crown crown pink, 2 crown=blue"),
+        (7, 1, "E+2 at 6"),
+    ]  # fmt: skip
+
+
+def test_an_event_that_cannot_be_is_refused_with_its_index():
+    record = played(Rules(), seed=5)
+    events = [*record["events"][:4], {"roll": [1, 2, 3]}]
+    with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
+        list(tell(start_of(record), events))
+    assert error.value.__notes__ == ["It is event 4 of the game to be told."]
+    other = [{**record["events"][0], "player": 1 - record["events"][0]["player"]}]
+    with pytest.raises(ValueError, match=r"event 0: it is player .'s, not player"):
+        list(tell(start_of(record), other))
+
+
+def test_what_a_game_says_must_be_the_game():
+    record = played(Rules(), seed=5, limit=20)
+    text = game_text(start_of(record), record["events"])
+    lines = text.splitlines()
+    assert read_game("; a comment\n\n" + text.replace("\n", " ; and so on\n")) == (
+        read_game("\n".join(line for line in lines if "round" not in line))
+    )
+    first = lines[2]
+    for wrong, said in (
+        (first.replace("rolls ", "rolls red "), "line 3: .*expected 7 dice, got 8"),
+        (first.replace(first[2], "1" if first[2] == "0" else "0", 1), "line 3: move .* but it is"),
+        ("round 3", "line 3: expected a turn"),
+        ("hello", "line 3: expected a turn .* got 'hello'"),
+    ):
+        with pytest.raises(NotationError, match=said):
+            read_game("\n".join([*lines[:2], wrong]))
+    for nothing in ("", "\n;\n", "hello"):
+        with pytest.raises(PositionError):
+            read_game(nothing)
+
+
+@given(st.data())
+def test_a_games_text_with_a_change_is_read_or_refused(data):
+    record = played(Rules(3), seed=2, limit=12)
+    text = game_text(start_of(record), record["events"])
+    at = data.draw(st.integers(0, len(text) - 1))
+    changed = text[:at] + data.draw(PIECES) + text[at + data.draw(st.integers(0, 5)) :]
+    with contextlib.suppress(NotationError, PositionError):
+        read_game(changed)

@@ -1,0 +1,222 @@
+"""Positions as a line and as a page: read back to the same bytes, or refused with the reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from positions import paladins, position
+from strategies import history, sample
+
+from carolus_env import chance, engine
+from carolus_env.notation.positions import FORMS, from_text, to_line, to_text
+from carolus_env.rules import Rules
+from carolus_env.validity import PositionError
+
+LINE = (
+    "3 crown_choice=deferred | 7 | 1 place 2 | 3 | "
+    "A2r3b2g1 p1 B1b4y1 C3r1p6y3g2 y1 A1r2g3 b1 y1g1 B2r2p2b2 r1 r10p10b11y12g13 | "
+    "R2b1G3 P3B1 Y4 | r3p1b1y1g1+2 r2p2b1y1g1 r2p2b2y1g1+1 | 2:1/234 1:3/125 0:5/124 | "
+    "00000000000000ff"
+)
+PAGE = """\
+; three players, the sixth disc of the game is on the table
+rules: 3 crown_choice=deferred
+round: 7
+turn: 1 place 2
+discs: 2:1/234 1:3/125 0:5/124
+emperor: 3
+regions:
+    A2r3b2g1   ; 3-4
+    p1
+    B1b4y1     C3r1p6y3g2
+    y1 A1r2g3 b1 y1g1 B2r2p2b2 r1
+    r10p10b11y12g13
+courts: R2b1G3 P3B1 Y4
+
+reserves:
+    r3p1b1y1g1+2  ; two crowns
+    r2p2b1y1g1
+    r2p2b2y1g1+1
+generator: 00000000000000ff
+"""
+
+# ------------------------------------------------------------------------------------ round trips
+
+
+@given(strategies.rules, strategies.seeds)
+def test_positions_of_random_games_come_back_as_they_were(rules, seed):
+    for state in sample(history(rules, seed, games=4), seed, 12):
+        line, page = to_line(state), to_text(state)
+        assert from_text(line).tobytes() == from_text(page).tobytes() == state.tobytes()
+        assert "\n" not in line and line.isascii() and page.isascii()
+
+
+@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
+def test_positions_of_whole_games_come_back_as_they_were(kind):
+    states = sample(history(kind, 4, games=8, limit=1500), 4, 60)
+    assert {0, 2, 4, 5} <= set(states["phase"].tolist())
+    for state in states:
+        assert from_text(to_line(state)).tobytes() == state.tobytes()
+
+
+def test_a_line_and_a_page_are_written_like_this():
+    assert to_line(from_text(LINE)[0]) == LINE
+    page = to_text(from_text(LINE)[0])
+    assert page.splitlines()[:8] == [
+        "rules: 3 crown_choice=deferred",
+        "round: 7",
+        "turn: 1 place 2",
+        "emperor: 3",
+        "regions:",
+        "    A2r3b2g1         ; 3-4",
+        "    p1               ; 5",
+        "    B1b4y1           ; 6",
+    ]
+    assert page.splitlines()[-2:] == [
+        "generator: 00000000000000ff",
+        "supply: r12p13b14y15g14",
+    ]
+
+
+def test_fields_of_a_page_come_in_any_order_with_comments():
+    assert from_text(PAGE).tobytes() == from_text(LINE).tobytes()
+
+
+def test_the_generator_may_be_left_out_or_be_another():
+    bare = to_line(from_text(LINE)[0], generator=False)
+    assert bare == LINE.removesuffix(" | 00000000000000ff")
+    assert "generator" not in to_text(from_text(LINE)[0], generator=False)
+    dice = [int(from_text(bare, seed=seed)["generator"][0]) for seed in (None, 0, 1)]
+    assert dice[0] == dice[1] != dice[2]
+    assert from_text(LINE, seed=1)["generator"] == dice[2]
+    bare_game = from_text(bare)
+    bare_game["generator"] = 255
+    assert bare_game.tobytes() == from_text(LINE).tobytes()
+
+
+def test_what_decides_the_game_is_kept():
+    """The order of equal discs, who holds a clan of equal courts, a roll that is due."""
+    game = position(
+        discs=[5, 5],
+        order=[1, 0],
+        round=5,
+        spent=[1, 2, 3, 4],
+        courts=[paladins(red=2), paladins(red=2, blue=1)],
+        control=[1, -1, 1, -1, -1],
+    )
+    again = from_text(to_line(game[0]))
+    assert again.tobytes() == game.tobytes()
+    started = engine.new_games(Rules(4, partners="adjacent", max_rounds=None), seed=1, roll=False)
+    assert to_line(started[0]).startswith("4 partners=adjacent max_rounds=none | 0 | ")
+    again = from_text(to_line(started[0]))
+    chance.roll(again)
+    chance.roll(started)
+    assert again.tobytes() == started.tobytes()
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("3 crown_choice", "5 crown_choice", "players must be a whole number from 2 to 4, got 5"),
+        ("deferred", "never", "crown_choice must be one of .*, got 'never'"),
+        ("crown_choice", "crowns", "unknown option 'crowns'"),
+        ("3 crown_choice=deferred", "", "rules must be such as '2 crown_choice=deferred', got ''"),
+        ("| 7 |", "| seven |", "round must be such as '7', got 'seven'"),
+        ("| 7 |", "| 101 |", "round 101 is past max_rounds, 100"),
+        ("1 place 2", "1 place", "turn must be such as '0 place 2', got '1 place'"),
+        ("1 place 2", "1 move 2", "turn must be such as"),
+        ("1 place 2", "1 think", "phase must be one of"),
+        ("1 place 2", "7 place 2", "player must be from 0 to 2, got 7"),
+        ("1 place 2", "over castles A", r"team \[0\] cannot have won by castles"),
+        ("1 place 2", "over bore A", "result.reason must be one of"),
+        ("| 3 |", "| x |", "emperor must be such as '3', got 'x'"),
+        ("| 3 |", "| 15 |", "emperor must be such as '3', got '15'"),
+        ("| 3 |", "| 4 |", None),
+        ("A2r3", "A1r3", "territories must be 0 to 14, each once"),
+        ("A2r3", "A0r3", "territories must be 0 to 14, each once"),
+        ("A2r3", "D2r3", "regions must be such as"),
+        ("A2r3", "A2r3r3", "regions give red twice"),
+        (" p1 ", " B1p1 ", "both belong to team 1 but are not merged"),
+        (" p1 ", " z1 ", "regions must be such as .*, got 'z1'"),
+        ("P3B1", "P3b1", "nobody controls blue, but courts hold"),
+        ("P3B1", "R0P3B1", "courts say that players 0 and 1 control red"),
+        (" Y4", "", "courts must be 3 x 5 whole numbers"),
+        ("P3B1", "P3B999", "courts must be from 0 to 197"),
+        ("r2p2b1y1g1 ", "r2p2b1y1g2 ", "player 1 has 8 in reserve"),
+        ("2:1/234", "1:1/234", "order must hold every seat once"),
+        ("2:1/234", "7:1/234", "order must be from 0 to 2"),
+        ("2:1/234", "2:4/231", "does not follow the discs played"),
+        ("2:1/234", "2:1/2234", r"discs_in_hand\[2\] must hold different discs"),
+        ("2:1/234", "2-1/234", "discs must be such as"),
+        ("00ff", "00fg", "generator must be 16 hexadecimal digits"),
+        ("00ff", "00ff | r1", "there are .* red paladins"),
+        ("00ff", "00ff | | |", "a line has the fields rules, .*, supply, got 12 fields"),
+        (" | 00000000000000ff", "", None),
+        (" | 2:1/234 1:3/125 0:5/124 | 00000000000000ff", "", "discs is missing, expected"),
+    ],
+)
+def test_a_line_that_is_no_position_is_refused_with_the_reason(old, new, said):
+    changed = LINE.replace(old, new, 1)
+    assert changed != LINE
+    if said is None:
+        from_text(changed)
+        return
+    with pytest.raises(PositionError, match=f"^position: .*{said}"):
+        from_text(changed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("round: 7", "", "round is missing, expected '7'"),
+        ("round: 7", "round: 7\nround: 8", "round is there twice"),
+        ("round:", "runde:", "unknown field 'runde', known are rules, round"),
+        ("    p1", "p1", "expected a field such as 'round: 7', got 'p1'"),
+        ("rules:", "    p1\nrules:", "expected a field such as"),
+    ],
+)
+def test_a_page_that_is_no_position_is_refused_with_the_reason(old, new, said):
+    assert old in PAGE
+    with pytest.raises(PositionError, match=f"^position: {said}"):
+        from_text(PAGE.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("text", ["", " \n;\n", "|", "hello", "9" * 5000])
+def test_no_position_at_all_is_refused(text):
+    with pytest.raises(PositionError) as error:
+        from_text(text)
+    assert len(str(error.value)) < 300
+
+
+SAMPLES = [state for kind in strategies.ALL_KINDS for state in sample(history(kind, 1), 1, count=4)]
+PIECES = st.text(max_size=5) | st.text("0123456789-+|:;/=rpbygABC \n", max_size=5)
+
+
+@given(st.sampled_from(SAMPLES), st.booleans(), st.data())
+def test_a_changed_text_is_a_possible_position_or_refused(state, page, data):
+    text = to_text(state) if page else to_line(state)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        text = text[:at] + data.draw(PIECES) + text[at + data.draw(st.integers(0, 5)) :]
+    try:
+        game = from_text(text)
+    except PositionError:
+        return
+    assert from_text(to_line(game[0])).tobytes() == game.tobytes()
+
+
+def test_every_field_has_an_example_that_the_line_could_have():
+    for k, field in enumerate(FORMS):
+        parts = [*LINE.split(" | "), "r12p13b14y15g14"]
+        parts[k] = field.example
+        try:
+            from_text(" | ".join(parts))
+        except PositionError as error:
+            assert "must be such as" not in str(error), field.name
+    assert np.unique([field.name for field in FORMS]).size == len(FORMS)

@@ -1,0 +1,229 @@
+"""What agents think of a game: shares of 1, on legal actions, and nothing else is disturbed."""
+
+from __future__ import annotations
+
+import numpy as np
+import positions
+import pytest
+import strategies
+from positions import paladins, position, region
+
+from carolus_env import bots, engine
+from carolus_env.bots import Agent, Opinion, model, opinion
+from carolus_env.rules import ACTIONS, OVER, ROLL, TEAMS, Rules, move_action
+from carolus_env.streams import new_streams
+
+AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "mcts:sims=12,moves=single", "ppo",
+          "search:sims=6")  # fmt: skip
+VALUED = AGENTS[2:]
+
+
+def some_games(players, count=10, **options):
+    states = strategies.history(Rules(players, **options), 3, games=6, limit=300).reshape(-1)
+    states = states[~np.isin(states["phase"], (ROLL, OVER))]
+    return strategies.sample(states, 3, count)
+
+
+@pytest.mark.parametrize("spec", AGENTS)
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, players):
+    states = some_games(players, crown_choice="deferred" if players == 3 else "on_roll")
+    before, streams = states.tobytes(), new_streams(5, len(states))
+    said = opinion(bots.make(spec), states, streams)
+    assert said.probabilities.shape == (len(states), ACTIONS)
+    assert said.probabilities.sum(axis=1) == pytest.approx(1)
+    assert not said.probabilities[engine.legal_masks(states) == 0].any()
+    if spec in VALUED:
+        assert said.values.shape == (len(states), TEAMS[players])
+        assert said.values.sum(axis=1) == pytest.approx(1)
+    else:
+        assert said.values is None
+    assert states.tobytes() == before
+    again = opinion(bots.make(spec), states, new_streams(5, len(states)))
+    assert np.array_equal(again.probabilities, said.probabilities)
+
+
+@pytest.mark.parametrize("spec", AGENTS)
+def test_an_agent_plays_the_same_whether_or_not_it_was_asked(spec):
+    played = []
+    for asked in (False, True):
+        agent, game, streams = bots.make(spec), engine.new_games(Rules(), seed=4), new_streams(9, 1)
+        actions = []
+        for _ in range(25):
+            if asked:
+                opinion(agent, game)
+            actions += agent.act(game, streams).tolist()
+            engine.step(game, np.array(actions[-1:]))
+        played.append((actions, streams.tolist()))
+    assert played[0] == played[1]
+
+
+def test_without_streams_the_same_is_said_every_time():
+    states, agent = some_games(2, count=3), bots.make("mcts:sims=10")
+    first, second = opinion(agent, states), opinion(agent, states)
+    assert np.array_equal(first.probabilities, second.probabilities)
+    assert np.array_equal(first.values, second.values)
+
+
+def test_random_holds_every_legal_action_alike():
+    states = some_games(2)
+    legal = engine.legal_masks(states)
+    said = opinion(bots.make("random"), states).probabilities
+    assert said == pytest.approx(legal / legal.sum(axis=1)[:, None])
+
+
+def test_greedy_holds_what_it_may_play_alike():
+    states, greedy = some_games(3, count=6), bots.make("greedy")
+    said = opinion(greedy, states).probabilities
+    for state, chances in zip(states, said, strict=True):
+        many = np.repeat(state.reshape(1), 3000)
+        chosen = np.bincount(greedy.act(many, new_streams(1, 3000)), minlength=ACTIONS) / 3000
+        assert np.array_equal(chosen > 0, chances > 0)
+        assert chosen == pytest.approx(chances, abs=0.05)
+
+
+def about_to_win():
+    """White's Emperor can reach the tenth castle, two steps on."""
+    return position(
+        region(0, 9, red=9), region(), region(red=1), courts=[paladins(red=1)], discs=[2, 3]
+    )
+
+
+@pytest.mark.parametrize("spec", VALUED)
+def test_who_wins_at_once_is_expected_to(spec):
+    said = opinion(bots.make(spec), about_to_win())
+    assert said.probabilities[0].argmax() == move_action(2)
+    assert said.values[0, 0] > 0.8
+
+
+def test_the_planner_says_what_it_plays():
+    states, planner = some_games(4), bots.make("planner")
+    said = opinion(planner, states)
+    assert np.array_equal(
+        said.probabilities.argmax(axis=1), planner.act(states, new_streams(0, len(states)))
+    )
+    assert (said.probabilities.max(axis=1) == 1).all()
+
+
+def test_a_network_says_its_policy_and_values_whatever_the_temperature():
+    states = some_games(2)
+    hot, cold = bots.make("ppo:2p,temperature=5"), bots.make("ppo:2p")
+    policy, values = bots.NetworkJudge(model.shipped(2)).judge(states)
+    for agent in (hot, cold):
+        said = opinion(agent, states)
+        assert said.probabilities == pytest.approx(np.exp(policy))
+        assert said.values == pytest.approx(values)
+
+
+def test_a_search_says_where_it_has_looked_and_what_it_expects():
+    states, agent = some_games(2, count=4), bots.make("mcts:sims=40")
+    streams = new_streams(8, 4)
+    said = opinion(agent, states, streams)
+    shown = states.copy()
+    shown["generator"] = 0
+    for row, choices in enumerate(agent.consider(shown, new_streams(8, 4))):
+        if len(choices) == 1:
+            continue
+        visits = np.zeros(ACTIONS)
+        for choice in choices:
+            visits[choice.actions[0]] += choice.visits
+        assert said.probabilities[row] == pytest.approx(visits / 40)
+        total = sum(choice.visits * choice.chances for choice in choices)
+        assert said.values[row] == pytest.approx(total / 40)
+    assert not np.array_equal(streams, new_streams(8, 4))
+
+
+# ------------------------------------------------------------------------------------ strangers
+
+
+class Says(Agent):
+    """A stranger's agent that thinks what it was made with."""
+
+    name = "stranger"
+
+    def __init__(self, *said):
+        self.said, self.seen = said, []
+
+    def act(self, states, generators):
+        return engine.random_actions(states, generators)
+
+    def opinion(self, states, generators):
+        self.seen.append(states.copy())
+        states["round"] += 1  # which it should not, but cannot do harm
+        return self.said
+
+
+class Silent(Agent):
+    name = "silent"
+
+    def act(self, states, generators):
+        return engine.random_actions(states, generators)
+
+
+def a_game():
+    return position(discs=[2, 3])  # moves of 1 and 2 steps are legal
+
+
+def test_an_agent_need_not_have_an_opinion(tmp_path):
+    assert opinion(Silent(), a_game()) == Opinion(None, None)
+    file = tmp_path / "mine.py"
+    file.write_text("from carolus_env.engine import random_actions as act\n")
+    assert opinion(bots.make(f"{file}:act"), a_game()) == (None, None)
+
+
+def test_an_agent_from_a_file_may_have_one(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from carolus_env.bots import Opinion, RandomBot\n"
+        "class Mine(RandomBot):\n"
+        "    def opinion(self, states, generators):\n"
+        "        return Opinion(values=np.array([[0.25, 0.75]]))\n"
+    )
+    said = opinion(bots.make(f"{file}:Mine"), a_game())
+    assert said.probabilities is None
+    assert said.values.tolist() == [[0.25, 0.75]]
+
+
+def test_an_agent_asked_for_its_opinion_does_not_see_the_dice_to_come():
+    agent, game = Says(None, None), a_game()
+    game["generator"] = 12345
+    before = game.tobytes()
+    opinion(agent, game)
+    assert agent.seen[0]["generator"] == 0
+    assert game.tobytes() == before
+
+
+def moves(*shares):
+    row = np.zeros((1, ACTIONS))
+    row[0, move_action(1) :][: len(shares)] = shares
+    return row
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ((moves(0.5, 0.5, 0.0), None), None),
+        ((moves(0.5, 0.4), None), "probabilities .* shares of 1, .* with sum 0.9"),
+        ((moves(1.5, -0.5), None), "shares of 1, got a row from -0.5 to 1.5"),
+        ((moves(np.nan, 1), None), "shares of 1, got a row from nan"),
+        ((moves(0.5, 0.3, 0.2), None), "gives action 12 a probability of 0.2, but it is illegal"),
+        ((moves(1)[0], None), r"must be numbers of shape \(1, 95\), got shape \(95,\)"),
+        ((None, [[0.2, 0.3, 0.5]]), r"values .* of shape \(1, 2\), got shape \(1, 3\)"),
+        ((None, "high"), r"values .* must be numbers of shape \(1, 2\)"),
+    ],
+)
+def test_what_is_no_opinion_is_refused_with_the_agents_name(said, wrong):
+    if wrong is None:
+        opinion(Says(*said), a_game())
+        return
+    with pytest.raises(ValueError, match=f"^agent 'stranger'.*{wrong}"):
+        opinion(Says(*said), a_game())
+
+
+def test_there_is_no_opinion_where_nobody_decides_or_players_are_mixed():
+    with pytest.raises(ValueError, match="game 0: nobody is to decide in phase roll"):
+        opinion(Silent(), positions.new_game())
+    mixed = np.concatenate([a_game(), position(players=3)])
+    with pytest.raises(ValueError, match="different numbers of players have different opinions"):
+        opinion(Silent(), mixed)
