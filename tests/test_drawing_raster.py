@@ -82,7 +82,9 @@ def test_the_bundled_fonts_have_every_character_that_is_drawn_and_those_of_most_
         for decisions in (0, 30, 90):
             state = some_state(players, decisions)
             action = int(ce.legal_actions(state.reshape(1))[0])
-            svg = board_svg(state, legal=True, last=(state, action), values=[0.5] * int(state["teams"]))
+            svg = board_svg(
+                state, legal=True, last=(state, action), values=[0.5] * int(state["teams"])
+            )
             written |= set(re.findall(r"<text[^>]*>([^<]*)</text>", svg))
     assert len(raster._FONTS) == 2
     for path in raster._FONTS:
