@@ -51,6 +51,7 @@ from carolus_env.drawing.shapes import (
     region_outline,
     region_seams,
 )
+from carolus_env.notation import move_text
 from carolus_env.rules import (
     CLAN_NAMES,
     CLANS,
@@ -61,13 +62,12 @@ from carolus_env.rules import (
     FIRST_PLACE,
     NOBODY,
     Rules,
-    action_text,
 )
+from carolus_env.text import TEAM_LETTERS
 
 THEMES: Final = ("auto", "light", "dark")
 LAYOUTS: Final = ("tall", "wide")
 FONT: Final = "DejaVu Sans, Verdana, sans-serif"
-TEAM_NAMES: Final = "ABC"
 ENDINGS: Final = {
     "castles": "all castles are in play",
     "regions": "fewer than four regions are left",
@@ -225,7 +225,7 @@ class _Drawing:
         data = self.data
         if self.phase == "over":
             result = data["result"]
-            who = " and ".join(f"team {TEAM_NAMES[team]}" for team in result["winners"])
+            who = " and ".join(f"team {TEAM_LETTERS[team]}" for team in result["winners"])
             return f"{who or 'nobody'} won ({result['reason']})"
         return f"round {data['round']}, {self.names[self.player or 0]} {self._due()}"
 
@@ -247,7 +247,7 @@ class _Drawing:
             reserve = _paladin_words(self.data["reserves"][seat])
             team = self.rules.team(seat)
             said.append(
-                f"{name}, team {TEAM_NAMES[team]}, "
+                f"{name}, team {TEAM_LETTERS[team]}, "
                 f"{_count(self.data['castles'][team], 'castle')}: court {court}, reserve {reserve}"
             )
         return ". ".join(said) + "."
@@ -256,7 +256,7 @@ class _Drawing:
         region = self.data["regions"][k]
         words = f"{_territories(region)}: {_paladin_words(region['paladins'])}"
         if region["owner"] != NOBODY:
-            team = TEAM_NAMES[region["owner"]]
+            team = TEAM_LETTERS[region["owner"]]
             words += f", {_count(region['castles'], 'castle')} of team {team}"
         return words + (", the Emperor" if k == 0 else "")
 
@@ -359,7 +359,7 @@ class _Drawing:
     def _headline(self, x: float) -> Iterator[str]:
         if self.phase == "over":
             winners = self.data["result"]["winners"]
-            who = " and ".join(TEAM_NAMES[team] for team in winners)
+            who = " and ".join(TEAM_LETTERS[team] for team in winners)
             yield _text(x, 356, f"{who} won" if winners else "nobody won", 32, "f-ink bold")
             yield _text(x, 390, ENDINGS[self.data["result"]["reason"]], 18, "f-ink")
             return
@@ -391,7 +391,8 @@ class _Drawing:
         wide, high = 250.0, 28.0
         total = sum(self.values) or 1.0
         said = ", ".join(
-            f"team {TEAM_NAMES[team]} {100 * value:.0f} %" for team, value in enumerate(self.values)
+            f"team {TEAM_LETTERS[team]} {100 * value:.0f} %"
+            for team, value in enumerate(self.values)
         )
         yield f'<g class="values"><title>expected share of the win: {said}</title>'
         at = x - wide / 2
@@ -524,7 +525,7 @@ class _Last:
     def __init__(self, before: np.void, action: int) -> None:
         data = position.to_dict(before)
         regions, player = data["regions"], data["player"]
-        self.text = action_text(action)
+        self.text = move_text(before, action)
         self.territories: Sequence[int] = ()
         self.court: tuple[int, int] | None = None
         self.disc: tuple[int, int] | None = None
