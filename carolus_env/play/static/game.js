@@ -407,7 +407,7 @@ class GamePage {
 
   /** The step that leads the Emperor to a piece of the board; null: none does. */
   stepTo(piece) {
-    if (piece?.kind !== "region" || !piece.open || this.view.turn !== "person") return null;
+    if (!["region", "step"].includes(piece?.kind) || !piece.open || this.view.turn !== "person") return null;
     return this.view.steps.find((found) => found.action === piece.action) ?? null;
   }
 
