@@ -207,6 +207,7 @@ def fits(tab: Tab) -> bool:
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_whole_game_is_played_by_clicking(open_tab: Open, page: Page, size: Any) -> None:
     tab = open_tab(size=size)
+    tab.locator("form.card").wait_for()
     assert fits(tab)
     start_game(tab)
     seen = set()
@@ -319,6 +320,18 @@ def test_steps_of_the_emperor_are_previewed(open_tab: Open) -> None:
         sync_api.expect(future.locator("svg")).to_be_visible()
         sync_api.expect(future.locator("p")).to_contain_text(result)
     assert events(tab) == before
+
+
+def test_on_a_touch_screen_the_first_tap_previews_and_the_second_plays(open_tab: Open) -> None:
+    tab = open_tab(size=PHONE, has_touch=True)
+    start_game(tab)
+    click_to(tab, "move")
+    before, region = events(tab), tab.locator(".board .step.open").first
+    region.tap()
+    sync_api.expect(tab.locator(".future svg")).to_be_visible()
+    sync_api.expect(tab.locator("#notice")).to_contain_text("Tap again to go there.")
+    assert events(tab) == before
+    after(tab, region.tap)
 
 
 def test_decisions_are_undone_until_dice_fall(open_tab: Open) -> None:
