@@ -35,13 +35,14 @@ lint: setup
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-# Tables and plots in docs/ that are made from the code and from benchmarks/results/.
+# Tables, plots and boards in docs/ that are made from the code and from benchmarks/results/.
 ladder: setup
 	$(RUN) docs/ladder.py $(ARGS)
 
 docs: setup
 	$(RUN) docs/tables.py
 	$(RUN) docs/plots.py
+	$(RUN) docs/boards.py
 
 bench: setup
 	$(RUN) benchmarks/throughput.py $(ARGS)

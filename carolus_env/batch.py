@@ -275,6 +275,12 @@ class GameBatch:
         """An independent copy, dice and samples to come included."""
         return copy.deepcopy(self)
 
+    def _repr_svg_(self) -> str:
+        """The first eight boards, for a notebook."""
+        from carolus_env.drawing.pictures import boards_svg
+
+        return boards_svg(self.states)
+
 
 class _Share(NamedTuple):
     """A thread's rows of the buffers, as the kernels take them.

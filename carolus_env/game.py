@@ -134,6 +134,12 @@ class Game:
         """An independent copy, dice to come included."""
         return Game(state=self.states, observe=self._dtype())
 
+    def _repr_svg_(self) -> str:
+        """The board, for a notebook."""
+        from carolus_env.drawing.pictures import state_svg
+
+        return state_svg(self.states[0])
+
     def _dtype(self) -> str | None:
         return None if self.observation is None else self.observation.dtype.name
 

@@ -67,6 +67,13 @@ THINGS = {
 }
 """What benchmarks/memory.py makes."""
 
+FRAMES = {
+    "ansi": "text: `render()`",
+    "svg": "SVG, as a notebook shows it",
+    "rgb_array": "pixels, 800 across: `render()`",
+}
+"""What a figure of each mode of benchmarks/rendering.py includes."""
+
 LEARNERS = {"stock": "`MaskablePPO`, `MlpPolicy`", "selfplay": "`SelfPlayPPO`"}
 """The learners of benchmarks/training.py."""
 
@@ -131,6 +138,11 @@ def short(number: float) -> str:
 def seconds(number: float) -> str:
     """A duration: 0.28 s, 7.5 s."""
     return f"{number:.{2 if number < 1 else 1}f} s"
+
+
+def milliseconds(number: float) -> str:
+    """A short duration: 0.21 ms, 1.0 ms, 43 ms."""
+    return f"{number:.{2 if number < 1 else int(number < 10)}f} ms"
 
 
 def percent(share: float) -> str:
@@ -272,6 +284,22 @@ def memory_table() -> str:
         for row in rows
     ]
     head = ["what", "players", "games", "arrays alone", "measured", "min to max"]
+    return markdown(head, lines, rows)
+
+
+def rendering_table() -> str:
+    """Milliseconds a frame, for 2, 3 and 4 players."""
+    rows = load("rendering")
+    head = ["mode", "what is made"]
+    head += [name for players in (2, 3, 4) for name in (f"{players} players", "min to max")]
+    found = {(row["mode"], row["players"]): row for row in rows}
+    lines = []
+    for mode, made in FRAMES.items():
+        line = [f"`{mode}`", made]
+        for players in (2, 3, 4):
+            row = found[mode, players]
+            line += [milliseconds(row["ms"]), span(row["min"], row["max"], milliseconds)]
+        lines.append(line)
     return markdown(head, lines, rows)
 
 

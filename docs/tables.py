@@ -144,6 +144,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark memory": results.memory_table,
     "benchmark peers": results.peers_table,
     "benchmark referee": results.referee_table,
+    "benchmark rendering": results.rendering_table,
     "benchmark startup": results.startup_table,
     "benchmark threads": results.threads_table,
     "benchmark throughput": results.throughput_table,

@@ -403,7 +403,7 @@ def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, of_of
         ({"max_rounds": 65536}, "max_rounds must be a whole number from 1 to 65535 or None"),
         ({"illegal": "ignore"}, "illegal must be one of ('raise', 'forfeit'), got 'ignore'"),
         ({"observation": "float64"}, "observation must be one of ('float32', 'uint8')"),
-        ({"render_mode": "human"}, "render_mode must be one of (None, 'ansi'), got 'human'"),
+        ({"render_mode": "rgb"}, "render_mode must be one of (None, 'ansi', 'rgb_array', 'human')"),
     ],
 )
 @both_envs
@@ -417,7 +417,7 @@ def test_the_board_is_rendered_as_text():
     for _ in range(3):
         assert env.render() == board_text(env.games[0])
         play(env, np.random.default_rng(1), 20)
-    assert carolus_magnus_v0.env().metadata["render_modes"] == ["ansi"]
+    assert carolus_magnus_v0.env().metadata["render_modes"] == ["ansi", "rgb_array", "human"]
 
 
 def test_render_without_a_mode_warns_how_to_get_one():

@@ -24,7 +24,8 @@ def choose(masks, random):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 @pytest.mark.parametrize("observation", ["float32", "uint8"])
-def test_gymnasiums_checker_has_nothing_to_say(players, observation):
+def test_gymnasiums_checker_has_nothing_to_say(players, observation, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it makes an environment of every render mode
     env = gymnasium.make(
         "CarolusMagnus-v0", players=players, observation=observation, render_mode="ansi"
     )

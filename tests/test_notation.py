@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from functools import cache
 
 import numpy as np
 import positions
@@ -12,7 +13,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from positions import BLACK, WHITE, paladins, position, region
-from strategies import history
+from strategies import history, sample
 
 from carolus_env import chance, engine
 from carolus_env.notation import (
@@ -245,10 +246,18 @@ PIECES = st.lists(
     st.sampled_from(MOVES) | st.text(max_size=4) | st.sampled_from("0123456789>=+-!#, \n"),
     max_size=6,
 ).map("".join)
-STATES = [states[0] for kind in strategies.ALL_KINDS[:5] for states in history(kind, 3)[::50]]
 
 
-@given(st.sampled_from(STATES), PIECES)
+@cache
+def some_states():
+    return [
+        state
+        for kind in strategies.ALL_KINDS[:5]
+        for state in sample(history(kind, 3, games=2, limit=200), 3, 8)
+    ]
+
+
+@given(st.deferred(lambda: st.sampled_from(some_states())), PIECES)
 def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
     try:
         actions = read_moves(state, text)
@@ -299,6 +308,15 @@ def test_a_turn_has_one_text_and_what_is_alike_is_counted():
                "rolls crown crown pink, 2 crown=blue"),
         (7, 1, "E+2 at 6"),
     ]  # fmt: skip
+
+
+def test_a_disc_is_a_turn_of_its_own_even_where_its_player_acts_next():
+    game = position(phase="disc", discs=[3, 0], order=[0, 1], player=1)
+    turns = tell_turns(game, [{"action": 1}, {"action": move_action(2)}])
+    assert [(turn.event, turn.seat, turn.text) for turn in turns] == [
+        (0, 1, "d2"),
+        (1, 1, "E+2 at 2"),
+    ]
 
 
 def test_an_event_that_cannot_be_is_refused_with_its_index():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import strategies
@@ -194,11 +196,19 @@ def test_no_position_at_all_is_refused(text):
     assert len(str(error.value)) < 300
 
 
-SAMPLES = [state for kind in strategies.ALL_KINDS for state in sample(history(kind, 1), 1, count=4)]
+@cache
+def some_states():
+    return [
+        state
+        for kind in strategies.ALL_KINDS
+        for state in sample(history(kind, 1, games=2, limit=300), 1, count=4)
+    ]
+
+
 PIECES = st.text(max_size=5) | st.text("0123456789-+|:;/=rpbygABC \n", max_size=5)
 
 
-@given(st.sampled_from(SAMPLES), st.booleans(), st.data())
+@given(st.deferred(lambda: st.sampled_from(some_states())), st.booleans(), st.data())
 def test_a_changed_text_is_a_possible_position_or_refused(state, page, data):
     text = to_text(state) if page else to_line(state)
     for _ in range(data.draw(st.integers(1, 3))):

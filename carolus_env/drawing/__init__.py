@@ -1,5 +1,16 @@
-"""Pictures of a game, from its state alone."""
+"""Pictures of a game, from its state alone (docs/rendering.md)."""
 
+from carolus_env.drawing.animation import save_animation
 from carolus_env.drawing.board import board_svg
+from carolus_env.drawing.pictures import Film, Picture, show
+from carolus_env.drawing.raster import board_pixels, board_png
 
-__all__ = ["board_svg"]
+__all__ = [
+    "Film",
+    "Picture",
+    "board_pixels",
+    "board_png",
+    "board_svg",
+    "save_animation",
+    "show",
+]

@@ -23,6 +23,7 @@ fewest steps; ``data-steps`` lists all that lead there).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final, Literal
@@ -69,6 +70,7 @@ from carolus_env.text import TEAM_LETTERS
 THEMES: Final = ("auto", "light", "dark")
 LAYOUTS: Final = ("tall", "wide")
 FONT: Final = "DejaVu Sans, Verdana, sans-serif"
+_NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 ENDINGS: Final = {
     "castles": "all castles are in play",
     "regions": "fewer than four regions are left",
@@ -92,6 +94,8 @@ _DARK: Final = {
     "ink": "#f1ead9", "soft": "#b5ab98", "open": "#3fe0c5", "last": "#c3a1ff",
 }
 # fmt: on
+BACKGROUNDS: Final = {"auto": _LIGHT["back"], "light": _LIGHT["back"], "dark": _DARK["back"]}
+"""What is behind the drawing in each theme, for pictures that know no transparency."""
 
 
 def board_svg(
@@ -165,7 +169,9 @@ class _Drawing:
         players, teams = self.rules.players, self.rules.teams
         if names is not None and len(names) != players:
             raise ValueError(f"names must be of {players} players, got {len(names)}")
-        self.names = [f"player {seat}" for seat in range(players)] if names is None else names
+        if names is None:
+            names = [f"player {seat}" for seat in range(players)]
+        self.names = [_NOT_IN_XML.sub("\ufffd", str(name)) for name in names]
         if values is not None:
             values = [float(value) for value in values]
             if len(values) != teams or not all(0 <= value <= 1 for value in values):

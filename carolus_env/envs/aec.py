@@ -25,7 +25,7 @@ carolus_magnus_v0.env(
     max_rounds=100,          # 1 to 65535, or None
     illegal="raise",         # or "forfeit"
     observation="float32",   # or "uint8"
-    render_mode=None,        # or "ansi"
+    render_mode=None,        # or "ansi", "rgb_array", "human"
 )
 ```
 
@@ -56,6 +56,13 @@ With s the player's share of the win and n the number of teams, the payoff is (n
 reaches `max_rounds` is truncated: every reward is 0. When a game ends every agent is selected
 once more and takes the action None, as PettingZoo asks.
 
+## Rendering
+
+`render()` gives the board as text (`"ansi"`) or as pixels, `(height, width, 3)` uint8 with the last
+decision marked (`"rgb_array"`); `"human"` shows the same pixels in a window after `reset` and each
+`step`, at most `render_fps` a second. `rgb_array` and `human` need the extra `render`. A notebook
+shows the board in every mode. docs/rendering.md says more.
+
 ## Copies
 
 `clone()`, `copy.deepcopy` and `pickle` work in mid-game, dice to come included. For search use the
@@ -81,6 +88,9 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from carolus_env import engine, observation, position
+from carolus_env.drawing.pictures import state_svg
+from carolus_env.drawing.raster import WIDE, board_pixels
+from carolus_env.drawing.window import Window
 from carolus_env.game import Game
 from carolus_env.record import make_record
 from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS, Rules
@@ -89,7 +99,8 @@ from carolus_env.text import board_text
 
 ILLEGAL = ("raise", "forfeit")
 DTYPES = ("float32", "uint8")
-RENDER_MODES = (None, "ansi")
+RENDER_MODES = (None, "ansi", "rgb_array", "human")
+RENDER_FPS = 2
 _RESET_OPTIONS = ("territories", "first_player", "position")
 
 
@@ -116,6 +127,9 @@ class CheckedEnv(OrderEnforcingWrapper):
     def __str__(self) -> str:
         return str(self.env)
 
+    def _repr_svg_(self) -> str | None:
+        return self.env._repr_svg_()
+
     def clone(self) -> CheckedEnv:
         """An independent copy of the game as it stands, dice to come included."""
         return copy.deepcopy(self)
@@ -128,17 +142,17 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         players, crown_choice, partners, paladins_per_clan, max_rounds: see `Rules`.
         illegal: ``"raise"`` or ``"forfeit"``, what an illegal action does.
         observation: ``"float32"`` or ``"uint8"``.
-        render_mode: None or ``"ansi"``.
+        render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"``.
 
     Raises:
         ValueError: for an impossible option, naming it and what is allowed.
     """
 
-    metadata = {  # noqa: RUF012 (PettingZoo's way)
+    metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's way)
         "name": "carolus_magnus_v0",
         "render_modes": list(RENDER_MODES[1:]),
         "is_parallelizable": False,
-        "render_fps": 1,
+        "render_fps": RENDER_FPS,
     }
 
     def __init__(
@@ -158,6 +172,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         check_options(illegal, observation, render_mode)
         self.illegal = illegal
         self.render_mode = render_mode
+        self._window = Window("Carolus Magnus") if render_mode == "human" else None
         self._dtype = np.dtype(observation)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
@@ -212,6 +227,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None
         self._hand_over()
+        if self._window is not None:
+            self._window.show(self._frame(), self.metadata["render_fps"])
 
     def _first_state(self, seed: int | None, options: dict[str, Any]) -> States:
         assert self._random is not None
@@ -262,6 +279,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         else:
             self._actions.append(number)
         self._hand_over()
+        if self._window is not None:
+            self._window.show(self._frame(), self.metadata["render_fps"])
 
     def _hand_over(self) -> None:
         """To the player who decides, or to the first of all when the game is over.
@@ -309,24 +328,62 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             raise ValueError("a game that was started from a position has no record")
         return make_record(self._start, self._actions)
 
-    def render(self) -> str | None:
-        """The board as text in render mode ``"ansi"``."""
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
+
+        None in mode ``"human"``, where the window shows it already.
+
+        Raises:
+            ImportError: without the extra ``render``, naming it; in mode ``"human"`` `reset` does.
+        """
         if self.render_mode is None:
             gymnasium.logger.warn(
-                "render() without a render mode: make the environment with render_mode='ansi'"
+                "render() without a render mode: make the environment with render_mode='ansi', "
+                "'rgb_array' or 'human'"
             )
             return None
-        return board_text(self._game.states[0])
+        if self.render_mode == "ansi":
+            return board_text(self._game.states[0])
+        if self._window is None:
+            return self._frame()
+        self._window.show(self._frame())
+        return None
+
+    def _frame(self) -> npt.NDArray[np.uint8]:
+        return board_pixels(self._game.states[0], last=self._last_decision(), **WIDE)
+
+    def _last_decision(self) -> tuple[np.void, int] | None:
+        """The state before it, and the action; the game is played again to save `step` a copy."""
+        if not self._actions:
+            return None
+        *earlier, action = self._actions
+        game = Game(state=self._start)
+        for number in earlier:
+            game.play(number)
+        return game.states[0], action
+
+    def _repr_svg_(self) -> str | None:
+        """The board, for a notebook; None before the first `reset`."""
+        if not hasattr(self, "_game"):
+            return None
+        return state_svg(self._game.states[0], last=self._last_decision())
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Close the window, where there is one."""
+        if self._window is not None:
+            self._window.close()
 
     def clone(self) -> raw_env:
         """An independent copy of the game as it stands, dice to come included."""
         return copy.deepcopy(self)
 
 
-def check_options(illegal: str, observation: str, render_mode: str | None) -> None:
+def check_options(
+    illegal: str,
+    observation: str,
+    render_mode: str | None,
+    render_modes: tuple[str | None, ...] = RENDER_MODES,
+) -> None:
     """Refuse options of an environment that are none.
 
     Raises:
@@ -335,7 +392,7 @@ def check_options(illegal: str, observation: str, render_mode: str | None) -> No
     for name, value, allowed in (
         ("illegal", illegal, ILLEGAL),
         ("observation", observation, DTYPES),
-        ("render_mode", render_mode, RENDER_MODES),
+        ("render_mode", render_mode, render_modes),
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {allowed}, got {value!r}")

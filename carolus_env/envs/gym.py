@@ -8,6 +8,9 @@ Observation: `carolus_env.observation` from the learner's seat. Action: ``Discre
 of legal actions is in ``info["action_mask"]`` and in ``action_masks()``. Reward: 0 until the game
 ends, then the payoff of the learner's seat. A game that reaches ``max_rounds`` is truncated.
 
+Render modes: ``"ansi"``, ``"rgb_array"`` and, of the single environment, ``"human"``
+(docs/rendering.md).
+
 Version history: v0, first version.
 """
 
@@ -26,12 +29,18 @@ from gymnasium.vector.utils import batch_space
 
 from carolus_env import observation as seen
 from carolus_env.bots import Agent
-from carolus_env.envs.aec import RENDER_MODES, check_options, observation_box
+from carolus_env.drawing.raster import WIDE, board_pixels
+from carolus_env.drawing.window import Window
+from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES, check_options, observation_box
 from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames
 from carolus_env.rules import ACTIONS, BY_FORFEIT, BY_MAX_ROUNDS, Rules
+from carolus_env.state import States
 from carolus_env.text import board_text
 
 Specs = str | Agent | Sequence[str | Agent]
+
+VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
+"""Without ``"human"``: there is no window with room for them all."""
 
 
 class CarolusVectorEnv(VectorEnv):
@@ -47,6 +56,8 @@ class CarolusVectorEnv(VectorEnv):
         illegal: what an illegal action does: ``"forfeit"`` ends the game (the learner's team
             loses, ``info["illegal"]``), ``"raise"`` raises `IllegalActionError`.
         observation: ``"float32"`` or ``"uint8"``.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``; pixels show the last decision of each
+            game, so that compiled opponents are slower.
         autoreset_mode: any of Gymnasium's: next step, same step, disabled.
         copy: False returns views of the buffers that the next step writes into.
 
@@ -54,7 +65,10 @@ class CarolusVectorEnv(VectorEnv):
         ValueError: for an impossible option, naming it and what is allowed.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES[1:])}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": list(VECTOR_RENDER_MODES[1:]),
+        "render_fps": RENDER_FPS,
+    }
 
     def __init__(
         self,
@@ -74,12 +88,15 @@ class CarolusVectorEnv(VectorEnv):
         copy: bool = True,
     ) -> None:
         rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
-        check_options(illegal, observation, render_mode)
+        check_options(illegal, observation, render_mode, VECTOR_RENDER_MODES)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = render_mode
         self.num_envs = num_envs
         self.games = LearnerGames(rules, num_envs, FixedOpponents(rules, opponents), seat=seat)
+        self._pictures = _Pictures(self.games)
+        if render_mode == "rgb_array":
+            self.games.watcher = self._pictures
         dtype = np.dtype(observation)
         self.single_observation_space = observation_box(players, dtype)
         self.single_action_space = spaces.Discrete(ACTIONS)
@@ -195,11 +212,13 @@ class CarolusVectorEnv(VectorEnv):
         """Legal actions, ``(num_envs, 95)`` int8; all 0 where a game is over."""
         return self._masks.copy() if self._copy else self._masks
 
-    def render(self) -> tuple[str, ...] | None:
-        """The boards as text in render mode ``"ansi"``."""
+    def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
+        """A frame for each game: text (``"ansi"``) or ``(height, width, 3)`` (``"rgb_array"``)."""
         if self.render_mode is None:
             return None
-        return tuple(board_text(state) for state in self.games.states)
+        if self.render_mode == "ansi":
+            return tuple(board_text(state) for state in self.games.states)
+        return tuple(self._pictures.frame(row) for row in range(self.num_envs))
 
     # -------------------------------------------------------------------------------- inside
 
@@ -237,17 +256,39 @@ class CarolusVectorEnv(VectorEnv):
 
 
 class CarolusEnv(gymnasium.Env):
-    """One game for one learner; arguments as for `CarolusVectorEnv`, but for the vector's own."""
+    """One game for one learner; arguments as for `CarolusVectorEnv`, but for the vector's own.
 
-    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES[1:]), "render_fps": 1}  # noqa: RUF012
+    Render mode ``"human"`` shows a window, after every decision of the opponents' too.
+    """
 
-    def __init__(self, players: int = 2, opponents: Specs = "random", **options: Any) -> None:
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": list(RENDER_MODES[1:]),
+        "render_fps": RENDER_FPS,
+    }
+
+    def __init__(
+        self,
+        players: int = 2,
+        opponents: Specs = "random",
+        *,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
         if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
             raise TypeError(f"a single environment has no option {vectors.pop()!r}")
+        is_human = render_mode == "human"
         self._vector = CarolusVectorEnv(
-            1, players, opponents, autoreset_mode=AutoresetMode.DISABLED, **options
+            1,
+            players,
+            opponents,
+            autoreset_mode=AutoresetMode.DISABLED,
+            render_mode=None if is_human else render_mode,
+            **options,
         )
-        self.render_mode = self._vector.render_mode
+        self.render_mode = render_mode
+        self._window = _Shown(self._vector.games, self.metadata) if is_human else None
+        if self._window is not None:
+            self._vector.games.watcher = self._window
         self.observation_space = self._vector.single_observation_space
         self.action_space = self._vector.single_action_space
 
@@ -271,6 +312,8 @@ class CarolusEnv(gymnasium.Env):
         info: dict[str, Any] = {"action_mask": self.action_masks()}
         if "illegal" in infos:
             info["illegal"] = True
+            if self._window is not None:
+                self._window.show()
         return (
             observations[0],
             float(rewards[0]),
@@ -283,7 +326,68 @@ class CarolusEnv(gymnasium.Env):
         """Legal actions, ``(95,)`` int8."""
         return self._vector.action_masks()[0].copy()
 
-    def render(self) -> str | None:
-        """The board as text in render mode ``"ansi"``."""
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
+
+        None in mode ``"human"``, where the window shows it already.
+        """
+        if self._window is not None:
+            self._window.show(wait=False)
+            return None
         boards = self._vector.render()
         return None if boards is None else boards[0]
+
+    def close(self) -> None:
+        """Close the window, where there is one."""
+        if self._window is not None:
+            self._window.close()
+
+
+class _Pictures:
+    """Watches games and draws them, the last decision marked."""
+
+    def __init__(self, games: LearnerGames) -> None:
+        self._games = games
+        self._before = games.states.copy()
+        self._actions = np.full(games.n, -1)  # -1: none yet
+
+    def begun(self, rows: npt.NDArray[np.int64]) -> None:
+        self._actions[rows] = -1
+
+    def decided(
+        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
+    ) -> None:
+        self._before[rows] = before
+        self._actions[rows] = actions
+
+    def frame(self, row: int) -> npt.NDArray[np.uint8]:
+        """``(height, width, 3)`` uint8."""
+        action = int(self._actions[row])
+        last = None if action < 0 else (self._before[row], action)
+        return board_pixels(self._games.states[row], last=last, **WIDE)
+
+
+class _Shown(_Pictures):
+    """Watches one game and shows every decision in a window."""
+
+    def __init__(self, games: LearnerGames, metadata: dict[str, Any]) -> None:
+        super().__init__(games)
+        self._window = Window("Carolus Magnus")
+        self._metadata = metadata
+
+    def begun(self, rows: npt.NDArray[np.int64]) -> None:
+        super().begun(rows)
+        self.show()
+
+    def decided(
+        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
+    ) -> None:
+        super().decided(rows, before, actions)
+        if len(rows):
+            self.show()
+
+    def show(self, *, wait: bool = True) -> None:
+        self._window.show(self.frame(0), self._metadata["render_fps"] if wait else None)
+
+    def close(self) -> None:
+        self._window.close()

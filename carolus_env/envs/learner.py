@@ -47,6 +47,20 @@ class Opponents(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """Who is told of every decision, the opponents' too."""
+
+    def begun(self, rows: npt.NDArray[np.int64]) -> None:
+        """New games stand in these rows, before their first decision."""
+        ...
+
+    def decided(
+        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
+    ) -> None:
+        """These games, ``(m,)``, went on from ``before`` by ``actions``."""
+        ...
+
+
 class FixedOpponents:
     """The same agents at every table: one for all seats, or one for each seat after the learner."""
 
@@ -105,7 +119,11 @@ class LearnerGames:
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
+        watcher: told of every decision, or None. The games are the same, but slower: compiled
+            opponents come back to Python after each.
     """
+
+    watcher: Watcher | None = None
 
     def __init__(
         self,
@@ -177,6 +195,7 @@ class LearnerGames:
             IllegalActionError: see `engine.step`; no game has changed.
         """
         played = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
+        before = None if self.watcher is None else pick(self.states, played)
         try:
             engine.step(self.states, actions, rows=rows)
             going_on = played
@@ -184,6 +203,9 @@ class LearnerGames:
             if not forfeits:
                 raise
             going_on = self._forfeit_illegal(np.asarray(actions), played)
+        if self.watcher is not None and before is not None:
+            legal = np.isin(played, going_on)
+            self.watcher.decided(going_on, before[legal], np.asarray(actions)[legal])
         self._play_on(going_on)
         over = np.sort(played[self.states["phase"][played] == OVER])
         last = pick(self.states, over)
@@ -248,6 +270,8 @@ class LearnerGames:
         tables = self.opponents.seat(self.seats[rows], self._random)
         tables[np.arange(len(rows)), self.seats[rows]] = LEARNER
         self._tables[rows] = tables
+        if self.watcher is not None:
+            self.watcher.begun(rows)
         self._play_on(rows)
 
     def _forfeit_illegal(
@@ -263,6 +287,8 @@ class LearnerGames:
         """The others decide until each game is over or waits for its learner."""
         agents = self.opponents.agents
         compiled = [(k, agent) for k, agent in enumerate(agents) if is_compiled(agent)]
+        if self.watcher is not None:
+            compiled = []
         streams = self._generators[:, None]
         while len(rows):
             # Compiled ones go all the way first, so that the rest decide in the largest batches.
@@ -289,5 +315,8 @@ class LearnerGames:
             streams = self._generators[games]
             actions[mine] = self.opponents.agents[place].act(pick(self.states, games), streams)
             self._generators[games] = streams
+        before = None if self.watcher is None else pick(self.states, rows)
         engine.step(self.states, actions, rows=rows)
+        if self.watcher is not None and before is not None:
+            self.watcher.decided(rows, before, actions)
         return rows

@@ -54,8 +54,8 @@ def tell(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
     Raises:
         ValueError: for an event that is not due or cannot be, with its index.
     """
-    for told, _ in _told(start, events):
-        yield told
+    for played in _played(start, events):
+        yield _told(played, played.text)
 
 
 def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
@@ -63,16 +63,16 @@ def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
 
     A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
     """
-    turns = itertools.groupby(_numbered(_told(start, events)), lambda pair: pair[0])
-    for _, turn in turns:
-        done = [entry for _, entry in turn]
-        first, texts = done[0][0], []
-        for _, run in itertools.groupby(done, lambda entry: (_alike(*entry), entry[1][1])):
+    for _, turn in itertools.groupby(_played(start, events), _turn_of):
+        texts, first = [], None
+        for _, run in itertools.groupby(turn, _run_of):
             alike = list(run)
-            told, (before, action) = alike[0]
-            once = len(alike) == 1
-            texts.append(told.text if once else move_text(before, action, len(alike)))
-        yield first._replace(text=", ".join(texts))
+            one = alike[0]
+            first = first or one
+            again = len(alike) > 1
+            texts.append(move_text(one.before, one.action, len(alike)) if again else one.text)
+        assert first is not None
+        yield _told(first, ", ".join(texts))
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
@@ -158,11 +158,16 @@ def _read_event(state: np.void, text: str) -> list[dict[str, Any]]:
     return [{"roll": read_roll(text, int(state["dice_due"]))}]
 
 
-_Entry = tuple[Told, tuple[np.void, int]]
-"""An event in text, with the game before it and the action, or -1."""
+class _Played(NamedTuple):
+    """An event that was carried out: the game before it, and the action (of a roll -1)."""
+
+    event: int
+    before: np.void
+    action: int
+    text: str
 
 
-def _told(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[_Entry]:
+def _played(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[_Played]:
     game = as_states(start).copy()
     if len(game) != 1:
         raise ValueError(f"start must be a batch of one game, got {len(game)}")
@@ -170,11 +175,27 @@ def _told(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[_Entry
         before = game[0].copy()
         _carry_out(game, event, index)
         action = event.get("action", -1)
-        if action >= 0:
-            text = decision_text(before, action) + outcome_text(before, action, game[0])
-        else:
+        if action < 0:
             text = roll_text(event["roll"])
-        yield Told(index, int(before["round"]), int(before["player"]), text), (before, action)
+        else:
+            text = decision_text(before, action) + outcome_text(before, action, game[0])
+        yield _Played(index, before, action, text)
+
+
+def _told(played: _Played, text: str) -> Told:
+    return Told(played.event, int(played.before["round"]), int(played.before["player"]), text)
+
+
+def _turn_of(played: _Played) -> tuple[int, ...]:
+    """The same for the events of a turn; a disc is one of its own."""
+    before = played.before
+    return int(before["round"]), int(before["player"]), int(before["phase"] == DISC)
+
+
+def _run_of(played: _Played) -> tuple[int, int]:
+    """The same for events of a turn that are written as one: paladins and crowns alike."""
+    alike = played.before["phase"] in (PLACE, CROWN_CHOICE)
+    return played.action, -1 if alike else played.event
 
 
 def _carry_out(game: States, event: Mapping[str, Any], index: int) -> None:
@@ -189,19 +210,3 @@ def _carry_out(game: States, event: Mapping[str, Any], index: int) -> None:
     except ValueError as error:
         error.add_note(f"It is event {index} of the game to be told.")
         raise
-
-
-def _numbered(entries: Iterable[_Entry]) -> Iterator[tuple[int, _Entry]]:
-    """Each event with the number of the turn that it is part of."""
-    turn, last = 0, None
-    for told, (before, action) in entries:
-        now = told.round, told.seat, before["phase"] == DISC
-        turn += now != last
-        last = now
-        yield turn, (told, (before, action))
-
-
-def _alike(told: Told, made: tuple[np.void, int]) -> int:
-    """The same for events that are written as one: paladins, and crowns; else its own."""
-    before, _ = made
-    return -1 if before["phase"] in (PLACE, CROWN_CHOICE) else told.event

@@ -13,10 +13,12 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.record import RecordError
+from carolus_env.rules import CROWN_CHOICES, Rules
 
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 NO_EXTRA: Final = "the page needs the extra 'play': pip install 'carolus-env[play]'"
@@ -44,7 +46,14 @@ def _parser() -> argparse.ArgumentParser:
         "repeatable: FILE.py:NAME, ppo:PATH, or any other spec")  # fmt: skip
     add("--port", type=int, metavar="N", help="listen there (default: one that is free)")
     add("--no-open", action="store_true", help="do not open the browser")
-    add("--terminal", action="store_true", help="play in the terminal instead")
+    add("--terminal", action="store_true", help="play in the terminal instead: a new game, or the "
+        "first of a FILE")  # fmt: skip
+    new = parser.add_argument_group("a new game in the terminal")
+    new.add_argument("--players", type=int, default=2, metavar="N", help="2, 3 or 4 (default: 2)")
+    new.add_argument("--people", type=int, default=1, metavar="N", help="in the first seats "
+        "(default: 1); in the others each --bot in turn, or the planner")  # fmt: skip
+    new.add_argument("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
+    new.add_argument("--seed", type=int, metavar="N", help="of dice and bots")
     return parser
 
 
@@ -87,7 +96,24 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _terminal(options: argparse.Namespace) -> int:
-    return _complain("there is no play in the terminal yet")
+    from carolus_env.play import terminal
+
+    if len(options.files) > 1:
+        return _complain(f"in the terminal one FILE is played, got {len(options.files)}")
+    try:
+        roster = Roster(options.bot)
+        if options.files:
+            path = Path(options.files[0])
+            session = terminal.taken_up(terminal.first_record(path), roster)
+        else:
+            rules = Rules(options.players, options.crown_choice)
+            session = terminal.new_session(rules, roster, options.bot, options.people, options.seed)
+    except ValueError as error:
+        return _complain(str(error))
+    except OSError as error:
+        return _complain(f"{path}: {error.strerror or error}")
+    terminal.run(session, roster)
+    return DONE
 
 
 def _complain(text: str) -> int:

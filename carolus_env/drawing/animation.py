@@ -1,0 +1,403 @@
+"""A game record as a film: an SVG that plays by itself, a page to step through, or a GIF.
+
+The SVG holds no script. What stays the same from frame to frame is in it once: every piece is
+shown while its frames last (SMIL), so that a game takes little more than ten of its pictures.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+
+from carolus_env import chance, engine
+from carolus_env.drawing.board import BACKGROUNDS, board_svg
+from carolus_env.drawing.raster import WIDE, extra, svg_pixels
+from carolus_env.files import check_writable, write_file
+from carolus_env.record import Record, RecordError, check_record, start_of
+
+SECONDS_PER_MOVE: Final = 1.0
+_LAST_FRAME: Final = 4.0  # in moves: the end is shown as long as that
+
+_GIF_COLOURS: Final = 255  # one is left for what stays the same
+_SAMPLES: Final = 6  # frames that the colours are chosen from
+_PLAIN_COLOURS: Final = 64  # kept as they are; the others are means, for the edges
+
+Progress = Callable[[int, int], None]
+"""Called with the frames done and all frames."""
+
+
+class Frame(NamedTuple):
+    """A picture of a game.
+
+    Attributes:
+        state: the game, ``states[i]``.
+        last: the state before the last decision, and that decision; None at the start.
+    """
+
+    state: np.void
+    last: tuple[np.void, int] | None
+
+
+def frames_of(record: Record) -> list[Frame]:
+    """A recorded game before each decision, and as it stands after the last event.
+
+    Raises:
+        RecordError: when ``record`` is no record, or tells of a game that the rules do not allow.
+    """
+    check_record(record)
+    game = start_of(record)
+    last, frames = None, []
+    for index, event in enumerate(record["events"]):
+        try:
+            if "roll" in event:
+                chance.apply_roll(game, event["roll"])
+                continue
+            engine.legal_actions(game)  # refuses a game that waits for a roll
+            frames.append(Frame(game[0].copy(), last))
+            last = frames[-1].state, event["action"]
+            engine.step(game, np.array([event["action"]]), roll=False)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise RecordError(f"event {index}: {error}") from None
+    return [*frames, Frame(game[0].copy(), last)]
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+def save_animation(
+    record: Record,
+    path: str | PathLike[str],
+    *,
+    seconds_per_move: float = SECONDS_PER_MOVE,
+    progress: Progress | None = None,
+    **options: Any,
+) -> None:
+    """Write a recorded game as an animation, a frame for each decision.
+
+    Args:
+        record: a game record.
+        path: a name that ends in ``.svg``, in ``.gif`` (extra ``render``), or in ``.html`` for a
+            page with buttons to step through the game.
+        seconds_per_move: of each decision; the end is shown four times as long.
+        progress: told how many frames are drawn.
+        options: those of `board_svg`, but ``last``; the layout is wide and the width 800 where
+            nothing is said.
+
+    Raises:
+        RecordError: see `frames_of`.
+        ValueError: for an option that is none, or another suffix.
+        ImportError: without the extra ``render``, naming it.
+        OSError: when the file cannot be written.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _MAKERS:
+        raise ValueError(
+            f"an animation's name ends in one of {', '.join(_MAKERS)}, got {str(path)!r}"
+        )
+    check_writable(path)
+    made = _MAKERS[suffix](record, seconds_per_move=seconds_per_move, progress=progress, **options)
+    write_file(path, made if isinstance(made, bytes) else made.encode())
+
+
+def animation_gif(
+    record: Record,
+    *,
+    seconds_per_move: float = SECONDS_PER_MOVE,
+    progress: Progress | None = None,
+    **options: Any,
+) -> bytes:
+    """`animation_svg` as a GIF in 255 colours that all frames share; needs the extra ``render``."""
+    _check_seconds(seconds_per_move)
+    frames = frames_of(record)
+    image = extra("PIL.Image")
+
+    def picture(frame: Frame) -> Any:
+        svg = board_svg(frame.state, last=frame.last, **{**WIDE, **options})
+        return image.fromarray(svg_pixels(svg, options.get("theme", "auto")))
+
+    spread = np.linspace(0, len(frames) - 1, _SAMPLES).astype(int)
+    samples = [picture(frames[i]) for i in np.unique(spread)]
+    width, height = samples[0].size
+    sheet = image.new("RGB", (width, height * len(samples)))
+    for i, sample in enumerate(samples):
+        sheet.paste(sample, (0, i * height))
+    found = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
+    plain = [part for _, colour in found[:_PLAIN_COLOURS] for part in colour]
+    mixed = sheet.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
+    colours = image.new("P", (1, 1))
+    colours.putpalette([*plain, *mixed][: 3 * _GIF_COLOURS])
+
+    def pictures() -> Iterator[Any]:
+        for number, frame in enumerate(frames, 1):
+            yield picture(frame).quantize(palette=colours, dither=image.Dither.NONE)
+            if progress is not None:
+                progress(number, len(frames))
+
+    file, each = io.BytesIO(), pictures()
+    milliseconds = [round(1000 * seconds_per_move)] * len(frames)
+    milliseconds[-1] = round(1000 * seconds_per_move * _LAST_FRAME)
+    next(each).save(
+        file,
+        "GIF",
+        save_all=True,
+        append_images=each,
+        duration=milliseconds,
+        loop=0,
+        optimize=True,
+    )
+    return file.getvalue()
+
+
+# ------------------------------------------------------------------------------------ SVG
+
+
+def animation_svg(
+    record: Record,
+    *,
+    seconds_per_move: float = SECONDS_PER_MOVE,
+    progress: Progress | None = None,
+    **options: Any,
+) -> str:
+    """A recorded game as one standalone SVG that plays by itself, over and over, without scripts.
+
+    Args:
+        record: a game record.
+        seconds_per_move: of each decision; the end is shown four times as long.
+        progress: told how many frames are drawn.
+        options: those of `board_svg`, but ``last``.
+
+    Raises:
+        RecordError: see `frames_of`.
+        ValueError: for an option that is none.
+    """
+    return _film(frames_of(record), seconds_per_move, progress, options)
+
+
+def animation_page(
+    record: Record,
+    *,
+    seconds_per_move: float = SECONDS_PER_MOVE,
+    progress: Progress | None = None,
+    **options: Any,
+) -> str:
+    """`animation_svg` in a page of HTML with buttons and a slider to step through the game.
+
+    The page needs nothing else; where scripts may not run, the film plays by itself.
+    """
+    frames = frames_of(record)
+    film = _film(frames, seconds_per_move, progress, options)
+    theme = options.get("theme", "auto")
+    return _PAGE.format(
+        film=film,
+        last=len(frames) - 1,
+        seconds=seconds_per_move,
+        schemes="light dark" if theme == "auto" else theme,
+        light=BACKGROUNDS[theme],
+        dark=BACKGROUNDS["dark" if theme == "auto" else theme],
+    )
+
+
+def _film(
+    frames: Sequence[Frame],
+    seconds_per_move: float,
+    progress: Progress | None,
+    options: dict[str, Any],
+) -> str:
+    _check_seconds(seconds_per_move)
+    options = {**WIDE, **options}
+    pieces: list[_Piece] = []
+    previous: list[_Piece] = []
+    for number, frame in enumerate(frames):
+        root = ElementTree.fromstring(board_svg(frame.state, last=frame.last, **options))
+        previous = _merge(pieces, previous, list(_leaves(root)), number)
+        if progress is not None:
+            progress(number + 1, len(frames))
+    attributes = "".join(f' {name}="{escape(value)}"' for name, value in root.attrib.items())
+    style = root.findtext(f"{_SVG}style") or ""
+    title = f"Carolus Magnus, a game of {len(frames) - 1} decisions"
+    return "".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg"{attributes}><title>{title}</title>',
+            f"<style>{style}</style>",
+            *_timed(pieces, len(frames), seconds_per_move),
+            "</svg>",
+        ]
+    )
+
+
+def _check_seconds(seconds: float) -> None:
+    if not 0.02 <= seconds <= 3600:
+        raise ValueError(f"seconds_per_move must be from 0.02 to 3600, got {seconds!r}")
+
+
+class _Piece:
+    """Something drawn, and the frames that show it."""
+
+    __slots__ = ("frames", "markup", "place")
+
+    def __init__(self, markup: str) -> None:
+        self.markup = markup
+        self.frames: list[int] = []
+        self.place = 0  # among all pieces, from behind to in front
+
+
+def _merge(
+    pieces: list[_Piece], previous: list[_Piece], leaves: list[str], number: int
+) -> list[_Piece]:
+    """Find the leaves of frame ``number`` among the pieces, in their order; add those missing.
+
+    Returns:
+        The pieces of this frame.
+    """
+    before = [piece.markup for piece in previous]
+    match = difflib.SequenceMatcher(None, before, leaves, autojunk=False)
+    found: list[_Piece | None] = [None] * len(leaves)
+    for a, b, size in match.get_matching_blocks():
+        found[b : b + size] = previous[a : a + size]
+    ordered: list[_Piece] = []
+    done = 0  # pieces that are in ``ordered``, or behind all that is to come
+    added: list[tuple[int, _Piece]] = []
+    for i, piece in enumerate(found):
+        if piece is None:  # seen in an earlier frame, at a place between its neighbours'?
+            following = next((one.place for one in found[i:] if one is not None), len(pieces))
+            between = pieces[done:following]
+            piece = next((one for one in between if one.markup == leaves[i]), None)
+        if piece is None:
+            piece = _Piece(leaves[i])
+            added.append((done, piece))
+        else:
+            done = piece.place + 1
+        piece.frames.append(number)
+        ordered.append(piece)
+    for place, piece in reversed(added):
+        pieces.insert(place, piece)
+    for place, piece in enumerate(pieces):
+        piece.place = place
+    return ordered
+
+
+_SVG: Final = "{http://www.w3.org/2000/svg}"
+_OF_THE_PAGE: Final = ("class", "data-")  # what a group says for a page's sake, and no look of it
+
+
+def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Iterator[str]:
+    """What is drawn, each piece by itself within the groups that give it its look."""
+    for child in element:
+        name = child.tag.removeprefix(_SVG)
+        if name in ("title", "desc", "style"):
+            continue
+        kept = {
+            key: value
+            for key, value in child.attrib.items()
+            if name != "g" or not key.startswith(_OF_THE_PAGE)
+        }
+        tag = name + "".join(f' {key}="{escape(value)}"' for key, value in kept.items())
+        if name == "g":
+            yield from _leaves(
+                child, *((f"{head}<{tag}>", f"</g>{tail}") if kept else (head, tail))
+            )
+        elif child.text:
+            yield f"{head}<{tag}>{escape(child.text)}</{name}>{tail}"
+        else:
+            yield f"{head}<{tag}/>{tail}"
+
+
+def _timed(pieces: Sequence[_Piece], frames: int, seconds: float) -> Iterator[str]:
+    """The pieces, each run of those that come and go together in one group."""
+    moves = frames - 1 + _LAST_FRAME
+    for shown, run in itertools.groupby(pieces, key=lambda piece: piece.frames):
+        body = "".join(piece.markup for piece in run)
+        if len(shown) == frames:
+            yield body
+            continue
+        visible = np.isin(np.arange(frames), shown)
+        changes = [0, *(np.flatnonzero(visible[1:] != visible[:-1]) + 1).tolist()]
+        times = ";".join(f"{change / moves:.6g}" for change in changes)
+        values = ";".join("inline" if visible[change] else "none" for change in changes)
+        at_first = "" if visible[0] else ' display="none"'
+        yield (
+            f'<g{at_first}><animate attributeName="display" calcMode="discrete" '
+            f'dur="{moves * seconds:g}s" repeatCount="indefinite" keyTimes="{times}" '
+            f'values="{values}"/>{body}</g>'
+        )
+
+
+CONTROLS_HEIGHT: Final = 46
+"""Pixels below the film on its page."""
+
+_PAGE: Final = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Carolus Magnus</title>
+<style>
+:root {{ color-scheme: {schemes}; background: {light} }}
+@media (prefers-color-scheme: dark) {{ :root {{ background: {dark} }} }}
+body {{ margin: 0 auto; max-width: max-content; font: 14px "DejaVu Sans", Verdana, sans-serif }}
+svg {{ display: block; max-width: 100%; height: auto; max-height: calc(100vh - 46px) }}
+form {{ display: flex; gap: .5em; align-items: center; height: 46px; padding: 0 10px }}
+form[hidden] {{ display: none }}
+input {{ flex: 1; min-width: 4em }}
+button {{ font: inherit; min-width: 2.6em; min-height: 2em }}
+button[data-by="0"] {{ min-width: 5em }}
+output {{ min-width: 6.5em; text-align: right }}
+</style>
+{film}
+<form hidden>
+<button type="button" data-by="-1" title="one decision back">&#9664;</button>
+<button type="button" data-by="0" >pause</button>
+<button type="button" data-by="1" title="next decision">&#9654;</button>
+<input type="range" min="0" max="{last}" value="0" aria-label="decision">
+<output></output>
+</form>
+<script>
+const film = document.querySelector("svg"), form = document.querySelector("form");
+const slider = form.querySelector("input"), play = form.querySelector("[data-by='0']");
+const seconds = {seconds}, last = {last};
+function show(k) {{
+  slider.value = k;
+  film.setCurrentTime((+slider.value + 0.5) * seconds);
+  tell();
+}}
+function tell() {{
+  form.querySelector("output").value = `${{slider.value}} of ${{last}}`;
+  play.textContent = film.animationsPaused() ? "play" : "pause";
+}}
+form.hidden = false;
+film.pauseAnimations();
+show(0);
+slider.oninput = () => {{ film.pauseAnimations(); show(slider.value); }};
+form.onclick = (event) => {{
+  const by = event.target.dataset.by;
+  if (by === undefined) return;
+  if (by !== "0") {{ film.pauseAnimations(); show(+slider.value + +by); return; }}
+  if (!film.animationsPaused()) film.pauseAnimations();
+  else {{ if (+slider.value === last) show(0); film.unpauseAnimations(); }}
+  tell();
+}};
+setInterval(() => {{
+  if (film.animationsPaused()) return;
+  slider.value = Math.floor(film.getCurrentTime() / seconds);
+  if (+slider.value === last) film.pauseAnimations();
+  tell();
+}}, 50);
+</script>
+</html>
+"""
+
+_MAKERS: Final[dict[str, Callable[..., str | bytes]]] = {
+    ".svg": animation_svg,
+    ".gif": animation_gif,
+    ".html": animation_page,
+}
+"""By suffix, what makes the file."""

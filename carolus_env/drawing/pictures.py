@@ -1,0 +1,170 @@
+"""What notebooks show: a board, a grid of boards, a game to step through; each can be saved."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, overload
+
+import numpy as np
+
+from carolus_env.drawing import animation
+from carolus_env.drawing.board import board_svg
+from carolus_env.drawing.raster import WIDE, WIDTH, extra, svg_pixels, svg_png
+from carolus_env.files import write_file
+from carolus_env.record import Record
+from carolus_env.state import STATE, States, as_states
+
+MOST_BOARDS: Final = 8
+"""Boards of a batch that are drawn."""
+
+_COLUMNS: Final = 4
+_BOARD_WIDTH: Final = 270  # of one among several
+_HEADING, _SPACE = 26, 10
+
+
+class Picture:
+    """A drawing that a notebook shows, and that can be saved.
+
+    Attributes:
+        svg: the drawing, one standalone SVG element.
+    """
+
+    def __init__(self, svg: str, theme: str = "auto") -> None:
+        self.svg = svg
+        self._theme = theme
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture.
+
+        Args:
+            path: a name that ends in ``.svg``, or in ``.png`` or ``.gif`` (extra ``render``).
+
+        Raises:
+            ValueError: for another suffix.
+            ImportError: without the extra ``render``, naming it.
+            OSError: when the file cannot be written.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix == ".svg":
+            data = self.svg.encode()
+        elif suffix == ".png":
+            data = svg_png(self.svg)
+        elif suffix == ".gif":
+            file = io.BytesIO()
+            pixels = svg_pixels(self.svg, self._theme)
+            extra("PIL.Image").fromarray(pixels).save(file, "GIF")
+            data = file.getvalue()
+        else:
+            raise ValueError(f"a picture's name ends in .svg, .png or .gif, got {str(path)!r}")
+        write_file(path, data)
+
+
+class Film:
+    """A recorded game: a notebook shows it with buttons to step through.
+
+    Attributes:
+        page: the page of HTML that is shown, see `animation.animation_page`.
+    """
+
+    def __init__(self, record: Record, **options: Any) -> None:
+        self._record, self._options = record, options
+        self.page = animation.animation_page(record, **options)
+
+    def _repr_html_(self) -> str:
+        # A page of its own: no style and no script of it can meet those of the notebook.
+        box = re.search(r' viewBox="\S+ \S+ (\S+) (\S+)"', self.page)
+        assert box is not None
+        across = self._options.get("width") or WIDTH
+        down = across * float(box[2]) / float(box[1])
+        return (
+            f'<iframe srcdoc="{escape(self.page)}" sandbox="allow-scripts" title="Carolus Magnus" '
+            f'style="border:0;width:100%;max-width:{across}px;'
+            f'aspect-ratio:{across}/{down + animation.CONTROLS_HEIGHT:.0f}"></iframe>'
+        )
+
+    def save(self, path: str | PathLike[str], **options: Any) -> None:
+        """Write the film; see `save_animation`, whose options go before those of `show`."""
+        animation.save_animation(self._record, path, **{**self._options, **options})
+
+
+@overload
+def show(what: np.void | States, **options: Any) -> Picture: ...
+@overload
+def show(what: Record, **options: Any) -> Film: ...
+def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
+    """Something that a notebook shows, of a game, of several, or of a game record.
+
+    Args:
+        what: a game (``states[i]``) or games (``states``, the first eight are drawn), or a game
+            record (`carolus_env.record`).
+        options: those of `board_svg`; of a record also ``seconds_per_move``. One board and a
+            record are wide, 800 pixels across, where nothing else is said.
+
+    Raises:
+        TypeError: for anything else.
+        ValueError: for an option that is none, or a record that is none (`RecordError`).
+    """
+    if isinstance(what, dict):
+        return Film(what, **options)
+    if not isinstance(what, np.void | np.ndarray) or what.dtype != STATE:
+        raise TypeError(f"what to show must be states, a state or a game record, got {type(what)}")
+    if isinstance(what, np.ndarray) and what.shape != (1,):
+        svg = boards_svg(what, **options)
+    else:
+        svg = state_svg(what if isinstance(what, np.void) else what[0], **options)
+    return Picture(svg, options.get("theme", "auto"))
+
+
+def state_svg(state: np.void, **options: Any) -> str:
+    """`board_svg` as notebooks show it: wide, 800 pixels across, where nothing else is said."""
+    return board_svg(state, **{**WIDE, **options})
+
+
+def boards_svg(states: States, *, width: int | None = None, **options: Any) -> str:
+    """Draw the first eight of several games in one standalone SVG element.
+
+    Args:
+        states: the games, ``(n,)``; how many more there are is said below.
+        width: pixels across; None: 270 for each of up to four boards in a row.
+        options: those of `board_svg`, but ``last``.
+
+    Raises:
+        ValueError: for an option that is none, or no games.
+    """
+    shown = min(len(as_states(states)), MOST_BOARDS)
+    if not shown:
+        raise ValueError("there is no game to draw")
+    columns = min(shown, _COLUMNS)
+    across = columns * (_BOARD_WIDTH + _SPACE) + _SPACE
+    pieces, down = [], _SPACE
+
+    def say(words: str, x: int, y: int) -> None:
+        pieces.append(
+            f'<text class="f-ink left" x="{x}" y="{y + 16}" font-size="14">{words}</text>'
+        )
+
+    for i in range(shown):
+        board = board_svg(states[i], **options, width=_BOARD_WIDTH)
+        row, column = divmod(i, columns)
+        height = int(board.partition(' height="')[2].partition('"')[0])
+        x, y = _SPACE + column * (_BOARD_WIDTH + _SPACE), _SPACE + row * (height + _HEADING)
+        say(f"game {i}", x, y)
+        pieces.append(board.replace("<svg ", f'<svg x="{x}" y="{y + _HEADING - 4}" ', 1))
+        down = y + height + _HEADING
+    if more := len(states) - shown:
+        say(f"and {more:,} more", _SPACE, down)
+        down += _HEADING
+    theme, size = options.get("theme", "auto"), width or across
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" role="img" '
+        f'width="{size}" height="{size * down / across:.0f}" viewBox="0 0 {across} {down}">'
+        f"<title>Carolus Magnus, {len(states):,} games</title>"
+        f'<rect class="f-back" width="{across}" height="{down}" rx="6"/>{"".join(pieces)}</svg>'
+    )

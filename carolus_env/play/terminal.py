@@ -1,0 +1,378 @@
+"""The game in a terminal: the board as text, moves typed in the notation.
+
+Whatever it reads and writes goes through two functions, so that it works with a person, a file
+or a pipe. A line is a command of `COMMANDS` or moves divided by commas:
+
+    d3
+    2 blue>7-9, red>court
+    E+2
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TextIO
+
+import numpy as np
+
+from carolus_env.bots import Agent
+from carolus_env.notation import NotationError, Told, legal_text, move_text, read_moves, tell_turns
+from carolus_env.play.library import agents_of, names_of
+from carolus_env.play.preview import emperor_steps
+from carolus_env.play.roster import Roster, RosterError
+from carolus_env.play.session import Session, TurnError
+from carolus_env.record import Record, RecordError, read_records, start_of, write_records
+from carolus_env.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
+from carolus_env.text import TEAM_LETTERS, board_text
+
+WIDTH: Final = 80
+ADVISER: Final = "planner"
+_HINTED: Final = 3  # of the actions that an adviser thinks of
+
+Ask = Callable[[str], str]
+"""Shows a prompt and gives the line that is typed; EOFError when there are no more."""
+
+
+class TerminalError(ValueError):
+    """A command that cannot be carried out as it was typed."""
+
+
+class Command(NamedTuple):
+    """A word that is no move."""
+
+    usage: str
+    about: str
+
+
+COMMANDS: Final = {
+    "?": Command("?", "what may be played, and what the Emperor's steps would do"),
+    "hint": Command("hint [BOT]", f"what a bot would play; without a name {ADVISER}"),
+    "undo": Command("undo", "take the last decision back, until dice fall or another plays"),
+    "board": Command("board", "the board again"),
+    "log": Command("log [N]", "what happened: the last N turns, without a number all"),
+    "save": Command("save FILE", "the game so far as a record"),
+    "load": Command("load FILE", "go on with the first game of a file of records"),
+    "help": Command("help", "this list"),
+    "quit": Command("quit", "leave the game"),
+}
+
+
+class Terminal:
+    """A session and the one who types.
+
+    Args:
+        session: the game to play.
+        roster: the agents that `hint` and `load` may name.
+        ask: where lines come from.
+        show: where text goes.
+        colour: whether text may have a terminal's colours.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        roster: Roster,
+        ask: Ask,
+        show: Callable[[str], None],
+        *,
+        colour: bool = False,
+    ) -> None:
+        self.session = session
+        self._roster, self._ask, self._show, self._colour = roster, ask, show, colour
+        self._told, self._then = 0, start_of(session.record())  # events that were shown, and after
+        self._looked: tuple[int, ...] = ()  # the decision for which the board was shown
+        self._own: set[Path] = set()  # files that may be written again
+        self._saved = len(session.events)
+        self._warned = self._left = False
+
+    def run(self) -> None:
+        """Play until the game is left, or nothing more is typed."""
+        while not self._left:
+            if self.session.agent is not None:
+                self._agents_play()
+            else:
+                self._tell()
+                self._look()
+                self._prompt()
+
+    # -------------------------------------------------------------------------------- showing
+
+    def _agents_play(self) -> None:
+        agent = self.session.agent
+        assert agent is not None
+        try:
+            self.session.ask_agent()
+        except Exception as error:  # a stranger's agent may raise anything
+            self._say(f"{agent.name} failed with {type(error).__name__}: {error}")
+            self._say("Enter asks it again; save FILE, load FILE and quit work.")
+            self._prompt()
+
+    def _tell(self) -> None:
+        """What happened since the last time, a line for each turn."""
+        for turn in tell_turns(self._then, self.session.events[self._told :]):
+            self._line(turn)
+        self._begin_at_now()
+
+    def _begin_at_now(self) -> None:
+        self._told = len(self.session.events)
+        self._then = np.array(self.session.state).reshape(1)
+
+    def _line(self, turn: Told) -> None:
+        self._say(turn.text, first=f"{self._who(turn.seat)}  ", rest=" " * 4)
+
+    def _who(self, seat: int) -> str:
+        return f"{seat} {TEAM_LETTERS[self.session.rules.team(seat)]} {self.session.names[seat]}"
+
+    def _look(self) -> None:
+        """The board, where another decision is due than the one that it was shown for."""
+        state = self.session.state
+        now = tuple(int(state[name]) for name in ("round", "phase", "player"))
+        if now != self._looked:
+            self._looked = now
+            self._board()
+
+    def _board(self) -> None:
+        self._show("\n" + board_text(self.session.state, colour=self._colour))
+        if self.session.over:
+            self._say(str(self.session.outcome()))
+
+    def _prompt(self) -> None:
+        try:
+            line = self._ask(self._due()).strip()
+        except EOFError:
+            self._left = True
+            return
+        word, _, rest = line.partition(" ")
+        if not line:
+            return
+        try:
+            if word.lower() in COMMANDS:
+                getattr(self, _METHODS[word.lower()])(rest.strip())
+            else:
+                self._play(line)
+        except (TerminalError, NotationError, TurnError, RecordError, RosterError) as error:
+            self._say(str(error))
+        except OSError as error:
+            self._say(f"{rest.strip()}: {error.strerror or error}")
+
+    def _due(self) -> str:
+        """The prompt."""
+        if self.session.player is None:
+            return "game over> "
+        state, seat = self.session.state, self.session.player
+        left = f" {state['placements_left']}" if state["phase"] == PLACE else ""
+        what = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "place", MOVE: "move"}
+        return f"{self._who(seat)}: {what[int(state['phase'])]}{left}> "
+
+    def _say(self, text: str, first: str = "", rest: str = "") -> None:
+        for line in text.splitlines() or [""]:
+            wrapped = textwrap.wrap(
+                line,
+                WIDTH - 1,
+                initial_indent=first,
+                subsequent_indent=rest or first,
+                break_long_words=False,
+                break_on_hyphens=False,  # regions have some
+            )
+            self._show("\n".join(wrapped) + "\n")
+
+    # -------------------------------------------------------------------------------- commands
+
+    def _play(self, line: str) -> None:
+        if self.session.over:
+            raise TurnError(f"the game is over: {line[:40]!r} cannot be played")
+        for action in read_moves(self.session.state, line):
+            self.session.play(action)
+
+    def _legal(self, _: str) -> None:
+        state = self.session.state
+        if self.session.over:
+            return self._say(str(self.session.outcome()))
+        if state["phase"] != MOVE:
+            self._say(legal_text(state), first="  ")
+        if state["phase"] == PLACE:
+            held = state["reserves"][state["player"]]
+            reserve = [f"{number} {CLAN_NAMES[clan]}" for clan, number in enumerate(held) if number]
+            self._say(f"reserve: {', '.join(reserve)}", first="  ")
+            self._say("If the Emperor moved now:")
+        if state["phase"] in (PLACE, MOVE):
+            moving = state.copy()
+            moving["phase"], moving["placements_left"] = MOVE, 0
+            for step in emperor_steps(moving):
+                said = f"{move_text(moving, step.action)}: {step.text(self.session.team_names())}"
+                self._say(said, first="  ", rest=" " * 6)
+        return None
+
+    def _hint(self, spec: str) -> None:
+        adviser = self._roster.make(spec or ADVISER)
+        try:
+            hint = self.session.hint(adviser)
+        except TurnError:
+            raise
+        except Exception as error:  # a stranger's agent may raise anything
+            raise TerminalError(f"{adviser.name} failed: {error}") from error
+        state, teams = self.session.state, self.session.team_names()
+        self._say(f"{hint.agent} would play {move_text(state, hint.choice)}")
+        if hint.probabilities is not None:
+            order = np.argsort(-hint.probabilities, kind="stable")[:_HINTED].tolist()
+            said = [
+                f"{move_text(state, action)} {hint.probabilities[action]:.0%}"
+                for action in order
+                if hint.probabilities[action] >= 0.005
+            ]
+            self._say(f"it thinks of {', '.join(said)}", first="  ")
+        if hint.values is not None:
+            shares = [f"{name} {share:.0%}" for name, share in zip(teams, hint.values, strict=True)]
+            self._say(f"it expects of the win {', '.join(shares)}", first="  ")
+
+    def _undo(self, _: str) -> None:
+        self.session.undo()
+        self._begin_at_now()
+        self._looked = ()
+
+    def _show_board(self, _: str) -> None:
+        self._board()
+
+    def _log(self, number: str) -> None:
+        if number and not re.fullmatch("[0-9]{1,6}", number):
+            raise TerminalError(f"log takes a number of turns, got {number[:40]!r}")
+        record = self.session.record()
+        turns = list(tell_turns(start_of(record), record["events"]))
+        for turn in turns[max(len(turns) - int(number), 0) :] if number else turns:
+            self._line(turn)
+
+    def _save(self, name: str) -> None:
+        path = self._named(name, "save")
+        if path.exists() and path.resolve() not in self._own:
+            raise TerminalError(f"{name} is there already; save under another name")
+        write_records(path, [self.session.record()])
+        self._own.add(path.resolve())
+        self._saved = len(self.session.events)
+        self._say(f"saved as {name}")
+
+    def _load(self, name: str) -> None:
+        path = self._named(name, "load")
+        record = first_record(path)
+        self.session = taken_up(record, self._roster)
+        self._own.add(path.resolve())
+        self._begin_at_now()
+        self._looked, self._saved = (), len(self.session.events)
+        self._say(f"taken up from {name}: {', '.join(self.session.names)}")
+
+    def _named(self, name: str, command: str) -> Path:
+        if not name or not name.isprintable():
+            raise TerminalError(f"say which file: {command} FILE")
+        return Path(name)
+
+    def _help(self, _: str) -> None:
+        self._say("Moves as in d3, crown=red, red>court, 2 blue>7-9, E+2; several with commas.")
+        for command in COMMANDS.values():
+            self._say(command.about, first=f"  {command.usage:12}", rest=" " * 14)
+
+    def _quit(self, _: str) -> None:
+        self._left = self._warned or self.session.over or self._saved == len(self.session.events)
+        self._warned = True
+        if not self._left:
+            self._say("The game is not saved: save FILE, or quit again.")
+
+
+_METHODS: Final = {
+    "?": "_legal",
+    "hint": "_hint",
+    "undo": "_undo",
+    "board": "_show_board",
+    "log": "_log",
+    "save": "_save",
+    "load": "_load",
+    "help": "_help",
+    "quit": "_quit",
+}
+
+
+# ------------------------------------------------------------------------------------ beginnings
+
+
+def first_record(path: Path) -> Record:
+    """The first game of a file of records.
+
+    Raises:
+        RecordError: when there is none.
+        OSError: when the file cannot be read.
+    """
+    for _, record in read_records(path):
+        return record
+    raise RecordError(f"{path}: there is no game record in it")
+
+
+def taken_up(record: Record, roster: Roster) -> Session:
+    """A game of a record with the agents, names and seed that it carries.
+
+    Raises:
+        RecordError: when it does not replay, or carries a seed that is none.
+        RosterError: for an agent that may not be named.
+    """
+    names = names_of(record) if "names" in record else None
+    try:
+        agents = [roster.make(spec) if spec else None for spec in agents_of(record)]
+        return Session(record, agents, names=names, seed=record.get("seed"))
+    except (RecordError, RosterError):
+        raise
+    except ValueError as error:
+        raise RecordError(str(error)) from None
+
+
+def new_session(
+    rules: Rules, roster: Roster, bots: Sequence[str], people: int, seed: int | None
+) -> Session:
+    """A new game: people in the first seats, then the bots, the last of them as often as needed.
+
+    Raises:
+        RosterError: for a bot that cannot be made.
+        ValueError: for too many people or bots, or an impossible seed.
+    """
+    seats = rules.players - people
+    if not 0 <= people <= rules.players:
+        raise ValueError(f"people must be from 0 to {rules.players}, got {people}")
+    if len(bots) > seats:
+        raise ValueError(f"there are {seats} seats for bots, got {', '.join(bots)}")
+    specs = [*bots, *[bots[-1] if bots else ADVISER] * (seats - len(bots))]
+    agents: list[Agent | None] = [None] * people
+    agents += [roster.make(spec) for spec in specs]
+    names = ["you"] if people == 1 else [f"player {seat}" for seat in range(people)]
+    return Session.new(rules, agents, names=[*names, *[None] * seats], seed=seed)
+
+
+def run(session: Session, roster: Roster) -> None:
+    """Play on standard input and output."""
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    ask = _piped(sys.stdin, sys.stdout)
+    if sys.stdin.isatty():
+        ask = input
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401  # which makes of input() an editor
+    Terminal(session, roster, ask, _write, colour=colour).run()
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _piped(lines: TextIO, out: TextIO) -> Ask:
+    """Lines of a file or a pipe, repeated behind the prompt."""
+    waiting: Iterator[str] = iter(lines)
+
+    def ask(prompt: str) -> str:
+        line = next(waiting, None)
+        if line is None:
+            raise EOFError
+        out.write(prompt + line.rstrip("\n") + "\n")
+        return line
+
+    return ask

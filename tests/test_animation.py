@@ -1,0 +1,272 @@
+"""A film shows every position of a recorded game, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import carolus_env as ce
+from carolus_env.drawing import animation, board_svg, raster, save_animation
+from carolus_env.record import RecordError, make_record
+from carolus_env.rules import Rules
+
+SVG = "{http://www.w3.org/2000/svg}"
+_DRAWN = ("svg", "g", "path", "rect", "circle", "text", "title", "style", "animate")
+
+
+def played(players, seed=1, decisions=10**9):
+    """The record of a game played at random, and its states from the first decision on."""
+    start = ce.new_games(Rules(players=players), seed=seed, roll=False)
+    games, streams, actions = start.copy(), ce.new_streams(seed, 1), []
+    ce.roll(games)
+    states = [games[0].copy()]
+    while not ce.is_over(games)[0] and len(actions) < decisions:
+        actions.append(int(ce.random_actions(games, streams)[0]))
+        ce.step(games, np.array(actions[-1:]))
+        states.append(games[0].copy())
+    return make_record(start, actions), states, actions
+
+
+def shown_at(film, moment):
+    """What of a film stands on the screen at ``moment`` (0 to 1), leaf by leaf."""
+    leaves = []
+
+    def walk(element, head, tail):
+        for child in element:
+            name = child.tag.removeprefix(SVG)
+            if name in ("title", "style", "animate"):
+                continue
+            timer = child.find(f"{SVG}animate")
+            if timer is not None:
+                times = [float(time) for time in timer.get("keyTimes").split(";")]
+                values = timer.get("values").split(";")
+                assert times[0] == 0 and len(times) == len(values)
+                if values[np.searchsorted(times, moment, side="right") - 1] == "none":
+                    continue
+            kept = {k: v for k, v in child.attrib.items() if timer is None}
+            tag = (name, *kept.items())
+            if name == "g":
+                walk(child, *((((*head, tag)), tail) if kept else (head, tail)))
+            else:
+                leaves.append((*head, tag, child.text or ""))
+
+    walk(film, (), ())
+    return leaves
+
+
+def drawn(svg):
+    """The leaves of a board, likewise; groups without a look are left out."""
+    root = ElementTree.fromstring(svg)
+    for group in root.iter(f"{SVG}g"):
+        for name in list(group.attrib):
+            if name == "class" or name.startswith("data-"):
+                del group.attrib[name]
+        for title in group.findall(f"{SVG}title"):
+            group.remove(title)
+    root.remove(root.find(f"{SVG}desc"))
+    return shown_at(root, 0)
+
+
+# ------------------------------------------------------------------------------------ frames
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_there_is_a_frame_for_each_decision_with_what_led_to_it(players):
+    record, states, actions = played(players)
+    frames = animation.frames_of(record)
+    assert len(frames) == len(actions) + 1
+    for frame, state in zip(frames, states, strict=True):
+        same = frame.state.copy()
+        same["generator"] = state["generator"]  # a record has none
+        assert same.tobytes() == state.tobytes()
+    assert frames[0].last is None
+    for i, action in enumerate(actions):
+        before, decided = frames[i + 1].last
+        assert decided == action
+        assert before.tobytes() == frames[i].state.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r["events"][3].update(action=94), "event 3: game 0: "),
+        (lambda r: r["events"][3].update(action=10**30), "event 3: "),
+        (lambda r: r["events"][0].update(roll=[7, 7, 7]), "event 0: "),
+        (lambda r: r["events"].insert(2, r["events"][0]), "event 2: "),
+        (lambda r: r["events"].pop(0), "event 0: "),
+        (lambda r: r["events"].append({"action": 0, "player": 0}), "event "),
+        (lambda r: r.update(version=2), "version must be 1"),
+        (lambda r: r.clear(), "format is missing"),
+    ],
+)
+def test_a_record_that_tells_of_no_game_is_refused_with_the_event(change, said):
+    record, _, _ = played(2)
+    change(broken := copy.deepcopy(record))
+    with pytest.raises(RecordError, match=re.escape(said)):
+        animation.animation_svg(broken)
+
+
+# ------------------------------------------------------------------------------------ SVG
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_each_moment_of_a_film_shows_the_board_of_that_frame_and_no_more(players):
+    record, _, _ = played(players, seed=players, decisions=70)
+    film = ElementTree.fromstring(animation.animation_svg(record, layout="tall"))
+    frames = animation.frames_of(record)
+    for k, frame in enumerate(frames):
+        moment = (k + 0.5) / (len(frames) + 3)  # the last frame is shown four times as long
+        assert shown_at(film, moment) == drawn(board_svg(frame.state, last=frame.last)), k
+    assert shown_at(film, 1) == shown_at(film, moment)
+
+
+def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
+    pytest.importorskip("resvg_py")
+    record, _, _ = played(3)
+    first = animation.frames_of(record)[0].state
+    film = raster.svg_pixels(animation.animation_svg(record, width=400))
+    board = raster.svg_pixels(board_svg(first, layout="wide", width=400))
+    np.testing.assert_array_equal(film, board)
+
+
+def test_a_film_lasts_as_long_as_wished_and_moves_together():
+    record, _, actions = played(2, decisions=20)
+    film = ElementTree.fromstring(animation.animation_svg(record, seconds_per_move=0.5))
+    timers = list(film.iter(f"{SVG}animate"))
+    assert len(timers) > 10
+    assert {timer.get("dur") for timer in timers} == {f"{0.5 * (len(actions) + 4):g}s"}
+    assert {timer.get("repeatCount") for timer in timers} == {"indefinite"}
+
+
+def test_a_film_takes_a_fraction_of_its_single_pictures():
+    record, _, _ = played(2)
+    pictures = [board_svg(frame.state, last=frame.last) for frame in animation.frames_of(record)]
+    assert len(animation.animation_svg(record)) < sum(map(len, pictures)) / 12
+
+
+def test_a_film_runs_no_script_and_fetches_nothing():
+    record, _, _ = played(4, decisions=30)
+    film = animation.animation_svg(record, names=["<script>", "a&b", '"x"', "</svg>"])
+    root = ElementTree.fromstring(film)
+    allowed = {f"{SVG}{tag}" for tag in _DRAWN}
+    assert {element.tag for element in root.iter()} <= allowed
+    assert not re.search(r"href|url\(|@import|\bon\w+=", film)
+    assert film.count("http") == 1  # the name of SVG itself
+
+
+def test_a_game_without_decisions_is_a_film_of_one_frame():
+    record, states, _ = played(2, decisions=0)
+    film = ElementTree.fromstring(animation.animation_svg(record, layout="tall"))
+    assert shown_at(film, 0.5) == drawn(board_svg(states[0]))
+
+
+# ------------------------------------------------------------------------------------ pages
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+
+def test_a_page_has_one_script_and_buttons_to_step_through_every_decision():
+    record, _, actions = played(3)
+    evil = ["<script>alert(1)</script>", '"onload="alert(1)', "{film}"]
+    tags = Tags(animation.animation_page(record, names=evil)).found
+    assert [tag for tag, _ in tags].count("script") == 1
+    assert [a["max"] for tag, a in tags if tag == "input"] == [str(len(actions))]
+    assert [a["data-by"] for tag, a in tags if tag == "button"] == ["-1", "0", "1"]
+    assert not any(name.startswith("on") or name == "src" for _, a in tags for name in a)
+
+
+@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
+def test_a_page_is_as_light_or_dark_as_its_film(theme):
+    page = animation.animation_page(played(2, decisions=5)[0], theme=theme)
+    backgrounds = re.findall(r"\{ background: (#\w+)|; background: (#\w+)", page)
+    assert backgrounds[0][1] == animation.BACKGROUNDS[theme]
+    assert backgrounds[1][0] == animation.BACKGROUNDS["light" if theme == "light" else "dark"]
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("resvg_py")
+    record, _, actions = played(3, decisions=12)
+    told = []
+    save_animation(
+        record,
+        tmp_path / "film.GIF",
+        seconds_per_move=0.3,
+        width=240,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    frames = animation.frames_of(record)
+    assert told == [(k, len(frames)) for k in range(1, len(frames) + 1)]
+    film = image.open(tmp_path / "film.GIF")
+    assert film.n_frames == len(actions) + 1
+    assert film.info["loop"] == 0
+    for k, frame in enumerate(frames):
+        film.seek(k)
+        assert film.info["duration"] == (1200 if k == len(actions) else 300)
+        board = board_svg(frame.state, last=frame.last, layout="wide", width=240)
+        pixels = raster.svg_pixels(board).astype(int)
+        apart = np.abs(np.array(film.convert("RGB")) - pixels)
+        assert apart.mean() < 4
+        assert np.quantile(apart, 0.999) < 50
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_a_saved_animation_is_the_film_or_the_page(suffix, tmp_path):
+    record, _, _ = played(2, decisions=10)
+    told = []
+    save_animation(record, tmp_path / f"a{suffix}", progress=lambda *done: told.append(done))
+    make = animation.animation_svg if suffix == ".svg" else animation.animation_page
+    assert (tmp_path / f"a{suffix}").read_text() == make(record)
+    assert told[-1] == (11, 11)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error"),
+    [
+        ("film.mp4", {}, "ends in one of .svg, .gif, .html, got"),
+        ("film", {}, "ends in one of"),
+        ("film.svg", {"seconds_per_move": 0}, "seconds_per_move must be from 0.02 to 3600, got 0"),
+        ("film.gif", {"seconds_per_move": float("nan")}, "seconds_per_move must be"),
+        ("film.svg", {"theme": "blue"}, "theme must be one of"),
+        ("film.html", {"theme": "blue"}, "theme must be one of"),
+        ("film.gif", {"theme": "blue"}, "theme must be one of"),
+    ],
+)
+def test_a_bad_option_is_refused_and_the_old_file_kept(name, options, error, tmp_path):
+    record, _, _ = played(2, decisions=5)
+    path = tmp_path / name
+    path.write_bytes(b"old")
+    with pytest.raises(ValueError, match=re.escape(error)):
+        save_animation(record, path, **options)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_missing_is_noticed_before_anything_is_drawn(tmp_path):
+    with pytest.raises(OSError, match="there is no folder"):
+        save_animation(
+            played(2)[0], tmp_path / "none" / "a.gif", progress=lambda *_: pytest.fail("drawn")
+        )
+
+
+def test_a_film_of_a_gif_file_is_written_to_memory_first():
+    pytest.importorskip("resvg_py")
+    made = animation.animation_gif(played(2, decisions=3)[0], width=60)
+    assert io.BytesIO(made).read(6) == b"GIF89a"

@@ -1,0 +1,215 @@
+"""Pixels and windows: the same everywhere, without a system's fonts, and without a display."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import carolus_env as ce
+from carolus_env import drawing
+from carolus_env.drawing import board_pixels, board_png, board_svg, raster
+from carolus_env.drawing.board import BACKGROUNDS
+from carolus_env.drawing.window import Window
+
+pytest.importorskip("resvg_py")
+image = pytest.importorskip("PIL.Image")
+pygame = pytest.importorskip("pygame")
+
+DISPLAYS = ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY")
+
+
+def some_state(players=3, decisions=60, seed=1):
+    games, streams = ce.new_games(ce.Rules(players=players), seed=seed), ce.new_streams(seed, 1)
+    for _ in range(decisions):
+        ce.step(games, ce.random_actions(games, streams))
+    return games[0]
+
+
+def colour(pixel):
+    return "#{:02x}{:02x}{:02x}".format(*pixel)
+
+
+# ------------------------------------------------------------------------------------ pixels
+
+
+@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
+@pytest.mark.parametrize("layout", ["tall", "wide"])
+def test_pixels_are_as_wide_as_wished_and_fill_their_corners(layout, theme):
+    pixels = board_pixels(some_state(), width=301, layout=layout, theme=theme)
+    height, width, channels = pixels.shape
+    assert (width, channels, pixels.dtype) == (301, 3, np.uint8)
+    assert (height > width) == (layout == "tall")
+    assert {colour(pixels[y, x]) for x in (0, -1) for y in (0, -1)} == {BACKGROUNDS[theme]}
+
+
+def test_a_png_holds_the_same_pixels_and_round_corners():
+    state = some_state()
+    picture = image.open(io.BytesIO(board_png(state, width=200)))
+    assert picture.format == "PNG"
+    pixels = np.array(picture.convert("RGBA"))
+    assert pixels[0, 0, 3] == 0
+    middle = (slice(20, -20), slice(20, -20))
+    np.testing.assert_array_equal(pixels[middle][..., :3], board_pixels(state, width=200)[middle])
+
+
+def test_options_reach_the_drawing_and_bad_ones_are_refused():
+    state = some_state()
+    plain = board_pixels(state, width=300)
+    assert (plain != board_pixels(state, width=300, legal=True)).any()
+    assert (plain != board_pixels(state, width=300, names=["Ann", "Bob", "Eve"])).any()
+    with pytest.raises(ValueError, match="width must be from 1"):
+        board_pixels(state, width=0)
+    with pytest.raises(ValueError, match="theme must be one of"):
+        board_pixels(state, theme="blue")
+
+
+def test_the_bundled_fonts_have_every_character_that_is_drawn_and_those_of_most_names():
+    font = pytest.importorskip("fontTools.ttLib").TTFont
+    written = {
+        "Ångström, Łukasz, Ἀ".replace("Ἀ", "Αλέξης"),
+        "Екатерина",
+        "Zoë & <Đorđe>",
+        "\ufffd…",
+    }
+    for players in (2, 3, 4):
+        for decisions in (0, 30, 90):
+            state = some_state(players, decisions)
+            action = int(ce.legal_actions(state.reshape(1))[0])
+            svg = board_svg(
+                state, legal=True, last=(state, action), values=[0.5] * int(state["teams"])
+            )
+            written |= set(re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+    assert len(raster._FONTS) == 2
+    for path in raster._FONTS:
+        missing = set("".join(written)) - {chr(code) for code in font(path).getBestCmap()}
+        assert not missing, path
+
+
+def test_text_is_drawn_without_any_font_of_the_system(monkeypatch):
+    def ink(text):
+        svg = (
+            '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30">'
+            f'<text x="5" y="20" font-family="DejaVu Sans, Verdana, sans-serif">{text}</text></svg>'
+        )
+        return int((raster.svg_pixels(svg) < 128).sum())
+
+    assert ink("Emperor") > ink("Emp") > 0
+    monkeypatch.setattr(raster, "_FONTS", [])
+    assert ink("Emperor") == 0  # no other font was looked for
+
+
+def test_names_of_any_characters_can_be_drawn():
+    for name in ("\x00", "\x1b[31m", "\ud800", "\ufffe", "日本", "</text><script>", "x" * 1000, ""):
+        assert board_pixels(some_state(2), width=100, names=[name, name]).any()
+
+
+@pytest.mark.parametrize("module", ["resvg_py", "PIL.Image", "pygame"])
+def test_without_the_extra_the_error_names_it(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
+        Window("a window").show(board_pixels(some_state(), width=60))
+
+
+# ------------------------------------------------------------------------------------ windows
+
+
+def frame(number, width=40, height=30):
+    return np.full((height, width, 3), number, np.uint8)
+
+
+def seen():
+    """What pygame's window shows, ``(height, width, 3)``."""
+    return pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+
+
+@pytest.fixture
+def window(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    shown = Window("a window")
+    yield shown
+    pygame.display.quit()
+
+
+def test_a_window_shows_the_very_pixels(window):
+    pixels = np.random.default_rng(1).integers(256, size=(30, 40, 3), dtype=np.uint8)
+    window.show(pixels)
+    np.testing.assert_array_equal(seen(), pixels)
+    assert pygame.display.get_caption()[0] == "a window"
+    window.show(frame(7, 50, 60))  # of another size
+    assert (seen() == 7).all() and seen().shape == (60, 50, 3)
+
+
+def test_a_closed_window_is_gone_and_opens_again_with_the_next_frame(window):
+    window.close()  # there is none yet
+    window.show(frame(1))
+    window.close()
+    window.close()
+    assert not pygame.display.get_init()
+    window.show(frame(2))
+    assert (seen() == 2).all()
+
+
+def test_one_window_survives_that_another_is_closed(window):
+    other = Window("another")
+    window.show(frame(1))
+    other.show(frame(2))
+    other.close()
+    window.show(frame(3))
+    assert (seen() == 3).all()
+
+
+def test_whoever_closes_the_window_is_not_shown_another_until_it_is_closed_for_good(window):
+    window.show(frame(1))
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    window.show(frame(2))
+    assert not pygame.display.get_init()
+    window.show(frame(3))
+    assert not pygame.display.get_init()
+    window.close()
+    window.show(frame(4))
+    assert (seen() == 4).all()
+
+
+def test_a_window_can_be_copied_and_pickled(window):
+    window.show(frame(1))
+    for copied in (copy.deepcopy(window), pickle.loads(pickle.dumps(window))):
+        copied.show(frame(2))
+        assert (seen() == 2).all()
+
+
+def test_frames_are_held_back_only_where_somebody_can_see_them(window, monkeypatch):
+    naps = []
+    monkeypatch.setattr("carolus_env.drawing.window.time.sleep", naps.append)
+    window.show(frame(1), fps=2)
+    window.show(frame(2), fps=2)
+    assert naps == []
+    monkeypatch.setattr(pygame.display, "get_driver", lambda: "x11")
+    window.show(frame(3))
+    assert naps == []
+    window.show(frame(4), fps=2)
+    assert len(naps) == 1 and 0 <= naps[0] <= 0.5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have a display")
+def test_without_a_display_a_window_works_unseen_and_says_so(monkeypatch):
+    for variable in DISPLAYS:
+        monkeypatch.delenv(variable, raising=False)
+    pygame.display.quit()
+    window = Window("unseen")
+    with pytest.warns(UserWarning, match="there is no display"):
+        window.show(frame(1))
+    assert (seen() == 1).all()
+    assert "SDL_VIDEODRIVER" not in os.environ
+    window.close()
+
+
+def test_the_package_offers_what_its_page_names():
+    for name in drawing.__all__:
+        assert getattr(drawing, name).__doc__

@@ -1,0 +1,461 @@
+"""Render modes and notebooks: every environment shows the board that its state says."""
+
+from __future__ import annotations
+
+import gc
+import html
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from xml.etree import ElementTree
+
+import gymnasium
+import numpy as np
+import pytest
+from pettingzoo.test import render_test
+
+import carolus_env as ce
+from carolus_env import carolus_magnus_v0
+from carolus_env.drawing import Film, Picture, animation, board_svg, raster, show
+from carolus_env.drawing.window import Window
+from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
+from carolus_env.record import RecordError
+from carolus_env.rules import Rules
+
+pytest.importorskip("resvg_py")
+pygame = pytest.importorskip("pygame")
+pytest.importorskip("PIL.Image")
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def unseen(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    yield
+    pygame.display.quit()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Frames that are drawn quickly."""
+    monkeypatch.setitem(raster.WIDE, "width", 120)
+
+
+@pytest.fixture
+def frames(monkeypatch, small):
+    """The frames that windows were asked to show, and how many a second at most."""
+    shown = []
+    monkeypatch.setattr(Window, "show", lambda self, pixels, fps=None: shown.append((pixels, fps)))
+    return shown
+
+
+def pixels(state, last=None):
+    return raster.board_pixels(state, last=last, **raster.WIDE)
+
+
+def random_action(mask, random):
+    return int(random.choice(np.flatnonzero(mask)))
+
+
+def play(env, decisions, seed=0):
+    """An AEC game from its start; returns the state before the last decision, and that decision."""
+    env.reset(seed=seed)
+    random, last = np.random.default_rng(seed), None
+    for _ in range(decisions):
+        last = env.games[0].copy(), random_action(env.last()[0]["action_mask"], random)
+        env.step(last[1])
+    return last
+
+
+# ------------------------------------------------------------------------------------ PettingZoo
+
+
+@pytest.mark.parametrize("players", [2, 4])
+def test_pettingzoos_render_test_passes(players, small):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        render_test(
+            lambda render_mode: carolus_magnus_v0.env(players=players, render_mode=render_mode)
+        )
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_rgb_array_is_the_board_with_the_last_decision_marked(players, small):
+    env = carolus_magnus_v0.env(players=players, render_mode="rgb_array")
+    last = play(env, 0)
+    np.testing.assert_array_equal(env.render(), pixels(env.games[0]))
+    for decisions in (1, 7, 40):
+        last = play(env, decisions, seed=players)
+        frame = env.render()
+        np.testing.assert_array_equal(frame, pixels(env.games[0], last))
+        assert (frame != pixels(env.games[0])).any(), "a mark"
+    assert frame.dtype == np.uint8 and frame.shape[2] == 3
+
+
+def test_a_game_from_a_position_is_rendered_with_its_own_last_decision(small):
+    env = carolus_magnus_v0.env(players=3, render_mode="rgb_array")
+    play(env, 25)
+    env.reset(options={"position": ce.position.to_dict(env.games[0])})
+    np.testing.assert_array_equal(env.render(), pixels(env.games[0]))
+    before, action = env.games[0].copy(), int(env.last()[0]["action_mask"].argmax())
+    env.step(action)
+    np.testing.assert_array_equal(env.render(), pixels(env.games[0], (before, action)))
+
+
+def test_the_human_mode_shows_reset_and_every_step_by_itself(frames):
+    env = carolus_magnus_v0.env(players=3, render_mode="human")
+    last = play(env, 9)
+    assert len(frames) == 10
+    np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))
+    assert {fps for _, fps in frames} == {env.metadata["render_fps"]}
+    assert env.render() is None
+    assert frames[-1][1] is None, "a second look does not wait"
+
+
+def test_the_windows_pixels_are_those_of_rgb_array(small):
+    shown, array = (carolus_magnus_v0.env(render_mode=mode) for mode in ("human", "rgb_array"))
+    play(shown, 12)
+    play(array, 12)
+    surface = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+    np.testing.assert_array_equal(surface, array.render())
+    shown.close()
+    assert not pygame.display.get_init()
+    shown.close()
+
+
+def test_a_human_environment_can_be_closed_before_it_was_opened_and_opened_again(small):
+    env = carolus_magnus_v0.env(render_mode="human")
+    env.close()
+    play(env, 2)
+    env.close()
+    play(env, 2)
+    assert pygame.display.get_surface() is not None
+
+
+def test_a_human_environment_can_be_cloned(small):
+    env = carolus_magnus_v0.env(render_mode="human")
+    play(env, 3)
+    twin = env.clone()
+    for one in (env, twin):
+        one.step(int(one.last()[0]["action_mask"].argmax()))
+    assert env.games.tobytes() == twin.games.tobytes()
+
+
+def test_a_forfeit_is_shown_and_is_no_decision(frames):
+    env = carolus_magnus_v0.env(render_mode="human", illegal="forfeit")
+    last = play(env, 5)
+    env.step(int((env.last()[0]["action_mask"] == 0).argmax()))
+    np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))
+
+
+def test_a_game_without_a_render_mode_loads_nothing_that_draws():
+    code = (
+        "import sys\nfrom carolus_env import carolus_magnus_v0\nenv = carolus_magnus_v0.env()\n"
+        "env.reset(seed=1)\nenv.step(int(env.last()[0]['action_mask'].argmax()))\nenv.close()\n"
+        "print([m for m in ('PIL', 'resvg_py', 'pygame', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_without_the_extra_the_modes_that_need_it_say_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    env = carolus_magnus_v0.env(render_mode="rgb_array")
+    play(env, 1)
+    with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
+        env.render()
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
+        carolus_magnus_v0.env(render_mode="human").reset(seed=1)
+
+
+# ------------------------------------------------------------------------------------ Gymnasium
+
+
+@pytest.mark.parametrize("mode", ["ansi", "rgb_array", "human"])
+def test_gymnasium_makes_every_mode(mode, small):
+    env = gymnasium.make("CarolusMagnus-v0", players=3, render_mode=mode)
+    env.reset(seed=1)
+    shape = pixels(env.unwrapped._vector.games.states[0]).shape
+    picture = env.render()
+    said = {"ansi": str, "rgb_array": np.ndarray, "human": type(None)}[mode]
+    assert type(picture) is said
+    assert mode != "rgb_array" or picture.shape == shape
+    env.close()
+    env.close()
+
+
+@pytest.mark.parametrize("mode", ["rgb_array", "human"])
+@pytest.mark.parametrize(
+    ("players", "opponents"), [(2, "greedy"), (3, ["greedy", "random"]), (4, "random")]
+)
+def test_rendering_changes_no_game(mode, players, opponents, frames, monkeypatch):
+    monkeypatch.setattr("carolus_env.envs.gym.board_pixels", lambda state, **_: None)
+
+    def course(render_mode):
+        env = CarolusEnv(players, opponents, render_mode=render_mode)
+        random, seen = np.random.default_rng(1), []
+        observation, info = env.reset(seed=players)
+        for _ in range(120):
+            seen.append(observation.tobytes())
+            action = random_action(info["action_mask"], random)
+            observation, _, terminated, truncated, info = env.step(action)
+            if terminated or truncated:
+                seen.append(observation.tobytes())
+                observation, info = env.reset()
+        return seen
+
+    assert course(mode) == course(None)
+
+
+def test_the_human_mode_shows_the_opponents_decisions_too(frames):
+    env = CarolusEnv(3, "greedy", render_mode="human", illegal="raise")
+    random = np.random.default_rng(1)
+    _, info = env.reset(seed=5)
+    states = env._vector.games.states
+    for _ in range(20):
+        decisions = len(frames)
+        before, action = states[0].copy(), random_action(info["action_mask"], random)
+        _, _, over, _, info = env.step(action)
+        assert len(frames) > decisions
+        after = before.reshape(1).copy()
+        ce.step(after, np.array([action]))
+        np.testing.assert_array_equal(frames[decisions][0], pixels(after[0], (before, action)))
+        last = env._window._before[0], int(env._window._actions[0])
+        again = last[0].reshape(1).copy()
+        ce.step(again, np.array([last[1]]))
+        assert again.tobytes() == states.tobytes(), "the last decision leads to what is shown"
+        np.testing.assert_array_equal(frames[-1][0], pixels(states[0], last))
+        assert not over
+    assert len(frames) > 50
+    decisions = len(frames)
+    assert env.render() is None
+    assert len(frames) == decisions + 1
+
+
+def test_a_forfeit_of_the_learner_is_shown(frames):
+    env = CarolusEnv(2, "greedy", render_mode="human")
+    _, info = env.reset(seed=1)
+    shown = len(frames)
+    env.step(int((info["action_mask"] == 0).argmax()))
+    assert len(frames) == shown + 1
+    assert (frames[-1][0] != frames[-2][0]).any()
+
+
+def test_a_vector_gives_a_frame_for_each_game_and_forgets_the_last_games_decisions(small):
+    envs = gymnasium.make_vec(
+        "CarolusMagnus-v0", num_envs=3, players=2, render_mode="rgb_array", max_rounds=1
+    ).unwrapped
+    _, infos = envs.reset(seed=1)
+    random, fresh = np.random.default_rng(1), 0
+    for _ in range(40):
+        actions = [random_action(m, random) if m.any() else 0 for m in infos["action_mask"]]
+        _, _, _, _, infos = envs.step(np.array(actions))
+        marks = envs._pictures
+        for row, state in enumerate(envs.games.states):
+            if marks._actions[row] < 0:
+                fresh += 1
+                assert state["round"] <= 1
+                continue
+            again = marks._before[row].reshape(1).copy()
+            ce.step(again, marks._actions[row : row + 1])
+            assert again[0].tobytes() == state.tobytes()
+    assert fresh
+    pictures = envs.render()
+    assert isinstance(pictures, tuple) and len(pictures) == 3
+    assert {picture.shape for picture in pictures} == {pixels(state).shape}
+    assert (pictures[0] != pictures[1]).any()
+
+
+def test_a_vector_has_no_window():
+    assert CarolusVectorEnv.metadata["render_modes"] == ["ansi", "rgb_array"]
+    with pytest.raises(ValueError, match=r"one of \(None, 'ansi', 'rgb_array'\), got 'human'"):
+        gymnasium.make_vec("CarolusMagnus-v0", num_envs=2, render_mode="human")
+
+
+def test_a_video_can_be_recorded_of_frames(small):
+    env = gymnasium.make("CarolusMagnus-v0", render_mode="rgb_array_list")
+    _, info = env.reset(seed=1)
+    for _ in range(3):
+        _, _, _, _, info = env.step(int(info["action_mask"].argmax()))
+    assert len(env.render()) == 4
+
+
+# ------------------------------------------------------------------------------------ notebooks
+
+
+def boards_in(svg):
+    """The drawings in a picture, by their titles."""
+    root = ElementTree.fromstring(svg)
+    found = [e for e in root.iter() if e.tag.endswith("}svg") and e is not root]
+    return found or [root]
+
+
+def test_a_game_an_environment_and_a_state_show_their_board():
+    game = ce.Game(Rules(players=3), seed=1)
+    expected = board_svg(game.states[0], layout="wide", width=raster.WIDTH)
+    assert game._repr_svg_() == expected
+    assert show(game.states[0])._repr_svg_() == show(game.states)._repr_svg_() == expected
+    for env in (carolus_magnus_v0.env(players=3), carolus_magnus_v0.raw_env(players=3)):
+        assert env._repr_svg_() is None  # nothing before the first game
+        last = play(env, 6)
+        marked = board_svg(env.games[0], last=last, layout="wide", width=raster.WIDTH)
+        assert env._repr_svg_() == marked
+
+
+@pytest.mark.parametrize(("n", "shown"), [(2, 2), (5, 5), (8, 8), (9, 8), (1300, 8)])
+def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n, shown):
+    batch = ce.GameBatch(Rules(players=2), n, seed=1)
+    batch.rollout(30)
+    svg = batch._repr_svg_()
+    assert show(batch.states)._repr_svg_() == svg
+    boards = boards_in(svg)
+    assert len(boards) == shown
+    for board, state in zip(boards, batch.states, strict=False):
+        same = ElementTree.fromstring(board_svg(state))
+        assert [e.attrib for e in board.iter()][1:] == [e.attrib for e in same.iter()][1:]
+    texts = re.findall(r">([^<>]+)</text>", svg)
+    assert [t for t in texts if t.startswith("game ")] == [f"game {i}" for i in range(shown)]
+    said = [t for t in texts if t.endswith(" more")]
+    assert said == ([] if n <= 8 else [f"and {n - 8:,} more"])
+
+
+def test_boards_stand_apart_with_room_for_a_line_above_each():
+    boards = boards_in(show(ce.new_games(Rules(players=3), 8, seed=1)).svg)
+    boxes = [[float(board.get(key)) for key in ("x", "y", "width", "height")] for board in boards]
+    for i, (x, y, width, height) in enumerate(boxes):
+        for left, top, _, _ in boxes[i + 1 :]:
+            assert left >= x + width or top >= y + height + 20
+
+
+def test_a_record_is_a_page_of_its_own_that_a_notebook_cannot_meet():
+    env = carolus_magnus_v0.env(players=3)
+    play(env, 30)
+    film = show(env.unwrapped.record(), names=["</script>", '"><b>', "Eve"], seconds_per_move=0.5)
+    assert isinstance(film, Film)
+    frame = film._repr_html_()
+    assert frame.startswith("<iframe srcdoc=") and frame.count("<") == 2
+    assert 'sandbox="allow-scripts"' in frame
+    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == film.page
+    assert film.page == animation.animation_page(
+        env.unwrapped.record(), names=["</script>", '"><b>', "Eve"], seconds_per_move=0.5
+    )
+    assert "max-width:400px" in show(env.unwrapped.record(), width=400)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "said"),
+    [
+        (3, TypeError, "what to show must be"),
+        (np.zeros(3), TypeError, "what to show must be"),
+        ("game", TypeError, "what to show must be"),
+        (ce.new_games(Rules(), 2, seed=1)[:0], ValueError, "there is no game to draw"),
+        ({"format": "chess"}, RecordError, "format must be"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(what, error, said):
+    with pytest.raises(error, match=said):
+        show(what)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_picture_is_saved_as_its_name_says(n, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    picture = show(ce.new_games(Rules(), n, seed=1), theme="dark", width=200)
+    assert isinstance(picture, Picture)
+    for suffix in ("svg", "png", "gif"):
+        picture.save(tmp_path / f"board.{suffix}")
+    assert (tmp_path / "board.svg").read_text() == picture.svg
+    sizes = {image.open(tmp_path / f"board.{suffix}").size for suffix in ("png", "gif")}
+    assert len(sizes) == 1 and sizes.pop()[0] == 200
+    for name in ("board.pdf", "board"):
+        with pytest.raises(ValueError, match=r"ends in \.svg, \.png or \.gif, got"):
+            picture.save(tmp_path / name)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_film_is_saved_as_shown_where_nothing_else_is_said(tmp_path):
+    env = carolus_magnus_v0.env()
+    play(env, 8)
+    record = env.unwrapped.record()
+    film = show(record, theme="dark")
+    film.save(tmp_path / "a.html")
+    film.save(tmp_path / "b.svg", theme="light", seconds_per_move=2)
+    assert (tmp_path / "a.html").read_text() == film.page
+    light = animation.animation_svg(record, theme="light", seconds_per_move=2)
+    assert (tmp_path / "b.svg").read_text() == light
+
+
+# ------------------------------------------------------------------------------------ memory
+
+
+def resident():
+    """Bytes of this process in memory."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+def render(mode, frames):
+    """So many frames of a mode, each of another state, over several games."""
+    random = np.random.default_rng(1)
+    if mode == "svg":
+        env = carolus_magnus_v0.raw_env(players=3)
+        draw = env._repr_svg_
+    else:
+        env = carolus_magnus_v0.raw_env(players=3, render_mode=mode)
+        draw = env.render
+    done = 0
+    while done < frames:
+        env.reset(seed=done)
+        while not any(env.terminations.values()) and done < frames:
+            env.step(random_action(env.last()[0]["action_mask"], random))
+            if mode != "human":  # it has drawn already
+                assert draw() is not None
+            done += 1
+    env.close()
+
+
+EVERY_MODE = ["ansi", "svg", "rgb_array", "human"]
+
+
+def does_not_grow(mode, frames, most):
+    render(mode, 40)  # what is made once
+    before = resident()
+    render(mode, frames)
+    assert resident() - before < most
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in /proc")
+@pytest.mark.parametrize("mode", EVERY_MODE)
+def test_frames_leave_nothing_in_memory(mode, monkeypatch):
+    monkeypatch.setitem(raster.WIDE, "width", 240)  # 100 kB
+    does_not_grow(mode, 60, 2_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in /proc")
+@pytest.mark.parametrize("mode", EVERY_MODE)
+def test_a_thousand_frames_leave_nothing_in_memory(mode, small):
+    does_not_grow(mode, 1000, 1_500_000)  # less than the text of each
+
+
+# ------------------------------------------------------------------------------------ pages
+
+
+def test_the_rendering_page_has_snippets_that_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "rendering.md").read_text()
+    names: dict = {}
+    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        quick = snippet.replace("width=480", "width=48").replace("width=1600", "width=160")
+        quick = quick.replace("env(players=3", "env(max_rounds=2, players=3")
+        exec(compile(quick, "docs/rendering.md", "exec"), names)
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made == set(re.findall(r'"(\w+\.(?:svg|png|gif|html))"', page))
