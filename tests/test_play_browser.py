@@ -402,12 +402,26 @@ def test_a_game_goes_on_when_the_server_was_started_anew(open_tab: Open) -> None
         else:
             tabs[0].reload()
             decided(tabs[0])
-            sync_api.expect(tabs[0].locator("#notice")).to_contain_text("started anew")
+            sync_api.expect(tabs[0].locator("#notice")).to_contain_text("goes on where it was")
             assert tabs[0].locator(".log li").all_inner_texts() == before
             click_on(tabs[0])
         server.should_exit = True
         thread.join(timeout=30)
         listening.close()
+
+
+def test_a_game_that_the_server_let_go_is_handed_to_it_again(open_tab: Open, page: Page) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    before, address = tab.locator(".log li").all_inner_texts(), tab.url
+    page.house.tables.clear()
+    tab.locator(".board .reserve .token.open").last.click()
+    tab.locator(".board .court.open > rect").first.click()
+    tab.wait_for_url(lambda url: url != address)
+    decided(tab)
+    assert tab.locator(".log li").all_inner_texts() == before
+    click_on(tab)
 
 
 def test_two_games_go_on_side_by_side(open_tab: Open, page: Page) -> None:
