@@ -5,6 +5,7 @@
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30 --resume
     python evaluate.py my_bot.py:MyBot --bench --out measured
+    python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
 
 Every pair of the agents is a pairing (--schedule round_robin), or the first agent plays each of
 the others (field), or three agents sit at every table (mixed). Each deal of set-up and dice is
@@ -22,6 +23,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,10 +34,14 @@ from carolus_env.arena.protocol import BENCH_V1, score
 from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
 from carolus_env.files import check_writable, write_json
+from carolus_env.play import __main__ as viewer
+from carolus_env.play.roster import Roster
+from carolus_env.record import write_records
 from carolus_env.rules import CROWN_CHOICES, PARTNERS, Rules
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 GAMES, MAX_DEALS = 1000, 10_000
+WATCHED = 100  # games that are opened
 GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
 
 
@@ -56,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _list_agents()
         elif options.bench:
             code = _bench(options)
+        elif options.watch and options.out and not options.agents:
+            code = _watch_folder(options)
         else:
             options.players = 2 if options.players is None else options.players
             code, _ = _evaluate(options)
@@ -132,6 +140,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write a record of every game, .jsonl or .jsonl.gz, for carolus_env.replay",
     )
+    files.add_argument(
+        "--watch",
+        metavar="AGENT",
+        help="then open the games that this agent lost in the viewer of carolus_env.play; with "
+        "--out alone those of a tournament that was played before",
+    )
     rules = parser.add_argument_group("rules")
     rules.add_argument("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
     rules.add_argument("--partners", choices=PARTNERS, default=PARTNERS[0])
@@ -169,7 +183,7 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure one agent by the protocol, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    fixed = ("games", "deals", "until", "until_rate", "max_deals", "json", "records")
+    fixed = ("games", "deals", "until", "until_rate", "max_deals", "json", "records", "watch")
     for name in fixed:
         if getattr(options, name) is not None:
             raise UserError(f"--bench fixes what is played: no --{name.replace('_', '-')}")
@@ -201,6 +215,8 @@ def _evaluate(
 ) -> tuple[int, dict[str, Any]]:
     """Play and tell; returns the exit code, and the summary, empty where no deal was played."""
     plan = plan or _plan(options)
+    if options.watch is not None and options.watch not in plan.agents:
+        raise UserError(f"--watch {options.watch}: it does not play; {', '.join(plan.agents)} do")
     _check_files(options)
     unrated = _unrated()
     if unrated and (options.out or options.until):
@@ -235,7 +251,38 @@ def _evaluate(
                 _say(unrated)
     for text in filter(None, (trouble, unsaved)):
         _complain(text, code)
+    if options.watch and code == DONE:
+        code = _watch(options.watch, plan, cup.results, made)
     return code, summary
+
+
+def _watch_folder(options: argparse.Namespace) -> int:
+    """The games that an agent lost in a tournament of a folder."""
+    try:
+        saved = arena.read_games(options.out / GAMES_FILE)
+    except arena.ResultsFileError as error:
+        raise UserError(_one_line(error)) from error
+    agents = _make_agents(saved.plan.agents)
+    return _watch(options.watch, saved.plan, saved.results, agents)
+
+
+def _watch(agent: str, plan: arena.Plan, results: arena.Results, agents: list[bots.Agent]) -> int:
+    """Play the games that an agent lost once more, and open them; until Ctrl-C."""
+    try:
+        rows = arena.lost_games(plan, results, agent)
+        records = arena.records_of(plan, results, rows[:WATCHED], agents)
+    except (arena.ArenaError, ValueError) as error:
+        raise UserError(_one_line(error)) from error
+    if not records:
+        _say(f"{agent} lost none of {len(results)} games")
+        return DONE
+    if len(rows) > WATCHED:
+        _say(f"the first {WATCHED} of {len(rows)} games that {agent} lost")
+    own = [name for name in dict.fromkeys(plan.agents) if not Roster().allows(name)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lost.jsonl"
+        write_records(path, records)
+        return viewer.main([str(path), *(f"--bot={name}" for name in own)])
 
 
 def _plan(options: argparse.Namespace) -> arena.Plan:

@@ -304,6 +304,9 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy FILE:Illegal", "FILE:Illegal' answered action "),
         ("greedy FILE:Broken", "FILE:Broken' failed with RuntimeError: two lines"),
         ("greedy nowhere.py:Bot", "there is no such file"),
+        ("greedy random --watch planner", "--watch planner: it does not play; greedy, random do"),
+        ("--watch greedy --out FOLDER", "games.jsonl: there is no such file"),
+        ("--watch greedy", "name two agents or more"),
         ("greedy random --json FOLDER", "is a folder, a file is needed"),
         ("greedy random --json FOLDER/none/r.json", "there is no folder FOLDER/none"),
         ("greedy random --json FILE/r.json", "there is no folder FILE"),
@@ -489,6 +492,60 @@ def test_records_are_written_on_request(run: Any, tmp_path: Path) -> None:
     assert len(records) == 6
     assert all(replay(record) == [] for record in records)
     assert records[1]["agents"] == ["random", "greedy"] * 2
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[dict[str, Any]], list[str]]]:
+    """What the viewer was opened with: the records and the other arguments."""
+    opened = []
+
+    def view(arguments: list[str]) -> int:
+        opened.append(([record for _, record in read_records(arguments[0])], arguments[1:]))
+        return 0
+
+    monkeypatch.setattr(evaluate.viewer, "main", view)
+    return opened
+
+
+def test_the_games_that_a_bot_lost_are_opened(run: Any, tmp_path: Path, watched: Any) -> None:
+    words = ("greedy", "random", "--games", 20, "--out", tmp_path / "cup", "--quiet")
+    assert run(*words, "--watch", "random") == (0, "", "")
+    [(records, arguments)] = watched
+    assert arguments == []
+    for record in records:
+        assert replay(record) == []
+        assert record["result"]["returns"][record["agents"].index("random")] < 0
+    games = map(json.loads, game_lines(tmp_path / "cup"))
+    lost = [game["game"] for game in games if game["returns"][game["table"].index(1)] < 0]
+    assert [record["game"] for record in records] == lost
+    assert run("--out", tmp_path / "cup", "--watch", "random") == (0, "", "")
+    assert watched[1] == watched[0], "the folder is enough"
+
+
+def test_a_bot_of_ones_own_is_offered_in_the_viewer(run: Any, bot_file: Path, watched: Any) -> None:
+    mine = f"{bot_file}:Mine"
+    assert run(mine, "greedy", "--games", 20, "--quiet", "--watch", mine)[0] == 0
+    assert watched[0][1] == [f"--bot={mine}"]
+
+
+def test_who_lost_nothing_is_not_watched(run: Any, tmp_path: Path, watched: Any) -> None:
+    words = ("greedy", "random", "--deals", 2, "--seed", 4, "--quiet", "--watch", "greedy")
+    code, _, said = run(*words)
+    assert (code, said, watched) == (0, "greedy lost none of 4 games\n", [])
+
+
+def test_a_bot_that_plays_otherwise_the_second_time_is_not_watched(
+    run: Any, bot_file: Path, tmp_path: Path, watched: Any
+) -> None:
+    mine = f"{bot_file}:Mine"
+    assert run(mine, "greedy", "--games", 4, "--out", tmp_path / "cup", "--quiet")[0] == 0
+    bot_file.write_text(BOTS.replace("class Mine(RandomBot)", "class Other(RandomBot)"))
+    with bot_file.open("a") as file:
+        file.write("\nfrom carolus_env.bots import GreedyBot\nclass Mine(GreedyBot):\n    pass\n")
+    code, _, said = run("--out", tmp_path / "cup", "--watch", mine)
+    assert code == 2
+    assert "went another way when it was played again" in said
+    assert watched == []
 
 
 def test_an_agent_over_the_time_limit_is_named(run: Any, bot_file: Path) -> None:

@@ -35,6 +35,8 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+TIMEOUT = 120_000  # milliseconds; the first decision of an agent may have to be compiled
+sync_api.expect.set_options(timeout=TIMEOUT)
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 DECIDING = ", ".join(f".choices.{what}" for what in ("disc", "crown", "place", "move", "over"))
 NASTY = '<img src=x onerror="window.hit=1"><b>B'
@@ -65,7 +67,7 @@ def open_tab(browser: Any, page: Page) -> Iterator[Open]:
 
     def opened(path: str = "/", size: dict[str, int] = DESKTOP, **options: Any) -> Tab:
         context = browser.new_context(viewport=size, **options)
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(TIMEOUT)
         context.add_init_script("localStorage.setItem('carolus.speed', '\"at once\"')")
         contexts.append(context)
         return watched(context, path)
@@ -130,7 +132,7 @@ def click_on(tab: Tab) -> str:
     if phase == "crown":
         return after(tab, board.locator(".supply .token.open").first.click)
     if phase == "move":
-        return after(tab, board.locator(".region.open text").first.click)
+        return after(tab, board.locator(".region.open text, .step.open").nth(events(tab) % 2).click)
     number = events(tab)
     token = board.locator(".reserve .token.open").last
     if "held" not in token.get_attribute("class"):
@@ -205,6 +207,7 @@ def fits(tab: Tab) -> bool:
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_whole_game_is_played_by_clicking(open_tab: Open, page: Page, size: Any) -> None:
     tab = open_tab(size=size)
+    tab.locator("form.card").wait_for()
     assert fits(tab)
     start_game(tab)
     seen = set()
@@ -319,6 +322,18 @@ def test_steps_of_the_emperor_are_previewed(open_tab: Open) -> None:
     assert events(tab) == before
 
 
+def test_on_a_touch_screen_the_first_tap_previews_and_the_second_plays(open_tab: Open) -> None:
+    tab = open_tab(size=PHONE, has_touch=True)
+    start_game(tab)
+    click_to(tab, "move")
+    before, region = events(tab), tab.locator(".board .step.open").first
+    region.tap()
+    sync_api.expect(tab.locator(".future svg")).to_be_visible()
+    sync_api.expect(tab.locator("#notice")).to_contain_text("Tap again to go there.")
+    assert events(tab) == before
+    after(tab, region.tap)
+
+
 def test_decisions_are_undone_until_dice_fall(open_tab: Open) -> None:
     tab = open_tab()
     start_game(tab)
@@ -387,7 +402,7 @@ def test_a_game_goes_on_when_the_server_was_started_anew(open_tab: Open) -> None
         else:
             tabs[0].reload()
             decided(tabs[0])
-            sync_api.expect(tabs[0].locator("#notice")).to_contain_text("started anew")
+            sync_api.expect(tabs[0].locator("#notice")).to_contain_text("goes on where it was")
             assert tabs[0].locator(".log li").all_inner_texts() == before
             click_on(tabs[0])
         server.should_exit = True
@@ -395,14 +410,28 @@ def test_a_game_goes_on_when_the_server_was_started_anew(open_tab: Open) -> None
         listening.close()
 
 
+def test_a_game_that_the_server_let_go_is_handed_to_it_again(open_tab: Open, page: Page) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    before, address = tab.locator(".log li").all_inner_texts(), tab.url
+    page.house.tables.clear()
+    tab.locator(".board .reserve .token.open").last.click()
+    tab.locator(".board .court.open > rect").first.click()
+    tab.wait_for_url(lambda url: url != address)
+    decided(tab)
+    assert tab.locator(".log li").all_inner_texts() == before
+    click_on(tab)
+
+
 def test_two_games_go_on_side_by_side(open_tab: Open, page: Page) -> None:
     one = open_tab()
     start_game(one, seed=1)
     two = open_tab.beside(one)  # type: ignore[attr-defined]
     start_game(two, bots="greedy", seed=2, players=3)
-    for _ in range(4):
-        click_on(one)
-        click_on(two)
+    for tab in (one, two) * 3:
+        tab.bring_to_front()  # a browser lets pages behind others wait
+        click_on(tab)
     records = [record_of(tab, page) for tab in (one, two)]
     assert [record["seed"] for record in records] == [1, 2]
     assert [record["rules"]["players"] for record in records] == [2, 3]
@@ -414,6 +443,7 @@ def test_two_games_go_on_side_by_side(open_tab: Open, page: Page) -> None:
     assert start.url == one.url
     behind = events(one)
     click_on(start)  # the same game in two windows: the first one learns of it when it plays
+    one.bring_to_front()
     one.locator(".board").locator(".open").first.click()
     decided(one)
     one.keyboard.press("Escape")
@@ -455,8 +485,8 @@ def test_a_bot_that_thinks_for_long_is_shown_and_left(open_tab: Open) -> None:
         tab.get_by_label("Seat 1", exact=True).select_option("slowest")
         tab.get_by_role("button", name="Start").click()
         doing = tab.locator(".doing.thinking")
-        sync_api.expect(doing).to_contain_text("You can leave", timeout=30_000)
-        beside = open_tab.beside(tab, page.address)  # type: ignore[attr-defined]
+        sync_api.expect(doing).to_contain_text("You can leave")
+        beside = open_tab(page.address)
         start_game(beside)
         going.set()
         sync_api.expect(tab.locator("#notice")).to_have_text("slowest failed: tired")
@@ -606,7 +636,7 @@ def test_the_end_of_a_game_is_looked_back_at(open_tab: Open) -> None:
 
 def test_help_lists_the_keys(open_tab: Open) -> None:
     tab = open_tab()
-    tab.locator("form").wait_for()
+    tab.locator("form.card").wait_for()
     tab.keyboard.press("?")
     dialog = tab.get_by_role("dialog", name="How to play")
     assert dialog.is_visible()

@@ -86,6 +86,13 @@ def test_partners_are_named_together() -> None:
     assert session.team_names() == ["Player 1 and greedy", "Player 3 and random"]
 
 
+def test_no_two_seats_have_the_same_name() -> None:
+    assert fresh("random", None, "random").names == ("random 1", "Player 2", "random 3")
+    taken = Session.new(Rules(), [None, None], names=["Ada", "Ada"])
+    assert taken.names == ("Ada 1", "Ada 2")
+    assert taken_up(taken).names == taken.names
+
+
 def test_an_illegal_action_changes_nothing() -> None:
     session = play_to(fresh(None, "greedy"), DISC)
     before, events = session.state.tobytes(), list(session.events)

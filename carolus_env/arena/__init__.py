@@ -15,11 +15,13 @@ processes. docs/evaluation.md tells more.
     >>> result.win_rate, result.ci95
 
 ``seating`` who meets whom, the plan; ``games`` and ``lockstep`` playing them; ``pairing`` win
-rates and intervals; ``journal`` the results file; ``summary`` what it came to; ``tournament``
+rates and intervals; ``journal`` the results file; ``again``
+games to look at; ``summary`` what it came to; ``tournament``
 workers, resuming, stop rules; ``console`` what a terminal shows. ``ratings`` and ``report`` need
 the extra ``arena``.
 """
 
+from carolus_env.arena.again import lost_games, records_of
 from carolus_env.arena.games import (
     ArenaError,
     Progress,
@@ -61,6 +63,7 @@ __all__ = [
     "Tournament",
     "Until",
     "game_record",
+    "lost_games",
     "mean_interval",
     "meetings",
     "pairing_result",
@@ -68,4 +71,5 @@ __all__ = [
     "play_games",
     "play_pairing",
     "read_games",
+    "records_of",
 ]

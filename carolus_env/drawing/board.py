@@ -8,6 +8,7 @@ a page's sake its pieces are groups with stable names:
 | ``svg.carolus`` | the whole, with ``<title>`` and ``<desc>`` |
 | ``g.region[data-region=K]`` | region K, counted clockwise from the Emperor; ``data-territories`` |
 | ``g.emperor`` | the Emperor |
+| ``g.step[data-region=K]`` | the mark before a region that he can reach |
 | ``g.supply g.token[data-clan=C]`` | the supply |
 | ``g.seat[data-seat=S]`` | all that stands before a player, of which |
 | ``g.disc[data-disc=D]`` | a disc (with ``data-seat`` too) |
@@ -333,8 +334,11 @@ class _Drawing:
             if steps := self._steps_to(k):
                 beside = 0.0 if k else 0.19  # where he stands himself
                 x, y = polar(EMPEROR_RADIUS, _middle_angle(region) + beside)
+                action = FIRST_MOVE + steps[0] - 1
+                yield f'<g class="step open" data-region="{k}" data-action="{action}">'
                 yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="21"/>'
                 yield _text(x, y, "+" + _list(steps), 20 if len(steps) == 1 else 15, "f-card bold")
+                yield "</g>"
 
     def _middle(self) -> Iterator[str]:
         """What stands inside the circle: round, what is due, supply, order of play, the values."""

@@ -22,6 +22,7 @@ OFFERED: Final = {
 ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "search:sims=100")
 """Those that a page can ask for hints and values."""
 
+_NO_VALUES: Final = ("greedy",)
 _OWN_MODELS: Final = ("ppo", "search")
 _SHIPPED: Final = ("2p", "3p", "4p")
 
@@ -63,6 +64,10 @@ class Roster:
     def advisers(self) -> list[str]:
         """Those to ask for hints and values, those of the command line first."""
         return [*self._named, *ADVISERS]
+
+    def valuers(self) -> list[str]:
+        """Those of them that say what a position is worth; strangers may."""
+        return [spec for spec in self.advisers() if spec not in _NO_VALUES]
 
     def allows(self, spec: str) -> bool:
         """Whether a page may name it; it may still have a wrong option."""

@@ -262,6 +262,7 @@ class Desk:
                 "version": __version__,
                 "agents": [row._asdict() for row in self.house.roster.menu()],
                 "advisers": self.house.roster.advisers(),
+                "valuers": self.house.roster.valuers(),
                 "rules": Rules().to_dict(),
                 "crown_choice": CROWN_CHOICES,
                 "partners": PARTNERS,

@@ -373,7 +373,7 @@ def up_to(record: Record, events: int) -> Record:
 def seat_names(
     players: int, agents: Sequence[Agent | None], names: Sequence[str | None] | None = None
 ) -> tuple[str, ...]:
-    """A name for each seat.
+    """A name for each seat, no two alike.
 
     Raises:
         ValueError: for another number of agents or names, or a name that cannot be shown.
@@ -388,7 +388,9 @@ def seat_names(
             raise ValueError(f"names[{seat}] must be a text that can be shown, got {name!r:.100}")
         name = "" if name is None else name.strip()[:LONGEST_NAME]
         found.append(name or (f"Player {seat + 1}" if agent is None else agent.name))
-    return tuple(found)
+    return tuple(
+        f"{name} {seat + 1}" if found.count(name) > 1 else name for seat, name in enumerate(found)
+    )
 
 
 def team_names(rules: Rules, names: Sequence[str]) -> list[str]:

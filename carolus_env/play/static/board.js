@@ -38,11 +38,11 @@ export function show(place, text) {
 
 /** The piece of the board that is at or about an element: what it is, and its numbers. */
 export function pieceAt(target) {
-  const found = target?.closest?.(".carolus .disc, .carolus .token, .carolus .region, .carolus .court");
+  const found = target?.closest?.(".carolus .disc, .carolus .token, .carolus .region, .carolus .step, .carolus .court");
   if (!found) return null;
   const kind = found.classList.contains("token")
     ? found.closest(".reserve") ? "reserve" : "supply"
-    : [...found.classList].find((name) => ["disc", "region", "court"].includes(name));
+    : [...found.classList].find((name) => ["disc", "region", "step", "court"].includes(name));
   const seat = found.dataset.seat ?? found.closest("[data-seat]")?.dataset.seat;
   const number = (text) => (text === undefined ? null : Number(text));
   return {

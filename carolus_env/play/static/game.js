@@ -93,9 +93,19 @@ class GamePage {
       history.replaceState(null, "", `/game/${game.key}`);
       document.getElementById("save").href = `/api/games/${game.key}/record`;
       this.take(game);
-      notice("The server was started anew; the game goes on where it was.");
+      notice("The server did not hold the game any more; it goes on where it was.");
     }
     this.run();
+  }
+
+  /** After an error: show the game as the server has it, or hand it to the server again. */
+  async recover(error) {
+    if (error.answer?.game) {
+      this.take(error.answer.game);
+      return true;
+    }
+    if (error.status !== 404) return false;
+    return this.open().then(() => true, () => false);
   }
 
   query() {
@@ -134,8 +144,8 @@ class GamePage {
       this.take(await post(`games/${this.key}/${what}?${this.query()}`, { ...data, at }), since);
       return true;
     } catch (error) {
-      if (error.answer?.game) this.take(error.answer.game);
       notice(error.message);
+      await this.recover(error);
       return false;
     }
   }
@@ -187,10 +197,7 @@ class GamePage {
     try {
       next = await post(`games/${this.key}/agent?${this.query()}`, { at });
     } catch (error) {
-      if (error.answer?.game) {
-        this.take(error.answer.game);
-        return true;
-      }
+      if (await this.recover(error)) return true;
       notice(error.message);
       this.paused = true;
       return false;
@@ -407,7 +414,7 @@ class GamePage {
 
   /** The step that leads the Emperor to a piece of the board; null: none does. */
   stepTo(piece) {
-    if (piece?.kind !== "region" || !piece.open || this.view.turn !== "person") return null;
+    if (!["region", "step"].includes(piece?.kind) || !piece.open || this.view.turn !== "person") return null;
     return this.view.steps.find((found) => found.action === piece.action) ?? null;
   }
 

@@ -73,7 +73,7 @@ class Viewer {
     );
     this.games = el("select", { "aria-label": "Game", onchange: () => this.openGame(Number(this.games.value)) }, this.book.games.map((game, number) => el("option", { value: number }, describe(game))));
     this.picker = el("label", { class: "picker", hidden: this.book.games.length < 2 }, `${this.book.games.length} games `, this.games);
-    this.grapher = el("select", { "aria-label": "Whose values", onchange: () => { setSetting("grapher", this.grapher.value); this.drawGraph(); } }, this.menu.advisers.map((spec) => el("option", { value: spec }, spec)));
+    this.grapher = el("select", { "aria-label": "Whose values", onchange: () => { setSetting("grapher", this.grapher.value); this.drawGraph(); } }, this.menu.valuers.map((spec) => el("option", { value: spec }, spec)));
     this.place = el("div", { class: "graph-place" });
     this.advisers = el("div", { class: "advisers", role: "group", "aria-label": "Whose opinion" });
     this.opinions = el("div", { class: "opinions" });
@@ -134,9 +134,9 @@ class Viewer {
       ...game.log.map((line) => el("li", { "data-event": line.event }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.text)),
     );
     this.showAdvisers();
-    const own = game.agents.find((agent) => this.menu.advisers.includes(agent));
+    const own = game.agents.find((agent) => this.menu.valuers.includes(agent));
     this.grapher.value = setting("grapher", own ?? "ppo");
-    if (!this.grapher.value) this.grapher.value = this.menu.advisers[0];
+    if (!this.grapher.value) this.grapher.value = this.menu.valuers[0];
     this.values = null;
     await this.go(Math.min(at, game.events));
     await this.drawGraph();

@@ -1,0 +1,68 @@
+"""Games of a tournament played once more, to look at them: a plan says all that they depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.arena.games import ArenaError, Results, game_record, play_games
+from carolus_env.arena.seating import Plan
+from carolus_env.bots import Agent
+from carolus_env.record import Record
+
+
+def lost_games(plan: Plan, results: Results, agent: str) -> npt.NDArray[np.int64]:
+    """Rows of the games that an agent lost: none of its seats has a share of the win.
+
+    Raises:
+        ValueError: when it does not play in the plan.
+    """
+    if agent not in plan.agents:
+        raise ValueError(f"agent {agent!r} does not play; these do: {', '.join(plan.agents)}")
+    its = np.isin(results.tables, np.flatnonzero([name == agent for name in plan.agents]))
+    lost = (results.returns < 0) | ~its
+    return np.flatnonzero(its.any(axis=1) & lost.all(axis=1))
+
+
+def records_of(
+    plan: Plan, results: Results, rows: npt.NDArray[np.int64], agents: Sequence[Agent]
+) -> list[Record]:
+    """The records of some of a tournament's games, which are played again.
+
+    Args:
+        plan: of the tournament.
+        results: of its games so far, as the plan orders them.
+        rows: which of them.
+        agents: for each name in the plan.
+
+    Raises:
+        ArenaError: when a game does not end as it did: an agent that thinks for so many seconds,
+            or has changed, plays another one.
+    """
+    wanted = results.rows(rows)
+    actions: list[npt.NDArray[np.uint8]] = []
+    again = play_games(
+        wanted.tables,
+        agents,
+        plan.rules,
+        seed=plan.seed,
+        deals=wanted.deals,
+        seatings=wanted.seatings,
+        actions=actions,
+    )
+    same = (again.decisions == wanted.decisions) & (again.returns == wanted.returns)
+    if not same.all():
+        game = int(rows[int(np.argmin(same.all(axis=1)))])
+        raise ArenaError(
+            f"game {game} went another way when it was played again: an agent is limited by time, "
+            "or has changed since; records that are written while playing show what was played"
+        )
+    found = []
+    for row, played, table in zip(rows.tolist(), actions, wanted.tables, strict=True):
+        deal, seating = int(results.deals[row]), int(results.seatings[row])
+        about = {"game": row, "deal": deal, "seating": seating}
+        names = [plan.agents[agent] for agent in table]
+        found.append({**game_record(plan.rules, plan.seed, deal, played), **about, "agents": names})
+    return found

@@ -1,0 +1,106 @@
+"""Pictures of the page for the docs: ``python docs/screenshots.py`` writes docs/images/*.png.
+
+Needs Chromium and the extra ``dev``. The games have fixed seeds, so the pictures change only when
+the page does.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, sync_playwright
+
+from carolus_env import bots
+from carolus_env.play.library import Book
+from carolus_env.play.roster import Roster
+from carolus_env.play.server import House, Table, make_server, open_socket
+from carolus_env.play.session import Session
+from carolus_env.record import Record, record_line
+from carolus_env.rules import DISC, FIRST_PLACE, MOVE, PLACE, Rules
+
+IMAGES = Path(__file__).parent / "images"
+DESKTOP = {"viewport": {"width": 1360, "height": 860}}
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "color_scheme": "dark",
+    "has_touch": True,
+}
+DECISIONS = 90  # of the games that are shown in play
+
+
+def in_play(players: int, phase: int, seed: int) -> Session:
+    """A game in which the first seat, a person, is to decide."""
+    planner = bots.make("planner")
+    session = Session.new(Rules(players=players), [planner] * players, seed=seed)
+    decisions = 0
+    while decisions < DECISIONS or (session.player, session.state["phase"]) != (0, phase):
+        session.ask_agent()
+        decisions += 1
+    agents = [None, *[planner] * (players - 1)]
+    return Session(session.record(), agents, names=["Ada", *[None] * (players - 1)], seed=seed)
+
+
+def whole(seed: int) -> Record:
+    """A game from the first roll to the end."""
+    session = Session.new(Rules(), [bots.make("ppo"), bots.make("planner")], seed=seed)
+    while not session.over:
+        session.ask_agent()
+    return session.record()
+
+
+def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, Any]) -> None:
+    context = browser.new_context(**look)
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector(ready)
+    if name == "play":
+        page.locator(".choices .step.changes").first.hover()
+        page.wait_for_selector(".future svg")
+    if name == "viewer":
+        page.wait_for_selector(".opinion .shares")
+        page.wait_for_selector(".graph")
+        page.wait_for_selector(".board .values")
+    page.screenshot(path=IMAGES / f"{name}.png")
+    context.close()
+
+
+def main() -> int:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        print("there is no Chromium here", file=sys.stderr)
+        return 2
+    IMAGES.mkdir(exist_ok=True)
+    house = House(Roster())
+    move, place, disc = (
+        house.tables.add(Table(in_play(players, phase, seed)))
+        for players, phase, seed in ((2, MOVE, 1), (2, PLACE, 1), (4, DISC, 3))
+    )
+    record = whole(1)
+    book = house.books.add(Book.of_bytes("game", record_line(record)))
+    late = list(enumerate(record["events"]))[60:]
+    middle = next(index for index, event in late if event.get("action", 0) >= FIRST_PLACE)
+    listening = open_socket(0)
+    server = make_server(house, listening)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with sync_playwright() as playwright:
+        options = ["--headless", "--no-sandbox", "--disable-gpu"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=options)
+        shot(browser, f"{address}/game/{move}", "play", ".choices .step", DESKTOP)
+        shot(browser, f"{address}/game/{place}", "play_phone", ".choices .clan", PHONE)
+        shot(browser, f"{address}/game/{disc}", "play_four", ".choices .choice", DESKTOP)
+        shot(browser, f"{address}/replay/{book}#0/{middle}", "viewer", ".board svg", DESKTOP)
+        browser.close()
+    server.should_exit = True
+    thread.join(timeout=10)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
