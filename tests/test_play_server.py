@@ -453,7 +453,7 @@ def test_a_game_is_played_on_from_any_position(page: Page) -> None:
         (b"", "there is no game in it"),
         (b"hello", "not JSON"),
         (b"{}\n", "format is missing"),
-        (gzip.compress(b"x" * 1000)[:-9], "cut short"),
+        (gzip.compress(b"x" * 1000, mtime=0)[:-9], "cut short"),  # the same name each time
         (b"\x00" * 100, "not JSON"),
     ],
 )
