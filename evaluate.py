@@ -262,6 +262,12 @@ def _watch_folder(options: argparse.Namespace) -> int:
         saved = arena.read_games(options.out / GAMES_FILE)
     except arena.ResultsFileError as error:
         raise UserError(_one_line(error)) from error
+    for spec in saved.plan.agents:
+        if spec.partition(":")[0].endswith(".py") and spec != options.watch:
+            raise UserError(
+                f"{GAMES_FILE} names {spec!r}, and no code is run because a file names it; "
+                "name the agents as for the tournament, with --resume"
+            )
     agents = _make_agents(saved.plan.agents)
     return _watch(options.watch, saved.plan, saved.results, agents)
 

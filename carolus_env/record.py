@@ -413,14 +413,15 @@ def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]
 
 
 def scan_file(
-    file: BinaryIO, name: str, *, longest: int | None = None
+    file: BinaryIO, name: str, *, most: int | None = None
 ) -> Iterator[tuple[int, Record | RecordError]]:
     """`scan_records` of an open file; ``name`` is what errors call it.
 
     Args:
-        longest: bytes of a line, after which nothing more is read; None: `MAX_LINE`.
+        most: bytes, unpacked, after which nothing more is read; None: there is no end to it.
     """
-    lines = _lines(_content(file, _is_gz(name)), longest or MAX_LINE)
+    content = _content(file, _is_gz(name))
+    lines = _lines(content if most is None else _at_most(content, most), MAX_LINE)
     for number, (line, damage) in enumerate(lines, 1):
         record = None
         if line.strip():
@@ -480,6 +481,15 @@ def _lines(chunks: Iterator[bytes], longest: int) -> Iterator[tuple[bytes, str |
         return
     if line:
         yield bytes(line), None
+
+
+def _at_most(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
+    left = most
+    for chunk in chunks:
+        yield chunk[:left]
+        left -= len(chunk)
+        if left < 0:
+            raise _DamageError(f"there are more than {most:,} bytes: reading ends here")
 
 
 _CHUNK: Final = 2**16

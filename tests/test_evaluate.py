@@ -528,6 +528,21 @@ def test_a_bot_of_ones_own_is_offered_in_the_viewer(run: Any, bot_file: Path, wa
     assert watched[0][1] == [f"--bot={mine}"]
 
 
+def test_no_code_is_run_because_a_folder_names_it(
+    run: Any, bot_file: Path, tmp_path: Path, watched: Any
+) -> None:
+    mine = f"{bot_file}:Mine"
+    words = (mine, "greedy", "--games", 20, "--out", tmp_path / "cup", "--quiet")
+    assert run(*words)[0] == 0
+    bot_file.write_text("raise RuntimeError('this was run')")
+    code, _, said = run("--out", tmp_path / "cup", "--watch", "greedy")
+    assert code == 2
+    assert f"games.jsonl names {mine!r}, and no code is run" in said
+    bot_file.write_text(BOTS)
+    assert run(*words, "--resume", "--watch", mine) == (0, "", "")
+    assert len(watched) == 1
+
+
 def test_who_lost_nothing_is_not_watched(run: Any, tmp_path: Path, watched: Any) -> None:
     words = ("greedy", "random", "--deals", 2, "--seed", 4, "--quiet", "--watch", "greedy")
     code, _, said = run(*words)

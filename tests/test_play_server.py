@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -18,11 +20,12 @@ from page import Page, serving
 from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.play import __main__ as command
-from carolus_env.play import server
+from carolus_env.play import server, wire
 from carolus_env.play.library import Book, lost, names_of
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.server import House
 from carolus_env.play.session import Session
+from carolus_env.play.wire import RequestError
 from carolus_env.record import RecordError, record_line, write_records
 from carolus_env.replay import replay
 from carolus_env.rules import Rules
@@ -169,7 +172,9 @@ def test_hints_name_moves_and_shares(page: Page) -> None:
     assert page.get(f"games/{game['key']}")[1]["record"] == game["record"]
 
 
-def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile() -> None:
+def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     going, asked = threading.Event(), threading.Event()
 
     class Slow(Agent):
@@ -188,6 +193,11 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile() -> 
         assert asked.wait(60)
         assert page.get(f"games/{game['key']}")[1]["record"] == game["record"]
         assert play_on(page, (other := new_game(page))["key"], other, 5)["at"] > other["at"]
+        monkeypatch.setattr(server, "MAX_THINKING", 1)
+        status, book = page.post_file("one", record_line(finished(1)))
+        assert (status, page.get(f"files/{book['key']}/0")[0]) == (201, 200)
+        status, answer = page.post(f"files/{book['key']}/0/2/hint", {"agent": "greedy"})
+        assert (status, "too many bots" in answer["error"]) == (503, True)
         going.set()
         thinking.join(60)
         [(status, answer)] = answers
@@ -297,6 +307,48 @@ def test_answers_forbid_inline_scripts_framing_and_sniffing(page: Page) -> None:
     assert content.count(b"<script") == 1
 
 
+def answered(
+    path: str = "/api/menu",
+    *headers: tuple[str, str],
+    method: str = "GET",
+    said: tuple[dict[str, Any], ...] = (),
+) -> tuple[int, Any]:
+    """What the app says where no server has looked at the request before; on port 1."""
+    sent: list[Any] = []
+    messages = iter(said)
+
+    async def receive() -> Any:
+        return next(messages, {"type": "http.disconnect"})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers],
+    }
+    asyncio.run(server.make_app(House(Roster()), 1)(scope, receive, send))  # type: ignore[arg-type]
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+OWN_HOST, OWN_ORIGIN = ("host", "127.0.0.1:1"), ("origin", "http://127.0.0.1:1")
+
+
+def test_several_hosts_or_origins_are_refused_wherever_the_own_one_stands() -> None:
+    assert answered("/api/menu", OWN_HOST, OWN_ORIGIN)[0] == 200
+    evil = ("host", "evil.example")
+    for hosts in ((OWN_HOST, evil), (evil, OWN_HOST), (OWN_HOST, OWN_HOST), ()):
+        status, answer = answered("/api/menu", *hosts)
+        assert (status, "answers to" in answer["error"]) == (403, True), hosts
+    stranger = ("origin", "http://evil.example")
+    for origins in ((OWN_ORIGIN, stranger), (stranger, OWN_ORIGIN)):
+        status, answer = answered("/api/menu", OWN_HOST, *origins)
+        assert (status, "other origins" in answer["error"]) == (403, True), origins
+
+
 def test_only_this_machine_can_reach_it(page: Page) -> None:
     listening = server.open_socket(0)
     assert listening.getsockname()[0] == "127.0.0.1"
@@ -343,7 +395,7 @@ def test_huge_requests_are_refused_and_the_game_goes_on(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = new_game(page)
-    body = b'{"names": ["' + b"a" * server.MAX_BODY + b'"]}'
+    body = b'{"names": ["' + b"a" * wire.MAX_BODY + b'"]}'
     status, _, content = page.request("POST", "/api/games", body, Content_Type="application/json")
     assert status == 413
     assert "too large" in json.loads(content)["error"]
@@ -351,6 +403,29 @@ def test_huge_requests_are_refused_and_the_game_goes_on(
     status, _ = page.post_file("a", b"a" * (2**20 + 1))
     assert status == 413
     assert play_on(page, game["key"], game, 5)["at"] > game["at"]
+
+
+def test_a_request_that_breaks_off_is_no_error_of_the_server() -> None:
+    kind = ("content-type", "application/json")
+    begun = {"type": "http.request", "body": b"{", "more_body": True}
+    asked = answered("/api/games", OWN_HOST, OWN_ORIGIN, kind, method="POST", said=(begun,))
+    assert asked == (400, {"error": "the request broke off"})
+
+
+def test_who_waits_when_the_server_stops_is_told() -> None:
+    going = threading.Event()
+
+    async def stopped() -> None:
+        task = asyncio.create_task(House(Roster()).think(going.wait))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    try:
+        with pytest.raises(RequestError, match="the server stops"):
+            asyncio.run(stopped())
+    finally:
+        going.set()
 
 
 def test_only_json_is_taken(page: Page) -> None:
@@ -377,6 +452,7 @@ def test_what_is_not_there_gets_a_sentence(page: Page, method: str, path: str, s
 
 
 def test_files_outside_the_page_are_not_served(page: Page) -> None:
+    assert page.request("GET", "/static")[0] == 404, "without the slash it leads nowhere"
     for path in ("../server.py", "%2e%2e/server.py", "..%2f..%2frules.py", "/etc/passwd"):
         assert page.request("GET", f"/static/{path}")[0] == 404
 
@@ -384,7 +460,11 @@ def test_files_outside_the_page_are_not_served(page: Page) -> None:
 @pytest.mark.parametrize("query", ["layout=round", "since=-1", "since=x", "since=99999999999"])
 def test_queries_are_checked(page: Page, query: str) -> None:
     game = new_game(page)
-    assert page.get(f"games/{game['key']}?{query}")[0] == 400
+    key, at = game["key"], game["at"]
+    assert page.get(f"games/{key}?{query}")[0] == 400
+    if "layout" in query:
+        assert page.post(f"games/{key}/agent?{query}", {"at": at})[0] == 400
+        assert page.get(f"games/{key}")[1]["at"] == at, "nothing was played"
 
 
 def test_the_games_looked_at_longest_ago_are_let_go() -> None:
@@ -393,7 +473,7 @@ def test_the_games_looked_at_longest_ago_are_let_go() -> None:
     held.find(keys[0])
     keys.append(held.add(3))
     assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
-    with pytest.raises(server.RequestError, match="not held here"):
+    with pytest.raises(RequestError, match="not held here"):
         held.find(keys[1])
 
 
@@ -483,7 +563,20 @@ def test_a_bomb_is_not_unpacked(page: Page, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(library, "MAX_TAKEN", 2**20)
     status, answer = page.post_file("bomb.gz", gzip.compress(b" " * 2**24))
     assert status == 422
-    assert "longer than 1,048,576 bytes" in answer["error"]
+    assert "more than 1,048,576 bytes" in answer["error"]
+
+
+@pytest.mark.parametrize("line", [b"\n", b"{}\n", b" \n{}\n"])
+def test_a_bomb_of_many_lines_is_not_read(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    from carolus_env.play import library
+
+    monkeypatch.setattr(library, "MAX_TAKEN", 2**16)
+    good = record_line(finished(1))
+    bomb = good + line * (2**22 // len(line))
+    for content in (bomb, gzip.compress(bomb)):
+        book = Book.of_bytes("bomb", content)
+        assert len(book.games) == 1
+        assert re.search("65,536 bytes: reading ends|only the first 1 games", book.problems[0])
 
 
 def test_of_a_large_file_the_first_games_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,6 +588,16 @@ def test_of_a_large_file_the_first_games_are_shown(monkeypatch: pytest.MonkeyPat
     assert (len(book.games), book.problems) == (3, ["only the first 3 games are shown"])
     monkeypatch.setattr(library, "MAX_TAKEN", 2 * len(line))
     assert len(Book.of_bytes("many", line * 5).games) == 2
+    monkeypatch.setattr(library, "MAX_TAKEN", 2**20)
+    book = Book.of_bytes("many", b"?\n" + line * 5)
+    assert (len(book.games), len(book.problems)) == (2, 2)
+
+
+def test_a_game_that_cannot_be_kept_is_a_problem_of_its_line(page: Page) -> None:
+    line = record_line(finished(1))
+    book = Book.of_bytes("many", line + line[:-2] + b',"more":1e999}\n' + line)
+    assert [game.title for game in book.games] == ["line 1", "line 3"]
+    assert "line 2: the record cannot be written" in book.problems[0]
 
 
 def test_names_of_strangers_are_data(page: Page) -> None:
@@ -502,7 +605,9 @@ def test_names_of_strangers_are_data(page: Page) -> None:
     assert names_of(record) == (NASTY, "?[31m" + "x" * 35)
     assert names_of({**record, "names": [1, 2]}) == ("random", "random")
     assert names_of({**record, "names": None, "agents": None}) == ("player 0", "player 1")
-    _, book = page.post_file("nasty", record_line(record))
+    _, book = page.post_file("nasty", record_line({**record, "agents": ["\ud800", NASTY]}))
+    status, shown = page.get(f"files/{book['key']}/0")
+    assert (status, shown["agents"]) == (200, ["\ud800", NASTY])
     _, position = page.get(f"files/{book['key']}/0/3")
     assert "<img" not in position["svg"]
     game = new_game(page, names=[NASTY, None])

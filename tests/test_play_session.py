@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from carolus_env import bots, engine
+from carolus_env import bots, chance, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import IllegalActionError
 from carolus_env.notation import region_text
+from carolus_env.play.library import Replay
 from carolus_env.play.preview import after_step
 from carolus_env.play.session import Session, TurnError, up_to
-from carolus_env.record import RecordError, make_record
+from carolus_env.record import RecordError, make_record, record_line, start_of
 from carolus_env.replay import replay
 from carolus_env.rules import (
     CROWN_CHOICE,
+    CROWN_CHOICES,
     DISC,
     MOVE,
     NOBODY,
+    OVER,
     PLACE,
     Rules,
     disc_action,
 )
+from carolus_env.state import winning_teams
 
 
 def fresh(*specs: str | None, seed: int = 7, **rules: Any) -> Session:
@@ -220,6 +225,55 @@ def test_what_is_undone_and_played_again_brings_the_same_dice() -> None:
     again.undo()
     again.undo()
     assert play_on(again, 20).events == once
+
+
+@pytest.mark.parametrize("crown_choice", CROWN_CHOICES)
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_game_of_whims_undone_and_taken_up_is_its_record(players: int, crown_choice: str) -> None:
+    """Random decisions, many taken back, and now and then a restart."""
+    draw = random.Random(players)
+    seats = [None, "greedy", None, "random"][:players]
+    session = fresh(*seats, seed=players, crown_choice=crown_choice, max_rounds=12)
+    undone = restarts = 0
+    while not session.over:
+        if session.can_undo and draw.random() < 0.3:
+            earlier = session.events[:-1]
+            session.undo()
+            assert session.events == earlier
+            undone += 1
+        elif draw.random() < 0.1:
+            again = taken_up(session)
+            assert again.state.tobytes() == session.state.tobytes()
+            assert (again.record(), again.log()) == (session.record(), session.log())
+            assert again.can_undo == session.can_undo
+            session = again
+            restarts += 1
+        before, steps = session.state, {step.action: step for step in session.steps()}
+        if session.agent is not None:
+            action = session.ask_agent()
+        else:
+            action = draw.choice(session.legal()).action
+            session.play(action)
+        if step := steps.get(action):
+            after = session.state if session.over else after_step(before, action)[0]
+            assert step.castles_after == tuple(session.state["castles"][: after["teams"]])
+            assert (step.over, step.winners) == (session.over, tuple(winning_teams(session.state)))
+    assert min(undone, restarts) > 3
+    record = session.record()
+    assert replay(record) == []
+    actions = [event["action"] for event in session.events if "action" in event]
+    start = engine.new_games(session.rules, 1, seed=players, roll=False)
+    assert make_record(start, actions)["events"] == session.events, "undone dice fall alike"
+    seen = Replay(json.loads(record_line(record)))
+    assert seen.log == session.log()
+    game = start_of(record)
+    for state, event in zip(seen.states, [*session.events, None], strict=True):
+        assert state.tobytes() == game.tobytes()
+        if event and "roll" in event:
+            chance.apply_roll(game, event["roll"])
+        elif event:
+            engine.step(game, np.array([event["action"]]), roll=False)
+    assert seen.states["phase"][-1] == OVER
 
 
 # ------------------------------------------------------------------------------------ previews

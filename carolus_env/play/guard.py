@@ -65,10 +65,10 @@ class Guard:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return f"this server answers to {', '.join(sorted(self._hosts))} only"
         reads = scope["method"] in _SAFE_METHODS
-        origin = headers.get("origin")
-        if origin is None and not reads:
+        origins = headers.getlist("origin")
+        if not origins and not reads:
             return "a request that changes something must name its origin"
-        if origin is not None and origin not in self._origins:
+        if not self._origins.issuperset(origins):
             return "requests of other origins are refused"
         site = headers.get("sec-fetch-site", "none")
         opens_page = (

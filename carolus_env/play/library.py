@@ -23,7 +23,7 @@ from carolus_env.rules import Rules
 from carolus_env.state import States
 
 MAX_GAMES: Final = 2000
-"""Games that are taken of a file."""
+"""Games that are taken of a file; what is no game counts too."""
 MAX_TAKEN: Final = 32 * 2**20
 """Bytes of records that are taken of a file, when it is unpacked."""
 
@@ -99,14 +99,19 @@ class Book:
         self._opened: dict[int, Replay] = {}
         taken = 0
         for line, entry in entries:
-            if isinstance(entry, RecordError):
-                self.problems.append(f"line {line}: {entry.reason}")
-                continue
-            data = record_line(entry)
-            taken += len(data)
-            if len(self._lines) == MAX_GAMES or (taken > MAX_TAKEN and self._lines):
-                self.problems.append(f"only the first {len(self._lines):,} games are shown")
+            if len(self.games) + len(self.problems) == MAX_GAMES or taken > MAX_TAKEN:
+                if self.games:
+                    shown = f"only the first {len(self.games):,} games are shown"
+                    self.problems.insert(0, shown)
                 break
+            try:
+                if isinstance(entry, RecordError):
+                    raise entry
+                data = record_line(entry)
+            except RecordError as error:
+                self.problems.append(f"line {line}: {error.reason}")
+                continue
+            taken += len(data)
             self._lines.append(data)
             self.games.append(_summary(line, entry))
 
@@ -117,7 +122,7 @@ class Book:
         Raises:
             RecordError: when there is none in it; with the reason.
         """
-        return cls(name, scan_file(io.BytesIO(data), name, longest=MAX_TAKEN))._or_refused()
+        return cls(name, scan_file(io.BytesIO(data), name, most=MAX_TAKEN))._or_refused()
 
     @classmethod
     def of_file(cls, path: str | Path, lost_by: str | None = None) -> Book:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import secrets
 import socket
 import threading
@@ -19,12 +18,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, NoReturn, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -36,12 +35,15 @@ from carolus_env.play.guard import Guard
 from carolus_env.play.library import Book, Replay
 from carolus_env.play.preview import after_step
 from carolus_env.play.roster import Roster, RosterError
-from carolus_env.play.session import (
-    MAX_SEED,
-    Session,
-    TurnError,
-    hint,
-    up_to,
+from carolus_env.play.session import MAX_SEED, Session, TurnError, hint, up_to
+from carolus_env.play.wire import (
+    Answer,
+    RequestError,
+    body_of,
+    json_of,
+    layout_of,
+    number_of,
+    values_of,
 )
 from carolus_env.record import RecordError, record_line
 from carolus_env.rules import CROWN_CHOICES, PARTNERS, Rules
@@ -50,21 +52,12 @@ HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715
 MAX_GAMES: Final = 64
 """Games in play that are held, and files; the one that was not looked at longest is let go."""
-MAX_BODY: Final = 4 * 2**20
 MAX_FILE: Final = 16 * 2**20
 MAX_THINKING: Final = 8
 """Agents that think at the same time."""
 STATIC: Final = Path(__file__).parent / "static"
 
 T = TypeVar("T")
-
-
-class RequestError(Exception):
-    """A request that is not granted: the status and a sentence, and more where that helps."""
-
-    def __init__(self, status: int, reason: str, **more: Any) -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.more = status, reason, more
 
 
 class Held(Generic[T], OrderedDict[str, T]):
@@ -113,112 +106,51 @@ class House:
         self._thinking = 0
 
     async def think(self, work: Callable[[], T]) -> T:
-        """Do what may take long in a thread, which ends with the process.
+        """Let an agent think, `apart`.
 
         Raises:
-            RequestError: when too much is thought about already.
+            RequestError: when too many think already.
         """
         if self._thinking >= MAX_THINKING:
             raise RequestError(503, "too many bots are thinking; try again in a moment")
         self._thinking += 1
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
-
-        def tell(answer: tuple[T | None, BaseException | None]) -> None:
-            if not done.done():
-                done.set_result(answer)
-
-        def run() -> None:
-            answer: tuple[T | None, BaseException | None]
-            try:
-                answer = work(), None
-            except BaseException as error:  # a stranger's agent can raise anything
-                answer = None, error
-            with contextlib.suppress(RuntimeError):  # the server has stopped meanwhile
-                loop.call_soon_threadsafe(tell, answer)
-
-        threading.Thread(target=run, daemon=True).start()
         try:
-            result, error = await done
+            return await apart(work)
         finally:
             self._thinking -= 1
-        if error is not None:
-            raise error if isinstance(error, Exception) else RuntimeError(repr(error))
-        return cast(T, result)
 
 
-# ------------------------------------------------------------------------------------ requests
-
-
-async def body_of(request: Request, most: int) -> bytes:
-    """What a request carries.
+async def apart(work: Callable[[], T]) -> T:
+    """Do what may take long in a thread, which ends with the process.
 
     Raises:
-        RequestError: when it is too much.
+        RequestError: when the server stops meanwhile.
+        Exception: whatever ``work`` raises.
     """
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > most:
-            raise RequestError(413, f"too large: at most {most // 2**20} MiB are taken")
-    return bytes(data)
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
 
+    def tell(answer: tuple[T | None, BaseException | None]) -> None:
+        if not done.done():
+            done.set_result(answer)
 
-async def json_of(request: Request, **known: type | tuple[type, ...]) -> dict[str, Any]:
-    """The JSON object that a request carries, with such keys; what is missing is None.
+    def run() -> None:
+        answer: tuple[T | None, BaseException | None]
+        try:
+            answer = work(), None
+        except BaseException as error:  # a stranger's agent can raise anything
+            answer = None, error
+        with contextlib.suppress(RuntimeError):  # the server has stopped meanwhile
+            loop.call_soon_threadsafe(tell, answer)
 
-    Raises:
-        RequestError: when it is something else.
-    """
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise RequestError(415, "the body must be application/json")
-    data = await body_of(request, MAX_BODY)
+    threading.Thread(target=run, daemon=True).start()
     try:
-        given = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(400, f"the body is not JSON: {str(error)[:200]}") from None
-    if not isinstance(given, dict):
-        raise RequestError(400, "the body must be a JSON object")
-    for key, value in given.items():
-        if key not in known:
-            raise RequestError(400, f"unknown key {key[:50]!r}, known are {', '.join(known)}")
-        wrong = isinstance(value, bool) and known[key] is int
-        if value is not None and (wrong or not isinstance(value, known[key])):
-            raise RequestError(400, f"{key} is of the wrong type")
-    return {key: given.get(key) for key in known}
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
-
-
-def layout_of(request: Request) -> views.Layout:
-    layout = request.query_params.get("layout", "tall")
-    if layout not in views.LAYOUTS:
-        raise RequestError(400, f"layout must be one of {', '.join(views.LAYOUTS)}")
-    return cast(views.Layout, layout)
-
-
-def number_of(request: Request, name: str, high: int) -> int:
-    """A number of the path or the query, 0 to ``high``."""
-    text = request.path_params.get(name) or request.query_params.get(name, "0")
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= high):
-        raise RequestError(400, f"{name} must be a whole number from 0 to {high}")
-    return int(text)
-
-
-def _values_of(request: Request, teams: int) -> list[float] | None:
-    """Each team's share of the win, which the page knows from an agent and wants drawn."""
-    text = request.query_params.get("values", "")
-    if not text:
-        return None
-    try:
-        values = [float(share) for share in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) != teams or not all(0 <= share <= 1 for share in values):
-        raise RequestError(400, f"values must be {teams} numbers from 0 to 1")
-    return values
+        result, error = await done
+    except asyncio.CancelledError:
+        raise RequestError(503, "the server stops") from None
+    if error is not None:
+        raise error if isinstance(error, Exception) else RuntimeError(repr(error))
+    return cast(T, result)
 
 
 # ------------------------------------------------------------------------------------ the app
@@ -257,7 +189,7 @@ class Desk:
 
     async def menu(self, request: Request) -> Response:
         """What a new game can be, and the files that the command line named."""
-        return JSONResponse(
+        return Answer(
             {
                 "version": __version__,
                 "agents": [row._asdict() for row in self.house.roster.menu()],
@@ -280,6 +212,7 @@ class Desk:
 
     async def new_game(self, request: Request) -> Response:
         """A new game, or one taken up: from a record, or from a position of a file's game."""
+        layout = layout_of(request)
         given = await json_of(
             request, rules=dict, agents=list, names=list, seed=int, record=dict, replay=dict
         )
@@ -292,15 +225,15 @@ class Desk:
         try:
             if record is None:
                 rules = Rules.from_dict(given["rules"] or {})
-                session = Session.new(rules, agents, **more)
+                session = await apart(lambda: Session.new(rules, agents, **more))
             else:
-                session = await self.house.think(lambda: Session(record, agents, **more))
+                session = await apart(lambda: Session(record, agents, **more))
         except RecursionError:
             raise RequestError(400, "nested too deeply") from None
         except (ValueError, TypeError) as error:
             raise RequestError(400, str(error)) from None
         key = self.house.tables.add(Table(session))
-        return JSONResponse({"key": key, **views.game_view(session, layout_of(request))}, 201)
+        return Answer({"key": key, **views.game_view(session, layout)}, 201)
 
     def _seated(self, specs: list[Any] | None) -> list[Agent | None]:
         specs = [] if specs is None else specs
@@ -328,10 +261,11 @@ class Desk:
             raise RequestError(400, str(error)) from None
 
     def _table(self, request: Request) -> Table:
+        layout_of(request)  # a wrong one is refused before anything is played
         return self.house.tables.find(request.path_params["key"])
 
     def _answer(self, request: Request, session: Session, since: int) -> Response:
-        return JSONResponse(views.game_view(session, layout_of(request), since))
+        return Answer(views.game_view(session, layout_of(request), since))
 
     async def game(self, request: Request) -> Response:
         session = self._table(request).session
@@ -411,7 +345,7 @@ class Desk:
             raise
         except Exception as error:
             raise RequestError(502, f"{adviser.name} failed: {error}") from None
-        return JSONResponse(views.hint_view(state, found, played))
+        return Answer(views.hint_view(state, found, played))
 
     async def step(self, request: Request) -> Response:
         """The board after a step of the Emperor."""
@@ -423,7 +357,7 @@ class Desk:
             raise RequestError(409, str(error)) from None
         last = session.state, action
         svg = board_svg(after[0], layout=layout_of(request), names=session.names, last=last)
-        return JSONResponse({"action": action, "svg": svg})
+        return Answer({"action": action, "svg": svg})
 
     async def record(self, request: Request) -> Response:
         return _download(self._table(request).session.record())
@@ -437,23 +371,23 @@ class Desk:
         name = request.query_params.get("name", "a file")[:100]
         data = await body_of(request, MAX_FILE)
         try:
-            book = await self.house.think(lambda: Book.of_bytes(name, data))
+            book = await apart(lambda: Book.of_bytes(name, data))
         except RecordError as error:
             raise RequestError(422, f"{name}: {error}") from None
         key = self.house.books.add(book)
-        return JSONResponse({"key": key, **views.book_view(book)}, 201)
+        return Answer({"key": key, **views.book_view(book)}, 201)
 
     def _book(self, request: Request) -> Book:
         return self.house.books.find(request.path_params["key"])
 
     async def file(self, request: Request) -> Response:
-        return JSONResponse(views.book_view(self._book(request)))
+        return Answer(views.book_view(self._book(request)))
 
     async def _replay(self, book: Book, game: int) -> Replay:
         try:
             if (opened := book.opened(game)) is not None:
                 return opened
-            return await self.house.think(lambda: book.replay(game))
+            return await apart(lambda: book.replay(game))
         except IndexError:
             raise RequestError(
                 404, f"there is no game {game}; there are {len(book.games)}"
@@ -465,7 +399,7 @@ class Desk:
         return await self._replay(self._book(request), number_of(request, "game", 10**9 - 1))
 
     async def replay(self, request: Request) -> Response:
-        return JSONResponse(views.replay_view(await self._game_of(request)))
+        return Answer(views.replay_view(await self._game_of(request)))
 
     async def replay_record(self, request: Request) -> Response:
         return _download((await self._game_of(request)).record)
@@ -473,8 +407,8 @@ class Desk:
     async def position(self, request: Request) -> Response:
         replay = await self._game_of(request)
         at = number_of(request, "position", replay.events)
-        values = _values_of(request, replay.rules.teams)
-        return JSONResponse(views.position_view(replay, at, layout_of(request), values))
+        values = values_of(request, replay.rules.teams)
+        return Answer(views.position_view(replay, at, layout_of(request), values))
 
     async def replay_hint(self, request: Request) -> Response:
         replay = await self._game_of(request)
@@ -499,7 +433,7 @@ class Desk:
             raise RequestError(502, f"{adviser.name} failed: {error}") from None
         if found is None:
             raise RequestError(422, f"{adviser.name} does not value positions")
-        return JSONResponse({"agent": adviser.name, "values": [views.shares(row) for row in found]})
+        return Answer({"agent": adviser.name, "values": [views.shares(row) for row in found]})
 
 
 def _download(record: dict[str, Any]) -> Response:
@@ -514,16 +448,16 @@ async def _page(request: Request) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
-    return JSONResponse({"error": error.reason, **error.more}, error.status)
+    return Answer({"error": error.reason, **error.more}, error.status)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code)
+    return Answer({"error": error.detail}, error.status_code)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "the server met an error of its own; its console says more"}, 500)
+    return Answer({"error": "the server met an error of its own; its console says more"}, 500)
 
 
 def make_app(house: House, port: int) -> Guard:
@@ -533,6 +467,7 @@ def make_app(house: House, port: int) -> Guard:
         routes=[*pages, *Desk(house).routes(), Mount("/static", StaticFiles(directory=STATIC))],
         exception_handlers={RequestError: _refused, HTTPException: _http_error, Exception: _failed},
     )
+    app.router.redirect_slashes = False
     return Guard(app, port)
 
 
@@ -563,6 +498,7 @@ def make_server(house: House, listening: socket.socket) -> Any:
             server_header=False,
             lifespan="off",
             ws="none",
+            http="h11",
             timeout_keep_alive=30,
             timeout_graceful_shutdown=1,
             limit_concurrency=200,
