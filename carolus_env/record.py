@@ -223,6 +223,35 @@ def start_of(record: Record, *, seed: int = 0) -> States:
     )
 
 
+def positions(record: Record) -> States:
+    """The game of a record before each event, and after the last.
+
+    Returns:
+        ``(events + 1,)`` of dtype `STATE`; they share no memory with the record.
+
+    Raises:
+        RecordError: when it is no record, or at the first event that is not due, of another
+            player, or against the rules. What the events say besides (``legal``, ``state``) and
+            the result are not compared: see `carolus_env.replay`.
+    """
+    check_record(record)
+    game = start_of(record)
+    seen = [game.tobytes()]
+    for index, event in enumerate(record["events"]):
+        if event["player"] != game["player"][0]:
+            raise RecordError(f"event {index}: it is the turn of player {game['player'][0]}")
+        try:
+            if "roll" in event:
+                chance.apply_roll(game, event["roll"])
+            else:
+                engine.legal_actions(game)  # refuses a game that waits for a roll
+                engine.step(game, np.array([event["action"]]), roll=False)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise RecordError(f"event {index}: {error}") from None
+        seen.append(game.tobytes())
+    return np.frombuffer(bytearray(b"".join(seen)), STATE)
+
+
 # ------------------------------------------------------------------------------------ checking
 
 

@@ -23,6 +23,7 @@ from carolus_env.record import (
     RecordError,
     check_record,
     make_record,
+    positions,
     read_records,
     result_of,
     scan_records,
@@ -30,7 +31,8 @@ from carolus_env.record import (
     state_of,
     write_records,
 )
-from carolus_env.rules import Rules
+from carolus_env.rules import ROLL, Rules
+from carolus_env.state import STATE
 from carolus_env.streams import new_streams
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -663,3 +665,23 @@ def test_the_golden_files_are_records() -> None:
     for name, count in (("full", 36), ("legal", 60)):
         lines, error = read(GOLDEN / f"{name}.jsonl.gz")
         assert (len(lines), error) == (count, None)
+
+
+def test_positions_are_the_game_before_each_event_and_after_the_last() -> None:
+    start, actions, game = play(Rules(players=3))
+    made = make_record(start, actions)
+    states = positions(made)
+    assert len(states) == len(made["events"]) + 1
+    for state, event in zip(states[:-1], made["events"], strict=True):
+        assert ("roll" in event) == (state["phase"] == ROLL)
+        assert state["player"] == event["player"]
+    for field in STATE.names or ():
+        if field != "generator":  # which a record does not hold
+            assert (states[field][-1] == game[field][0]).all()
+
+
+def test_positions_of_a_game_against_the_rules_are_refused_with_the_event() -> None:
+    made = short_record()
+    made["events"][5]["player"] ^= 1
+    with pytest.raises(RecordError, match=r"^event 5: it is the turn of player"):
+        positions(made)

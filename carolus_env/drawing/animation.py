@@ -18,11 +18,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from carolus_env import chance, engine
 from carolus_env.drawing.board import BACKGROUNDS, board_svg
 from carolus_env.drawing.raster import WIDE, extra, svg_pixels
 from carolus_env.files import check_writable, write_file
-from carolus_env.record import Record, RecordError, check_record, start_of
+from carolus_env.record import Record, positions
 
 SECONDS_PER_MOVE: Final = 1.0
 _LAST_FRAME: Final = 4.0  # in moves: the end is shown as long as that
@@ -53,21 +52,14 @@ def frames_of(record: Record) -> list[Frame]:
     Raises:
         RecordError: when ``record`` is no record, or tells of a game that the rules do not allow.
     """
-    check_record(record)
-    game = start_of(record)
-    last, frames = None, []
-    for index, event in enumerate(record["events"]):
-        try:
-            if "roll" in event:
-                chance.apply_roll(game, event["roll"])
-                continue
-            engine.legal_actions(game)  # refuses a game that waits for a roll
-            frames.append(Frame(game[0].copy(), last))
-            last = frames[-1].state, event["action"]
-            engine.step(game, np.array([event["action"]]), roll=False)
-        except (ValueError, TypeError, OverflowError) as error:
-            raise RecordError(f"event {index}: {error}") from None
-    return [*frames, Frame(game[0].copy(), last)]
+    states = positions(record)
+    last: tuple[np.void, int] | None = None
+    frames = []
+    for state, event in zip(states[:-1], record["events"], strict=True):
+        if "action" in event:
+            frames.append(Frame(state, last))
+            last = state, event["action"]
+    return [*frames, Frame(states[-1], last)]
 
 
 # ------------------------------------------------------------------------------------ files
