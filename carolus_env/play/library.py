@@ -13,10 +13,10 @@ import numpy as np
 
 from carolus_env.play.session import (
     LONGEST_NAME,
-    LogLine,
     check_replays,
-    event_text,
+    log_line,
     positions,
+    team_names,
 )
 from carolus_env.record import Record, RecordError, record_line, scan_file, scan_records
 from carolus_env.rules import Rules
@@ -62,9 +62,10 @@ class Replay:
         self.agents = agents_of(record)
         self.states: States = np.concatenate(list(positions(record)))
         events = record["events"]
+        teams = team_names(self.rules, self.names)
         self.log = [
-            LogLine(index, event["player"], event_text(state, event))
-            for index, (state, event) in enumerate(zip(self.states[:-1], events, strict=True))
+            log_line(self.states[index], self.states[index + 1], index, event, teams)
+            for index, event in enumerate(events)
         ]
         self.decisions = [index for index, event in enumerate(events) if "action" in event]
 

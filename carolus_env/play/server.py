@@ -30,7 +30,7 @@ from starlette.staticfiles import StaticFiles
 
 from carolus_env import __version__, bots
 from carolus_env.bots import Agent
-from carolus_env.drawing import board_svg
+from carolus_env.drawing.board import LAYOUTS, THEMES, board_svg
 from carolus_env.play import views
 from carolus_env.play.guard import Guard
 from carolus_env.play.library import Book, Replay
@@ -84,7 +84,7 @@ class Held(Generic[T], OrderedDict[str, T]):
     def find(self, key: str) -> T:
         """Raises: RequestError, when there is none."""
         if key not in self:
-            raise RequestError(404, f"this {self._what} is not held here (any more)")
+            raise RequestError(404, f"This {self._what} is not held here any more.")
         self.move_to_end(key)
         return self[key]
 
@@ -192,11 +192,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-def layout_of(request: Request) -> views.Layout:
-    layout = request.query_params.get("layout", "tall")
-    if layout not in views.LAYOUTS:
-        raise RequestError(400, f"layout must be one of {', '.join(views.LAYOUTS)}")
-    return cast(views.Layout, layout)
+def look_of(request: Request) -> views.Look:
+    """How boards are to be drawn.
+
+    Raises:
+        RequestError: when a board cannot be drawn like that.
+    """
+    look = {}
+    for name, known in (("layout", LAYOUTS), ("theme", THEMES)):
+        look[name] = request.query_params.get(name, known[0])
+        if look[name] not in known:
+            raise RequestError(400, f"{name} must be one of {', '.join(known)}")
+    return cast(views.Look, look)
 
 
 def number_of(request: Request, name: str, high: int) -> int:
@@ -300,7 +307,7 @@ class Desk:
         except (ValueError, TypeError) as error:
             raise RequestError(400, str(error)) from None
         key = self.house.tables.add(Table(session))
-        return JSONResponse({"key": key, **views.game_view(session, layout_of(request))}, 201)
+        return JSONResponse({"key": key, **views.game_view(session, look_of(request))}, 201)
 
     def _seated(self, specs: list[Any] | None) -> list[Agent | None]:
         specs = [] if specs is None else specs
@@ -331,7 +338,7 @@ class Desk:
         return self.house.tables.find(request.path_params["key"])
 
     def _answer(self, request: Request, session: Session, since: int) -> Response:
-        return JSONResponse(views.game_view(session, layout_of(request), since))
+        return JSONResponse(views.game_view(session, look_of(request), since))
 
     async def game(self, request: Request) -> Response:
         session = self._table(request).session
@@ -343,7 +350,7 @@ class Desk:
             raise RequestError(
                 409,
                 "the game has gone on meanwhile, in another window perhaps",
-                game=views.game_view(session, layout_of(request)),
+                game=views.game_view(session, look_of(request)),
             )
         return len(session.events)
 
@@ -422,7 +429,7 @@ class Desk:
         except ValueError as error:
             raise RequestError(409, str(error)) from None
         last = session.state, action
-        svg = board_svg(after[0], layout=layout_of(request), names=session.names, last=last)
+        svg = board_svg(after[0], names=session.names, last=last, **look_of(request))
         return JSONResponse({"action": action, "svg": svg})
 
     async def record(self, request: Request) -> Response:
@@ -474,7 +481,7 @@ class Desk:
         replay = await self._game_of(request)
         at = number_of(request, "position", replay.events)
         values = _values_of(request, replay.rules.teams)
-        return JSONResponse(views.position_view(replay, at, layout_of(request), values))
+        return JSONResponse(views.position_view(replay, at, look_of(request), values))
 
     async def replay_hint(self, request: Request) -> Response:
         replay = await self._game_of(request)
