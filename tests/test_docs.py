@@ -37,7 +37,7 @@ def test_readme_snippets_run(number, tmp_path):
 
 
 def test_readme_has_its_snippets():
-    assert len(SNIPPETS) == 8
+    assert len(SNIPPETS) == 9
 
 
 def test_the_evaluation_page_says_what_happens(tmp_path):
@@ -188,7 +188,8 @@ def test_the_wheel_ships_the_package_alone():
 
 
 def test_importing_the_package_imports_nothing_heavy():
-    heavy = "torch stable_baselines3 matplotlib rich tyro pandas pygame safetensors"
+    heavy = "torch stable_baselines3 matplotlib rich tyro pandas safetensors "
+    heavy += "pygame PIL resvg_py starlette uvicorn"
     code = (
         "import sys, carolus_env, carolus_env.arena\n"
         f"print([m for m in {heavy.split()!r} if m in sys.modules])"

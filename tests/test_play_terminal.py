@@ -270,7 +270,7 @@ def test_colours_are_only_for_terminals():
 def test_people_sit_first_and_the_last_bot_as_often_as_needed():
     table = new_session(Rules(4), Roster(), ["random", "greedy"], 1, 1)
     assert [agent and agent.name for agent in table.agents] == [None, "random", "greedy", "greedy"]
-    assert table.names == ("you", "random", "greedy", "greedy")
+    assert table.names == ("you", "random", "greedy 3", "greedy 4")
     assert new_session(Rules(3), Roster(), [], 2, 1).names == ("player 0", "player 1", "planner")
     with pytest.raises(ValueError, match="people must be from 0 to 2, got 3"):
         new_session(Rules(2), Roster(), [], 3, 1)
@@ -325,6 +325,6 @@ def test_it_runs_as_a_program_without_a_terminal():
         check=True,
     )
     assert re.search(
-        r"^planner \d won: \d+ castles, and 10 are enough\.$", done.stdout, re.MULTILINE
+        r"^planner [12] won: \d+ castles, and 10 are enough", done.stdout, re.MULTILINE
     )
     assert "\x1b" not in done.stdout

@@ -65,7 +65,6 @@ from carolus_env.rules import (
     NOBODY,
     Rules,
 )
-from carolus_env.text import TEAM_LETTERS
 
 THEMES: Final = ("auto", "light", "dark")
 LAYOUTS: Final = ("tall", "wide")
@@ -418,8 +417,7 @@ class _Drawing:
         wide, high = 250.0, 28.0
         total = sum(self.values) or 1.0
         said = ", ".join(
-            f"team {TEAM_LETTERS[team]} {100 * value:.0f} %"
-            for team, value in enumerate(self.values)
+            f"{100 * value:.0f} % {self._team(team)}" for team, value in enumerate(self.values)
         )
         yield f'<g class="values"><title>expected share of the win: {said}</title>'
         at = x - wide / 2
