@@ -629,7 +629,7 @@ def test_a_file_of_several_games_is_a_list(open_tab: Open) -> None:
     tab.get_by_label("Game", exact=True).select_option(index=1)
     sync_api.expect(tab.locator("h1")).to_have_text("A2 · B")
     tab.get_by_text("Problems of the file (1)").click()
-    assert "line 3: not JSON" in tab.locator("details li").inner_text()
+    assert "line 3: not JSON" in tab.locator("details:not(.words) li").inner_text()
 
 
 def test_a_game_is_played_on_from_the_viewer(open_tab: Open, page: Page) -> None:
@@ -728,7 +728,8 @@ def test_a_theme_is_chosen_and_kept(open_tab: Open) -> None:
     sync_api.expect(tab.locator(".board svg.carolus-auto")).to_be_visible()
 
 
-UNNAMED = """() => [...document.querySelectorAll('button, a[href], input, select, summary, [tabindex]')]
+UNNAMED = """() => ['button', 'a[href]', 'input', 'select', 'summary', '[tabindex]']
+    .flatMap(kind => [...document.querySelectorAll(kind)])
     .filter(e => e.checkVisibility() && e.tabIndex >= 0)
     .filter(e => !(e.ariaLabel || e.textContent.trim() || e.labels?.length
         || e.getAttribute('aria-labelledby')))
