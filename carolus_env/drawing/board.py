@@ -350,7 +350,7 @@ class _Drawing:
         for k, region in enumerate(self.data["regions"]):
             if steps := self._steps_to(k):
                 beside = 0.0 if k else 0.19  # where he stands himself
-                x, y = polar(EMPEROR_RADIUS - 6, _middle_angle(region) + beside)
+                x, y = polar(EMPEROR_RADIUS + 8, _middle_angle(region) + beside)
                 action = FIRST_MOVE + steps[0] - 1
                 yield f'<g class="step open" data-region="{k}" data-action="{action}">'
                 yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'

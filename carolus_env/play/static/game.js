@@ -3,7 +3,7 @@
 import { boardInWords, spoken, Tip } from "./about.js";
 import { get, post, postFile } from "./api.js";
 import { drawing, look, onLook, pieceAt, show } from "./board.js";
-import { clanIcon, el, isTyping, notice, say, teamIcon } from "./dom.js";
+import { clanIcon, el, isTyping, notice, roundName, say, teamIcon } from "./dom.js";
 import { opinionCard } from "./opinions.js";
 import { keep, keptRecord, forget, setSetting, setting } from "./store.js";
 
@@ -441,12 +441,11 @@ class GamePage {
   markLog() {
     const { agents } = this.view;
     const seen = this.lines.findLast((line) => agents[line.seat] === null)?.event ?? -1;
-    let round = null;
     this.lines.forEach((line, i) => {
       const item = this.log.children[i];
       item.classList.toggle("fresh", line.event > seen && agents.includes(null));
-      if (line.round !== round) item.dataset.round = line.round === 0 ? "set-up" : `round ${line.round}`;
-      round = line.round;
+      const round = roundName(line, this.lines[i - 1]);
+      if (round) item.dataset.round = round;
     });
   }
 

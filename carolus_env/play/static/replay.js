@@ -3,7 +3,7 @@
 import { boardInWords, Tip } from "./about.js";
 import { get, post, postFile } from "./api.js";
 import { look, onLook, pieceAt, show } from "./board.js";
-import { el, isTyping, notice, say, teamIcon } from "./dom.js";
+import { el, isTyping, notice, roundName, say, teamIcon } from "./dom.js";
 import { graph } from "./graph.js";
 import { opinionCard } from "./opinions.js";
 import { newGame } from "./start.js";
@@ -141,7 +141,7 @@ class Viewer {
     this.slider.max = game.events;
     this.save.href = `/api/files/${this.key}/${number}/record`;
     this.log.replaceChildren(
-      ...game.log.map((line) => el("li", { "data-event": line.event, title: line.text }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.words)),
+      ...game.log.map((line, i) => el("li", { "data-event": line.event, "data-round": roundName(line, game.log[i - 1]), title: line.text }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.words)),
     );
     this.showAdvisers();
     const own = game.agents.find((agent) => this.menu.valuers.includes(agent));
@@ -278,7 +278,7 @@ class Viewer {
     const seats = this.game.agents.map((agent, seat) => ({ agent, name: agent === null ? this.game.names[seat] : null }));
     const dialog = el(
       "dialog",
-      { class: "play-on" },
+      { class: "play-on", "aria-labelledby": "new-title" },
       newGame(this.menu, { rules: this.game.rules, seats, replay: { key: this.key, game: this.number, position: this.at } }),
       el("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Cancel"),
     );
