@@ -26,6 +26,7 @@ from carolus_env.rules import DISC, FIRST_PLACE, MOVE, PLACE, Rules
 
 IMAGES = Path(__file__).parent / "images"
 DESKTOP = {"viewport": {"width": 1360, "height": 860}}
+REPORT = {"viewport": {"width": 1000, "height": 876}}
 PHONE = {
     "viewport": {"width": 390, "height": 844},
     "device_scale_factor": 2,
@@ -57,7 +58,8 @@ def whole(seed: int) -> Record:
 
 def report(folder: Path) -> str:
     """The address of the report of a small tournament."""
-    cup = arena.Tournament(arena.Plan(Rules(players=3), ("random", "greedy", "planner"), deals=100, seed=1))
+    agents = ("random", "greedy", "planner", "ppo")
+    cup = arena.Tournament(arena.Plan(Rules(), agents, deals=100, seed=1))
     cup.run()
     write_report(folder, cup.summary())
     return (folder / "report.html").as_uri()
@@ -111,7 +113,7 @@ def main() -> int:
         shot(browser, f"{address}/game/{disc}", "play_four", ".choices .choice", DESKTOP)
         shot(browser, f"{address}/replay/{book}#0/{middle}", "viewer", ".board svg", DESKTOP)
         with tempfile.TemporaryDirectory() as folder:
-            shot(browser, report(Path(folder)), "report", "table", DESKTOP)
+            shot(browser, report(Path(folder)), "report", "table", REPORT)
         browser.close()
     server.should_exit = True
     thread.join(timeout=10)
