@@ -1,20 +1,22 @@
-"""Pictures of the page for the docs: ``python docs/screenshots.py`` writes docs/images/*.png.
+"""Pictures of the page and of a report: ``python docs/screenshots.py`` writes docs/images/*.png.
 
 Needs Chromium and the extra ``dev``. The games have fixed seeds, so the pictures change only when
-the page does.
+the pages do; a report tells times and the machine too.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
-from carolus_env import bots
+from carolus_env import arena, bots
+from carolus_env.arena.report import write_report
 from carolus_env.play.library import Book
 from carolus_env.play.roster import Roster
 from carolus_env.play.server import House, Table, make_server, open_socket
@@ -24,6 +26,7 @@ from carolus_env.rules import DISC, FIRST_PLACE, MOVE, PLACE, Rules
 
 IMAGES = Path(__file__).parent / "images"
 DESKTOP = {"viewport": {"width": 1360, "height": 860}}
+REPORT = {"viewport": {"width": 1000, "height": 876}}
 PHONE = {
     "viewport": {"width": 390, "height": 844},
     "device_scale_factor": 2,
@@ -53,6 +56,15 @@ def whole(seed: int) -> Record:
     return session.record()
 
 
+def report(folder: Path) -> str:
+    """The address of the report of a small tournament."""
+    agents = ("random", "greedy", "planner", "ppo")
+    cup = arena.Tournament(arena.Plan(Rules(), agents, deals=100, seed=1))
+    cup.run()
+    write_report(folder, cup.summary())
+    return (folder / "report.html").as_uri()
+
+
 def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, Any]) -> None:
     context = browser.new_context(**look)
     page = context.new_page()
@@ -61,6 +73,10 @@ def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, 
     if name == "play":
         page.locator(".choices .step.changes").first.hover()
         page.wait_for_selector(".future svg")
+    if name == "play_phone":
+        page.locator(".hand button").first.click()
+        page.locator(".where button").nth(1).focus()
+        page.wait_for_selector(".tip")
     if name == "viewer":
         page.wait_for_selector(".opinion .shares")
         page.wait_for_selector(".graph")
@@ -96,6 +112,8 @@ def main() -> int:
         shot(browser, f"{address}/game/{place}", "play_phone", ".choices .clan", PHONE)
         shot(browser, f"{address}/game/{disc}", "play_four", ".choices .choice", DESKTOP)
         shot(browser, f"{address}/replay/{book}#0/{middle}", "viewer", ".board svg", DESKTOP)
+        with tempfile.TemporaryDirectory() as folder:
+            shot(browser, report(Path(folder)), "report", "table", REPORT)
         browser.close()
     server.should_exit = True
     thread.join(timeout=10)

@@ -12,9 +12,9 @@ from strategies import history, rules, sample, seeds
 
 import carolus_env as ce
 from carolus_env import engine, position
-from carolus_env.drawing import board_svg
+from carolus_env.drawing.board import board_svg, board_words
 from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS
-from carolus_env.rules import CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
+from carolus_env.rules import CLAN_NAMES, CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -129,6 +129,28 @@ def test_the_last_decision_is_marked():
     assert "s-last" not in re.sub("<style>.*</style>", "", board_svg(after[0]))
 
 
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_board_in_words_tells_each_region_and_each_seat(players):
+    states = played(players, 3, lambda s: s["round"][0] == 8 and s["phase"][0] == PLACE)
+    data, names = position.to_dict(states[0]), ["Ann", "Bob", "Eve", "Dan"][:players]
+    said = board_words(states[0], names)
+    regions, seats = said[: len(data["regions"])], said[len(data["regions"]) :]
+    for words, region in zip(regions, data["regions"], strict=True):
+        assert words.startswith("territor")
+        held = [f"{n} {CLAN_NAMES[clan]}" for clan, n in enumerate(region["paladins"]) if n]
+        assert (", ".join(held) or "none") in words
+        owners = [
+            names[s] for s in range(players) if (s % 2 if players == 4 else s) == region["owner"]
+        ]
+        assert (f" of {' and '.join(owners)}" in words) == bool(owners)
+    assert regions[0].endswith(", the Emperor")
+    for seat, words in enumerate(seats):
+        assert words.startswith(f"{names[seat]}, ")
+        clans = [CLAN_NAMES[c] for c, s in enumerate(data["control"]) if s == seat]
+        assert f": controls {', '.join(clans) or 'no clan'}; court " in words
+    assert f"<desc>{'. '.join(said)}.</desc>" in board_svg(states[0], names=names)
+
+
 def test_names_are_text_and_never_markup():
     name = "</title><script>alert(1)</script>\"'&"
     states = played(2, 1, lambda s: s["phase"][0] == DISC)
@@ -148,7 +170,7 @@ def test_a_picture_needs_nothing_from_elsewhere():
 def test_values_are_told_and_shown():
     states = played(3, 1, lambda s: s["phase"][0] == DISC)
     [bar] = groups(drawn(states[0], values=[0.5, 0.3, 0.2]), "values")
-    assert "team A 50 %, team B 30 %, team C 20 %" in bar.findtext(f"{SVG}title")
+    assert "50 % player 0, 30 % player 1, 20 % player 2" in bar.findtext(f"{SVG}title")
     widths = [float(box.get("width")) for box in bar.iter(f"{SVG}rect")]
     assert widths[:3] == pytest.approx([125, 75, 50], abs=0.1)
 

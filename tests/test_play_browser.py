@@ -322,6 +322,56 @@ def test_steps_of_the_emperor_are_previewed(open_tab: Open) -> None:
     assert events(tab) == before
 
 
+def test_what_a_paladin_would_do_is_shown_where_it_is_pointed_at(
+    open_tab: Open, page: Page
+) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    key, tip, board = tab.url.rsplit("/", 1)[1], tab.locator(".tip"), tab.locator(".board")
+    _, game = page.get(f"games/{key}")
+    for number, region in enumerate(game["regions"][:3]):
+        board.locator(".region text").nth(number).hover()
+        sync_api.expect(tip.locator("b")).to_have_text(region["territories"])
+        sync_api.expect(tip.locator("p").last).to_have_text(region["result"])
+        assert tip.locator("span").all_inner_texts() == [str(n) for n in region["strengths"]]
+    paladin = tab.locator(".hand button").first
+    if paladin.get_attribute("aria-pressed") == "false":
+        paladin.click()
+    clan = paladin.get_attribute("data-clan")
+    places = [decision for decision in game["legal"] if decision["clan"] == clan]
+    for button, place in zip(tab.locator(".where button").all()[:3], places, strict=False):
+        button.focus()
+        sync_api.expect(tip).to_contain_text(place["result"])
+        assert button.get_attribute("aria-description").endswith(place["result"])
+        assert board.locator(".aimed").count() == 1
+    tab.evaluate("document.activeElement.blur()")
+    sync_api.expect(tip).to_be_hidden()
+    assert board.locator(".aimed").count() == 0
+
+
+def test_the_board_is_told_in_words(open_tab: Open) -> None:
+    tab = open_tab()
+    tab.get_by_label("Name of seat 1").fill("Ada")
+    start_game(tab)
+    tab.get_by_text("The board in words").click()
+    told = tab.locator(".words li")
+    sync_api.expect(told).to_have_count(15 + 2)
+    assert " for Ada, " in told.first.inner_text()
+    assert told.nth(15).inner_text().startswith("Ada, 0 castles of 10: controls no clan; ")
+
+
+def test_the_log_marks_what_happened_since_ones_own_decision(open_tab: Open) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "move")
+    sync_api.expect(tab.locator(".log .fresh")).to_have_count(0)
+    click_on(tab)
+    seats = tab.locator(".log .fresh b").all_inner_texts()
+    assert set(seats) in ({"random"}, set())
+    assert tab.locator(".log [data-round]").first.get_attribute("data-round") == "set-up"
+
+
 def test_on_a_touch_screen_the_first_tap_previews_and_the_second_plays(open_tab: Open) -> None:
     tab = open_tab(size=PHONE, has_touch=True)
     start_game(tab)
@@ -528,7 +578,9 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab: Open, size: Any) -
     at(1)
     keys.press("End")
     at(last)
-    assert "won" in tab.locator(".board desc, .board title").first.text_content()
+    assert "won (" in tab.get_by_role("region", name="Board").get_by_role("img").get_attribute(
+        "aria-label"
+    )
     button("First").click()
     at(0)
     button("On").click()
@@ -545,6 +597,8 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab: Open, size: Any) -
     at(0)
     tab.reload()
     at(0)
+    tab.evaluate("location.hash = '#0/5'")
+    at(5)
 
 
 def test_opinions_stand_beside_the_board(open_tab: Open) -> None:
@@ -575,7 +629,7 @@ def test_a_file_of_several_games_is_a_list(open_tab: Open) -> None:
     tab.get_by_label("Game", exact=True).select_option(index=1)
     sync_api.expect(tab.locator("h1")).to_have_text("A2 · B")
     tab.get_by_text("Problems of the file (1)").click()
-    assert "line 3: not JSON" in tab.locator("details li").inner_text()
+    assert "line 3: not JSON" in tab.locator("details:not(.words) li").inner_text()
 
 
 def test_a_game_is_played_on_from_the_viewer(open_tab: Open, page: Page) -> None:
@@ -634,11 +688,89 @@ def test_the_end_of_a_game_is_looked_back_at(open_tab: Open) -> None:
     assert events(tab) == count
 
 
-def test_help_lists_the_keys(open_tab: Open) -> None:
+def test_a_game_is_played_again_with_the_same_players(open_tab: Open, page: Page) -> None:
+    tab = open_tab()
+    tab.get_by_label("Name of seat 1").fill("Ada")
+    start_game(tab, rounds=1)
+    while decided(tab) != "over":
+        click_on(tab)
+    before = record_of(tab, page)
+    sync_api.expect(tab.get_by_label("Speed of the bots")).to_be_hidden()
+    tab.get_by_role("button", name="Play again").click()
+    tab.wait_for_selector(".choices:not(.over)")
+    decided(tab)
+    again = record_of(tab, page)
+    for what in ("rules", "names", "agents"):
+        assert again[what] == before[what]
+    assert again["seed"] != before["seed"]
+
+
+# ------------------------------------------------------------------------------------ the page
+
+
+def test_a_theme_is_chosen_and_kept(open_tab: Open) -> None:
+    tab = open_tab(color_scheme="light")
+    start_game(tab)
+    back = "getComputedStyle(document.body).backgroundColor"
+    theme, light = tab.get_by_role("button", name="Theme"), tab.evaluate(back)
+    theme.click()
+    sync_api.expect(tab.locator(".board svg.carolus-light")).to_be_visible()
+    assert tab.evaluate(back) == light
+    theme.click()
+    sync_api.expect(tab.locator(".board svg.carolus-dark")).to_be_visible()
+    dark = tab.evaluate(back)
+    assert dark != light
+    tab.reload()
+    decided(tab)
+    assert tab.evaluate(back) == dark
+    assert tab.locator(".board svg.carolus-dark").count() == 1
+    theme.click()
+    sync_api.expect(tab.locator(".board svg.carolus-auto")).to_be_visible()
+
+
+UNNAMED = """() => ['button', 'a[href]', 'input', 'select', 'summary', '[tabindex]']
+    .flatMap(kind => [...document.querySelectorAll(kind)])
+    .filter(e => e.checkVisibility() && e.tabIndex >= 0)
+    .filter(e => !(e.ariaLabel || e.textContent.trim() || e.labels?.length
+        || e.getAttribute('aria-labelledby')))
+    .map(e => e.outerHTML)"""
+TWICE = """() => [...document.querySelectorAll('[id]')].map(e => e.id)
+    .filter((id, i, all) => all.indexOf(id) !== i)"""
+
+
+def test_all_that_can_be_reached_has_a_name(open_tab: Open) -> None:
+    tab = open_tab()
+    tab.wait_for_selector("main h1")
+
+    def check() -> None:
+        assert tab.evaluate(UNNAMED) == []
+        assert tab.evaluate(TWICE) == []
+        assert tab.locator("h1").count() == 1
+
+    check()
+    start_game(tab)
+    for phase in ("disc", "place", "move"):
+        click_to(tab, phase)
+        check()
+    drop(tab, "one.jsonl", record_line(some_record()))
+    tab.wait_for_selector(".viewer .graph")
+    check()
+    tab.goto(tab.url.split("/replay")[0] + "/game/none")
+    sync_api.expect(tab.get_by_role("alert").first).to_have_text(
+        "This game is not held here any more."
+    )
+    check()
+
+
+def test_help_tells_the_rules_and_lists_the_keys(open_tab: Open) -> None:
     tab = open_tab()
     tab.locator("form.card").wait_for()
     tab.keyboard.press("?")
     dialog = tab.get_by_role("dialog", name="How to play")
     assert dialog.is_visible()
+    assert dialog.evaluate("e => e.scrollTop") == 0
+    assert "10 castles in play" in dialog.inner_text()
     tab.keyboard.press("Escape")
     sync_api.expect(dialog).to_be_hidden()
+    tab.get_by_role("button", name="How to play").click()
+    assert dialog.is_visible()

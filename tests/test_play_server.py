@@ -83,6 +83,32 @@ def test_a_game_is_played_to_its_end_and_saved(page: Page) -> None:
     assert json.loads(content) == game["record"]
 
 
+def test_a_view_says_how_regions_stand_and_what_paladins_would_do(page: Page) -> None:
+    game = new_game(page, names=["Anna", None])
+    while game["phase"] != "place" or game["turn"] != "person":
+        game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
+    assert len(game["words"]) == len(game["regions"]) + 2
+    assert game["words"][-2].startswith("Anna, 0 castles of 10: controls ")
+    for decision in game["legal"]:
+        if decision["to"] == 0:
+            assert f"{decision['clan']} at court: " in decision["result"]
+            continue
+        region = game["regions"][decision["to"] - 1]
+        assert decision["territories"] == region["territories"] == decision["text"]
+        more = sum(decision["strengths"]) - sum(region["strengths"])
+        assert more in (0, 1)  # only a clan that somebody controls counts
+        assert " for Anna, " in decision["powers"]
+
+
+def test_boards_are_drawn_in_the_theme_that_is_asked_for(page: Page) -> None:
+    key = new_game(page)["key"]
+    for theme in ("auto", "light", "dark"):
+        _, game = page.get(f"games/{key}?theme={theme}")
+        assert f"carolus-{theme}" in game["svg"]
+    status, answer = page.get(f"games/{key}?theme=pink")
+    assert (status, answer) == (400, {"error": "theme must be one of auto, light, dark"})
+
+
 def test_a_view_says_what_can_be_done(page: Page) -> None:
     game = new_game(page, names=["Anna", None])
     assert (game["names"], game["agents"]) == (["Anna", "random"], [None, "random"])
@@ -304,7 +330,7 @@ def test_answers_forbid_inline_scripts_framing_and_sniffing(page: Page) -> None:
         assert headers["referrer-policy"] == "no-referrer"
     _, _, content = page.request("GET", "/")
     assert b'<script type="module" src="/static/' in content
-    assert content.count(b"<script") == 1
+    assert content.count(b"<script") == content.count(b'src="/static/') == 2
 
 
 def answered(

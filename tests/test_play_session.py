@@ -15,8 +15,8 @@ from carolus_env.bots import Agent
 from carolus_env.engine import IllegalActionError
 from carolus_env.notation import region_text
 from carolus_env.play.library import Replay
-from carolus_env.play.preview import after_step
-from carolus_env.play.session import Session, TurnError, up_to
+from carolus_env.play.preview import after_step, placements, standing
+from carolus_env.play.session import Session, TurnError, outcome, up_to
 from carolus_env.record import RecordError, make_record, record_line, start_of
 from carolus_env.replay import replay
 from carolus_env.rules import (
@@ -338,8 +338,90 @@ def test_previews_speak_of_castles_by_name() -> None:
     said = " | ".join(texts)
     assert "a castle for Anna, 1 in play" in said
     assert re.search("a castle from Bert to Anna|[2-9] castles from Bert to Anna", said)
-    assert "nothing changes (Anna " in said
+    assert re.search(r"nothing changes \(\d+ for Anna, \d+ for Bert\)", said)
     assert "merges into" in said
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_region_stands_as_a_stop_of_the_emperor_would_settle_it(players: int) -> None:
+    session = fresh(*["greedy"] * players, seed=players)
+    said = set()
+    while not session.over:
+        teams = session.team_names()
+        for step in session.steps():
+            stand = standing(session.state, step.region)
+            assert (stand.strengths, stand.heir) == (step.strengths, step.owner)
+            assert (stand.territories, stand.owner) == (step.territories, step.owner_before)
+            said.add(re.sub("|".join(teams), "X", stand.text(teams)))
+        session.ask_agent()
+    assert said >= {"X would build here", "X keeps it"}
+    assert players > 2 or "X would take it over" in said
+
+
+def test_placements_say_what_they_come_to() -> None:
+    session = fresh(None, "greedy", seed=2)
+    kinds = set()
+    while not session.over:
+        names, teams, state = session.names, session.team_names(), session.state
+        found = placements(state, names, teams)
+        assert list(found) == (
+            [d.action for d in session.legal()] if state["phase"] == PLACE else []
+        )
+        legal = session.legal()
+        action = legal[0 if len(session.events) % 2 else 7 % len(legal)].action
+        if session.agent is not None:
+            session.ask_agent()
+            continue
+        session.play(action)
+        if action not in found or state["phase"] != PLACE:
+            continue
+        (clan, destination), after = divmod(action - 15, 16), session.state
+        if destination:
+            assert found[action].standing == standing(after, destination - 1)
+        else:
+            mine, theirs = after["courts"][:2, clan]
+            assert f"at court: {mine} of {names[0]}, {theirs} of {names[1]}; " in found[action].text
+            old, new = state["control"][clan], after["control"][clan]
+            kinds.add((old != new, new == NOBODY))
+            assert ("takes control" in found[action].text) == (old != new)
+    assert kinds >= {(True, False), (False, False)}
+
+
+def test_the_log_tells_in_words_what_came_of_a_decision() -> None:
+    session = fresh("greedy", "greedy", seed=1)
+    while not session.over:
+        session.ask_agent()
+    lines = session.log()
+    assert [line.round for line in lines] == sorted(line.round for line in lines)
+    assert all(line.words == line.text for line in lines if line.text.startswith("rolls "))
+    controls = [line.words.endswith(", and controls the clan now") for line in lines]
+    assert controls == [line.text.endswith("court!") for line in lines]
+    moves = [line for line in lines if line.text.startswith("E+")]
+    assert all(line.words.startswith("moves the Emperor ") for line in moves)
+    assert moves[-1].words.endswith(f"the game ends, {session.team_names()[0]} won") == (
+        session.outcome().startswith(session.team_names()[0])  # type: ignore[union-attr]
+    )
+
+
+@pytest.mark.parametrize(
+    ("castles", "winners", "sentence"),
+    [
+        ((11, 4), 1, "Ann won: 11 castles, and 10 are enough."),
+        ((3, 9), 2, "Bob won: fewer than 4 regions are left, and the castles are 9 to 3."),
+        (
+            (7, 7),
+            3,
+            "Ann, Bob share the win: fewer than 4 regions are left, and each has 7 castles.",
+        ),
+    ],
+)
+def test_the_outcome_says_who_won_and_why(castles: Any, winners: int, sentence: str) -> None:
+    session = fresh("greedy", "greedy", seed=1)
+    while not session.over:
+        session.ask_agent()
+    state = session.state.copy()
+    state["castles"][:2], state["winners"] = castles, winners
+    assert outcome(state, ("Ann", "Bob")) == sentence
 
 
 # ------------------------------------------------------------------------------------ agents

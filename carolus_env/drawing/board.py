@@ -65,14 +65,13 @@ from carolus_env.rules import (
     NOBODY,
     Rules,
 )
-from carolus_env.text import TEAM_LETTERS
 
 THEMES: Final = ("auto", "light", "dark")
 LAYOUTS: Final = ("tall", "wide")
 FONT: Final = "DejaVu Sans, Verdana, sans-serif"
 _NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 ENDINGS: Final = {
-    "castles": "all castles are in play",
+    "castles": "with as many castles as it takes",
     "regions": "fewer than four regions are left",
     "max_rounds": "the last round is over",
     "forfeit": "an illegal action was played",
@@ -132,6 +131,15 @@ def board_svg(
     if width is not None and not 1 <= width <= 20_000:
         raise ValueError(f"width must be from 1 to 20000 pixels, got {width!r}")
     return drawing.whole(theme, layout, width)
+
+
+def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]:
+    """A board for those who do not see it: a sentence for each region, then for each seat.
+
+    Raises:
+        ValueError: for another number of names.
+    """
+    return _Drawing(state, names, False, None, None).words()
 
 
 def _style(theme: str) -> str:
@@ -212,7 +220,7 @@ class _Drawing:
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" role="img"'
             f'{sized} viewBox="{-_MARGIN:g} {-_MARGIN:g} {across:g} {down:g}">',
-            f"<title>{escape(said)}</title><desc>{escape(self._described())}</desc>",
+            f"<title>{escape(said)}</title><desc>{escape('. '.join(self.words()))}.</desc>",
             f"<style>{_style(theme)}</style>",
             f'<rect class="f-back" x="{-_MARGIN:g}" y="{-_MARGIN:g}" width="{across:g}" '
             f'height="{down:g}" rx="22"/>',
@@ -232,8 +240,7 @@ class _Drawing:
         data = self.data
         if self.phase == "over":
             result = data["result"]
-            who = " and ".join(f"team {TEAM_LETTERS[team]}" for team in result["winners"])
-            return f"{who or 'nobody'} won ({result['reason']})"
+            return f"{self._winners()} won ({result['reason']})"
         return f"round {data['round']}, {self.names[self.player or 0]} {self._due()}"
 
     def _due(self) -> str:
@@ -246,25 +253,35 @@ class _Drawing:
             return f"rolls {_count(data['dice_due'], 'die')}"
         return "plays a disc" if self.phase == "disc" else "decides a crown"
 
-    def _described(self) -> str:
-        """What a picture tells, for those who do not see it."""
+    def words(self) -> list[str]:
+        """What a picture tells: a sentence for each region, then for each seat."""
         said = [self._region_words(k) for k in range(len(self.data["regions"]))]
+        control = self.data["control"]
         for seat, name in enumerate(self.names):
             court = _paladin_words(self.data["courts"][seat])
             reserve = _paladin_words(self.data["reserves"][seat])
-            team = self.rules.team(seat)
+            clans = [clan for clan in range(CLANS) if control[clan] == seat]
+            controls = ", ".join(CLAN_NAMES[clan] for clan in clans) or "no clan"
+            castles = self.data["castles"][self.rules.team(seat)]
             said.append(
-                f"{name}, team {TEAM_LETTERS[team]}, "
-                f"{_count(self.data['castles'][team], 'castle')}: court {court}, reserve {reserve}"
+                f"{name}, {_count(castles, 'castle')} of {self.rules.castles_to_win}: "
+                f"controls {controls}; court {court}; reserve {reserve}"
             )
-        return ". ".join(said) + "."
+        return said
+
+    def _team(self, team: int) -> str:
+        """A team's name: its members'."""
+        seats = range(self.rules.players)
+        return " and ".join(self.names[seat] for seat in seats if self.rules.team(seat) == team)
+
+    def _winners(self) -> str:
+        return " and ".join(map(self._team, self.data["result"]["winners"])) or "nobody"
 
     def _region_words(self, k: int) -> str:
         region = self.data["regions"][k]
         words = f"{_territories(region)}: {_paladin_words(region['paladins'])}"
         if region["owner"] != NOBODY:
-            team = TEAM_LETTERS[region["owner"]]
-            words += f", {_count(region['castles'], 'castle')} of team {team}"
+            words += f", {_count(region['castles'], 'castle')} of {self._team(region['owner'])}"
         return words + (", the Emperor" if k == 0 else "")
 
     # -------------------------------------------------------------------------------- circle
@@ -309,7 +326,7 @@ class _Drawing:
             yield _outline(outline, "s-last", 5, "14 7")
         for territory in range(first, first + size):
             x, y = polar(NUMBER_RADIUS, angle_of(territory))
-            yield _text(x, y, territory % 15, 15, "f-soft")
+            yield _text(x, y, territory % 15, 18, "f-soft")
             if owner != NOBODY:
                 yield _castle(*polar(CASTLE_RADIUS, angle_of(territory)), 17.0, owner)
         yield from _tokens_in(first, size, region["paladins"])
@@ -333,10 +350,10 @@ class _Drawing:
         for k, region in enumerate(self.data["regions"]):
             if steps := self._steps_to(k):
                 beside = 0.0 if k else 0.19  # where he stands himself
-                x, y = polar(EMPEROR_RADIUS, _middle_angle(region) + beside)
+                x, y = polar(EMPEROR_RADIUS + 8, _middle_angle(region) + beside)
                 action = FIRST_MOVE + steps[0] - 1
                 yield f'<g class="step open" data-region="{k}" data-action="{action}">'
-                yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="21"/>'
+                yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
                 yield _text(x, y, "+" + _list(steps), 20 if len(steps) == 1 else 15, "f-card bold")
                 yield "</g>"
 
@@ -347,12 +364,12 @@ class _Drawing:
             head = "game over"
         else:
             head = f"round {data['round']}" if data["round"] else "set-up"
-        yield _text(x, 308, head, 22, "f-soft")
+        yield _text(x, 306, head, 23, "f-soft")
         yield from self._headline(x)
         if self.last:
-            yield _text(x, 424, _short(self.last.text, 34), 18, "f-last")
+            yield _text(x, 426, _short(self.last.text, 34), 22, "f-last")
         yield '<g class="supply">'
-        yield _text(x, 468, "supply", 17, "f-soft")
+        yield _text(x, 468, "supply", 20, "f-soft")
         for clan in range(CLANS):
             action, at = FIRST_CROWN + clan, x + (clan - 2) * 62
             hook = self._hook("token", [action], f' data-clan="{clan}"')
@@ -368,19 +385,18 @@ class _Drawing:
 
     def _headline(self, x: float) -> Iterator[str]:
         if self.phase == "over":
-            winners = self.data["result"]["winners"]
-            who = " and ".join(TEAM_LETTERS[team] for team in winners)
-            yield _text(x, 356, f"{who} won" if winners else "nobody won", 32, "f-ink bold")
-            yield _text(x, 390, ENDINGS[self.data["result"]["reason"]], 18, "f-ink")
+            who = _short(f"{self._winners()} won", 44)
+            yield _text(x, 356, who, min(32.0, 800 / len(who)), "f-ink bold")
+            yield _text(x, 390, ENDINGS[self.data["result"]["reason"]], 21, "f-ink")
             return
         assert self.player is not None
-        yield _text(x, 350, _short(self.names[self.player], 20), 28, "f-ink bold")
-        yield _text(x, 386, self._due(), 19, "f-ink")
+        yield _text(x, 346, _short(self.names[self.player], 20), 32, "f-ink bold")
+        yield _text(x, 387, self._due(), 25, "f-ink")
 
     def _order(self, x: float, y: float) -> Iterator[str]:
         """Who plays when: a castle of each team, and the disc, in playing order."""
         order, played = self.data["order"], self.data["discs_played"]
-        yield _text(x, y - 30, "order of play", 17, "f-soft")
+        yield _text(x, y - 32, "order of play", 20, "f-soft")
         left = x - (len(order) - 1) * 44
         for turn, seat in enumerate(order):
             team, at = self.rules.team(seat), left + turn * 88
@@ -401,8 +417,7 @@ class _Drawing:
         wide, high = 250.0, 28.0
         total = sum(self.values) or 1.0
         said = ", ".join(
-            f"team {TEAM_LETTERS[team]} {100 * value:.0f} %"
-            for team, value in enumerate(self.values)
+            f"{100 * value:.0f} % {self._team(team)}" for team, value in enumerate(self.values)
         )
         yield f'<g class="values"><title>expected share of the win: {said}</title>'
         at = x - wide / 2
@@ -427,8 +442,8 @@ class _Drawing:
             edge = 'class="f-card s-gold" stroke-width="9"'
         yield f'<rect {edge} width="{_PANEL_WIDTH}" height="{_PANEL_HEIGHT}" rx="16"/>'
         yield _castle(34, 34, 18, team)
-        label = f"{_short(str(self.names[seat]), 17)}"
-        yield _text(62, 34, label, 24, "left f-ink bold")
+        label = _short(self.names[seat], 17)
+        yield _text(62, 34, label, 24 if len(label) < 14 else 18, "left f-ink bold")
         yield from self._castles(team)
         yield from self._discs(seat, team)
         yield from self._reserve(seat)
@@ -439,12 +454,12 @@ class _Drawing:
         goal, built = self.rules.castles_to_win, self.data["castles"][team]
         yield f"<g><title>{built} of {goal} castles</title>"
         right = _PANEL_WIDTH - 16
-        yield _text(right, 34, f"{built}/{goal}", 22, "right f-ink bold")
+        yield _text(right, 34, f"{built}/{goal}", 21, "right f-ink bold")
         for i in range(goal):
-            x = right - 78 - (goal - 1 - i) * 13
+            x = right - 88 - (goal - 1 - i) * 12
             height = 20 if i < built else 7
             kind = "f-ink" if i < built else "f-edge"
-            yield _box(x, 44 - height, 9, height, f'class="{kind}" rx="2"')
+            yield _box(x, 44 - height, 8, height, f'class="{kind}" rx="2"')
         yield "</g>"
 
     def _discs(self, seat: int, team: int) -> Iterator[str]:

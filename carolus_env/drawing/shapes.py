@@ -15,8 +15,8 @@ from carolus_env.rules import TERRITORIES
 CENTRE: Final = 500.0
 INNER, MIDDLE, OUTER = 304.0, 372.0, 436.0  # radii of the circle of territories
 CASTLE_RADIUS: Final = 466.0
-EMPEROR_RADIUS: Final = 252.0
-NUMBER_RADIUS: Final = 282.0
+EMPEROR_RADIUS: Final = 238.0
+NUMBER_RADIUS: Final = 279.0
 _STEP: Final = math.tau / TERRITORIES
 _GAP: Final = 4.5  # half of the space between two territories
 _KINKS: Final = (0.0, 13.0, -13.0)  # of the borders in turn: territories of three shapes

@@ -13,12 +13,18 @@ import numpy as np
 
 from carolus_env.play.session import (
     LONGEST_NAME,
-    LogLine,
     check_replays,
-    event_text,
-    positions,
+    log_line,
+    team_names,
 )
-from carolus_env.record import Record, RecordError, record_line, scan_file, scan_records
+from carolus_env.record import (
+    Record,
+    RecordError,
+    positions,
+    record_line,
+    scan_file,
+    scan_records,
+)
 from carolus_env.rules import Rules
 from carolus_env.state import States
 
@@ -60,11 +66,12 @@ class Replay:
         self.rules = Rules.from_dict(record["rules"])
         self.names = names_of(record)
         self.agents = agents_of(record)
-        self.states: States = np.concatenate(list(positions(record)))
+        self.states: States = positions(record)
         events = record["events"]
+        teams = team_names(self.rules, self.names)
         self.log = [
-            LogLine(index, event["player"], event_text(state, event))
-            for index, (state, event) in enumerate(zip(self.states[:-1], events, strict=True))
+            log_line(self.states[index], self.states[index + 1], index, event, teams)
+            for index, event in enumerate(events)
         ]
         self.decisions = [index for index, event in enumerate(events) if "action" in event]
 

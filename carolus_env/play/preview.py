@@ -1,4 +1,4 @@
-"""What each step of the Emperor would do: castles, mergers, the end of the game."""
+"""What a decision would do: steps of the Emperor, paladins, and who is the strongest where."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ import numpy as np
 
 from carolus_env import engine
 from carolus_env.notation import region_text
-from carolus_env.rules import CLANS, MOVE, NOBODY, OVER, move_action
+from carolus_env.rules import (
+    CLAN_NAMES,
+    CLANS,
+    DESTINATIONS,
+    FIRST_MOVE,
+    FIRST_PLACE,
+    MOVE,
+    NOBODY,
+    OVER,
+    PLACE,
+    move_action,
+)
 from carolus_env.state import STATE, States, winning_teams
 
 
@@ -47,7 +58,7 @@ class EmperorStep:
 
     def text(self, teams: Sequence[str]) -> str:
         """The result in a few words, with the names of the teams."""
-        parts = [self._settled(teams)]
+        parts = [f"{self._settled(teams)} ({powers_text(self.strengths, teams)})"]
         if self.merged:
             parts.append(f"merges into {self.merged}")
         if self.over:
@@ -56,15 +67,106 @@ class EmperorStep:
 
     def _settled(self, teams: Sequence[str]) -> str:
         if self.owner == self.owner_before:
-            powers = ", ".join(
-                f"{name} {power}" for name, power in zip(teams, self.strengths, strict=True)
-            )
-            return f"nothing changes ({powers})"
+            return "nothing changes"
         heir = f"{teams[self.owner]}, {self.castles_after[self.owner]} in play"
         if self.owner_before == NOBODY:
             return f"a castle for {heir}"
         castles = "a castle" if self.castles == 1 else f"{self.castles} castles"
         return f"{castles} from {teams[self.owner_before]} to {heir}"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a region stands: what a stop of the Emperor would come to.
+
+    Attributes:
+        territories: of the region, as the notation names it.
+        strengths: of each team there.
+        owner: team with castles there, -1: none.
+        heir: team that would own it if the Emperor stopped there now, -1: none.
+    """
+
+    territories: str
+    strengths: tuple[int, ...]
+    owner: int
+    heir: int
+
+    def text(self, teams: Sequence[str]) -> str:
+        """What a stop of the Emperor would do, with the names of the teams."""
+        if self.heir != self.owner:
+            does = "would build here" if self.owner == NOBODY else "would take it over"
+            return f"{teams[self.heir]} {does}"
+        if max(self.strengths) == 0:
+            return "nobody controls a clan here"
+        tie = "a tie: " if self.strengths.count(max(self.strengths)) > 1 else ""
+        return tie + ("nobody builds" if self.owner == NOBODY else f"{teams[self.owner]} keeps it")
+
+
+def standing(state: np.void, region: int) -> Standing:
+    """Of the region that is counted so, clockwise from the Emperor."""
+    index = (int(state["emperor"]) + region) % int(state["regions"])
+    strengths, owner = _strengths(state, index), int(state["region_owner"][index])
+    most = max(strengths)
+    is_settled = most == 0 or strengths.count(most) > 1
+    heir = owner if is_settled else strengths.index(most)
+    return Standing(region_text(state, region), strengths, owner, heir)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One legal place of a paladin and its result.
+
+    Attributes:
+        action: its action number.
+        standing: of the region, with the paladin in it; None: it goes to the court.
+        text: the result in a few words.
+    """
+
+    action: int
+    standing: Standing | None
+    text: str
+
+
+def placements(state: np.void, names: Sequence[str], teams: Sequence[str]) -> dict[int, Placement]:
+    """What each legal place of a paladin would do; none unless one is to be played.
+
+    Args:
+        state: the game.
+        names: of the seats.
+        teams: their names.
+    """
+    if state["phase"] != PLACE:
+        return {}
+    actions = engine.legal_actions(state)
+    after = np.repeat(np.array(state, STATE).reshape(1), len(actions))
+    engine.step(after, actions, roll=False)
+    found = {}
+    for action, then in zip(actions.tolist(), after, strict=True):
+        clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
+        if destination:
+            there = standing(then, destination - 1)
+            found[action] = Placement(action, there, there.text(teams))
+        else:
+            found[action] = Placement(action, None, _control_text(state, then, clan, names))
+    return found
+
+
+def _control_text(before: np.void, after: np.void, clan: int, names: Sequence[str]) -> str:
+    """Who has how many of a clan at court, and who controls it."""
+    courts = ", ".join(
+        f"{after['courts'][seat, clan]} of {name}" for seat, name in enumerate(names)
+    )
+    old, new = (int(state["control"][clan]) for state in (before, after))
+    if new == NOBODY:
+        who = "nobody controls it"
+    else:
+        who = f"{names[new]} {'takes control' if new != old else 'controls it'}"
+    return f"{CLAN_NAMES[clan]} at court: {courts}; {who}"
+
+
+def powers_text(strengths: Sequence[int], teams: Sequence[str]) -> str:
+    """Strengths with names: ``3 for Ann, 1 for Bob``."""
+    return ", ".join(f"{n} for {name}" for n, name in zip(strengths, teams, strict=True))
 
 
 def emperor_steps(state: np.void) -> list[EmperorStep]:
@@ -74,9 +176,8 @@ def emperor_steps(state: np.void) -> list[EmperorStep]:
     """
     if state["phase"] != MOVE:
         return []
-    return [
-        _step(state, steps) for steps in range(1, int(state["discs_played"][state["player"]]) + 1)
-    ]
+    actions = map(move_action, range(1, int(state["discs_played"][state["player"]]) + 1))
+    return [emperor_step(state, after_step(state, action)[0], action) for action in actions]
 
 
 def after_step(state: np.void, action: int) -> States:
@@ -92,18 +193,18 @@ def after_step(state: np.void, action: int) -> States:
     return after
 
 
-def _step(state: np.void, steps: int) -> EmperorStep:
-    after = after_step(state, move_action(steps))[0]
+def emperor_step(state: np.void, after: np.void, action: int) -> EmperorStep:
+    """A step of the Emperor and its result, from the game before it and after it."""
+    steps = action - FIRST_MOVE + 1
     count = int(state["regions"])
     target = (int(state["emperor"]) + steps) % count
-    before = int(state["region_owner"][target])
     return EmperorStep(
-        action=move_action(steps),
+        action=action,
         steps=steps,
         region=steps % count,
         territories=region_text(state, steps % count),
         strengths=_strengths(state, target),
-        owner_before=before,
+        owner_before=int(state["region_owner"][target]),
         owner=int(after["region_owner"][after["emperor"]]),
         castles=int(state["region_castles"][target]),
         merged=region_text(after, 0) if after["regions"] < count else None,

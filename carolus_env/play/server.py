@@ -29,7 +29,7 @@ from starlette.staticfiles import StaticFiles
 
 from carolus_env import __version__, bots
 from carolus_env.bots import Agent
-from carolus_env.drawing import board_svg
+from carolus_env.drawing.board import board_svg
 from carolus_env.play import views
 from carolus_env.play.guard import Guard
 from carolus_env.play.library import Book, Replay
@@ -41,7 +41,7 @@ from carolus_env.play.wire import (
     RequestError,
     body_of,
     json_of,
-    layout_of,
+    look_of,
     number_of,
     values_of,
 )
@@ -77,7 +77,7 @@ class Held(Generic[T], OrderedDict[str, T]):
     def find(self, key: str) -> T:
         """Raises: RequestError, when there is none."""
         if key not in self:
-            raise RequestError(404, f"this {self._what} is not held here (any more)")
+            raise RequestError(404, f"This {self._what} is not held here any more.")
         self.move_to_end(key)
         return self[key]
 
@@ -212,7 +212,7 @@ class Desk:
 
     async def new_game(self, request: Request) -> Response:
         """A new game, or one taken up: from a record, or from a position of a file's game."""
-        layout = layout_of(request)
+        look = look_of(request)  # a wrong one is refused before anything is done
         given = await json_of(
             request, rules=dict, agents=list, names=list, seed=int, record=dict, replay=dict
         )
@@ -233,7 +233,7 @@ class Desk:
         except (ValueError, TypeError) as error:
             raise RequestError(400, str(error)) from None
         key = self.house.tables.add(Table(session))
-        return Answer({"key": key, **views.game_view(session, layout)}, 201)
+        return Answer({"key": key, **views.game_view(session, look)}, 201)
 
     def _seated(self, specs: list[Any] | None) -> list[Agent | None]:
         specs = [] if specs is None else specs
@@ -261,11 +261,11 @@ class Desk:
             raise RequestError(400, str(error)) from None
 
     def _table(self, request: Request) -> Table:
-        layout_of(request)  # a wrong one is refused before anything is played
+        look_of(request)  # a wrong one is refused before anything is played
         return self.house.tables.find(request.path_params["key"])
 
     def _answer(self, request: Request, session: Session, since: int) -> Response:
-        return Answer(views.game_view(session, layout_of(request), since))
+        return Answer(views.game_view(session, look_of(request), since))
 
     async def game(self, request: Request) -> Response:
         session = self._table(request).session
@@ -277,7 +277,7 @@ class Desk:
             raise RequestError(
                 409,
                 "the game has gone on meanwhile, in another window perhaps",
-                game=views.game_view(session, layout_of(request)),
+                game=views.game_view(session, look_of(request)),
             )
         return len(session.events)
 
@@ -356,7 +356,7 @@ class Desk:
         except ValueError as error:
             raise RequestError(409, str(error)) from None
         last = session.state, action
-        svg = board_svg(after[0], layout=layout_of(request), names=session.names, last=last)
+        svg = board_svg(after[0], names=session.names, last=last, **look_of(request))
         return Answer({"action": action, "svg": svg})
 
     async def record(self, request: Request) -> Response:
@@ -408,7 +408,7 @@ class Desk:
         replay = await self._game_of(request)
         at = number_of(request, "position", replay.events)
         values = values_of(request, replay.rules.teams)
-        return Answer(views.position_view(replay, at, layout_of(request), values))
+        return Answer(views.position_view(replay, at, look_of(request), values))
 
     async def replay_hint(self, request: Request) -> Response:
         replay = await self._game_of(request)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,11 +23,20 @@ import numpy.typing as npt
 
 from carolus_env import bots, chance, engine
 from carolus_env.bots import Agent
-from carolus_env.notation import move_text, roll_text
-from carolus_env.play.preview import EmperorStep, emperor_steps
+from carolus_env.notation import move_text, region_text, roll_text
+from carolus_env.play.preview import EmperorStep, emperor_step, emperor_steps
 from carolus_env.record import Record, RecordError, make_record, result_of, start_of
 from carolus_env.replay import replay
-from carolus_env.rules import OVER, Rules
+from carolus_env.rules import (
+    CLAN_NAMES,
+    DESTINATIONS,
+    FIRST_CROWN,
+    FIRST_DISC,
+    FIRST_MOVE,
+    FIRST_PLACE,
+    OVER,
+    Rules,
+)
 from carolus_env.state import STATE, States, winning_teams
 from carolus_env.streams import branches, new_streams
 
@@ -48,11 +57,21 @@ class Decision(NamedTuple):
 
 
 class LogLine(NamedTuple):
-    """What an event was: its index in the record, the seat, and a text without the name."""
+    """What an event was.
+
+    Attributes:
+        event: its index in the record.
+        seat: whose it was.
+        round: in which, 0: the set-up.
+        text: in the notation.
+        words: in words that follow the name of the seat.
+    """
 
     event: int
     seat: int
+    round: int
     text: str
+    words: str
 
 
 class Hint(NamedTuple):
@@ -305,8 +324,7 @@ class Session:
             chance.apply_roll(game, event["roll"])
         else:
             engine.step(game, np.array([event["action"]]), roll=False)
-        text = event_text(before[0], event)
-        self._log.append(LogLine(len(self.events), event["player"], text))
+        self._log.append(log_line(before[0], game[0], len(self.events), event, self.team_names()))
         self._states.append(game)
         kept = ("roll", "action", "player")
         self.events.append({key: event[key] for key in kept if key in event})
@@ -344,18 +362,6 @@ def check_replays(record: object) -> None:
     found = replay(record)  # type: ignore[arg-type]  # which checks that first of all
     if found:
         raise RecordError(str(found[0]))
-
-
-def positions(record: Record) -> Iterator[States]:
-    """The game before each event of a record that replays, and after the last: batches of one."""
-    game = start_of(record)
-    yield game.copy()
-    for event in record["events"]:
-        if "roll" in event:
-            chance.apply_roll(game, event["roll"])
-        else:
-            engine.step(game, np.array([event["action"]]), roll=False)
-        yield game.copy()
 
 
 def up_to(record: Record, events: int) -> Record:
@@ -402,22 +408,58 @@ def team_names(rules: Rules, names: Sequence[str]) -> list[str]:
 
 
 def outcome(state: np.void, names: Sequence[str]) -> str:
-    """How a game that is over ended, in a sentence."""
-    teams = team_names(engine.rules_of(state), names)
+    """How a game that is over ended and why, in a sentence."""
+    rules = engine.rules_of(state)
+    teams = team_names(rules, names)
     winners = [teams[team] for team in winning_teams(state)]
     if not winners:
         return f"The game was cut off after {state['round']} rounds; nobody won."
-    castles = max(state["castles"][: len(teams)].tolist())
+    castles = sorted(state["castles"][: len(teams)].tolist(), reverse=True)
+    if castles[0] >= rules.castles_to_win:
+        return f"{winners[0]} won: {castles[0]} castles, and {rules.castles_to_win} are enough."
+    few = "fewer than 4 regions are left"
     if len(winners) > 1:
-        return f"{', '.join(winners)} share the win, with {castles} castles each."
-    return f"{winners[0]} won, with {castles} castles."
+        return f"{', '.join(winners)} share the win: {few}, and each has {castles[0]} castles."
+    score = " to ".join(map(str, castles))
+    return f"{winners[0]} won: {few}, and the castles are {score}."
 
 
-def event_text(state: np.void, event: dict[str, Any]) -> str:
-    """An event of a record in the notation; ``state`` is the game before it."""
+def log_line(
+    before: np.void, after: np.void, index: int, event: dict[str, Any], teams: Sequence[str]
+) -> LogLine:
+    """An event of a record as a line of the log.
+
+    Args:
+        before, after: the game without it and with it.
+        index: of the event in the record.
+        event: a roll or a decision.
+        teams: their names.
+    """
+    number, seat = int(before["round"]), event["player"]
     if "roll" in event:
-        return roll_text(event["roll"])
-    return move_text(state, event["action"])
+        text = roll_text(event["roll"])
+        return LogLine(index, seat, number, text, text)
+    action = event["action"]
+    return LogLine(
+        index, seat, number, move_text(before, action), _words(before, after, action, teams)
+    )
+
+
+def _words(before: np.void, after: np.void, action: int, teams: Sequence[str]) -> str:
+    """A decision and what came of it."""
+    if action >= FIRST_PLACE:
+        clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
+        if destination:
+            return f"{CLAN_NAMES[clan]} to {region_text(before, destination - 1)}"
+        gains = after["control"][clan] != before["control"][clan]
+        return f"{CLAN_NAMES[clan]} to the court" + (", and controls the clan now" if gains else "")
+    if action >= FIRST_MOVE:
+        step = emperor_step(before, after, action)
+        steps = "1 step" if step.steps == 1 else f"{step.steps} steps"
+        return f"moves the Emperor {steps} to {step.territories}: {step.text(teams)}"
+    if action >= FIRST_CROWN:
+        return f"takes {CLAN_NAMES[action - FIRST_CROWN]} for the crown"
+    return f"plays disc {action - FIRST_DISC + 1}"
 
 
 def hint(adviser: Agent, state: np.void, seed: int) -> Hint:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.drawing import board_svg
+from carolus_env.drawing.board import board_svg, board_words
 from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
 from carolus_env.notation import region_text
 from carolus_env.play.library import Book, Replay
-from carolus_env.play.preview import EmperorStep
+from carolus_env.play.preview import EmperorStep, Standing, placements, powers_text, standing
 from carolus_env.play.session import Hint, LogLine, Session, outcome, team_names
 from carolus_env.rules import (
     CLAN_NAMES,
@@ -25,31 +26,37 @@ from carolus_env.rules import (
     Rules,
 )
 
-Layout = Literal["tall", "wide"]
-LAYOUTS: Final = ("tall", "wide")
 View = dict[str, Any]
+
+
+class Look(TypedDict):
+    """How the page wants boards drawn."""
+
+    layout: Literal["tall", "wide"]
+    theme: Literal["auto", "light", "dark"]
+
 
 _LIKELY: Final = 8  # actions of an opinion that are shown
 _SMALL: Final = 0.005  # and those that are less likely are not
 
 
-def game_view(session: Session, layout: Layout, since: int = 0) -> View:
+def game_view(session: Session, look: Look, since: int = 0) -> View:
     """A game in play, for who is to decide; of the log the lines from event ``since`` on."""
     state = session.state
     return {
         "at": len(session.events),
         **_table(session.rules, session.names),
-        **_situation(state, session.names),
+        **_situation(state, session.rules, session.names),
         "agents": [agent and agent.name for agent in session.agents],
         "turn": "over" if session.over else "person" if session.agent is None else "agent",
         "svg": board_svg(
             state,
-            layout=layout,
+            **look,
             names=session.names,
             legal=not session.over and session.agent is None,
             last=session.last,
         ),
-        "legal": [decision_view(state, decision.action) for decision in session.legal()],
+        "legal": _decisions(session),
         "steps": [step_view(step, session.team_names()) for step in session.steps()],
         "log": log_view(session.log(since)),
         "undo": session.can_undo,
@@ -72,16 +79,16 @@ def replay_view(replay: Replay) -> View:
 
 
 def position_view(
-    replay: Replay, position: int, layout: Layout, values: list[float] | None = None
+    replay: Replay, position: int, look: Look, values: list[float] | None = None
 ) -> View:
     """A position of a record, before event number ``position``, with ``values`` drawn."""
     state = replay.states[position]
     return {
         "at": position,
-        **_situation(state, replay.names),
+        **_situation(state, replay.rules, replay.names),
         "svg": board_svg(
             state,
-            layout=layout,
+            **look,
             names=replay.names,
             legal=True,
             last=replay.last(position),
@@ -118,9 +125,13 @@ def _table(rules: Rules, names: tuple[str, ...]) -> View:
     }
 
 
-def _situation(state: np.void, names: tuple[str, ...]) -> View:
+def _situation(state: np.void, rules: Rules, names: tuple[str, ...]) -> View:
     over = bool(state["phase"] == OVER)
+    teams = team_names(rules, names)
+    regions = [standing(state, k) for k in range(int(state["regions"]))]
     return {
+        "regions": [standing_view(region, teams) for region in regions],
+        "words": board_words(state, names),
         "round": int(state["round"]),
         "phase": PHASE_NAMES[int(state["phase"])],
         "seat": None if over else int(state["player"]),
@@ -137,6 +148,30 @@ def _round_starts(replay: Replay) -> list[int]:
 
 
 # ------------------------------------------------------------------------------------ decisions
+
+
+def standing_view(standing: Standing, teams: Sequence[str]) -> View:
+    """How a region stands: each team's strength, and what a stop of the Emperor would do."""
+    return {
+        "territories": standing.territories,
+        "strengths": list(standing.strengths),
+        "powers": powers_text(standing.strengths, teams),
+        "result": standing.text(teams),
+    }
+
+
+def _decisions(session: Session) -> list[View]:
+    """The legal decisions, those of paladins with their results."""
+    state, teams = session.state, session.team_names()
+    places = placements(state, session.names, teams)
+    views = []
+    for decision in session.legal():
+        view = decision_view(state, decision.action)
+        if place := places.get(decision.action):
+            there = place.standing
+            view |= {"result": place.text} if there is None else standing_view(there, teams)
+        views.append(view)
+    return views
 
 
 def decision_view(state: np.void, action: int) -> View:

@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn, cast
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
+from carolus_env.drawing.board import LAYOUTS, THEMES
 from carolus_env.play import views
 
 MAX_BODY: Final = 4 * 2**20
@@ -73,11 +74,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-def layout_of(request: Request) -> views.Layout:
-    layout = request.query_params.get("layout", "tall")
-    if layout not in views.LAYOUTS:
-        raise RequestError(400, f"layout must be one of {', '.join(views.LAYOUTS)}")
-    return cast(views.Layout, layout)
+def look_of(request: Request) -> views.Look:
+    """How boards are to be drawn.
+
+    Raises:
+        RequestError: when a board cannot be drawn like that.
+    """
+    look = {}
+    for name, known in (("layout", LAYOUTS), ("theme", THEMES)):
+        look[name] = request.query_params.get(name, known[0])
+        if look[name] not in known:
+            raise RequestError(400, f"{name} must be one of {', '.join(known)}")
+    return cast(views.Look, look)
 
 
 def number_of(request: Request, name: str, high: int) -> int:

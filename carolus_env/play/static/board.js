@@ -3,13 +3,14 @@
 const wide = matchMedia("(min-width: 1000px)");
 const adopted = new Set();
 
-/** The layout that fits the window. */
-export function layout() {
-  return wide.matches ? "wide" : "tall";
+/** How the server should draw: as it fits the window, in the chosen theme. */
+export function look() {
+  return `layout=${wide.matches ? "wide" : "tall"}&theme=${document.documentElement.dataset.theme}`;
 }
 
-export function onLayout(redraw) {
+export function onLook(redraw) {
   wide.addEventListener("change", redraw);
+  document.addEventListener("theme", redraw);
 }
 
 /** The server's SVG as an element. Its style sheet is taken out before: no style may be inline. */
@@ -20,6 +21,8 @@ export function drawing(text) {
   });
   const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
   if (root.localName !== "svg") throw new Error("the drawing cannot be read");
+  root.setAttribute("aria-label", root.querySelector("title").textContent);
+  for (const title of root.querySelectorAll(":scope > title, .region > title, .court > title")) title.remove(); // the page has tips of its own
   return document.adoptNode(root);
 }
 

@@ -57,6 +57,12 @@ function shape(path, fill, line) {
   );
 }
 
+/** The name of the round that a line of the log begins; null: it begins none. */
+export function roundName(line, before) {
+  if (line.round === before?.round) return null;
+  return line.round === 0 ? "set-up" : `round ${line.round}`;
+}
+
 /** Tell a screen reader, without moving anything. */
 export function say(text) {
   document.getElementById("said").textContent = text;

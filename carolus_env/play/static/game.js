@@ -1,8 +1,9 @@
 // A game in play.
 
+import { boardInWords, spoken, Tip } from "./about.js";
 import { get, post, postFile } from "./api.js";
-import { drawing, layout, onLayout, pieceAt, show } from "./board.js";
-import { clanIcon, el, isTyping, notice, say, teamIcon } from "./dom.js";
+import { drawing, look, onLook, pieceAt, show } from "./board.js";
+import { clanIcon, el, isTyping, notice, roundName, say, teamIcon } from "./dom.js";
 import { opinionCard } from "./opinions.js";
 import { keep, keptRecord, forget, setSetting, setting } from "./store.js";
 
@@ -37,6 +38,9 @@ class GamePage {
     this.board = el("div", { class: "board" });
     this.ghost = el("div", { class: "ghost", hidden: true });
     this.future = el("div", { class: "future", hidden: true });
+    this.stage = el("section", { class: "stage", "aria-label": "Board" }, this.board, this.future);
+    this.tip = new Tip(this.stage);
+    this.words = boardInWords();
     this.title = el("h1", { id: "turn" });
     this.doing = el("p", { class: "doing" });
     this.choices = el("div", { class: "choices", role: "group", "aria-labelledby": "turn", tabindex: "-1" });
@@ -54,7 +58,7 @@ class GamePage {
     this.hints = el("div", { class: "opinions", "aria-live": "polite" });
     main.className = "table";
     main.replaceChildren(
-      el("section", { class: "stage", "aria-label": "Board" }, this.board, this.future),
+      this.stage,
       el("section", { class: "card story", "aria-labelledby": "log-title" }, el("h2", { id: "log-title" }, "Log"), this.log),
       el(
         "section",
@@ -65,17 +69,19 @@ class GamePage {
           "div",
           { class: "tools outside" },
           el("a", { class: "button", href: `/api/games/${this.key}/record`, download: "carolus.jsonl", id: "save" }, "Save"),
-          button("Look back", null, () => this.review()),
+          (this.reviewButton = button("Look back", null, () => this.review())),
         ),
+        this.words.card,
       ),
       this.ghost,
     );
     this.board.addEventListener("pointerdown", (event) => this.press(event));
     this.board.addEventListener("click", (event) => this.click(event));
     this.board.addEventListener("pointerover", (event) => this.hover(event));
-    this.board.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.preview(null));
+    this.board.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave());
     document.addEventListener("keydown", (event) => this.keyDown(event));
-    onLayout(() => this.reload());
+    onLook(() => this.reload());
+    new ResizeObserver(() => this.showEnd()).observe(this.log);
   }
 
   // ------------------------------------------------------------------------------ the game
@@ -109,11 +115,13 @@ class GamePage {
   }
 
   query() {
-    return `layout=${layout()}`;
+    return look();
   }
 
   async reload() {
-    if (this.view) this.take(await get(`games/${this.key}?${this.query()}`));
+    if (!this.view) return;
+    const since = this.view.at;
+    this.take(await get(`games/${this.key}?${this.query()}&since=${since}`), since);
   }
 
   /** Show the game as the server tells it. */
@@ -121,8 +129,9 @@ class GamePage {
     const focused = this.choices.contains(document.activeElement);
     this.view = view;
     this.previews.clear();
-    this.preview(null);
+    this.leave();
     this.hints.replaceChildren();
+    this.words.fill(view);
     if (view.turn !== "person" || view.phase !== "place") this.clan = null;
     else {
       const held = new Set(view.legal.map((decision) => decision.clan));
@@ -153,6 +162,7 @@ class GamePage {
   async play(action) {
     if (this.busy || this.view.turn !== "person") return;
     this.busy = true;
+    notice("");
     try {
       await this.send("play", { action });
     } finally {
@@ -253,6 +263,17 @@ class GamePage {
     }
   }
 
+  /** A new game with the same players. */
+  async again() {
+    const { rules, agents, names } = this.view;
+    try {
+      const game = await post("games", { rules, agents, names: names.map((name, seat) => (agents[seat] === null ? name : null)) });
+      location.assign(`/game/${game.key}`);
+    } catch (error) {
+      notice(error.message);
+    }
+  }
+
   async hint() {
     const view = this.view;
     if (view.turn !== "person") return;
@@ -283,8 +304,10 @@ class GamePage {
     this.skipButton.disabled = view.turn !== "agent";
     this.pauseButton.disabled = view.turn !== "agent";
     this.pauseButton.firstChild.textContent = this.paused ? "Go on" : "Pause";
-    this.skipButton.closest(".bots").hidden = !agents;
-    if (view.turn === "over") this.doing.textContent = "";
+    this.skipButton.closest(".bots").hidden = !agents || view.turn === "over";
+    const isOver = view.turn === "over";
+    this.undoButton.hidden = isOver && !view.undo;
+    for (const tool of [this.hintButton, this.adviser, this.reviewButton, this.doing]) tool.hidden = isOver;
     if (view.turn !== "agent") say(`${this.title.textContent}. ${this.doing.textContent}`);
   }
 
@@ -292,7 +315,9 @@ class GamePage {
     const view = this.view;
     const parts = [];
     if (view.turn === "over") {
-      parts.push(el("a", { class: "button primary", href: "/" }, "New game"), button("Look back", null, () => this.review()));
+      const again = button("Play again", null, () => this.again());
+      again.className = "primary";
+      parts.push(again, button("Look back", null, () => this.review()), el("a", { class: "button", href: "/" }, "New game"));
     } else if (view.turn === "person") {
       if (view.phase === "place") parts.push(...this.placeChoices());
       else if (view.phase === "move") parts.push(...this.moveChoices());
@@ -360,8 +385,13 @@ class GamePage {
             "data-to": decision.to,
             "data-text": decision.text,
             "aria-label": decision.to === 0 ? `${this.clan ?? ""} to the court` : `${this.clan ?? ""} to region ${decision.text}${decision.to === 1 ? ", the Emperor's" : ""}`,
+            "aria-description": this.clan === null ? null : spoken(decision),
             disabled: this.clan === null,
             onclick: () => this.play(decision.action),
+            onfocus: () => this.tell(this.destination(decision.to)),
+            onblur: () => this.tip.hide(),
+            onpointerenter: () => this.tell(this.destination(decision.to)),
+            onpointerleave: () => this.tip.hide(),
           },
           decision.text,
         ),
@@ -372,6 +402,7 @@ class GamePage {
 
   takeInHand(clan) {
     this.clan = clan;
+    notice("");
     const focused = document.activeElement?.dataset?.clan;
     this.markHand();
     this.showChoices();
@@ -395,10 +426,27 @@ class GamePage {
     while (this.log.lastChild && Number(this.log.lastChild.dataset.event) >= since) this.log.lastChild.remove();
     this.log.append(
       ...view.log.map((line) =>
-        el("li", { "data-event": line.event }, teamIcon(view.teams[line.seat]), el("b", {}, view.names[line.seat]), " ", line.text),
+        el("li", { "data-event": line.event, title: line.text }, teamIcon(view.teams[line.seat]), el("b", {}, view.names[line.seat]), " ", line.words),
       ),
     );
+    this.markLog();
+    this.showEnd();
+  }
+
+  showEnd() {
     this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  /** Where rounds begin, and what happened since a person decided. */
+  markLog() {
+    const { agents } = this.view;
+    const seen = this.lines.findLast((line) => agents[line.seat] === null)?.event ?? -1;
+    this.lines.forEach((line, i) => {
+      const item = this.log.children[i];
+      item.classList.toggle("fresh", line.event > seen && agents.includes(null));
+      const round = roundName(line, this.lines[i - 1]);
+      if (round) item.dataset.round = round;
+    });
   }
 
   focusChoices() {
@@ -409,7 +457,29 @@ class GamePage {
   // ------------------------------------------------------------------------------ previews
 
   hover(event) {
-    if (event.pointerType !== "touch") this.preview(this.stepTo(pieceAt(event.target)));
+    const piece = pieceAt(event.target);
+    const step = this.stepTo(piece);
+    if (event.pointerType !== "touch") this.preview(step);
+    this.tell(step ? null : piece);
+  }
+
+  leave() {
+    this.preview(null);
+    this.tip.hide();
+  }
+
+  /** Beside a piece of the board: what the paladin in hand would do there, or how a region stands. */
+  tell(piece) {
+    const view = this.view;
+    const to = piece?.kind === "region" ? piece.region + 1 : piece?.kind === "court" && piece.open ? 0 : null;
+    const isAsked = to !== null && view.turn !== "over";
+    const decision = isAsked && this.clan && view.legal.find((found) => found.clan === this.clan && found.to === to);
+    this.tip.show(piece?.element, isAsked ? decision || view.regions[to - 1] : null);
+  }
+
+  /** The piece of the board that a paladin goes to. */
+  destination(to) {
+    return pieceAt(this.board.querySelector(to === 0 ? ".court.open" : `.region[data-region="${to - 1}"]`));
   }
 
   /** The step that leads the Emperor to a piece of the board; null: none does. */
@@ -453,7 +523,7 @@ class GamePage {
     const step = this.stepTo(piece);
     if (event.pointerType === "touch" && step && this.previewed !== step.action) {
       this.preview(step);
-      notice(`${step.text}: ${step.result}. Tap again to go there.`);
+      notice("Tap again to go there.");
     } else if (piece && this.view.turn === "person") this.choose(piece);
     else if (piece && this.view.turn === "agent") notice(`It is the turn of ${this.view.names[this.view.seat]}.`);
   }
@@ -489,14 +559,7 @@ class GamePage {
     const clan = Object.values(CLANS)[piece.clan];
     const under = (moved) => pieceAt(document.elementFromPoint(moved.clientX, moved.clientY));
     const mayTake = (found) => found !== null && found.open && (found.kind === "court" || found.kind === "region");
-    let aimed = null;
-    const aim = (element) => {
-      if (aimed !== element) {
-        aimed?.classList.remove("aimed");
-        element?.classList.add("aimed");
-        aimed = element;
-      }
-    };
+    const aim = (found) => this.tell(mayTake(found) ? found : null);
     const move = (moved) => {
       if (!this.dragged && Math.hypot(moved.clientX - start.x, moved.clientY - start.y) < DRAG) return;
       if (!this.dragged) {
@@ -506,8 +569,7 @@ class GamePage {
         this.ghost.hidden = false;
       }
       this.ghost.style.translate = `${moved.clientX}px ${moved.clientY}px`;
-      const found = under(moved);
-      aim(mayTake(found) ? found.element : null);
+      aim(under(moved));
     };
     const end = (last) => {
       document.removeEventListener("pointermove", move);
@@ -607,11 +669,11 @@ function prompt(view) {
 
 function instruction(view, clan) {
   if (view.turn !== "person") return view.turn === "agent" ? `${view.names[view.seat]} is to play.` : "";
-  if (view.phase === "disc") return "Play a disc: its number is your turn, and how far the Emperor may go.";
-  if (view.phase === "crown") return `Choose a clan for the crown${view.crowns > 1 ? ` (${view.crowns} to decide)` : ""}.`;
-  if (view.phase === "move") return "Move the Emperor.";
-  const left = view.left === 1 ? "1 paladin" : `${view.left} paladins`;
-  return clan ? `A ${clan} paladin is in hand: to the court or a region (${left} to play).` : `Take a paladin of the reserve (${left} to play).`;
+  if (view.phase === "disc") return "Play a disc. Low numbers take their turn first; the number is also how far you may move the Emperor.";
+  if (view.phase === "crown") return `A crown: choose the clan of the paladin that you get${view.crowns > 1 ? ` (${view.crowns} to decide)` : ""}.`;
+  if (view.phase === "move") return "Move the Emperor. Where he stops, castles go to the strongest.";
+  const left = view.left === 1 ? "The last paladin of this turn" : `${view.left} paladins are to be played`;
+  return clan ? `${left}. Where does the ${clan} one go: to your court, or to a region?` : `${left}. Take one of your reserve.`;
 }
 
 function refusal(view, piece) {

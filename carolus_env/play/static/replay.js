@@ -1,8 +1,9 @@
 // The viewer: any recorded game, step by step, with what agents think of it.
 
+import { boardInWords, Tip } from "./about.js";
 import { get, post, postFile } from "./api.js";
-import { layout, onLayout, show } from "./board.js";
-import { el, isTyping, notice, say, teamIcon } from "./dom.js";
+import { look, onLook, pieceAt, show } from "./board.js";
+import { el, isTyping, notice, roundName, say, teamIcon } from "./dom.js";
 import { graph } from "./graph.js";
 import { opinionCard } from "./opinions.js";
 import { newGame } from "./start.js";
@@ -56,6 +57,9 @@ class Viewer {
 
   build() {
     this.board = el("div", { class: "board" });
+    this.stage = el("section", { class: "stage", "aria-label": "Board" }, this.board);
+    this.tip = new Tip(this.stage);
+    this.words = boardInWords();
     this.title = el("h1", {});
     this.result = el("p", { class: "doing" });
     this.slider = el("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "Position", oninput: () => this.go(Number(this.slider.value)) });
@@ -81,7 +85,7 @@ class Viewer {
     this.problems = el("details", { class: "card", hidden: this.book.problems.length === 0 }, el("summary", {}, `Problems of the file (${this.book.problems.length})`), el("ul", {}, this.book.problems.map((text) => el("li", {}, text))));
     this.main.className = "table viewer";
     this.main.replaceChildren(
-      el("section", { class: "stage", "aria-label": "Board" }, this.board),
+      this.stage,
       el(
         "section",
         { class: "card story", "aria-label": "Position" },
@@ -95,21 +99,26 @@ class Viewer {
         el("div", { class: "card" }, this.title, this.result, this.picker),
         el("div", { class: "card" }, el("h2", {}, "Opinions"), this.advisers, this.opinions),
         el("div", { class: "card" }, el("h2", {}, "Log"), this.log),
+        this.words.card,
         this.problems,
-        el("div", { class: "tools outside" }, el("button", { type: "button", class: "quiet", onclick: () => this.playOn() }, "Play on from here"), (this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save")), el("a", { class: "button", href: "/replay" }, "Another file")),
+        el("div", { class: "tools outside" }, el("button", { type: "button", class: "quiet", onclick: () => this.playOn() }, "Play on from here"), (this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save"))),
       ),
     );
     this.log.addEventListener("click", (event) => {
       const line = event.target.closest("[data-event]");
       if (line) this.go(Number(line.dataset.event) + 1);
     });
+    this.board.addEventListener("pointerover", (event) => this.hover(event));
+    this.board.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.tip.hide());
+    addEventListener("hashchange", () => this.open());
     document.addEventListener("keydown", (event) => this.keyDown(event));
-    onLayout(() => this.go(this.at));
+    onLook(() => this.go(this.at));
   }
 
   async open() {
     const [game, at] = location.hash.slice(1).split("/").map(Number);
-    await this.openGame(game < this.book.games.length ? game : 0, at || 0);
+    if (this.game && game === this.number) await this.go(at || 0);
+    else await this.openGame(game < this.book.games.length ? game : 0, at || 0);
   }
 
   async openGame(number, at = 0) {
@@ -127,11 +136,12 @@ class Viewer {
     const game = this.game;
     const about = this.book.games[number];
     this.title.textContent = game.names.join(" · ");
+    document.title = `${this.title.textContent} · Carolus`;
     this.result.textContent = about.rounds === null ? "not over" : `${game.rules.players} players, ${about.rounds} rounds, ${won(about, game.team_names)}`;
     this.slider.max = game.events;
     this.save.href = `/api/files/${this.key}/${number}/record`;
     this.log.replaceChildren(
-      ...game.log.map((line) => el("li", { "data-event": line.event }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.text)),
+      ...game.log.map((line, i) => el("li", { "data-event": line.event, "data-round": roundName(line, game.log[i - 1]), title: line.text }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.words)),
     );
     this.showAdvisers();
     const own = game.agents.find((agent) => this.menu.valuers.includes(agent));
@@ -175,10 +185,14 @@ class Viewer {
     const known = this.valuesAt(at);
     const values = known ? `&values=${known.join(",")}` : "";
     try {
-      const view = await get(`files/${this.key}/${this.number}/${at}?layout=${layout()}${values}`);
+      const view = await get(`files/${this.key}/${this.number}/${at}?${look()}${values}`);
       if (asked !== this.asked) return;
+      this.view = view;
+      this.tip.hide();
       show(this.board, view.svg);
-      const what = at === 0 ? "the beginning" : this.game.log[at - 1].text;
+      this.words.fill(view);
+      const line = this.game.log[at - 1];
+      const what = line ? `${this.game.names[line.seat]} ${line.words}` : "the beginning";
       this.slider.setAttribute("aria-valuetext", `${at} of ${this.game.events}, ${what}`);
       this.board.dataset.at = at;
       if (view.outcome) say(view.outcome);
@@ -186,6 +200,13 @@ class Viewer {
     } catch (error) {
       notice(error.message);
     }
+  }
+
+  /** Beside a region that is pointed at: how it stands. */
+  hover(event) {
+    const piece = pieceAt(event.target);
+    const isAsked = piece?.kind === "region" && this.view && !this.view.outcome;
+    this.tip.show(piece?.element, isAsked ? this.view.regions[piece.region] : null);
   }
 
   showPlace(at) {
@@ -257,7 +278,7 @@ class Viewer {
     const seats = this.game.agents.map((agent, seat) => ({ agent, name: agent === null ? this.game.names[seat] : null }));
     const dialog = el(
       "dialog",
-      { class: "play-on" },
+      { class: "play-on", "aria-labelledby": "new-title" },
       newGame(this.menu, { rules: this.game.rules, seats, replay: { key: this.key, game: this.number, position: this.at } }),
       el("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Cancel"),
     );
@@ -283,8 +304,8 @@ class Viewer {
 }
 
 function describe(game) {
-  const length = game.rounds === null ? "not over" : `${game.rounds} rounds`;
-  return `${game.title}: ${game.names.join(", ")} (${length})`;
+  const names = game.names.join(", ");
+  return game.rounds === null ? `${game.title}: ${names}, not over` : `${game.title}: ${names}, ${game.rounds} rounds`;
 }
 
 function won(about, teams) {

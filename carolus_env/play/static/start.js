@@ -13,7 +13,7 @@ export function startPage(main, menu) {
   main.className = "start";
   main.replaceChildren(
     newGame(menu),
-    el("div", {}, goOn(), files(menu)),
+    el("div", {}, goOn(), rules(), files(menu)),
   );
 }
 
@@ -28,6 +28,7 @@ export function newGame(menu, goOnWith = null) {
   const paladins = number("paladins_per_clan", 3, 200, known.paladins_per_clan);
   const rounds = number("max_rounds", 1, 65535, known.max_rounds ?? "");
   const seed = number("seed", 0, menu.max_seed, goOnWith?.seed ?? "");
+  const legend = el("legend", {});
   const problem = el("p", { class: "problem", role: "alert" });
   const fixed = goOnWith !== null;
 
@@ -49,6 +50,7 @@ export function newGame(menu, goOnWith = null) {
       fields.team.replaceChildren(teamIcon(count === 4 ? adjacent : Math.min(seat, 2)));
     });
     partners.disabled = fixed || count !== 4;
+    legend.textContent = count === 4 ? "At the table, clockwise; partners have the same castles" : "At the table, clockwise";
   }
 
   async function start(event) {
@@ -82,7 +84,7 @@ export function newGame(menu, goOnWith = null) {
     { class: "card", onsubmit: start, "aria-labelledby": "new-title" },
     el("h1", { id: "new-title" }, fixed ? "Play on from here" : "New game"),
     players.row,
-    el("fieldset", { class: "seats" }, el("legend", {}, "At the table, clockwise"), seats.map((fields) => fields.row)),
+    el("fieldset", { class: "seats" }, legend, seats.map((fields) => fields.row)),
     el(
       "details",
       {},
@@ -181,6 +183,16 @@ function goOn() {
   };
   fill();
   return card;
+}
+
+function rules() {
+  return el(
+    "section",
+    { class: "card", "aria-labelledby": "rules-title" },
+    el("h2", { id: "rules-title" }, "New to the game?"),
+    el("p", {}, "Five clans serve whoever leads them at court. Where the Emperor stops, the strongest builds a castle."),
+    el("button", { type: "button", onclick: () => document.getElementById("help").showModal() }, "How to play"),
+  );
 }
 
 function names(list) {
