@@ -1,9 +1,12 @@
-"""A game as plain text: the circle of territories with the courts inside it."""
+"""A game as plain text: the circle of territories with the courts inside it.
+
+Here too: the words that pictures, notation and pages share.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,6 +22,7 @@ from carolus_env.rules import (
     REASON_NAMES,
     ROLL,
     TERRITORIES,
+    Rules,
 )
 from carolus_env.state import winning_teams
 
@@ -178,3 +182,26 @@ def _discs(state: np.void) -> str:
         held = " ".join(map(str, hand)) or "none"
         lines.append(f"  player {seat} played {played}, holds {held}")
     return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------------ words
+
+
+def span_text(first: int, last: int) -> str:
+    """A region's territories, clockwise: ``7``, ``7-9``, ``14-0``."""
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def counted(number: int, what: str) -> str:
+    """``1 step``, ``2 steps``; ``1 die``, ``2 dice``."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number} dice" if what == "die" else f"{number} {what}s"
+
+
+def team_names(rules: Rules, names: Sequence[str]) -> list[str]:
+    """A name for each team: its members', given those of the seats."""
+    return [
+        " and ".join(names[seat] for seat in range(rules.players) if rules.team(seat) == team)
+        for team in range(rules.teams)
+    ]

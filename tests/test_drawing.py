@@ -159,6 +159,8 @@ def test_names_are_text_and_never_markup():
     assert not [e for e in root.iter() if "script" in e.tag]
     assert "<script" not in picture
     assert any(name[:16] in (t.text or "") for t in root.iter(f"{SVG}text"))
+    [bar] = groups(drawn(states[0], names=[name, "Bob"], values=[0.5, 0.5]), "values")
+    assert name in bar.findtext(f"{SVG}title")
 
 
 def test_a_picture_needs_nothing_from_elsewhere():

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from html import escape
 from typing import Any, Final, Literal
 
@@ -57,14 +58,21 @@ from carolus_env.notation import move_text
 from carolus_env.rules import (
     CLAN_NAMES,
     CLANS,
+    DESTINATIONS,
     DISCS,
     FIRST_CROWN,
     FIRST_DISC,
     FIRST_MOVE,
     FIRST_PLACE,
     NOBODY,
+    TERRITORIES,
     Rules,
+    court_action,
+    crown_action,
+    disc_action,
+    move_action,
 )
+from carolus_env.text import counted, span_text, team_names
 
 THEMES: Final = ("auto", "light", "dark")
 LAYOUTS: Final = ("tall", "wide")
@@ -142,6 +150,7 @@ def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]
     return _Drawing(state, names, False, None, None).words()
 
 
+@cache
 def _style(theme: str) -> str:
     """The style sheet; each rule begins with the theme's class, as a page may hold several."""
 
@@ -180,6 +189,7 @@ class _Drawing:
         if names is None:
             names = [f"player {seat}" for seat in range(players)]
         self.names = [_NOT_IN_XML.sub("\ufffd", str(name)) for name in names]
+        self.teams = team_names(self.rules, self.names)
         if values is not None:
             values = [float(value) for value in values]
             if len(values) != teams or not all(0 <= value <= 1 for value in values):
@@ -246,11 +256,11 @@ class _Drawing:
     def _due(self) -> str:
         data = self.data
         if self.phase == "place":
-            return f"plays {_count(data['placements_left'], 'paladin')}"
+            return f"plays {counted(data['placements_left'], 'paladin')}"
         if self.phase == "move":
             return "moves the Emperor"
         if self.phase == "roll":
-            return f"rolls {_count(data['dice_due'], 'die')}"
+            return f"rolls {counted(data['dice_due'], 'die')}"
         return "plays a disc" if self.phase == "disc" else "decides a crown"
 
     def words(self) -> list[str]:
@@ -264,24 +274,19 @@ class _Drawing:
             controls = ", ".join(CLAN_NAMES[clan] for clan in clans) or "no clan"
             castles = self.data["castles"][self.rules.team(seat)]
             said.append(
-                f"{name}, {_count(castles, 'castle')} of {self.rules.castles_to_win}: "
+                f"{name}, {counted(castles, 'castle')} of {self.rules.castles_to_win}: "
                 f"controls {controls}; court {court}; reserve {reserve}"
             )
         return said
 
-    def _team(self, team: int) -> str:
-        """A team's name: its members'."""
-        seats = range(self.rules.players)
-        return " and ".join(self.names[seat] for seat in seats if self.rules.team(seat) == team)
-
     def _winners(self) -> str:
-        return " and ".join(map(self._team, self.data["result"]["winners"])) or "nobody"
+        return " and ".join(self.teams[team] for team in self.data["result"]["winners"]) or "nobody"
 
     def _region_words(self, k: int) -> str:
         region = self.data["regions"][k]
         words = f"{_territories(region)}: {_paladin_words(region['paladins'])}"
         if region["owner"] != NOBODY:
-            words += f", {_count(region['castles'], 'castle')} of {self._team(region['owner'])}"
+            words += f", {counted(region['castles'], 'castle')} of {self.teams[region['owner']]}"
         return words + (", the Emperor" if k == 0 else "")
 
     # -------------------------------------------------------------------------------- circle
@@ -299,11 +304,11 @@ class _Drawing:
         steps = self._steps_to(k)
         shown = ""
         if steps:
-            shown = f' data-action="{FIRST_MOVE + steps[0] - 1}" data-steps="{_list(steps)}"'
+            shown = f' data-action="{move_action(steps[0])}" data-steps="{_list(steps)}"'
         is_open = bool(steps) or (self.phase == "place" and bool(self.legal))
         yield (
             f'<g class="region{" open" if is_open else ""}" data-region="{k}" '
-            f'data-territories="{_range(region)}"{shown}>'
+            f'data-territories="{_span(region)}"{shown}>'
             f"<title>{escape(self._region_words(k))}</title>"
         )
         outline = region_outline(first, size)
@@ -326,7 +331,7 @@ class _Drawing:
             yield _outline(outline, "s-last", 5, "14 7")
         for territory in range(first, first + size):
             x, y = polar(NUMBER_RADIUS, angle_of(territory))
-            yield _text(x, y, territory % 15, 18, "f-soft")
+            yield _text(x, y, territory % TERRITORIES, 18, "f-soft")
             if owner != NOBODY:
                 yield _castle(*polar(CASTLE_RADIUS, angle_of(territory)), 17.0, owner)
         yield from _tokens_in(first, size, region["paladins"])
@@ -336,7 +341,7 @@ class _Drawing:
         """The numbers of steps that lead the Emperor to region ``k``; none where he may not go."""
         count = len(self.data["regions"])
         steps = range(1, DISCS + 1)
-        return [n for n in steps if n % count == k and FIRST_MOVE + n - 1 in self.legal]
+        return [n for n in steps if n % count == k and move_action(n) in self.legal]
 
     def _emperor(self) -> Iterator[str]:
         middle = _middle_angle(self.data["regions"][0])
@@ -351,7 +356,7 @@ class _Drawing:
             if steps := self._steps_to(k):
                 beside = 0.0 if k else 0.19  # where he stands himself
                 x, y = polar(EMPEROR_RADIUS + 8, _middle_angle(region) + beside)
-                action = FIRST_MOVE + steps[0] - 1
+                action = move_action(steps[0])
                 yield f'<g class="step open" data-region="{k}" data-action="{action}">'
                 yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
                 yield _text(x, y, "+" + _list(steps), 20 if len(steps) == 1 else 15, "f-card bold")
@@ -371,7 +376,7 @@ class _Drawing:
         yield '<g class="supply">'
         yield _text(x, 468, "supply", 20, "f-soft")
         for clan in range(CLANS):
-            action, at = FIRST_CROWN + clan, x + (clan - 2) * 62
+            action, at = crown_action(clan), x + (clan - 2) * 62
             hook = self._hook("token", [action], f' data-clan="{clan}"')
             yield hook + f"<title>{data['supply'][clan]} {CLAN_NAMES[clan]} in the supply</title>"
             yield from _token(at, 506, 22, clan, data["supply"][clan], always=True)
@@ -400,7 +405,7 @@ class _Drawing:
         left = x - (len(order) - 1) * 44
         for turn, seat in enumerate(order):
             team, at = self.rules.team(seat), left + turn * 88
-            name = escape(str(self.names[seat]))
+            name = escape(self.names[seat])
             yield f"<g><title>{name}: {_disc_words(played[seat])}</title>"
             yield _castle(at - 18, y + 2, 15, team)
             number = played[seat] or "-"
@@ -417,9 +422,10 @@ class _Drawing:
         wide, high = 250.0, 28.0
         total = sum(self.values) or 1.0
         said = ", ".join(
-            f"{100 * value:.0f} % {self._team(team)}" for team, value in enumerate(self.values)
+            f"{100 * value:.0f} % {name}"
+            for name, value in zip(self.teams, self.values, strict=True)
         )
-        yield f'<g class="values"><title>expected share of the win: {said}</title>'
+        yield f'<g class="values"><title>expected share of the win: {escape(said)}</title>'
         at = x - wide / 2
         for team, value in enumerate(self.values):
             share, look = wide * value / total, TEAM_LOOKS[team]
@@ -466,7 +472,7 @@ class _Drawing:
         hand, played = self.data["discs_in_hand"][seat], self.data["discs_played"][seat]
         look = TEAM_LOOKS[team]
         for disc in range(1, DISCS + 1):
-            x, y, action = 34 + (disc - 1) * 42, 84, FIRST_DISC + disc - 1
+            x, y, action = 34 + (disc - 1) * 42, 84, disc_action(disc)
             own = seat == self.player
             hooks = f' data-seat="{seat}" data-disc="{disc}"'
             yield self._hook("disc", [action] if own else [], hooks)
@@ -491,16 +497,16 @@ class _Drawing:
         if not held and not crowns:
             yield _text(_PANEL_WIDTH - 16, 84, "no paladins in reserve", 16, "right f-soft")
         for clan in held:
-            actions = [FIRST_PLACE + 16 * clan] if placing else []
+            actions = [court_action(clan)] if placing else []
             yield self._hook("token", actions, f' data-clan="{clan}"', numbered=False)
-            yield f"<title>reserve: {_count(reserve[clan], CLAN_NAMES[clan] + ' paladin')}</title>"
+            yield f"<title>reserve: {counted(reserve[clan], CLAN_NAMES[clan] + ' paladin')}</title>"
             yield from _token(x, 84, 17, clan, reserve[clan], always=True)
-            if placing and FIRST_PLACE + 16 * clan in self.legal:
+            if placing and court_action(clan) in self.legal:
                 yield _line(f"M{x - 13:.1f} 110h26", "s-open", 4)
             yield "</g>"
             x += pitch
         if crowns:
-            yield f"<g><title>{_count(crowns, 'crown')} to decide</title>"
+            yield f"<g><title>{counted(crowns, 'crown')} to decide</title>"
             yield _piece(x, 84, crown_shape(18), GOLD)
             if crowns > 1:
                 yield _text(x, 89, crowns, 15, "bold", GOLD.text)
@@ -511,7 +517,7 @@ class _Drawing:
         court, control = self.data["courts"][seat], self.data["control"]
         is_open = seat == self.player and self.phase == "place" and bool(self.legal)
         yield f'<g class="court{" open" if is_open else ""}" data-seat="{seat}">'
-        yield f"<title>court of {escape(str(self.names[seat]))}: {_paladin_words(court)}</title>"
+        yield f"<title>court of {escape(self.names[seat])}: {_paladin_words(court)}</title>"
         edge = 'class="s-open f-back" stroke-width="4"' if is_open else 'class="f-back"'
         yield _box(12, 116, _PANEL_WIDTH - 24, 172, f'{edge} rx="10"')
         for clan in range(CLANS):
@@ -555,10 +561,10 @@ class _Last:
         self.court: tuple[int, int] | None = None
         self.disc: tuple[int, int] | None = None
         if action >= FIRST_PLACE:
-            clan, destination = divmod(action - FIRST_PLACE, 16)
+            clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
             if destination == 0:
                 self.court = (player, clan)
-            elif destination <= len(regions):
+            else:
                 self.territories = regions[destination - 1]["territories"]
         elif action >= FIRST_MOVE:
             steps = action - FIRST_MOVE + 1
@@ -684,14 +690,13 @@ def _middle_angle(region: dict[str, Any]) -> float:
     return angle_of(region["territories"][0] + (len(region["territories"]) - 1) / 2)
 
 
-def _range(region: dict[str, Any]) -> str:
-    first, last = region["territories"][0], region["territories"][-1]
-    return str(first) if first == last else f"{first}-{last}"
+def _span(region: dict[str, Any]) -> str:
+    return span_text(region["territories"][0], region["territories"][-1])
 
 
 def _territories(region: dict[str, Any]) -> str:
     word = "territory" if len(region["territories"]) == 1 else "territories"
-    return f"{word} {_range(region)}"
+    return f"{word} {_span(region)}"
 
 
 def _paladin_words(counts: Iterable[int]) -> str:
@@ -701,12 +706,6 @@ def _paladin_words(counts: Iterable[int]) -> str:
 
 def _disc_words(disc: int) -> str:
     return f"disc {disc}" if disc else "no disc yet"
-
-
-def _count(number: int, what: str) -> str:
-    if number == 1:
-        return f"1 {what}"
-    return f"{number} dice" if what == "die" else f"{number} {what}s"
 
 
 def _list(numbers: Sequence[int]) -> str:

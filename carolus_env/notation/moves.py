@@ -40,7 +40,7 @@ from carolus_env.rules import (
     action_text,
 )
 from carolus_env.state import STATE, States
-from carolus_env.text import TEAM_LETTERS, situation
+from carolus_env.text import TEAM_LETTERS, situation, span_text
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
 assert FACE_NAMES[CROWN] == "crown"
@@ -65,7 +65,7 @@ def region_text(state: np.void, region: int) -> str:
     i = (int(state["emperor"]) + region) % count
     first = int(state["region_first"][i])
     last = (int(state["region_first"][(i + 1) % count]) - 1) % TERRITORIES
-    return str(first) if first == last else f"{first}-{last}"
+    return span_text(first, last)
 
 
 def move_text(state: np.void, action: int, times: int = 1) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from carolus_env.position import from_dict, to_dict
 from carolus_env.rules import CLAN_NAMES, CLANS, NOBODY, PHASE_NAMES, PLACE, TERRITORIES, Rules
 from carolus_env.state import States
-from carolus_env.text import CLAN_LETTERS, TEAM_LETTERS
+from carolus_env.text import CLAN_LETTERS, TEAM_LETTERS, span_text
 from carolus_env.validity import PositionError
 
 _OVER, _PLACING = "over", PHASE_NAMES[PLACE]
@@ -41,7 +41,10 @@ def to_text(state: np.void, *, generator: bool = True) -> str:
     data, said = to_dict(state), _said(state, generator)
     said["supply"] = [_counts(data["supply"])]
     notes = {
-        "regions": [_span(region["territories"]) for region in data["regions"]],
+        "regions": [
+            span_text(region["territories"][0], region["territories"][-1])
+            for region in data["regions"]
+        ],
         "courts": [f"player {seat}" for seat in range(len(data["courts"]))],
         "reserves": [f"player {seat}" for seat in range(len(data["reserves"]))],
     }
@@ -118,8 +121,7 @@ def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
 
 
 def _span(territories: list[int]) -> str:
-    first, last = territories[0], territories[-1]
-    return str(first) if first == last else f"{first}-{last}"
+    return span_text(territories[0], territories[-1])
 
 
 # ------------------------------------------------------------------------------------ reading

@@ -15,7 +15,6 @@ from carolus_env.play.session import (
     LONGEST_NAME,
     check_replays,
     log_line,
-    team_names,
 )
 from carolus_env.record import (
     Record,
@@ -27,6 +26,7 @@ from carolus_env.record import (
 )
 from carolus_env.rules import Rules
 from carolus_env.state import States
+from carolus_env.text import team_names
 
 MAX_GAMES: Final = 2000
 """Games that are taken of a file; what is no game counts too."""

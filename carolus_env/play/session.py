@@ -39,6 +39,7 @@ from carolus_env.rules import (
 )
 from carolus_env.state import STATE, States, winning_teams
 from carolus_env.streams import branches, new_streams
+from carolus_env.text import counted, team_names
 
 MAX_SEED: Final = 2**53 - 1
 """Whole numbers up to here are the same in every reader of JSON."""
@@ -399,14 +400,6 @@ def seat_names(
     )
 
 
-def team_names(rules: Rules, names: Sequence[str]) -> list[str]:
-    """A name for each team: its members'."""
-    return [
-        " and ".join(names[seat] for seat in range(rules.players) if rules.team(seat) == team)
-        for team in range(rules.teams)
-    ]
-
-
 def outcome(state: np.void, names: Sequence[str]) -> str:
     """How a game that is over ended and why, in a sentence."""
     rules = engine.rules_of(state)
@@ -455,7 +448,7 @@ def _words(before: np.void, after: np.void, action: int, teams: Sequence[str]) -
         return f"{CLAN_NAMES[clan]} to the court" + (", and controls the clan now" if gains else "")
     if action >= FIRST_MOVE:
         step = emperor_step(before, after, action)
-        steps = "1 step" if step.steps == 1 else f"{step.steps} steps"
+        steps = counted(step.steps, "step")
         return f"moves the Emperor {steps} to {step.territories}: {step.text(teams)}"
     if action >= FIRST_CROWN:
         return f"takes {CLAN_NAMES[action - FIRST_CROWN]} for the crown"

@@ -13,7 +13,7 @@ from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, cla
 from carolus_env.notation import region_text
 from carolus_env.play.library import Book, Replay
 from carolus_env.play.preview import EmperorStep, Standing, placements, powers_text, standing
-from carolus_env.play.session import Hint, LogLine, Session, outcome, team_names
+from carolus_env.play.session import Hint, LogLine, Session, outcome
 from carolus_env.rules import (
     CLAN_NAMES,
     DESTINATIONS,
@@ -25,6 +25,7 @@ from carolus_env.rules import (
     PHASE_NAMES,
     Rules,
 )
+from carolus_env.text import counted, team_names
 
 View = dict[str, Any]
 
@@ -189,7 +190,7 @@ def decision_view(state: np.void, action: int) -> View:
     if action >= FIRST_MOVE:
         steps = action - FIRST_MOVE + 1
         where = region_text(state, steps % int(state["regions"]))
-        return {"action": action, "kind": "move", "text": f"{_steps(steps)} to {where}"}
+        return {"action": action, "kind": "move", "text": f"{counted(steps, 'step')} to {where}"}
     if action >= FIRST_CROWN:
         clan = action - FIRST_CROWN
         return {"action": action, "kind": "crown", "clan": CLAN_NAMES[clan], "text": "a crown"}
@@ -202,16 +203,12 @@ def step_view(step: EmperorStep, teams: list[str]) -> View:
         "action": step.action,
         "region": step.region,
         "territories": step.territories,
-        "text": f"{_steps(step.steps)} to {step.territories}",
+        "text": f"{counted(step.steps, 'step')} to {step.territories}",
         "result": step.text(teams),
         "changes": step.owner != step.owner_before,
         "team": step.owner,
         "over": step.over,
     }
-
-
-def _steps(number: int) -> str:
-    return f"{number} step" if number == 1 else f"{number} steps"
 
 
 def log_view(lines: list[LogLine]) -> list[View]:
