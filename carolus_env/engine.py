@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from carolus_env import chance
 from carolus_env.compiler import entry
-from carolus_env.kernels import courts, generator, legal, turns
+from carolus_env.kernels import courts, generator, legal, regions, turns
 from carolus_env.rules import (
     ACTIONS,
     CLANS,
@@ -357,6 +357,19 @@ def _random_actions(states, rows, generators, actions):
         actions[i] = legal.random_action(number, generator.mix(generators[g]))
 
 
+def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How strong each team is where, clockwise from the Emperor's region.
+
+    Returns:
+        ``(regions, teams)`` int64 strengths, and ``(regions,)`` int64 the team strictly stronger
+        than every other, `NOBODY` where there is none.
+    """
+    powers = np.zeros((int(state["regions"]), int(state["teams"])), np.int64)
+    strongest = np.zeros(len(powers), np.int64)
+    _write_strengths(np.array(state, STATE).reshape(1), powers, strongest)
+    return powers, strongest
+
+
 def any_clan_can_be_taken(state: np.void) -> bool:
     """Whether a crown could become a paladin now: the supply or every court holds some clan."""
     return bool(_any_clan(np.array(state, STATE).reshape(1)))
@@ -395,6 +408,16 @@ def forfeit(states: States, *, rows: Ints | None = None) -> None:
     if (states["phase"][chosen] == OVER).any():
         raise ValueError("a game that is over cannot be forfeited")
     _forfeit(states, chosen)
+
+
+@entry
+def _write_strengths(states, powers, strongest):
+    s = states[0]
+    for k in range(powers.shape[0]):
+        region = regions.region_at(s, k)
+        strongest[k] = regions.strongest_team(s, region)
+        for team in range(powers.shape[1]):
+            powers[k, team] = regions.strength(s, region, team)
 
 
 @entry

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import strategies
-from strategies import history, play_out
+from strategies import ALL_KINDS, history, play_out, sample
 
 from carolus_env import chance, engine, streams
 from carolus_env.engine import IllegalActionError
@@ -641,3 +641,21 @@ def test_an_action_is_legal_where_the_mask_has_it_and_no_other_number_is():
         np.testing.assert_array_equal(engine.are_legal(games, asked), expected)
         rows = np.array([7, 3])
         np.testing.assert_array_equal(engine.are_legal(games, asked[:2], rows=rows), expected[rows])
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS, ids=str)
+def test_strength_is_paladins_of_the_own_clans_and_castles(kind):
+    for state in sample(history(kind, 3, games=4, limit=300), 3, 40):
+        powers, strongest = engine.strengths(state)
+        assert powers.shape == (state["regions"], state["teams"])
+        for k in range(int(state["regions"])):
+            region = (int(state["emperor"]) + k) % int(state["regions"])
+            expected = [0] * int(state["teams"])
+            for clan, seat in enumerate(state["control"].tolist()):
+                if seat >= 0:
+                    expected[state["team"][seat]] += int(state["region_paladins"][clan, region])
+            if (owner := int(state["region_owner"][region])) >= 0:
+                expected[owner] += int(state["region_castles"][region])
+            assert powers[k].tolist() == expected
+            alone = expected.count(max(expected)) == 1 and max(expected) > 0
+            assert strongest[k] == (expected.index(max(expected)) if alone else -1)

@@ -26,6 +26,8 @@ VERSION: Final = 2
 """Of the files. Version 1 held the plain perceptrons of an earlier training."""
 
 SHIPPED: Final = Path(__file__).parent / "models"
+NAMES: Final = ("2p", "3p", "4p")
+"""The models of the package, by which agents and commands call them."""
 LARGEST: Final = 64 * 2**20  # bytes; a usual model has 0.4 million
 _LARGEST_JSON: Final = 2**20
 _LISTED: Final = 6  # differences that an error text names
@@ -133,12 +135,12 @@ def shipped(players: int) -> Model:
 
 
 def find(name: str) -> Model:
-    """The model that a word means: ``2p``, ``3p``, ``4p`` of the package, else a path.
+    """The model that a word means: one of `NAMES`, else a path.
 
     Raises:
         ModelError: see `load` and `shipped`.
     """
-    return shipped(int(name[0])) if name in ("2p", "3p", "4p") else load(name)
+    return shipped(int(name[0])) if name in NAMES else load(name)
 
 
 # ------------------------------------------------------------------------------------ reading

@@ -11,7 +11,6 @@ from carolus_env import engine
 from carolus_env.notation import region_text
 from carolus_env.rules import (
     CLAN_NAMES,
-    CLANS,
     DESTINATIONS,
     FIRST_MOVE,
     FIRST_PLACE,
@@ -105,11 +104,10 @@ class Standing:
 def standing(state: np.void, region: int) -> Standing:
     """Of the region that is counted so, clockwise from the Emperor."""
     index = (int(state["emperor"]) + region) % int(state["regions"])
-    strengths, owner = _strengths(state, index), int(state["region_owner"][index])
-    most = max(strengths)
-    is_settled = most == 0 or strengths.count(most) > 1
-    heir = owner if is_settled else strengths.index(most)
-    return Standing(region_text(state, region), strengths, owner, heir)
+    owner = int(state["region_owner"][index])
+    powers, strongest = engine.strengths(state)
+    heir = owner if strongest[region] == NOBODY else int(strongest[region])
+    return Standing(region_text(state, region), tuple(powers[region].tolist()), owner, heir)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,7 @@ def emperor_step(state: np.void, after: np.void, action: int) -> EmperorStep:
         steps=steps,
         region=steps % count,
         territories=region_text(state, steps % count),
-        strengths=_strengths(state, target),
+        strengths=tuple(engine.strengths(state)[0][steps % count].tolist()),
         owner_before=int(state["region_owner"][target]),
         owner=int(after["region_owner"][after["emperor"]]),
         castles=int(state["region_castles"][target]),
@@ -212,14 +210,3 @@ def emperor_step(state: np.void, after: np.void, action: int) -> EmperorStep:
         over=bool(after["phase"] == OVER),
         winners=tuple(winning_teams(after)),
     )
-
-
-def _strengths(state: np.void, region: int) -> tuple[int, ...]:
-    """Paladins of the clans that each team controls, and its castles there."""
-    powers = [0] * int(state["teams"])
-    for clan in range(CLANS):
-        if (seat := int(state["control"][clan])) != NOBODY:
-            powers[state["team"][seat]] += int(state["region_paladins"][clan, region])
-    if (owner := int(state["region_owner"][region])) != NOBODY:
-        powers[owner] += int(state["region_castles"][region])
-    return tuple(powers)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from carolus_env import bots
 from carolus_env.bots import Agent, registry
-from carolus_env.bots.model import ModelError
+from carolus_env.bots.model import NAMES, ModelError
 
 OFFERED: Final = {
     "random": "any legal action",
@@ -24,7 +24,6 @@ ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "search:sims=100
 
 _NO_VALUES: Final = ("greedy",)
 _OWN_MODELS: Final = ("ppo", "search")
-_SHIPPED: Final = ("2p", "3p", "4p")
 
 
 class RosterError(ValueError):
@@ -80,7 +79,7 @@ class Roster:
             return True
         first = argument.partition(",")[0]  # a model, or the first option
         key, equals, _ = first.partition("=")
-        return not first or first in _SHIPPED or (bool(equals) and key.strip().isidentifier())
+        return not first or first in NAMES or (bool(equals) and key.strip().isidentifier())
 
     def make(self, spec: str) -> Agent:
         """A new agent.
