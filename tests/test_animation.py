@@ -244,6 +244,7 @@ def test_a_saved_animation_is_the_film_or_the_page(suffix, tmp_path):
         ("film", {}, "ends in one of"),
         ("film.svg", {"seconds_per_move": 0}, "seconds_per_move must be from 0.02 to 3600, got 0"),
         ("film.gif", {"seconds_per_move": float("nan")}, "seconds_per_move must be"),
+        ("film.gif", {"seconds_per_move": 164}, "of a GIF must be at most 163, got 164"),
         ("film.svg", {"theme": "blue"}, "theme must be one of"),
         ("film.html", {"theme": "blue"}, "theme must be one of"),
         ("film.gif", {"theme": "blue"}, "theme must be one of"),

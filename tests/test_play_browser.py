@@ -235,6 +235,19 @@ def test_a_whole_game_is_played_by_keyboard(open_tab: Open, page: Page) -> None:
     assert {(place - 15) % 16 == 0 for place in places} == {True, False}, "court and regions"
 
 
+def test_digits_of_one_paladin_are_not_those_of_the_next(open_tab: Open) -> None:
+    tab = open_tab()
+    start_game(tab)
+    click_to(tab, "place")
+    for digit in "14":
+        clan = tab.locator(".hand [data-clan]").first.get_attribute("data-clan")
+        tab.keyboard.press(clan[0])
+        tab.keyboard.press(digit)
+        assert tab.evaluate("document.activeElement.dataset.text") == digit
+        if digit == "1":
+            after(tab, lambda: tab.keyboard.press("Enter"))
+
+
 def test_a_game_is_played_by_the_buttons_alone(open_tab: Open) -> None:
     """What a screen reader finds: buttons with names, in groups with names."""
     tab = open_tab()
@@ -539,7 +552,9 @@ def test_a_bot_that_thinks_for_long_is_shown_and_left(open_tab: Open) -> None:
         beside = open_tab(page.address)
         start_game(beside)
         going.set()
-        sync_api.expect(tab.locator("#notice")).to_have_text("slowest failed: tired")
+        sync_api.expect(tab.locator("#notice")).to_have_text(
+            "slowest failed with RuntimeError: tired"
+        )
         sync_api.expect(tab.get_by_role("button", name="Go on")).to_be_enabled()
 
 
@@ -599,6 +614,19 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab: Open, size: Any) -
     at(0)
     tab.evaluate("location.hash = '#0/5'")
     at(5)
+
+
+def test_the_link_to_the_main_part_keeps_the_place_in_the_viewer(open_tab: Open) -> None:
+    tab = open_tab("/replay")
+    drop(tab, "one.jsonl", record_line(some_record()))
+    tab.wait_for_selector(".board svg")
+    tab.locator(".log li").nth(9).click()
+    tab.wait_for_selector('.board[data-at="10"]')
+    tab.get_by_role("link", name="Skip").or_(tab.locator('a[href="#main"]')).first.focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_function("() => location.hash === '#main'")
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_selector('.board[data-at="11"]')
 
 
 def test_opinions_stand_beside_the_board(open_tab: Open) -> None:

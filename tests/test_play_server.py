@@ -53,9 +53,11 @@ def play_on(page: Page, key: str, game: dict[str, Any], decisions: int) -> dict[
             break
         if game["turn"] == "person":
             action = game["legal"][0]["action"]
-            status, game = page.post(f"games/{key}/play", {"action": action, "at": game["at"]})
+            status, game = page.post(
+                f"games/{key}/play", {"action": action, "version": game["version"]}
+            )
         else:
-            status, game = page.post(f"games/{key}/agent", {"at": game["at"]})
+            status, game = page.post(f"games/{key}/agent", {"version": game["version"]})
         assert status == 200, game
     return game
 
@@ -138,13 +140,32 @@ def test_the_log_goes_on_where_the_page_has_it(page: Page) -> None:
 
 def test_a_click_of_a_page_that_is_behind_is_refused_with_the_game(page: Page) -> None:
     game = new_game(page)
-    key, at = game["key"], game["at"]
+    key, version = game["key"], game["version"]
     later = play_on(page, key, game, 1)
     for what, data in (("play", {"action": 0}), ("undo", {}), ("agent", {})):
-        status, answer = page.post(f"games/{key}/{what}", {**data, "at": at})
+        status, answer = page.post(f"games/{key}/{what}", {**data, "version": version})
         assert status == 409
         assert "gone on meanwhile" in answer["error"]
         assert answer["game"]["at"] == later["at"]
+
+
+def test_a_click_on_a_board_that_was_undone_and_played_anew_elsewhere_is_refused(
+    page: Page,
+) -> None:
+    game = new_game(page)
+    while game["phase"] != "place" or not game["undo"]:
+        game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
+    key, shown = game["key"], game
+    _, back = page.post(f"games/{key}/undo", {"version": game["version"]})
+    other = next(
+        d["action"] for d in back["legal"] if d["action"] != game["record"]["events"][-1]["action"]
+    )
+    _, anew = page.post(f"games/{key}/play", {"action": other, "version": back["version"]})
+    assert anew["at"] == shown["at"], "as many events as the other window shows"
+    action = shown["legal"][0]["action"]
+    status, answer = page.post(f"games/{key}/play", {"action": action, "version": shown["version"]})
+    assert status == 409
+    assert answer["game"]["record"] == anew["record"], "nothing was played"
 
 
 @pytest.mark.parametrize("action", [94, -1, 95, 10**30, 12])
@@ -152,8 +173,8 @@ def test_an_illegal_action_is_refused_and_the_game_goes_on(page: Page, action: i
     game = new_game(page)
     while game["turn"] != "person":
         game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
-    at = {"at": game["at"]}
-    status, answer = page.post(f"games/{game['key']}/play", {"action": action, **at})
+    now = {"version": game["version"]}
+    status, answer = page.post(f"games/{game['key']}/play", {"action": action, **now})
     assert status == 409
     assert answer["error"]
     assert play_on(page, game["key"], game, 3)["at"] > game["at"]
@@ -163,11 +184,11 @@ def test_only_the_own_turn_is_undone(page: Page) -> None:
     game = new_game(page)
     while not game["undo"]:
         game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
-    status, before = page.post(f"games/{game['key']}/undo", {"at": game["at"]})
+    status, before = page.post(f"games/{game['key']}/undo", {"version": game["version"]})
     assert (status, before["at"], before["log"]) == (200, game["at"] - 1, [])
     assert before["record"]["events"] == game["record"]["events"][:-1]
     again = new_game(page)
-    status, answer = page.post(f"games/{again['key']}/undo", {"at": again["at"]})
+    status, answer = page.post(f"games/{again['key']}/undo", {"version": again["version"]})
     assert status == 409
     assert "own decisions" in answer["error"]
 
@@ -189,7 +210,9 @@ def test_hints_name_moves_and_shares(page: Page) -> None:
     game = new_game(page)
     while game["turn"] != "person":
         game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
-    status, hint = page.post(f"games/{game['key']}/hint", {"agent": "ppo", "at": game["at"]})
+    status, hint = page.post(
+        f"games/{game['key']}/hint", {"agent": "ppo", "version": game["version"]}
+    )
     assert status == 200
     assert sum(hint["values"]) == pytest.approx(1, abs=1e-3)
     assert hint["choice"]["action"] == hint["moves"][0]["action"]
@@ -213,7 +236,7 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
     with serving(House(Roster(["slow"]))) as page:
         game = new_game(page, agents=["slow", "slow"])
         answers: list[tuple[int, Any]] = []
-        path, data = f"games/{game['key']}/agent", {"at": game["at"]}
+        path, data = f"games/{game['key']}/agent", {"version": game["version"]}
         thinking = threading.Thread(target=lambda: answers.append(page.post(path, data)))
         thinking.start()
         assert asked.wait(60)
@@ -227,7 +250,7 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
         going.set()
         thinking.join(60)
         [(status, answer)] = answers
-        assert (status, answer["error"]) == (502, "slow failed: no idea")
+        assert (status, answer["error"]) == (502, "slow failed with RuntimeError: no idea")
         assert page.get(f"games/{game['key']}")[1]["at"] == game["at"]
 
 
@@ -489,7 +512,7 @@ def test_queries_are_checked(page: Page, query: str) -> None:
     key, at = game["key"], game["at"]
     assert page.get(f"games/{key}?{query}")[0] == 400
     if "layout" in query:
-        assert page.post(f"games/{key}/agent?{query}", {"at": at})[0] == 400
+        assert page.post(f"games/{key}/agent?{query}", {"version": game["version"]})[0] == 400
         assert page.get(f"games/{key}")[1]["at"] == at, "nothing was played"
 
 

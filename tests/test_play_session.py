@@ -93,6 +93,8 @@ def test_partners_are_named_together() -> None:
 
 def test_no_two_seats_have_the_same_name() -> None:
     assert fresh("random", None, "random").names == ("random 1", "Player 2", "random 3")
+    three = Session.new(Rules(3), [None] * 3, names=["Ada", "Ada", "Ada 2"])
+    assert three.names == ("Ada 1", "Ada 3", "Ada 2")
     taken = Session.new(Rules(), [None, None], names=["Ada", "Ada"])
     assert taken.names == ("Ada 1", "Ada 2")
     assert taken_up(taken).names == taken.names

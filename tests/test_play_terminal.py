@@ -18,7 +18,7 @@ from carolus_env.play import terminal
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.terminal import COMMANDS, Terminal, first_record, new_session, taken_up
-from carolus_env.record import RecordError, start_of, write_records
+from carolus_env.record import RecordError, read_records, start_of, write_records
 from carolus_env.replay import replay
 from carolus_env.rules import PLACE, Rules
 from carolus_env.text import board_text
@@ -177,7 +177,7 @@ def test_a_game_is_saved_and_taken_up(tmp_path):
 def test_a_file_of_somebody_else_is_not_written_over(tmp_path):
     file = tmp_path / "mine.txt"
     file.write_text("precious")
-    assert "is there already" in answers(f"save {file}")
+    assert "is there already" in " ".join(answers(f"save {file}").split())
     assert file.read_text() == "precious"
 
 
@@ -217,9 +217,37 @@ def test_a_record_that_is_none_is_not_taken_up(tmp_path):
 
 
 def test_quitting_an_unsaved_game_asks_once():
-    _, said = typed("d3", "quit", "?", "quit", "d1")
+    _, said = typed("d3", "quit", "quit", "d1")
     assert said.count("The game is not saved") == 1
     assert said.endswith("> quit\n")
+    _, said = typed("d3", "quit", "?", "quit", "quit")
+    assert said.count("The game is not saved") == 2, "what was done since counts"
+
+
+def test_an_unsaved_game_is_not_dropped_for_another_without_asking(tmp_path):
+    file = tmp_path / "one.jsonl"
+    typed("d3", f"save {file}", "quit")
+    table, said = typed("d5", f"load {file}")
+    assert " ".join(said.split()).count("save FILE, or load again") == 1
+    assert {"action": 4, "player": 0} in table.session.events
+    table, _ = typed("d5", f"load {file}", f"load {file}")
+    assert table.session.record()["events"] == first_record(file)["events"]
+
+
+def test_a_game_undone_and_played_otherwise_is_not_saved(tmp_path):
+    _, said = typed(
+        "d3", "red>court", f"save {tmp_path / 'one.jsonl'}", "undo", "pink>court", "quit"
+    )
+    assert "The game is not saved" in said
+
+
+def test_a_file_of_several_games_is_not_written_over(tmp_path):
+    file = tmp_path / "many.jsonl"
+    typed("d3", f"save {file}", "quit")
+    file.write_bytes(2 * file.read_bytes())
+    _, said = typed(f"load {file}", f"save {file}", "quit")
+    assert "is there already" in " ".join(said.split())
+    assert len(list(read_records(file))) == 2
 
 
 def test_help_names_every_command():

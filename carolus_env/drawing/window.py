@@ -51,11 +51,11 @@ class Window:
         frame = pygame.image.frombuffer(pixels.tobytes(), surface.get_size(), "RGB")
         surface.blit(frame, (0, 0))
         pygame.display.flip()
-        if pygame.event.get(pygame.QUIT):
+        events = pygame.event.get()  # all of them: a full queue takes no more
+        if any(event.type == pygame.QUIT for event in events):
             self.close()
             self._dismissed = True
             return
-        pygame.event.pump()
         if fps is not None and pygame.display.get_driver() not in _UNSEEN:
             time.sleep(max(0.0, self._shown_at + 1 / fps - time.monotonic()))
         self._shown_at = time.monotonic()

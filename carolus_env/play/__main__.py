@@ -103,15 +103,14 @@ def _terminal(options: argparse.Namespace) -> int:
     try:
         roster = Roster(options.bot)
         if options.files:
-            path = Path(options.files[0])
-            session = terminal.taken_up(terminal.first_record(path), roster)
+            session = terminal.taken_up(terminal.first_record(Path(options.files[0])), roster)
         else:
             rules = Rules(options.players, options.crown_choice)
             session = terminal.new_session(rules, roster, options.bot, options.people, options.seed)
     except ValueError as error:
         return _complain(str(error))
     except OSError as error:
-        return _complain(f"{path}: {error.strerror or error}")
+        return _complain(f"{error.filename}: {error.strerror or error}")
     terminal.run(session, roster)
     return DONE
 

@@ -50,7 +50,9 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("cache-control", "no-cache")  # or a new page meets old modules
             await send(message)
 
         reason = self._refusal(scope)

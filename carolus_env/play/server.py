@@ -271,9 +271,9 @@ class Desk:
         session = self._table(request).session
         return self._answer(request, session, number_of(request, "since", 10**9 - 1))
 
-    def _check_at(self, request: Request, session: Session, at: int | None) -> int:
-        """The page must speak of the game as it is now."""
-        if at != len(session.events):
+    def _check(self, request: Request, session: Session, version: int | None) -> int:
+        """The page must speak of the game as it is now; returns the number of its events."""
+        if version != session.version:
             raise RequestError(
                 409,
                 "the game has gone on meanwhile, in another window perhaps",
@@ -283,9 +283,9 @@ class Desk:
 
     async def play(self, request: Request) -> Response:
         table = self._table(request)
-        given = await json_of(request, action=int, at=int)
+        given = await json_of(request, action=int, version=int)
         async with table.lock:
-            at = self._check_at(request, table.session, given["at"])
+            at = self._check(request, table.session, given["version"])
             if given["action"] is None:
                 raise RequestError(400, "action is missing")
             try:
@@ -296,9 +296,9 @@ class Desk:
 
     async def undo(self, request: Request) -> Response:
         table = self._table(request)
-        given = await json_of(request, at=int)
+        given = await json_of(request, version=int)
         async with table.lock:
-            at = self._check_at(request, table.session, given["at"])
+            at = self._check(request, table.session, given["version"])
             try:
                 table.session.undo()
             except TurnError as error:
@@ -308,29 +308,22 @@ class Desk:
     async def agent(self, request: Request) -> Response:
         """The agent whose turn it is takes one decision."""
         table = self._table(request)
-        given = await json_of(request, at=int)
+        given = await json_of(request, version=int)
         async with table.lock:
             session = table.session
-            at = self._check_at(request, session, given["at"])
+            at = self._check(request, session, given["version"])
             if session.agent is None:
                 raise RequestError(409, "no bot is to decide")
-            name = session.agent.name
-            try:
-                session.ask_agent(await self.house.think(session.think))
-            except RequestError:
-                raise
-            except Exception as error:
-                traceback.print_exc()
-                raise RequestError(502, f"{name} failed: {error}") from None
+            session.ask_agent(await self._thought(session.agent, session.think))
             return self._answer(request, session, at)
 
     async def hint(self, request: Request) -> Response:
         """What an agent thinks of the decision that is due."""
         table = self._table(request)
-        given = await json_of(request, agent=str, at=int)
+        given = await json_of(request, agent=str, version=int)
         adviser = self._made(given["agent"] or "")
         session = table.session
-        self._check_at(request, session, given["at"])
+        self._check(request, session, given["version"])
         if session.over:
             raise RequestError(409, "the game is over")
         state = session.state.copy()
@@ -339,13 +332,19 @@ class Desk:
     async def _hinted(
         self, adviser: Agent, state: Any, seed: int, played: int | None = None
     ) -> Response:
+        found = await self._thought(adviser, lambda: hint(adviser, state, seed))
+        return Answer(views.hint_view(state, found, played))
+
+    async def _thought(self, agent: Agent, work: Callable[[], Any]) -> Any:
+        """What an agent says; a stranger's may raise anything."""
         try:
-            found = await self.house.think(lambda: hint(adviser, state, seed))
+            return await self.house.think(work)
         except RequestError:
             raise
         except Exception as error:
-            raise RequestError(502, f"{adviser.name} failed: {error}") from None
-        return Answer(views.hint_view(state, found, played))
+            traceback.print_exc()
+            reason = f"{agent.name} failed with {type(error).__name__}: {error}"
+            raise RequestError(502, reason) from None
 
     async def step(self, request: Request) -> Response:
         """The board after a step of the Emperor."""
@@ -425,12 +424,7 @@ class Desk:
         given = await json_of(request, agent=str)
         adviser = self._made(given["agent"] or "")
         states = replay.states[replay.decisions]
-        try:
-            found = (await self.house.think(lambda: bots.opinion(adviser, states))).values
-        except RequestError:
-            raise
-        except Exception as error:
-            raise RequestError(502, f"{adviser.name} failed: {error}") from None
+        found = (await self._thought(adviser, lambda: bots.opinion(adviser, states))).values
         if found is None:
             raise RequestError(422, f"{adviser.name} does not value positions")
         return Answer({"agent": adviser.name, "values": [views.shares(row) for row in found]})

@@ -107,6 +107,7 @@ class Session:
     Attributes:
         rules, agents, names, seed: as given, nothing missing.
         events: of the record so far.
+        version: another number after each event and each undo, never the same again.
 
     Raises:
         RecordError: when the record cannot be replayed; the text says where and why.
@@ -128,6 +129,7 @@ class Session:
         self.names = seat_names(self.rules.players, self.agents, names)
         self._head = {key: record[key] for key in ("format", "version", "rules", "setup")}
         self.events: list[dict[str, Any]] = []
+        self.version = 0
         self._log: list[LogLine] = []
         game = start_of(record)
         dealt = engine.new_games(self.rules, 1, seed=self.seed, roll=False)
@@ -300,6 +302,7 @@ class Session:
         self.events.pop()
         self._states.pop()
         self._log.pop()
+        self.version += 1
 
     def hint(self, adviser: Agent) -> Hint:
         """What an agent thinks of the decision that is due.
@@ -327,6 +330,7 @@ class Session:
             engine.step(game, np.array([event["action"]]), roll=False)
         self._log.append(log_line(before[0], game[0], len(self.events), event, self.team_names()))
         self._states.append(game)
+        self.version += 1
         kept = ("roll", "action", "player")
         self.events.append({key: event[key] for key in kept if key in event})
 
@@ -395,9 +399,12 @@ def seat_names(
             raise ValueError(f"names[{seat}] must be a text that can be shown, got {name!r:.100}")
         name = "" if name is None else name.strip()[:LONGEST_NAME]
         found.append(name or (f"Player {seat + 1}" if agent is None else agent.name))
-    return tuple(
-        f"{name} {seat + 1}" if found.count(name) > 1 else name for seat, name in enumerate(found)
-    )
+    twice = {name for name in found if found.count(name) > 1}
+    for seat, name in enumerate(found):
+        if name in twice:
+            numbers = range(seat + 1, seat + 2 + players)
+            found[seat] = next(own for k in numbers if (own := f"{name} {k}") not in found)
+    return tuple(found)
 
 
 def outcome(state: np.void, names: Sequence[str]) -> str:

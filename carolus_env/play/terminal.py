@@ -16,6 +16,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 
@@ -88,8 +89,9 @@ class Terminal:
         self._told, self._then = 0, start_of(session.record())  # events that were shown, and after
         self._looked: tuple[int, ...] = ()  # the decision for which the board was shown
         self._own: set[Path] = set()  # files that may be written again
-        self._saved = len(session.events)
-        self._warned = self._left = False
+        self._saved = session.version
+        self._warned = ""  # the command that was refused once, the game not being saved
+        self._left = False
 
     def run(self) -> None:
         """Play until the game is left, or nothing more is typed."""
@@ -151,6 +153,8 @@ class Terminal:
         word, _, rest = line.partition(" ")
         if not line:
             return
+        if word.lower() != self._warned:
+            self._warned = ""
         try:
             if word.lower() in COMMANDS:
                 getattr(self, _METHODS[word.lower()])(rest.strip())
@@ -216,7 +220,8 @@ class Terminal:
         except TurnError:
             raise
         except Exception as error:  # a stranger's agent may raise anything
-            raise TerminalError(f"{adviser.name} failed: {error}") from error
+            name = type(error).__name__
+            raise TerminalError(f"{adviser.name} failed with {name}: {error}") from error
         state, teams = self.session.state, self.session.team_names()
         self._say(f"{hint.agent} would play {move_text(state, hint.choice)}")
         if hint.probabilities is not None:
@@ -253,16 +258,19 @@ class Terminal:
             raise TerminalError(f"{name} is there already; save under another name")
         write_records(path, [self.session.record()])
         self._own.add(path.resolve())
-        self._saved = len(self.session.events)
+        self._saved = self.session.version
         self._say(f"saved as {name}")
 
     def _load(self, name: str) -> None:
         path = self._named(name, "load")
-        record = first_record(path)
-        self.session = taken_up(record, self._roster)
-        self._own.add(path.resolve())
+        session = taken_up(first_record(path), self._roster)
+        if not self._may_leave("load"):
+            return
+        self.session = session
+        if len(list(islice(read_records(path), 2))) == 1:  # else saving would lose the others
+            self._own.add(path.resolve())
         self._begin_at_now()
-        self._looked, self._saved = (), len(self.session.events)
+        self._looked, self._saved = (), self.session.version
         self._say(f"taken up from {name}: {', '.join(self.session.names)}")
 
     def _named(self, name: str, command: str) -> Path:
@@ -276,10 +284,16 @@ class Terminal:
             self._say(command.about, first=f"  {command.usage:12}", rest=" " * 14)
 
     def _quit(self, _: str) -> None:
-        self._left = self._warned or self.session.over or self._saved == len(self.session.events)
-        self._warned = True
-        if not self._left:
-            self._say("The game is not saved: save FILE, or quit again.")
+        self._left = self._may_leave("quit")
+
+    def _may_leave(self, command: str) -> bool:
+        """Whether nothing is lost, or the command comes for the second time in a row."""
+        saved = self.session.over or self._saved == self.session.version
+        if saved or self._warned == command:
+            return True
+        self._warned = command
+        self._say(f"The game is not saved: save FILE, or {command} again.")
+        return False
 
 
 _METHODS: Final = {

@@ -46,6 +46,7 @@ def game_view(session: Session, look: Look, since: int = 0) -> View:
     state = session.state
     return {
         "at": len(session.events),
+        "version": session.version,
         **_table(session.rules, session.names),
         **_situation(state, session.rules, session.names),
         "agents": [agent and agent.name for agent in session.agents],
@@ -103,6 +104,7 @@ def book_view(book: Book) -> View:
     return {
         "name": book.name,
         "problems": book.problems[:20],
+        "all_problems": len(book.problems),
         "games": [summary._asdict() for summary in book.games],
     }
 

@@ -96,6 +96,7 @@ export function onDrop(take) {
   };
   for (const kind of ["dragenter", "dragover", "dragleave"]) document.addEventListener(kind, over);
   document.addEventListener("drop", (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;
     event.preventDefault();
     document.body.classList.remove("dropping");
     if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]);

@@ -90,7 +90,7 @@ class GamePage {
     try {
       this.take(await get(`games/${this.key}?${this.query()}`));
     } catch (error) {
-      const record = error.status === 404 ? keptRecord(this.key) : null;
+      const record = error.status === 404 ? (this.view?.record ?? keptRecord(this.key)) : null;
       if (record === null) throw error;
       const { agents, names, seed } = record;
       const game = await post(`games?${this.query()}`, { record, agents, names, seed });
@@ -118,16 +118,32 @@ class GamePage {
     return look();
   }
 
+  /** The board in another look; all the rest too, where the game has gone on elsewhere. */
   async reload() {
-    if (!this.view) return;
-    const since = this.view.at;
-    this.take(await get(`games/${this.key}?${this.query()}&since=${since}`), since);
+    const shown = this.view;
+    if (!shown) return;
+    try {
+      const view = await get(`games/${this.key}?${this.query()}`);
+      if (this.view !== shown) return this.reload();
+      if (view.version !== shown.version) this.take(view);
+      else {
+        this.previews.clear();
+        this.leave();
+        shown.svg = view.svg;
+        show(this.board, view.svg);
+        this.markHand();
+      }
+    } catch (error) {
+      notice(error.message);
+    }
+    return this.run();
   }
 
   /** Show the game as the server tells it. */
   take(view, since = 0) {
     const focused = this.choices.contains(document.activeElement);
     this.view = view;
+    this.typed = "";
     this.previews.clear();
     this.leave();
     this.hints.replaceChildren();
@@ -147,10 +163,10 @@ class GamePage {
   }
 
   async send(what, data) {
-    const at = this.view.at;
+    const { at, version } = this.view;
     try {
       const since = what === "undo" ? at - 1 : at;
-      this.take(await post(`games/${this.key}/${what}?${this.query()}`, { ...data, at }), since);
+      this.take(await post(`games/${this.key}/${what}?${this.query()}`, { ...data, version }), since);
       return true;
     } catch (error) {
       notice(error.message);
@@ -179,6 +195,7 @@ class GamePage {
     } finally {
       this.busy = false;
     }
+    this.run();
   }
 
   /** Let the bots play on, one decision after the other. */
@@ -202,13 +219,17 @@ class GamePage {
   }
 
   async ask(rest) {
-    const at = this.view.at;
+    const { at, version } = this.view;
     let next;
     try {
-      next = await post(`games/${this.key}/agent?${this.query()}`, { at });
+      next = await post(`games/${this.key}/agent?${this.query()}`, { version });
     } catch (error) {
       if (await this.recover(error)) return true;
       notice(error.message);
+      if (error.status === 503) {
+        await new Promise((resolve) => setTimeout(resolve, 1000)); // others are thinking
+        return true;
+      }
       this.paused = true;
       return false;
     }
@@ -276,12 +297,12 @@ class GamePage {
 
   async hint() {
     const view = this.view;
-    if (view.turn !== "person") return;
+    if (view.turn !== "person" || this.hintButton.disabled) return;
     const agent = this.adviser.value;
     this.hints.replaceChildren(el("p", { class: "thinking" }, `${agent} thinks`));
     this.hintButton.disabled = true;
     try {
-      const found = await post(`games/${this.key}/hint`, { agent, at: view.at });
+      const found = await post(`games/${this.key}/hint`, { agent, version: view.version });
       if (this.view === view) this.hints.replaceChildren(opinionCard(found, view.team_names));
     } catch (error) {
       this.hints.replaceChildren();
@@ -402,6 +423,7 @@ class GamePage {
 
   takeInHand(clan) {
     this.clan = clan;
+    this.typed = "";
     notice("");
     const focused = document.activeElement?.dataset?.clan;
     this.markHand();
@@ -521,7 +543,7 @@ class GamePage {
     if (this.dragged) return;
     const piece = pieceAt(event.target);
     const step = this.stepTo(piece);
-    if (event.pointerType === "touch" && step && this.previewed !== step.action) {
+    if (this.pointer === "touch" && step && this.previewed !== step.action) {
       this.preview(step);
       notice("Tap again to go there.");
     } else if (piece && this.view.turn === "person") this.choose(piece);
@@ -553,6 +575,7 @@ class GamePage {
 
   press(event) {
     this.dragged = false;
+    this.pointer = event.pointerType; // not every browser says it with the click
     const piece = pieceAt(event.target);
     if (event.button !== 0 || piece?.kind !== "reserve" || !piece.open) return;
     const start = { x: event.clientX, y: event.clientY };
@@ -636,7 +659,7 @@ class GamePage {
     if (phase === "move") return this.find((button) => button.textContent.startsWith(`${key} step`));
     if (phase !== "place" || this.clan === null) return false;
     const now = performance.now();
-    const longer = now - (this.typedAt ?? -Infinity) < 1500 ? `${this.typed}${key}` : key;
+    const longer = this.typed && now - this.typedAt < 1500 ? `${this.typed}${key}` : key;
     this.typed = Number(longer) < 15 && longer.length < 3 ? longer : key;
     this.typedAt = now;
     return this.find((button) => covers(button.dataset.text, Number(this.typed)));

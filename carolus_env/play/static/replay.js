@@ -27,7 +27,11 @@ export async function openFile(file) {
 
 /** A place to choose a file, or drop one. */
 export function chooser() {
-  const input = el("input", { type: "file", accept: ".jsonl,.json,.gz", id: "record-file", onchange: () => input.files.length && openFile(input.files[0]) });
+  const input = el("input", { type: "file", accept: ".jsonl,.json,.gz", id: "record-file", onchange: choose });
+  async function choose() {
+    if (input.files.length) await openFile(input.files[0]);
+    input.value = ""; // the same file may be chosen again
+  }
   return el("label", { class: "chooser", for: "record-file" }, "Choose a file, or drop one", input);
 }
 
@@ -73,7 +77,7 @@ class Viewer {
       step("◀", "Back", "ArrowLeft", () => this.at - 1),
       step("▶", "On", "ArrowRight", () => this.at + 1),
       step("▶▶", "Next round", "PageDown", () => this.round(1)),
-      step("▶|", "End", "End", () => this.game.events),
+      step("▶|", "End", "End", () => this.game?.events ?? 0),
     );
     this.games = el("select", { "aria-label": "Game", onchange: () => this.openGame(Number(this.games.value)) }, this.book.games.map((game, number) => el("option", { value: number }, describe(game))));
     this.picker = el("label", { class: "picker", hidden: this.book.games.length < 2 }, `${this.book.games.length} games `, this.games);
@@ -82,7 +86,7 @@ class Viewer {
     this.advisers = el("div", { class: "advisers", role: "group", "aria-label": "Whose opinion" });
     this.opinions = el("div", { class: "opinions" });
     this.log = el("ol", { class: "log", "aria-label": "Events", tabindex: "0" });
-    this.problems = el("details", { class: "card", hidden: this.book.problems.length === 0 }, el("summary", {}, `Problems of the file (${this.book.problems.length})`), el("ul", {}, this.book.problems.map((text) => el("li", {}, text))));
+    this.problems = el("details", { class: "card", hidden: this.book.problems.length === 0 }, el("summary", {}, `Problems of the file (${this.book.all_problems})`), el("ul", {}, this.book.problems.map((text) => el("li", {}, text))));
     this.main.className = "table viewer";
     this.main.replaceChildren(
       this.stage,
@@ -112,21 +116,27 @@ class Viewer {
     this.board.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.tip.hide());
     addEventListener("hashchange", () => this.open());
     document.addEventListener("keydown", (event) => this.keyDown(event));
-    onLook(() => this.go(this.at));
+    onLook(() => this.draw(this.at));
   }
 
   async open() {
-    const [game, at] = location.hash.slice(1).split("/").map(Number);
-    if (this.game && game === this.number) await this.go(at || 0);
-    else await this.openGame(game < this.book.games.length ? game : 0, at || 0);
+    const found = /^#(\d+)(?:\/(\d+))?$/.exec(location.hash);
+    if (!found && this.game) return; // the link to the main part
+    const [game, at] = found ? [Number(found[1]), Number(found[2] ?? 0)] : [0, 0];
+    if (this.game && game === this.number) await this.go(at);
+    else await this.openGame(game < this.book.games.length ? game : 0, at);
   }
 
   async openGame(number, at = 0) {
     this.number = number;
     this.games.value = number;
+    this.game = this.view = this.values = this.mark = null;
     try {
-      this.game = await get(`files/${this.key}/${number}`);
+      const game = await get(`files/${this.key}/${number}`);
+      if (number !== this.number) return;
+      this.game = game;
     } catch (error) {
+      if (number !== this.number) return;
       this.title.textContent = "This game cannot be shown";
       this.result.textContent = error.message;
       for (const place of [this.board, this.log, this.place, this.opinions, this.advisers]) place.replaceChildren();
@@ -147,7 +157,6 @@ class Viewer {
     const own = game.agents.find((agent) => this.menu.valuers.includes(agent));
     this.grapher.value = setting("grapher", own ?? "ppo");
     if (!this.grapher.value) this.grapher.value = this.menu.valuers[0];
-    this.values = null;
     await this.go(Math.min(at, game.events));
     await this.drawGraph();
   }
@@ -177,11 +186,17 @@ class Viewer {
     if (!this.game) return;
     const at = Math.min(Math.max(position, 0), this.game.events);
     this.at = at;
-    const asked = ++this.asked;
     this.slider.value = at;
     this.mark?.(at);
     this.showPlace(at);
     this.showOpinions(at);
+    await this.draw(at);
+  }
+
+  /** Only the board. */
+  async draw(at) {
+    if (!this.game) return;
+    const asked = ++this.asked;
     const known = this.valuesAt(at);
     const values = known ? `&values=${known.join(",")}` : "";
     try {
@@ -220,8 +235,8 @@ class Viewer {
   }
 
   round(way) {
-    const starts = this.game.rounds;
-    if (way > 0) return starts.find((start) => start > this.at) ?? this.game.events;
+    const starts = this.game?.rounds ?? [];
+    if (way > 0) return starts.find((start) => start > this.at) ?? this.game?.events ?? 0;
     return starts.filter((start) => start < this.at).pop() ?? 0;
   }
 
@@ -232,20 +247,24 @@ class Viewer {
   }
 
   async drawGraph() {
-    const [number, agent] = [this.number, this.grapher.value];
+    const [game, number, agent] = [this.game, this.number, this.grapher.value];
     this.values = null;
     this.mark = null;
+    if (!game?.decisions.length) {
+      this.place.replaceChildren(el("p", {}, "Nobody has decided anything yet."));
+      return;
+    }
     this.place.replaceChildren(el("p", { class: "thinking" }, `${agent} thinks`));
     try {
       const found = await post(`files/${this.key}/${number}/values/all`, { agent });
-      if (number !== this.number || agent !== this.grapher.value) return;
+      if (this.game !== game || agent !== this.grapher.value) return;
       this.values = found.values;
       const drawn = graph(found.values, this.game.decisions, this.game.rounds, this.game.events, this.game.team_names, (at) => this.go(at));
       this.mark = drawn.mark;
       this.place.replaceChildren(drawn.root, legend(this.game.team_names));
-      this.go(this.at);
+      this.draw(this.at);
     } catch (error) {
-      if (number === this.number) this.place.replaceChildren(el("p", {}, error.message));
+      if (this.game === game && agent === this.grapher.value) this.place.replaceChildren(el("p", {}, error.message));
     }
   }
 
@@ -275,6 +294,7 @@ class Viewer {
 
   /** A new game from this position, with other players if so wanted. */
   playOn() {
+    if (!this.game) return;
     const seats = this.game.agents.map((agent, seat) => ({ agent, name: agent === null ? this.game.names[seat] : null }));
     const dialog = el(
       "dialog",

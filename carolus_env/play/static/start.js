@@ -68,24 +68,28 @@ export function newGame(menu, goOnWith = null) {
       asked.rules = rules;
       setSetting("start", { rules, seats: chosen });
     }
+    send.disabled = true; // one game is enough
     try {
       const game = await post("games", asked);
       location.assign(`/game/${game.key}`);
     } catch (error) {
       problem.textContent = error.message;
+      send.disabled = false;
     }
   }
 
   players.row.addEventListener("change", show);
   partners.addEventListener("change", show);
   for (const field of fixed ? [crowns, partners, paladins, rounds, ...players.inputs] : []) field.disabled = true;
+  const send = el("button", { class: "primary", type: "submit" }, fixed ? "Play on" : "Start");
+  let options;
   const form = el(
     "form",
     { class: "card", onsubmit: start, "aria-labelledby": "new-title" },
     el("h1", { id: "new-title" }, fixed ? "Play on from here" : "New game"),
     players.row,
     el("fieldset", { class: "seats" }, legend, seats.map((fields) => fields.row)),
-    el(
+    (options = el(
       "details",
       {},
       el("summary", {}, "Options"),
@@ -98,10 +102,11 @@ export function newGame(menu, goOnWith = null) {
         labelled("Rounds at most (empty: no limit)", rounds),
         labelled("Seed (empty: any)", seed),
       ),
-    ),
+    )),
     problem,
-    el("button", { class: "primary", type: "submit" }, fixed ? "Play on" : "Start"),
+    send,
   );
+  form.addEventListener("invalid", () => (options.open = true), true); // or nobody sees what is wrong
   show();
   return form;
 }
