@@ -45,7 +45,7 @@ except ModuleNotFoundError as error:
 def main(arguments: list[str] | None = None) -> int:
     """Train, evaluate, and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    console = Console()
+    console, folder = Console(), None
     try:
         command = shlex.join(["python", "train.py", *arguments])
         resume = "--resume" in arguments
@@ -60,25 +60,27 @@ def main(arguments: list[str] | None = None) -> int:
             folder = _new_folder(config)
         with _Display(console, config.steps) as display:
             run = Run(config, folder, command=command, show=display.show)
+            made = {"commit": commit(), "machine": machine(), "versions": versions()}
             if resume:
                 run.resume()
-            else:
-                about = {"config": dataclasses.asdict(config), "command": command}
-                made = {"commit": commit(), "machine": machine(), "versions": versions()}
-                write_json(folder / "config.json", {**about, **made})
+                made = first
+            about = {"config": dataclasses.asdict(config), "command": command}
+            write_json(folder / "config.json", {**made, **about})
             console.print(f"{folder}: {config.players} players, {config.steps:,} decisions")
             with _stopping(run, console):
                 done = run.train()
         if not done:
             console.print(f"stopped and saved; go on with: python train.py --resume {folder}")
             return 130
+        return _finish(run, console)
     except KeyboardInterrupt:
-        print(f"train: interrupted; python train.py --resume {folder} goes on from the last save")
+        saved = folder is not None and (folder / "resume").exists()
+        more = f"; python train.py --resume {folder} goes on from the last save" if saved else ""
+        print(f"train: interrupted{more}")
         return 130
     except (ValueError, OSError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
-    return _finish(run, console)
 
 
 @contextlib.contextmanager
@@ -151,17 +153,13 @@ def _resumed(arguments: list[str]) -> tuple[Config, Path, dict[str, Any]]:
 
 def _finish(run: Run, console: Console) -> int:
     """Save the last policy, measure the best one, and say where everything is."""
-    try:
-        save(run.snapshot(), run.folder / "final")
-        if not (run.folder / "best.json").exists():
-            save(run.snapshot(), run.folder / "best")
-        best = load(run.folder / "best").weights
-        with console.status(f"evaluating {run.folder}/best ..."):
-            results = run.evaluate(run.config.final_games, best)
-        write_json(run.folder / "result.json", results)
-    except OSError as error:
-        print(f"train: {error}", file=sys.stderr)
-        return 1
+    save(run.snapshot(), run.folder / "final")
+    if not (run.folder / "best.json").exists():
+        save(run.snapshot(), run.folder / "best")
+    best = load(run.folder / "best").weights
+    with console.status(f"evaluating {run.folder}/best ..."):
+        results = run.evaluate(run.config.final_games, best)
+    write_json(run.folder / "result.json", results)
     console.print(f"{run.folder}/best, playing its likeliest action:")
     table = Table()
     for heading in ("against", "games", "win rate", "95 % interval"):

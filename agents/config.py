@@ -17,7 +17,7 @@ from carolus_env.rules import Rules
 
 @dataclass
 class Config:
-    """Train a policy by self-play; see docs/training.md for what each option does."""
+    """Train a policy by self-play; docs/training.md tells how it works."""
 
     players: int = 2
     """2, 3 or 4 (two teams)."""

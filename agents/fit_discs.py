@@ -30,7 +30,7 @@ from torch.nn import functional
 from agents.ppo import TorchPlayer
 from carolus_env import engine, network, observation
 from carolus_env.bots import Agent, make
-from carolus_env.bots.model import Model, load, save
+from carolus_env.bots.model import Model, find, save
 from carolus_env.rules import DISC, DISCS, FIRST_DISC, OVER, Rules
 from carolus_env.streams import new_streams
 
@@ -150,7 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = tyro.cli(Options, args=arguments, description=__doc__, prog="agents.fit_discs")
     torch.set_num_threads(1)
     try:
-        model, teacher = load(options.model), make(options.teacher)
+        model, teacher = find(str(options.model)), make(options.teacher)
     except ValueError as error:
         print(f"fit_discs: {error}", file=sys.stderr)
         return 2

@@ -49,7 +49,7 @@ class League:
         earlier: int,
         self_share: float,
         earlier_share: float,
-        on_duty: int = 4,
+        on_duty: int = 3,
         hardness: float = 1.0,
     ) -> None:
         if not (0 <= self_share <= 1 and 0 <= earlier_share <= 1 - self_share + 1e-9):
@@ -130,7 +130,7 @@ class League:
         Returns:
             the learner's shares of the win in those games, by kind of opponent.
         """
-        teams, shares = self._rules.teams, (ended.learners_payoffs + 0.0)
+        teams, shares = self._rules.teams, ended.learners_payoffs
         shares = (shares * (teams - 1) + 1) / teams
         found: dict[str, list[float]] = {}
         for table, seat, share in zip(ended.tables, ended.seats, shares, strict=True):

@@ -78,27 +78,27 @@ class NetworkPolicy(MaskableActorCriticPolicy):
     def forward(
         self, obs: torch.Tensor, deterministic: bool = False, action_masks: Masks = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        chances, payoffs = self.judge(obs, action_masks)
+        log_policy, payoffs = self.judge(obs, action_masks)
         if deterministic:
-            actions = chances.argmax(dim=1)
+            actions = log_policy.argmax(dim=1)
         else:  # the exponential race: the likelier, the sooner
-            noise = torch.empty_like(chances).exponential_()
-            actions = (chances - noise.log()).argmax(dim=1)
-        return actions, payoffs, chances.gather(1, actions[:, None])[:, 0]
+            noise = torch.empty_like(log_policy).exponential_()
+            actions = (log_policy - noise.log()).argmax(dim=1)
+        return actions, payoffs, log_policy.gather(1, actions[:, None])[:, 0]
 
     def evaluate_actions(
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        chances, payoffs = self.judge(obs, action_masks)
-        entropy = -(chances.exp() * chances).sum(dim=1)
-        return payoffs, chances.gather(1, actions.long()[:, None])[:, 0], entropy
+        log_policy, payoffs = self.judge(obs, action_masks)
+        entropy = -(log_policy.exp() * log_policy).sum(dim=1)
+        return payoffs, log_policy.gather(1, actions.long()[:, None])[:, 0], entropy
 
     def predict_values(self, obs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         return self.judge(obs, None)[1]
 
     def get_distribution(self, obs: Any, action_masks: Masks = None) -> Any:
-        chances, _ = self.judge(obs, action_masks)
-        return self.action_dist.proba_distribution(action_logits=chances)
+        log_policy, _ = self.judge(obs, action_masks)
+        return self.action_dist.proba_distribution(action_logits=log_policy)
 
 
 _NEVER = -1e9  # finite: probabilities of 0 times it stay 0

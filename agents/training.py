@@ -310,7 +310,7 @@ class _Callback(BaseCallback):
         self._started = (time.monotonic(), self.num_timesteps)
         self._done = self.num_timesteps  # resumed: what happened at this point has happened
         self._every = config.checkpoint_every or config.eval_every
-        if self.num_timesteps == 0:  # the first evaluation shows the untrained policy
+        if not self.run.curve.evaluation:  # the first one shows the untrained policy
             self.evaluate()
             self.save()
 

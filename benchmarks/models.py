@@ -2,12 +2,12 @@
 
     python benchmarks/models.py                     # all matches that are not in the results yet
     python benchmarks/models.py --players 3 4
-    python benchmarks/models.py --again --players 2 # play them once more
+    python benchmarks/models.py --again --players 2 # all from the start, as after a change of a bot
 
-Paired deals, the likeliest action. Each match is written down when it is over, so the same command
-goes on where it was stopped. Where a model stands on the ladder is written into its JSON, too. The
-machine does not matter to the matches by simulations; it does to
-those by seconds.
+Paired deals, the likeliest action. Games are kept in --folder as they end, so the first command
+goes on where it was stopped: the match at one second a search takes some hours on one core. Where a
+model stands on the ladder is written into its JSON, too. The machine does not matter to the matches
+by simulations; it does to those by seconds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from machine import line
 
 from agents.training import ladder_rating
-from carolus_env import arena, bots
+from carolus_env import arena
+from carolus_env.arena import console
+from carolus_env.arena.seating import deals_for, pairing
 from carolus_env.bots.model import SHIPPED
 from carolus_env.files import write_json
 from carolus_env.rules import Rules
@@ -36,24 +37,26 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("ppo:2p", "greedy"): 2000,
         ("ppo:2p", "planner"): 2000,
         ("ppo:2p", "mcts:sims=100"): 100,
-        ("search:2p,sims=100", "mcts:sims=100"): 100,
+        ("search:2p,sims=100", "mcts:sims=100"): 400,
         ("search:2p,sims=100", "ppo:2p"): 100,
-        ("search:2p,seconds=0.1", "mcts:seconds=0.1"): 40,
+        ("search:2p,seconds=1", "mcts:seconds=1"): 400,
     },
     3: {
         ("ppo:3p", "random"): 600,
         ("ppo:3p", "greedy"): 600,
         ("ppo:3p", "planner"): 600,
         ("ppo:3p", "mcts:sims=100"): 60,
+        ("search:3p,sims=100", "mcts:sims=100"): 120,
     },
     4: {
         ("ppo:4p", "random"): 600,
         ("ppo:4p", "greedy"): 600,
         ("ppo:4p", "planner"): 600,
         ("ppo:4p", "mcts:sims=100"): 100,
+        ("search:4p,sims=100", "mcts:sims=100"): 120,
     },
 }
-"""Games of each pairing, by number of players."""
+"""Games of each pairing, by number of players; rounded up to whole deals."""
 
 
 def digest(players: int) -> str:
@@ -62,11 +65,26 @@ def digest(players: int) -> str:
     return str(about["sha256"][:12])
 
 
-def match(players: int, pair: tuple[str, str], games: int) -> dict[str, Any]:
-    """Play one, and what there is to say of it."""
-    started = time.perf_counter()
-    made = bots.make(pair[0]), bots.make(pair[1])
-    result = arena.play_pairing(made, Rules(players), games, seed=SEED)
+def journal(players: int, pair: tuple[str, str], folder: Path) -> Path:
+    """Where the games of a match are kept."""
+    games = plan(players, pair).games
+    name = f"{players}-{'-'.join(pair)}-{games}-{digest(players)}.jsonl"
+    return folder / name.replace(":", "_")
+
+
+def plan(players: int, pair: tuple[str, str]) -> arena.Plan:
+    """Which games a match has."""
+    rules = Rules(players)
+    deals = deals_for(MATCHES[players][pair], len(pairing(rules).seatings))
+    return arena.Plan(rules, pair, deals=deals, seed=SEED)
+
+
+def match(players: int, pair: tuple[str, str], file: Path, workers: int) -> dict[str, Any]:
+    """Play one, or what is missing of it, and what there is to say of it."""
+    cup = arena.Tournament(plan(players, pair))
+    with console.watching(cup) as progress:
+        cup.run(workers=workers, file=file, resume=file.exists(), progress=progress)
+    [result] = cup.pairings()
     row = {
         "players": players,
         "pair": list(pair),
@@ -76,15 +94,14 @@ def match(players: int, pair: tuple[str, str], games: int) -> dict[str, Any]:
         "ci95": list(result.ci95[0]),
         "rounds": result.mean_rounds,
         "seed": SEED,
-        "seconds": round(time.perf_counter() - started, 1),
+        "workers": workers,
         "model": digest(players),
         "machine": line(),
     }
     low, high = row["ci95"]
     print(
         f"{players}  {pair[0]:24} : {pair[1]:18} {row['games']:5} games  "
-        f"{100 * row['win_rate']:5.1f} % ({100 * low:.1f} - {100 * high:.1f})  "
-        f"{row['seconds']:.0f} s",
+        f"{100 * row['win_rate']:5.1f} % ({100 * low:.1f} - {100 * high:.1f})",
         flush=True,
     )
     return row
@@ -96,17 +113,27 @@ def main() -> int:
     )
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     parser.add_argument("--again", action="store_true", help="play what was played already")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path("runs/models"))
     options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    order = [list(pair) for matches in MATCHES.values() for pair in matches]
+    rows = [row for row in rows if row["pair"] in order]
+    if options.again:
+        rows = [row for row in rows if row["players"] not in options.players]
+        write_json(RESULTS, rows)
     for players in options.players:
-        for pair, games in MATCHES[players].items():
+        for pair in MATCHES[players]:
+            file = journal(players, pair, options.folder)
+            if options.again:
+                file.unlink(missing_ok=True)
             known = [row for row in rows if row["pair"] == list(pair)]
-            current = known and known[0]["model"] == digest(players)
-            if current and not options.again:
+            asked = digest(players), plan(players, pair).games
+            if known and (known[0]["model"], known[0]["games"]) == asked:
                 continue
             rows = [row for row in rows if row not in known]
-            rows.append(match(players, pair, games))
-            order = [list(pair) for matches in MATCHES.values() for pair in matches]
+            rows.append(match(players, pair, file, options.workers))
             rows.sort(key=lambda row: order.index(row["pair"]))
             write_json(RESULTS, rows)
         note_rating(players, rows)

@@ -26,7 +26,8 @@ OpenSpiel payoffs from -1 to 1: its uct_c is twice our c. What still differs whe
     order      ours looks at placements of a turn in ascending order only
     chance     OpenSpiel: a roll is a node, valued once before it is rolled. Ours: the roll is taken
                at once, and the position after it valued
-    solver     OpenSpiel: proven ends are backed up, and its search stops when the root is proven
+    solver     OpenSpiel: proven ends are backed up, and its search stops when the root is proven;
+               ours stops when no other choice can become the most visited one
     root       OpenSpiel's first simulation values the root itself
 
 Ties weigh more than all of that: most choices of a small search have no visit yet, and the lowest

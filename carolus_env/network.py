@@ -5,9 +5,9 @@ The weights are the same for every region and for every clan, so renaming the cl
 answers and changes nothing else. Regions and clans tell each other what they know by way of the
 paladins: a region hears of each clan as often as it holds paladins of it, and the other way round.
 
-`forward` is written once for NumPy and PyTorch: bots of an installed package play without torch,
-what trains it calls the same lines. Its answers: a logit for each action, and a score for each team
-(counted from the viewer's), whose softmax are the chances to win.
+`forward` is written once for NumPy and PyTorch: what trains calls the same lines as the tests that
+hold `bots/inference.py` to them, the kernel by which bots play. Its answers: a logit for each
+action, and a score for each team (counted from the viewer's), whose softmax are the chances to win.
 """
 
 from __future__ import annotations

@@ -24,16 +24,20 @@ RATES = ["--learning-rate-end", "3e-5", "--entropy-end", "0.002"]
 
 
 def train(seed: int, folder: Path) -> dict[str, Any]:
-    """One run, from scratch or resumed: what it has shown, and the whole command's seconds."""
+    """One run, from scratch or resumed: what it has shown, and the commands' seconds together."""
     path = folder / f"seed-{seed}"
     command = ["train.py", "--seed", str(seed), "--runs", str(folder), "--name", path.name]
     command += RATES
     if (path / "config.json").exists():
         command = ["train.py", "--resume", str(path)]
-    started = time.perf_counter()
-    if not (path / "result.json").exists():
-        subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
-    seconds = time.perf_counter() - started
+    started, spent = time.perf_counter(), folder / f"seed-{seed}.seconds"
+    before = float(spent.read_text()) if spent.exists() else 0.0
+    try:
+        if not (path / "result.json").exists():
+            subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+    finally:
+        seconds = before + time.perf_counter() - started
+        spent.write_text(f"{seconds}\n")
     config = json.loads((path / "config.json").read_text())
     curve = json.loads((path / "curve.json").read_text())
     return {

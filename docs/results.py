@@ -376,6 +376,18 @@ def models_table() -> str:
     return markdown(["model", "against", "games", "share of the win", "95 % interval"], lines, rows)
 
 
+def values_table() -> str:
+    """benchmarks/values.py: how well a position's value says who wins."""
+    rows = load("values")
+    lines = []
+    for row in rows:
+        less = "{:+.4f} ± {:.4f}".format(*row["less_than_network"])
+        line = [row["moment"], row["value"], f"{row['positions']:,}", f"{row['log_loss']:.4f}"]
+        lines.append([*line, "" if row["value"] == "network" else less])
+    head = ["when", "value", "positions", "log loss", "better than the network"]
+    return markdown(head, lines, rows)
+
+
 def shipped_table() -> str:
     """How the shipped models came about, from their files."""
     head = ["model", "decisions", "time", "trained on", "last command", "its commit"]

@@ -172,6 +172,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options search": lambda: options_table(SearchOptions),
     "position fields": position_fields,
     "position in text": position_page,
+    "values": results.values_table,
     "weights": weights_table,
 }
 

@@ -27,7 +27,7 @@ from carolus_env.rules import (
     disc_action,
 )
 from carolus_env.state import equal, to_bytes, winning_teams
-from carolus_env.streams import new_streams, random_bits
+from carolus_env.streams import move_on, new_streams, random_bits
 
 LAID_OUT = [0, 1, 2, 3, 4] * 3
 
@@ -180,6 +180,14 @@ def test_the_generator_is_splitmix64():
         4593380528125082431,
         16408922859458223821,
     ]
+
+
+def test_a_stream_is_moved_on_as_drawing_would_move_it():
+    drawn, moved = new_streams(np.array([3, 2**63]), 2), new_streams(np.array([3, 2**63]), 2)
+    for _ in range(7):
+        random_bits(drawn)
+    move_on(moved, 7)
+    assert (drawn == moved).all()
 
 
 # ------------------------------------------------------------------------------------ set-up

@@ -335,10 +335,15 @@ def test_a_search_asks_the_network():
         MctsBot(SearchOptions(sims=30), judge=judge).consider(
             states, ce.new_streams(1, len(states))
         )
-        for judge in (NetworkJudge(small(seed=1)), NetworkJudge(small(seed=2)), None)
+        for judge in (NetworkJudge(small(seed=1)), NetworkJudge(small(seed=2)))
     ]
-    visits = [[c.visits for choices in search for c in choices] for search in found]
-    assert visits[0] != visits[1] != visits[2]
+    one, other = [[c.visits for choices in search for c in choices] for search in found]
+    assert one != other
+
+
+def test_a_search_by_a_network_needs_one():
+    with pytest.raises(ValueError, match=r"leaf 'network' needs a judge, got None"):
+        MctsBot(SearchOptions(sims=30))
 
 
 # ------------------------------------------------------------------------------------ specs

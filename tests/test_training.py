@@ -219,6 +219,9 @@ def test_resume_may_train_longer(tmp_path):
     assert [point["decisions"] for point in curve["training"]] == [256, 512, 768, 1024, 1280]
     after = load(folder / "final").weights
     assert any((before[name] != after[name]).any() for name in before)
+    kept = json.loads((folder / "config.json").read_text())
+    assert kept["config"]["steps"] == 1280, "so that --resume alone goes on to there"
+    assert kept["command"].endswith("--steps 1280")
 
 
 def test_an_interruption_saves_after_the_update_under_way(tmp_path, monkeypatch, capsys):

@@ -5,7 +5,8 @@ and its evaluation is a plan's prior and first value. So a turn is one choice, n
 placements is looked at twice, and a search at the start of a turn settles all its decisions; they
 are remembered until they are asked for. How the tree works: `carolus_env.bots.tree`.
 
-Instead of the evaluation a `Judge` can value positions, many games at a time: a network, say.
+Instead of the evaluation a `Judge` can value positions, many games at a time: a network, say. Then
+the evaluation says only how much better one plan is than the next.
 """
 
 from __future__ import annotations
@@ -22,29 +23,32 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.evaluation import all_weights, chances
-from carolus_env.bots.inference import Net, judge
+from carolus_env.bots.inference import Net
 from carolus_env.bots.options import check, option
 from carolus_env.bots.plans import WIDTHS, actions_of
 from carolus_env.bots.tree import (
     CHANCES,
+    JUDGE,
     LEAVES,
     MOVES,
+    VALUED,
     Forest,
     back_up,
+    begin,
     go_down,
     grow,
-    plant,
+    judge_valued,
     simulate,
     tree_of,
 )
 from carolus_env.compiler import entry
 from carolus_env.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.state import STATE, States, as_states, common_players
-from carolus_env.streams import check_streams
+from carolus_env.streams import check_streams, move_on
 
 _WIDEST: Final = 80  # single actions of a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
-_PORTION: Final = 32  # simulations between two looks at the clock
+_PORTION: Final = 32  # simulations between two looks at the clock, and at what is settled
 _REMEMBERED: Final = 100_000
 
 
@@ -65,7 +69,7 @@ class MctsOptions:
         "open", "dice: averaged over where they are not the own, or a node each", among=CHANCES
     )
     leaf: str = option(
-        "planner", "value of a new position: evaluation, or playout", among=LEAVES[:2]
+        "planner", "value of a new position: evaluation, or playout", among=LEAVES[:JUDGE]
     )
     root: str = option("one", "plans of the turn to be played, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of turns to come", among=WIDTHS)
@@ -85,6 +89,9 @@ class Judge(ABC):
         self, states: States
     ) -> tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.floating[Any]]]:
         """Value games in which somebody is to decide.
+
+        Where a whole turn is to be planned, a search asks about the position after the turn's best
+        plan (by the evaluation) and the dice that follow; else about the position itself.
 
         Args:
             states: ``(N,)`` games. Not to be changed.
@@ -127,8 +134,8 @@ class MctsBot(Agent):
 
     Args:
         options: see `MctsOptions`.
-        judge: values positions; None: ``options.leaf`` does. Policies are the priors of discs,
-            crowns and single actions; whole turns keep the evaluation's.
+        judge: values positions, whatever ``options.leaf`` says; None: that does. Policies are the
+            priors of discs, crowns and single actions; whole turns keep the evaluation's.
         weights: ``(5, F)`` of the evaluation; None: the fitted ones.
 
     Attributes:
@@ -148,14 +155,21 @@ class MctsBot(Agent):
         self.simulations = 0
         self._judge = judge
         self._weights = all_weights().copy() if weights is None else weights
+        leaf = LEAVES.index(self.options.leaf) if judge is None else JUDGE
+        if leaf == JUDGE and judge is None:
+            raise ValueError(
+                f"agent 'mcts': leaf {self.options.leaf!r} needs a judge, got None; without one it "
+                f"is {' or '.join(LEAVES[:JUDGE])}"
+            )
         self._ways = (
             MOVES.index(self.options.moves),
             CHANCES.index(self.options.chance),
-            LEAVES.index(self.options.leaf),
+            leaf,
             WIDTHS.index(self.options.plans),
             WIDTHS.index(self.options.root),
             float(self.options.temperature),
             float(self.options.c),
+            int(self.options.width),
         )
         self._forest: Forest | None = None
         self._plans: dict[tuple[int, bytes], list[int]] = {}
@@ -173,7 +187,7 @@ class MctsBot(Agent):
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
         if len(new):
             streams = generators[new]
-            found = self.consider(states[new], streams)
+            found = self._considered(states[new], streams, fully=False)
             generators[new] = streams
             for row, choices in zip(new.tolist(), found, strict=True):
                 plans[row] = list(choices[0].actions)
@@ -233,12 +247,19 @@ class MctsBot(Agent):
         """
         as_states(states)
         check_streams(generators, states)
+        return self._considered(states, generators, fully=True)
+
+    def _considered(
+        self, states: States, generators: npt.NDArray[np.uint64], *, fully: bool
+    ) -> list[list[Choice]]:
+        """Search from each position; unless ``fully``, only until it is settled what to play."""
         legal = engine.legal_masks(states)
         found = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
         open_ones = np.flatnonzero(legal.sum(axis=1) > 1)  # else there is nothing to find out
         for rows in self._side_by_side(states, open_ones):
             streams = generators[rows]
-            for row, choices in zip(rows, self._searched(states[rows], streams), strict=True):
+            searched = self._searched(states[rows], streams, fully)
+            for row, choices in zip(rows, searched, strict=True):
                 found[row] = choices
             generators[rows] = streams
         return found
@@ -260,25 +281,33 @@ class MctsBot(Agent):
 
     # -------------------------------------------------------------------------------- searching
 
-    def _searched(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
+    def _searched(
+        self, states: States, generators: npt.NDArray[np.uint64], fully: bool
+    ) -> list[list[Choice]]:
         forest = self._room(len(states))
         asks_python = self._asks_python(int(states["players"][0]))
         step = self._simulate_judged if asks_python else self._simulate
         step(states, generators, forest, 0)
-        done, end = 0, time.perf_counter() + self.options.seconds
-        while self._goes_on(done, end):
+        done, start, left = 0, time.perf_counter(), self._left(0, 0.0)
+        while left > 0 and (fully or not _are_settled(forest, len(states), left)):
             portion = 1 if asks_python else _PORTION
             if self.options.seconds == 0:
-                portion = min(portion, self.options.sims - done)
+                portion = min(portion, int(left))
             step(states, generators, forest, portion)
             done += portion
+            left = self._left(done, time.perf_counter() - start)
+        if self.options.seconds == 0:  # what was saved changes nothing of what comes after
+            move_on(generators, int(left))
         self.simulations += done * len(states)
         return [_choices(forest, g, states[g]) for g in range(len(states))]
 
-    def _goes_on(self, done: int, end: float) -> bool:
+    def _left(self, done: int, seconds: float) -> float:
+        """How many simulations are still to come; where the clock decides, about how many."""
         if self.options.seconds == 0:
-            return done < self.options.sims
-        return done == 0 or time.perf_counter() < end
+            return self.options.sims - done
+        if done == 0:
+            return np.inf
+        return done * (self.options.seconds - seconds) / seconds
 
     def _simulate(
         self,
@@ -296,19 +325,16 @@ class MctsBot(Agent):
         self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
     ) -> None:
         """The same, where new positions of all games are judged together."""
-        room, lasts = forest.room(), np.zeros(len(states), np.int64)
-        begin = sims == 0
+        room, begins = forest.room(), sims == 0
         for _ in range(max(sims, 1)):
-            leaves = states
-            if not begin:
-                _go_down(states, self._ways, self._weights, room, generators, lasts)
-                leaves = forest.tables[: len(states), 0]
-            undecided = np.flatnonzero(leaves["phase"] != OVER)
+            _go_down(states, self._ways, self._weights, room, generators, begins)
+            valued = forest.tables[: len(states), VALUED]
+            undecided = np.flatnonzero(valued["phase"] != OVER)
             policy = np.zeros((len(states), ACTIONS))
             chances = np.zeros((len(states), MAX_TEAMS))
             if len(undecided):
-                policy[undecided], chances[undecided] = self._judged(leaves[undecided])
-            _grow(states, self._ways, self._weights, room, lasts, policy, chances, begin)
+                policy[undecided], chances[undecided] = self._judged(valued[undecided])
+            _grow(self._ways, self._weights, room, policy, chances)
 
     def _judged(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         assert self._judge is not None
@@ -344,6 +370,15 @@ def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
     return Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))
 
 
+def _are_settled(forest: Forest, games: int, left: float) -> bool:
+    """Whether in no game another choice can still become the most visited one."""
+    for g in range(games):
+        visits = np.sort(forest.edges["visits"][g, : forest.nodes["edges"][g, 0]])
+        if len(visits) > 1 and visits[-1] - visits[-2] <= left:
+            return False
+    return True
+
+
 def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
     """The choices at the root, most visited first, then the more valued."""
     edges = forest.edges[g, : forest.nodes["edges"][g, 0]]
@@ -369,32 +404,32 @@ def _search(states, ways, weights, forest, generators, sims, net, policy):
         bits = generators[g]
         tree = tree_of(forest, g)
         if sims == 0:
-            if net is not None:
-                judge(s, net, policy, 0, tree[5])
-            plant(s, ways, weights[s["players"]], tree, policy, 0)
+            begin(s, ways, weights[s["players"]], tree, bits)
+            judge_valued(net, policy, tree)
+            grow(ways, weights[s["players"]], tree, policy, 0)
         for _ in range(sims):
             bits = simulate(s, ways, weights[s["players"]], tree, bits, net, policy)
         generators[g] = bits
 
 
 @entry
-def _go_down(states, ways, weights, forest, generators, lasts):
+def _go_down(states, ways, weights, forest, generators, begins):
+    """To the next leaf in every game; or ``begins``."""
     for g in range(states.shape[0]):
         s = states[g]
         tree = tree_of(forest, g)
-        lasts[g], generators[g] = go_down(s, ways, weights[s["players"]], tree, generators[g])
+        if begins:
+            begin(s, ways, weights[s["players"]], tree, generators[g])
+        else:
+            generators[g] = go_down(s, ways, weights[s["players"]], tree, generators[g])
 
 
 @entry
-def _grow(states, ways, weights, forest, lasts, policy, chances, begin):
-    """Take the positions on the tables into the trees, with what was judged; or begin."""
-    for g in range(states.shape[0]):
+def _grow(ways, weights, forest, policy, chances):
+    """Take the leaves into the trees, with what was judged."""
+    for g in range(policy.shape[0]):
         tree = tree_of(forest, g)
         for team in range(chances.shape[1]):
             tree[5][team] = chances[g, team]
-        if begin:
-            plant(states[g], ways, weights[states[g]["players"]], tree, policy, g)
-        else:
-            leaf = tree[4][0]
-            grow(leaf, lasts[g], ways, weights[leaf["players"]], tree, policy, g)
-            back_up(tree)
+        grow(ways, weights[tree[4][VALUED]["players"]], tree, policy, g)
+        back_up(tree)

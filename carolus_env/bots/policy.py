@@ -40,10 +40,11 @@ class PolicyOptions:
 
 @dataclass(frozen=True)
 class SearchOptions(MctsOptions):
-    """How ``search`` searches: as ``mcts`` does, but new positions are valued by the network.
+    """How ``search`` searches: as ``mcts`` does, but the network values new positions.
 
-    With ``moves="single"`` the network's policy is the prior of every choice; else of discs, and
-    whole turns have the planner's list and prior.
+    At the start of a turn that is the position after the planner's best plan, and whole turns have
+    the planner's list and prior; the network's policy is the prior of discs and crowns. With
+    ``moves="single"`` it is the prior of every choice.
     """
 
     leaf: str = option("network", "value of a new position", among=("network",))
@@ -75,16 +76,16 @@ class PolicyAgent(Agent):
         """
         as_states(states)
         check_streams(generators, states)
-        chances = np.zeros((len(states), ACTIONS))  # their logarithms, at first
+        log_policy = np.zeros((len(states), ACTIONS))
         for players in np.unique(states["players"]).tolist():
             rows = np.flatnonzero(states["players"] == players)
-            chances[rows], _ = self._networks.of(self.name, players).judge(states[rows])
+            log_policy[rows], _ = self._networks.of(self.name, players).judge(states[rows])
         if self.options.temperature == 0:
-            return chances.argmax(axis=1)
-        chances -= chances.max(axis=1, keepdims=True)
+            return log_policy.argmax(axis=1)
+        log_policy -= log_policy.max(axis=1, keepdims=True)
         with np.errstate(over="ignore"):  # near 0 all but the likeliest go to minus infinity
-            chances = np.exp(chances / self.options.temperature)
-        return drawn(chances, generators)
+            weights = np.exp(log_policy / self.options.temperature)
+        return drawn(weights, generators)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """The network's policy, whatever the temperature, and its values."""

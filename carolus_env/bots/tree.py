@@ -64,7 +64,7 @@ EDGE: Final = np.dtype(
         ("plan", "<i8"),  # see `plans.pack`
         ("prior", "<f8"),  # of all edges of a node together: 1
         ("value", "<f8", (MAX_TEAMS,)),  # sum over the visits
-        ("first_value", "<f8"),  # to the deciding team, by evaluation
+        ("first_value", "<f8"),  # to the deciding team, before the first visit
         ("visits", "<i4"),
         ("child", "<i4"),  # the first position after it, 0: none yet
     ]
@@ -77,9 +77,13 @@ CHANCES: Final = ("open", "explicit")
 LEAVES: Final = ("planner", "playout", "network")
 TURN, SINGLE = range(len(MOVES))
 OPEN, EXPLICIT = range(len(CHANCES))
-PLANNER, PLAYOUT, NETWORK = range(len(LEAVES))
+PLANNER, PLAYOUT, JUDGE = range(len(LEAVES))  # a network is one kind of judge
+
+LEAF, VALUED = range(2)
+"""A tree's tables: the position that a simulation has come to, and what is valued for it."""
 
 _PLAYOUT_LIMIT: Final = 100_000
+_SURELY: Final = 1e-6  # a judge's chances are taken to be at least so far from 0 and 1
 
 
 class Forest:
@@ -97,10 +101,11 @@ class Forest:
         self.nodes = np.zeros((trees, nodes), NODE)
         self.edges = np.zeros((trees, nodes * min(width, _USUAL_WIDTH) + width), EDGE)
         self.used = np.zeros((trees, 2), np.int64)  # nodes, edges
+        self.listed = np.zeros(trees, np.int64)  # choices of the position that is to be added
+        self.plans, self.values = np.zeros((trees, width), np.int64), np.zeros((trees, width))
         self.paths = np.zeros((trees, LONGEST + 1), np.int64)  # how long, then the edges
-        self.tables = np.zeros((trees, 1), STATE)  # where games are played on
+        self.tables = np.zeros((trees, 2), STATE)  # `LEAF` and `VALUED`
         self.chances = np.zeros((trees, MAX_TEAMS))
-        self.plans, self.values = np.zeros(width, np.int64), np.zeros(width)
         self.desk = Desk()
 
     def room(self) -> tuple[Any, ...]:
@@ -112,8 +117,7 @@ class Forest:
             self.paths,
             self.tables,
             self.chances,
-            self.plans,
-            self.values,
+            (self.listed, self.plans, self.values),
             self.desk.room(),
         )
 
@@ -121,18 +125,9 @@ class Forest:
 @kernel
 def tree_of(forest, g):
     """The tree of game ``g``."""
-    nodes, edges, used, paths, tables, chances, plans, values, desk = forest
-    return (
-        nodes[g],
-        edges[g],
-        used[g],
-        paths[g],
-        tables[g],
-        chances[g],
-        plans,
-        values,
-        desk,
-    )
+    nodes, edges, used, paths, tables, chances, (listed, plans, values), desk = forest
+    choices = listed[g : g + 1], plans[g], values[g]
+    return nodes[g], edges[g], used[g], paths[g], tables[g], chances[g], choices, desk
 
 
 # ------------------------------------------------------------------------------------ values
@@ -148,7 +143,8 @@ def value_now(s, weights, desk, chances):
 
 @rare
 def value_by_playout(s, bits, chances):
-    """Each team's part of the win when the game is played on at random; plays ``s`` on."""
+    """Each team's part of the win when the game is played on at random, by a stream ``bits`` of its
+    own; plays ``s`` on."""
     played = 0
     while s["phase"] != OVER and played < _PLAYOUT_LIMIT:
         bits = generator.step(bits)
@@ -156,7 +152,6 @@ def value_by_playout(s, bits, chances):
         turns.roll_on(s)
         played += 1
     write_parts(s, chances)
-    return bits
 
 
 @kernel
@@ -213,34 +208,52 @@ def play_plan(s, plan):
     return action
 
 
-@rare
-def add_node(s, options, weights, tree, previous, policy, row):
-    """Add the position and its choices to the tree.
+@kernel
+def _log_odds(chance):
+    chance = min(max(chance, _SURELY), 1.0 - _SURELY)
+    return np.log(chance / (1.0 - chance))
 
-    ``chances`` of the tree becomes its value, unless a judge has put it there: then ``policy`` is
-    ``(N, 95)``, log probabilities of the actions, and ``row`` which of them; else it is None.
-    ``previous`` is the action before.
+
+@rare
+def list_choices(s, options, weights, tree, previous):
+    """List the choices in ``s``, plans best ones first, and lay out the position to be valued.
+
+    That is ``s`` itself; where a whole turn is to be planned, the position after its best plan, and
+    for a judge, who knows positions in which somebody decides, after the dice as well: what a turn
+    leads to says more than what might be made of it. ``previous`` is the action before.
+    """
+    moves, _, leaf, plan_width, root_width, _, _, kept = options
+    _, _, used, _, table, _, (listed, plans, values), desk = tree
+    table[VALUED] = s
+    if moves == SINGLE or not in_turn(s):
+        listed[0] = _list_actions(s, plans, previous)
+        values[: listed[0]] = 0.0
+        return
+    width = root_width if used[0] == 0 else plan_width
+    listed[0] = list_plans(s, width, weights, desk, plans[:kept], values[:kept])
+    play_plan(table[VALUED], plans[0])
+    if leaf == JUDGE:
+        roll_and_crown(table[VALUED], moves, weights, desk)
+
+
+@rare
+def add_node(s, options, weights, tree, policy, row):
+    """Add the position, whose choices are listed, to the tree.
+
+    The tree's ``chances`` are its value: a judge has written them, and ``policy`` is ``(N, 95)``,
+    log probabilities of the actions, and ``row`` which of them. Without a judge ``policy`` is None
+    and the evaluation writes the chances here, where ``options`` ask for it.
 
     Returns:
         The node's number, 0 when there is no room.
     """
-    moves, _, leaf, plan_width, root_width, temperature, _ = options
-    nodes, edges, used, _, _, chances, plans, values, desk = tree
-    boards = desk[0]
+    moves, _, leaf, _, _, temperature, _, _ = options
+    nodes, edges, used, _, table, chances, (listed, plans, values), desk = tree
     teams, team = int64(s["teams"]), int64(s["team"][s["player"]])
+    count = listed[0]
     whole_turn = moves == TURN and in_turn(s)
-    if whole_turn:
-        width = root_width if used[0] == 0 else plan_width
-        count = list_plans(s, width, weights, desk, plans, values)
-    else:
-        count = _list_actions(s, plans, previous)
-        for k in range(count):
-            values[k] = 0.0 if policy is None else temperature * policy[row, first_of(plans[k])]
-    if policy is None and leaf == PLANNER:
-        boards[0] = s
-        if whole_turn:  # what the player will make of it
-            play_plan(boards[0], plans[0])
-        value_now(boards[0], weights, desk, chances)
+    if leaf == PLANNER:
+        value_now(table[VALUED], weights, desk, chances)
     node, first = used[0], used[1]
     if node == nodes.shape[0] or first + count > edges.shape[0]:
         return 0
@@ -251,6 +264,13 @@ def add_node(s, options, weights, tree, previous, policy, row):
     nodes[node]["edges"] = count
     nodes[node]["visits"] = 0
     nodes[node]["team"] = team
+    shift = 0.0  # from the evaluation's log odds to the judge's
+    if policy is not None:
+        if not whole_turn:
+            for k in range(count):
+                values[k] = temperature * policy[row, first_of(plans[k])]
+        elif table[VALUED]["winners"] == 0:  # else the evaluation knows as well as anybody
+            shift = _log_odds(chances[team]) - values[0]
     most, total = values[0], 0.0
     for k in range(count):
         most = max(most, values[k])
@@ -265,7 +285,7 @@ def add_node(s, options, weights, tree, previous, policy, row):
             edge["value"][other] = 0.0
         edge["first_value"] = 1.0 / teams if leaf == PLAYOUT else chances[team]
         if whole_turn and leaf != PLAYOUT:
-            edge["first_value"] = 1.0 / (1.0 + np.exp(-values[k]))
+            edge["first_value"] = 1.0 / (1.0 + np.exp(-(values[k] + shift)))
     for k in range(count):
         edges[first + k]["prior"] /= total
     return node
@@ -324,15 +344,16 @@ def roll_and_crown(s, moves, weights, desk):
 def go_down(s, options, weights, tree, bits):
     """From the root, which is ``s``, to a position that is over or not in the tree.
 
-    Writes the way there into the tree's path, and the position on its table.
+    Writes the way there into the tree's path and the position on its table, and lists the choices
+    there.
 
     Returns:
-        The last action on the way, and the random stream.
+        The random stream.
     """
-    moves, chance, _, _, _, _, exploration = options
-    nodes, edges, _, path, table, _, _, _, desk = tree
-    at = table[0]
-    table[0] = s
+    moves, chance, _, _, _, _, exploration, _ = options
+    nodes, edges, _, path, table, _, _, desk = tree
+    at = table[LEAF]
+    table[LEAF] = s
     bits = generator.step(bits)
     at["generator"] = generator.mix(bits)
     node, depth, last = 0, 0, 0
@@ -347,7 +368,11 @@ def go_down(s, options, weights, tree, bits):
             break
         node = child_at(nodes, edges, edge, key_of(at, chance))
     path[0] = depth
-    return last, bits
+    if at["phase"] == OVER:
+        table[VALUED] = at
+    else:
+        list_choices(at, options, weights, tree, last)
+    return bits
 
 
 @kernel
@@ -372,37 +397,48 @@ def back_up(tree):
 
 
 @part
-def grow(s, last, options, weights, tree, policy, row):
-    """Take the position on the tree's table, reached by action ``last``, into the tree."""
-    if s["phase"] == OVER:
-        write_parts(s, tree[5])
+def grow(options, weights, tree, policy, row):
+    """Take the position that the simulation has come to into the tree."""
+    valued, leaf = tree[4][VALUED], tree[4][LEAF]
+    if valued["phase"] == OVER:
+        write_parts(valued, tree[5])
+    if leaf["phase"] == OVER:
         return
-    node = add_node(s, options, weights, tree, last, policy, row)
+    node = add_node(leaf, options, weights, tree, policy, row)
     if node != 0:
-        attach(node, s, options[1], tree)
+        attach(node, leaf, options[1], tree)
+
+
+@part
+def judge_valued(net, policy, tree):
+    """A network writes the chances of the position that is to be valued, and its ``policy[0]``."""
+    valued = tree[4][VALUED]
+    if net is not None and valued["phase"] != OVER:
+        judge(valued, net, policy, 0, tree[5])
 
 
 @part
 def simulate(s, options, weights, tree, bits, net, policy):
-    """One simulation from ``s``, the tree's root; returns the random stream.
+    """One simulation from ``s``, the tree's root; returns the random stream, moved on once.
 
-    A network ``net`` judges the new position, with room for its ``policy`` ``(1, 95)``; both None:
-    by ``options``.
+    A network ``net`` judges what the new position is worth, with room for its ``policy``
+    ``(1, 95)``; both None: by ``options``.
     """
-    last, bits = go_down(s, options, weights, tree, bits)
-    leaf = tree[4][0]
-    if net is not None and leaf["phase"] != OVER:
-        judge(leaf, net, policy, 0, tree[5])
-    grow(leaf, last, options, weights, tree, policy, 0)
+    bits = go_down(s, options, weights, tree, bits)
+    judge_valued(net, policy, tree)
+    grow(options, weights, tree, policy, 0)
+    leaf = tree[4][LEAF]
     if net is None and options[2] == PLAYOUT and leaf["phase"] != OVER:
-        bits = value_by_playout(leaf, bits, tree[5])
+        value_by_playout(leaf, generator.mix(~bits), tree[5])
     back_up(tree)
     return bits
 
 
-@part
-def plant(s, options, weights, tree, policy, row):
-    """Begin a new search from ``s``."""
-    tree[2][0] = 0
-    tree[2][1] = 0
-    add_node(s, options, weights, tree, 0, policy, row)
+@kernel
+def begin(s, options, weights, tree, bits):
+    """Begin a new search from ``s``, which is to be judged and taken in like a leaf."""
+    _, _, used, path, table, _, _, _ = tree
+    used[0], used[1], path[0] = 0, 0, 0
+    table[LEAF] = s
+    table[LEAF]["generator"] = generator.mix(bits)  # nobody sees the dice of the game itself
+    list_choices(table[LEAF], options, weights, tree, 0)

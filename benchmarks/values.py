@@ -1,0 +1,150 @@
+"""How well a position's value says who wins: the evaluation's and the network's.
+
+    python evaluate.py search:2p,sims=100 mcts:sims=100 --games 300 --records games.jsonl.gz
+    python benchmarks/values.py games.jsonl.gz --json benchmarks/results/values.json
+
+Takes each position of the records in which somebody chooses a disc or begins a turn, and asks for
+the teams' chances: there, and where the planner's best plan of the turn leads to; the network,
+which knows positions in which somebody decides, after the dice (one roll, and the mean of
+`--rolls`). The log loss is what is missing to knowing the winner: 0 is certain and right, 0.693
+(two teams) knows nothing. Smaller is better, and a better value makes a better leaf of a tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from machine import line
+
+from carolus_env import bots, engine, record
+from carolus_env.bots import evaluation, model
+from carolus_env.bots.policy import NetworkJudge
+from carolus_env.files import write_json
+from carolus_env.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE
+from carolus_env.state import States
+from carolus_env.streams import new_streams
+
+SEED = 1
+LEAST = 1e-4  # chances are taken to be at least that
+
+Values = npt.NDArray[np.float64]
+
+
+def of_record(found: record.Record) -> tuple[States, Values]:
+    """The positions of a game that are looked at, and each team's part of the win."""
+    passed = record.positions(found)
+    phase = passed["phase"]
+    begins = (phase == PLACE) & (np.roll(phase, 1) != PLACE)
+    chosen = passed[(phase == DISC) | begins]
+    teams, won = int(passed["teams"][-1]), int(passed["winners"][-1])
+    parts = np.array([won >> team & 1 for team in range(teams)], float)
+    return chosen, np.tile(parts / parts.sum() if won else np.full(teams, np.nan), (len(chosen), 1))
+
+
+def after_the_best_plan(states: States, streams: npt.NDArray[np.uint64] | None) -> States:
+    """Each game when the planner has played the turn that begins; with streams, after the dice."""
+    games, planner = states.copy(), bots.make("planner")
+    if streams is not None:
+        games["generator"] = streams  # the game's own dice are not to be known
+    due = (PLACE, MOVE) if streams is None else (PLACE, MOVE, CROWN_CHOICE)
+    while True:
+        same = np.isin(games["phase"], due) & (games["player"] == states["player"])
+        same &= (games["turn"] == states["turn"]) & (games["round"] == states["round"])
+        rows = np.flatnonzero(same)
+        if not len(rows):
+            return games
+        actions = planner.act(games[rows], new_streams(SEED, len(rows)))
+        engine.step(games, actions, rows=rows, roll=streams is not None)
+
+
+def known_or(states: States, judged: Callable[[States], Values]) -> Values:
+    """Who has won, and what is judged of the games that go on."""
+    teams = int(states["teams"][0])
+    values = np.array(states["winners"][:, None] >> np.arange(teams) & 1, float)
+    values[states["winners"] == 0] = 1.0
+    rows = np.flatnonzero(states["phase"] != OVER)
+    values[rows] = judged(states[rows])
+    return values / values.sum(axis=1, keepdims=True)
+
+
+def estimates(states: States, rolls: int) -> Iterator[tuple[str, Values]]:
+    """Each way to value positions, and the ``(N, teams)`` chances that it gives; NaN: none."""
+    players, teams = int(states["players"][0]), int(states["teams"][0])
+    judge = NetworkJudge(model.shipped(players))
+
+    def evaluated(games: States) -> Values:
+        return evaluation.chances(games)[:, :teams]
+
+    def judged(games: States) -> Values:
+        return judge.judge(games)[1]
+
+    def of_turns(found: Values) -> Values:
+        values = np.full((len(states), teams), np.nan)
+        values[turns] = found
+        return values
+
+    yield "evaluation", evaluated(states)
+    yield "network", judged(states)
+    turns = np.flatnonzero(states["phase"] == PLACE)
+    end = after_the_best_plan(states[turns], None)
+    yield "evaluation after the best plan", of_turns(known_or(end, evaluated))
+    streams = new_streams(SEED, rolls * len(turns)).reshape(rolls, -1)
+    ends = [known_or(after_the_best_plan(states[turns], own), judged) for own in streams]
+    yield "network after the best plan, 1 roll", of_turns(ends[0])
+    yield f"network after the best plan, {rolls} rolls", of_turns(np.mean(ends, axis=0))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("records", type=Path, help="games of one number of players, as records")
+    parser.add_argument("--rolls", type=int, default=4)
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    options = parser.parse_args()
+    games = [of_record(found) for _, found in record.read_records(options.records)]
+    states = np.concatenate([chosen for chosen, _ in games])
+    parts = np.concatenate([won for _, won in games])
+    game = np.repeat(np.arange(len(games)), [len(chosen) for chosen, _ in games])
+    known = ~np.isnan(parts[:, 0])  # not cut off
+    states, parts, game = states[known], parts[known], game[known]
+    losses = {
+        name: -(parts * np.log(np.clip(values, LEAST, 1 - LEAST))).sum(axis=1)
+        for name, values in estimates(states, options.rolls)
+    }
+    rows: list[dict[str, Any]] = []
+    for moment, phase in (("a disc is chosen", DISC), ("a turn begins", PLACE)):
+        here = states["phase"] == phase
+        for name, loss in losses.items():
+            if np.isnan(loss[here]).any():
+                continue
+            less = (losses["network"] - loss)[here]
+            per_game = np.bincount(game[here], less, len(games))
+            error = 1.96 * per_game.std() * len(games) ** 0.5 / here.sum()
+            rows.append(
+                {
+                    "players": int(states["players"][0]),
+                    "moment": moment,
+                    "value": name,
+                    "log_loss": round(float(loss[here].mean()), 4),
+                    "less_than_network": [round(float(less.mean()), 4), round(float(error), 4)],
+                    "positions": int(here.sum()),
+                    "games": len(games),
+                    "machine": line(),
+                }
+            )
+            row = rows[-1]
+            print(f"{moment:18} {name:40} {row['log_loss']:.4f}  less {row['less_than_network']}")
+    if options.json:
+        write_json(options.json, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
