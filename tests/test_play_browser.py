@@ -500,7 +500,7 @@ def test_two_games_go_on_side_by_side(open_tab: Open, page: Page) -> None:
     assert [record["rules"]["players"] for record in records] == [2, 3]
     start = open_tab.beside(one)  # type: ignore[attr-defined]
     kept = start.locator("section", has_text="Go on").locator("li a")
-    assert kept.count() == 2
+    sync_api.expect(kept).to_have_count(2)  # which waits for the page
     kept.nth(1).click()
     decided(start)
     assert start.url == one.url
