@@ -622,6 +622,9 @@ def test_the_link_to_the_main_part_keeps_the_place_in_the_viewer(open_tab: Open)
     tab.wait_for_selector(".board svg")
     tab.locator(".log li").nth(9).click()
     tab.wait_for_selector('.board[data-at="10"]')
+    tab.reload()  # the graph marks the place, too
+    mark = '.graph .cursor[transform]:not([transform^="translate(0.0 "])'
+    tab.wait_for_selector(mark, state="attached")
     tab.get_by_role("link", name="Skip").or_(tab.locator('a[href="#main"]')).first.focus()
     tab.keyboard.press("Enter")
     tab.wait_for_function("() => location.hash === '#main'")

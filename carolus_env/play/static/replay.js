@@ -261,6 +261,7 @@ class Viewer {
       this.values = found.values;
       const drawn = graph(found.values, this.game.decisions, this.game.rounds, this.game.events, this.game.team_names, (at) => this.go(at));
       this.mark = drawn.mark;
+      this.mark(this.at);
       this.place.replaceChildren(drawn.root, legend(this.game.team_names));
       this.draw(this.at);
     } catch (error) {
