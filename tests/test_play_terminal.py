@@ -241,13 +241,19 @@ def test_a_game_undone_and_played_otherwise_is_not_saved(tmp_path):
     assert "The game is not saved" in said
 
 
-def test_a_file_of_several_games_is_not_written_over(tmp_path):
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
+def test_a_file_of_several_games_is_not_written_over(tmp_path, damaged):
     file = tmp_path / "many.jsonl"
     typed("d3", f"save {file}", "quit")
-    file.write_bytes(2 * file.read_bytes())
+    one = file.read_bytes()
+    whole = one + (b"no record\n" if damaged else one)
+    file.write_bytes(whole)
     _, said = typed(f"load {file}", f"save {file}", "quit")
     assert "is there already" in " ".join(said.split())
-    assert len(list(read_records(file))) == 2
+    assert "taken up from" in " ".join(said.split())
+    assert file.read_bytes() == whole
+    if not damaged:
+        assert len(list(read_records(file))) == 2
 
 
 def test_help_names_every_command():

@@ -28,7 +28,14 @@ from carolus_env.play.library import agents_of, names_of
 from carolus_env.play.preview import emperor_steps
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
-from carolus_env.record import Record, RecordError, read_records, start_of, write_records
+from carolus_env.record import (
+    Record,
+    RecordError,
+    read_records,
+    scan_records,
+    start_of,
+    write_records,
+)
 from carolus_env.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
 from carolus_env.text import TEAM_LETTERS, board_text
 
@@ -266,9 +273,9 @@ class Terminal:
         session = taken_up(first_record(path), self._roster)
         if not self._may_leave("load"):
             return
-        self.session = session
-        if len(list(islice(read_records(path), 2))) == 1:  # else saving would lose the others
+        if len(list(islice(scan_records(path), 2))) == 1:  # else saving would lose what follows
             self._own.add(path.resolve())
+        self.session = session
         self._begin_at_now()
         self._looked, self._saved = (), self.session.version
         self._say(f"taken up from {name}: {', '.join(self.session.names)}")
