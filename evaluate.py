@@ -329,7 +329,7 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
 def _check_files(options: argparse.Namespace) -> None:
     """Meet what would fail at the end before hours are played."""
     if options.watch and not all(map(find_spec, ("starlette", "uvicorn"))):
-        raise UserError("--watch opens a page, which needs the extra 'play'")
+        raise UserError(f"--watch: {viewer.NO_EXTRA}")
     if options.resume and not options.out:
         raise UserError("--resume goes on with the games in a folder: name it by --out")
     try:

@@ -60,10 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
             folder = _new_folder(config)
         with _Display(console, config.steps) as display:
             run = Run(config, folder, command=command, show=display.show)
-            made = {"commit": commit(), "machine": machine(), "versions": versions()}
             if resume:
                 run.resume()
                 made = first
+            else:
+                made = {"commit": commit(), "machine": machine(), "versions": versions()}
             about = {"config": dataclasses.asdict(config), "command": command}
             write_json(folder / "config.json", {**made, **about})
             console.print(f"{folder}: {config.players} players, {config.steps:,} decisions")

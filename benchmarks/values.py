@@ -41,10 +41,16 @@ def of_record(found: record.Record) -> tuple[States, Values]:
     passed = record.positions(found)
     phase = passed["phase"]
     begins = (phase == PLACE) & (np.roll(phase, 1) != PLACE)
+    parts = parts_of(passed[-1:]) if passed["winners"][-1] else np.nan
     chosen = passed[(phase == DISC) | begins]
-    teams, won = int(passed["teams"][-1]), int(passed["winners"][-1])
-    parts = np.array([won >> team & 1 for team in range(teams)], float)
-    return chosen, np.tile(parts / parts.sum() if won else np.full(teams, np.nan), (len(chosen), 1))
+    return chosen, np.full((len(chosen), int(passed["teams"][0])), parts)
+
+
+def parts_of(states: States) -> Values:
+    """Each team's part of the win, ``(N, teams)``; equal parts where nobody has won."""
+    won = np.array(states["winners"][:, None] >> np.arange(int(states["teams"][0])) & 1, float)
+    won[states["winners"] == 0] = 1.0
+    return won / won.sum(axis=1, keepdims=True)
 
 
 def after_the_best_plan(states: States, streams: npt.NDArray[np.uint64] | None) -> States:
@@ -65,12 +71,10 @@ def after_the_best_plan(states: States, streams: npt.NDArray[np.uint64] | None) 
 
 def known_or(states: States, judged: Callable[[States], Values]) -> Values:
     """Who has won, and what is judged of the games that go on."""
-    teams = int(states["teams"][0])
-    values = np.array(states["winners"][:, None] >> np.arange(teams) & 1, float)
-    values[states["winners"] == 0] = 1.0
+    values = parts_of(states)
     rows = np.flatnonzero(states["phase"] != OVER)
     values[rows] = judged(states[rows])
-    return values / values.sum(axis=1, keepdims=True)
+    return values
 
 
 def estimates(states: States, rolls: int) -> Iterator[tuple[str, Values]]:

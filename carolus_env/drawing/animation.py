@@ -27,7 +27,7 @@ SECONDS_PER_MOVE: Final = 1.0
 _LAST_FRAME: Final = 4.0  # in moves: the end is shown as long as that
 
 _GIF_COLOURS: Final = 255  # one is left for what stays the same
-_GIF_SECONDS: Final = 655.35  # what the format can say of a frame
+_GIF_MOST: Final = int(655.35 / _LAST_FRAME)  # seconds: the format holds 655.35 for a frame
 _SAMPLES: Final = 6  # frames that the colours are chosen from
 _PLAIN_COLOURS: Final = 64  # kept as they are; the others are means, for the edges
 
@@ -110,6 +110,10 @@ def animation_gif(
 ) -> bytes:
     """`animation_svg` as a GIF in 255 colours that all frames share; needs the extra ``render``."""
     _check_seconds(seconds_per_move)
+    if seconds_per_move > _GIF_MOST:
+        raise ValueError(
+            f"seconds_per_move of a GIF must be at most {_GIF_MOST}, got {seconds_per_move!r}"
+        )
     frames = frames_of(record)
     image = extra("PIL.Image")
 
@@ -135,11 +139,6 @@ def animation_gif(
             if progress is not None:
                 progress(number, len(frames))
 
-    if seconds_per_move * _LAST_FRAME > _GIF_SECONDS:
-        most = int(_GIF_SECONDS / _LAST_FRAME)
-        raise ValueError(
-            f"seconds_per_move of a GIF must be at most {most}, got {seconds_per_move!r}"
-        )
     file, each = io.BytesIO(), pictures()
     milliseconds = [round(1000 * seconds_per_move)] * len(frames)
     milliseconds[-1] = round(1000 * seconds_per_move * _LAST_FRAME)
