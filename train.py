@@ -2,7 +2,7 @@
 
 python train.py                          # 2 players, some minutes on two cores
 python train.py --players 4 --steps 5000000 --name four
-python train.py --config configs/2p.toml # options from a file; those after it count more
+python train.py --config agents/2p.toml # options from a file; those after it count more
 python train.py --resume runs/four       # go on where it stopped
 """
 
@@ -31,11 +31,11 @@ try:
     from rich.progress import Progress as Bar
     from rich.table import Table
 
-    from agents.config import Config, from_mapping, read
-    from agents.training import Progress, Run, commit, versions
-    from carolus_env.bots.model import load, save
-    from carolus_env.files import write_json
-    from carolus_env.machine import machine
+    from carolus_env.bots.neural.model import load, save
+    from carolus_env.learners.config import Config, from_mapping, read
+    from carolus_env.learners.run import Progress, Run, commit, versions
+    from carolus_env.system.files import write_json
+    from carolus_env.system.machine import machine
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"train: {error.name} is missing; training needs the extra: pip install -e '.[train]'"

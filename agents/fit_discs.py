@@ -27,12 +27,14 @@ import tyro
 from rich.progress import Progress, track
 from torch.nn import functional
 
-from agents.ppo import TorchPlayer
-from carolus_env import engine, network, observation
+from carolus_env import engine
 from carolus_env.bots import Agent, make
-from carolus_env.bots.model import Model, find, save
-from carolus_env.rules import DISC, DISCS, FIRST_DISC, OVER, Rules
-from carolus_env.streams import new_streams
+from carolus_env.bots.neural import network
+from carolus_env.bots.neural.model import Model, find, save
+from carolus_env.engine import observation
+from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, OVER, Rules
+from carolus_env.engine.streams import new_streams
+from carolus_env.learners.ppo import TorchPlayer
 
 LAYERS = ("disc", "reach")
 """Names of the weights that answer discs begin like this."""

@@ -23,8 +23,8 @@ from machine import line
 
 import carolus_env as ce
 from carolus_env import arena, bots
-from carolus_env.files import check_writable, write_json
-from carolus_env.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, Rules
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, Rules
+from carolus_env.system.files import check_writable, write_json
 
 BOTS = ("random", "greedy", "planner", "mcts:sims=100", "mcts:sims=400")
 PHASES = (CROWN_CHOICE, DISC, PLACE, MOVE)

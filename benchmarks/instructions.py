@@ -40,7 +40,7 @@ from throughput import aec_game
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0, engine
-from carolus_env.files import write_json
+from carolus_env.system.files import write_json
 
 REFERENCE = Path(__file__).parent / "results" / "instructions.json"
 TOLERANCE = 0.05

@@ -6,7 +6,7 @@ import datetime
 import platform
 from importlib import metadata
 
-from carolus_env.machine import cores, cpu
+from carolus_env.system.machine import cores, cpu
 
 
 def describe(*packages: str) -> dict[str, str]:

@@ -28,8 +28,9 @@ import numpy as np
 from machine import line
 
 import carolus_env as ce
-from carolus_env import carolus_magnus_v0, observation
-from carolus_env.files import write_json
+from carolus_env import carolus_magnus_v0
+from carolus_env.engine import observation
+from carolus_env.system.files import write_json
 
 RECORD_LIMIT = 256
 """Bytes that the record of a game may have."""

@@ -20,13 +20,13 @@ from typing import Any
 
 from machine import line
 
-from agents.training import ladder_rating
 from carolus_env import arena
 from carolus_env.arena import console
 from carolus_env.arena.seating import deals_for, pairing
-from carolus_env.bots.model import SHIPPED
-from carolus_env.files import write_json
-from carolus_env.rules import Rules
+from carolus_env.bots.neural.model import SHIPPED
+from carolus_env.engine.rules import Rules
+from carolus_env.learners.run import ladder_rating
+from carolus_env.system.files import write_json
 
 RESULTS = Path(__file__).parent / "results" / "models.json"
 SEED = 2_000_000_011

@@ -1,8 +1,8 @@
 """The game behind OpenSpiel's Python interface, and OpenSpiel's tree search as an agent.
 
 `CarolusGame` and `CarolusState` hold no rule: they hand on what `carolus_env.engine` and
-`carolus_env.chance` say. Decisions have the engine's action numbers. Every roll is a chance node;
-its outcomes are the multisets of `chance_outcomes`, by their row. The set-up is no chance node: the
+`engine.chance` say. Decisions have the engine's action numbers. Every roll is a chance node; its
+ outcomes are the multisets of `chance_outcomes`, by their row. The set-up is no chance node: the
 territories and the first player come from the game's ``seed``.
 
     >>> game = pyspiel.load_game("python_carolus_magnus(players=3,seed=7)")
@@ -26,12 +26,12 @@ from open_spiel.python.algorithms.mcts import MCTSBot, RandomRolloutEvaluator, S
 
 from carolus_env import bots, engine
 from carolus_env.bots.options import check, option, parse
-from carolus_env.chance import apply_roll, chance_outcomes
-from carolus_env.playout import playout
-from carolus_env.rules import ACTIONS, CLAN_NAMES, OVER, ROLL, Rules, action_text
-from carolus_env.state import STATE, States, as_states
-from carolus_env.streams import check_streams, random_bits
-from carolus_env.text import board_text
+from carolus_env.drawing.text import board_text
+from carolus_env.engine.chance import apply_roll, chance_outcomes
+from carolus_env.engine.playout import playout
+from carolus_env.engine.rules import ACTIONS, CLAN_NAMES, OVER, ROLL, Rules, action_text
+from carolus_env.engine.state import STATE, States, as_states
+from carolus_env.engine.streams import check_streams, random_bits
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
 CHOICES: Final = {"uct": SearchNode.uct_value, "puct": SearchNode.puct_value}
@@ -242,7 +242,7 @@ class Unshuffled(np.random.RandomState):
 
 
 class OurRollouts(RandomRolloutEvaluator):
-    """Random games as OpenSpiel's, by `carolus_env.playout`: the same chances, far quicker."""
+    """Random games as OpenSpiel's, by `engine.playout`: the same chances, far quicker."""
 
     def __init__(self, seed: np.uint64) -> None:
         super().__init__()

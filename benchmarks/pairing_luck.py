@@ -27,8 +27,8 @@ import numpy.typing as npt
 from machine import line
 
 from carolus_env import arena
-from carolus_env.files import write_json
-from carolus_env.rules import Rules
+from carolus_env.engine.rules import Rules
+from carolus_env.system.files import write_json
 
 RESAMPLES = 2000
 

@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 import throughput
 
 from carolus_env import __version__
-from carolus_env.files import check_writable, write_json
+from carolus_env.system.files import check_writable, write_json
 
 INSTALL = (
     "pip install -e . pgx==2.6.0 jax==0.10.2 open_spiel==2.0.2 pettingzoo==1.27.0 pygame-ce==2.5.8"

@@ -60,10 +60,10 @@ from machine import line
 
 from carolus_env import arena, bots, engine
 from carolus_env.arena.games import warm_up
-from carolus_env.files import check_writable, write_json
-from carolus_env.rules import DISC, MOVE, PLACE, Rules
-from carolus_env.state import States
-from carolus_env.streams import new_streams
+from carolus_env.engine.rules import DISC, MOVE, PLACE, Rules
+from carolus_env.engine.state import States
+from carolus_env.engine.streams import new_streams
+from carolus_env.system.files import check_writable, write_json
 
 INSTALL = "pip install -e . open_spiel==2.0.2"
 """OpenSpiel is no dependency of this project: best in an environment of its own."""

@@ -25,7 +25,7 @@ import machine
 import numpy as np
 
 from carolus_env import carolus_magnus_v0
-from carolus_env.files import write_json
+from carolus_env.system.files import write_json
 
 MODES: dict[str, Callable[[Any], Any]] = {
     "ansi": lambda env: env.render(),

@@ -127,7 +127,7 @@ def main(argv: list[str] | None = None) -> int:
         for name, cumulative in slowest_imports(options.imports):
             rows.append(show(f"  importing {name}", [cumulative]))
     if options.json:
-        from carolus_env.files import write_json
+        from carolus_env.system.files import write_json
 
         write_json(options.json, [{**row, "machine": machine} for row in rows])
     return 0

@@ -5,7 +5,7 @@
 
 Ended games start anew; the choice of the actions is included everywhere. Modes:
 
-    playout        whole games at random, no masks: `carolus_env.playout`
+    playout        whole games at random, no masks: `carolus_env.engine.playout`
     rollout_*      `GameBatch.rollout`: random choice in the kernel, and at every decision the mask
                    (rollout_mask) and an observation (rollout_u8, rollout_f32) written out
     step_*         `GameBatch.step`, one call a step, with actions from outside: `sample`'s
@@ -255,7 +255,7 @@ def write(path: Path, rows: list[dict[str, object]], *, keep: bool) -> None:
     """Write the rows; with ``keep``, beside the file's other ones."""
     import json
 
-    from carolus_env.files import write_json
+    from carolus_env.system.files import write_json
 
     def case(row: dict[str, object]) -> tuple[object, ...]:
         return tuple(row[key] for key in ("mode", "players", "batch", "threads"))

@@ -4,10 +4,10 @@
     python benchmarks/training.py --players 4 --cases stock:random selfplay:itself --json four.json
 
 A case is a learner and who else sits at its tables, LEARNER:OPPONENTS. Learners: ``stock``,
-sb3-contrib's MaskablePPO with its MlpPolicy, and ``selfplay``, agents/ppo.py with the network that
-knows the game's shape. Opponents: the spec of a bot; or, for ``selfplay``, ``itself``, where every
-decision of every seat is learnt from, and ``frozen``, where a copy of the network plays the other
-seats and one seat's decisions are learnt from. Decisions are counted that are learnt from.
+sb3-contrib's MaskablePPO with its MlpPolicy, and ``selfplay``, `learners.ppo` with a network
+that knows the game's shape. Opponents: the spec of a bot; or, for ``selfplay``, ``itself``, where
+every decision of every seat is learnt from, and ``frozen``, where a copy of the network plays the
+other seats and one seat's decisions are learnt from. Decisions are counted that are learnt from.
 
 All cases are trained in one process, in turns, and between them each learner on an environment that
 costs nothing. A window is some rollouts with their updates. The ratio, decisions a second by those
@@ -39,13 +39,14 @@ import tyro
 from machine import line
 from sb3_contrib import MaskablePPO
 
-from agents.ppo import SelfPlayPPO, TorchPlayer
-from carolus_env import Agent, Rules, engine, network, new_streams
+from carolus_env import Agent, Rules, engine, new_streams
 from carolus_env.bots import is_compiled
+from carolus_env.bots.neural import network
+from carolus_env.engine.rules import OVER
 from carolus_env.envs.learner import LEARNER, FixedOpponents, Opponents
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.files import check_writable, write_json
-from carolus_env.rules import OVER
+from carolus_env.learners.ppo import SelfPlayPPO, TorchPlayer
+from carolus_env.system.files import check_writable, write_json
 
 DTYPES = {"stock": np.float32, "selfplay": np.uint8}
 """The learners, and the observations that each takes."""

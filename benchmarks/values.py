@@ -22,13 +22,15 @@ import numpy as np
 import numpy.typing as npt
 from machine import line
 
-from carolus_env import bots, engine, record
-from carolus_env.bots import evaluation, model
-from carolus_env.bots.policy import NetworkJudge
-from carolus_env.files import write_json
-from carolus_env.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE
-from carolus_env.state import States
-from carolus_env.streams import new_streams
+from carolus_env import bots, engine
+from carolus_env.bots.neural import model
+from carolus_env.bots.planner.bot import evaluation
+from carolus_env.bots.search.guided import NetworkJudge
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE
+from carolus_env.engine.state import States
+from carolus_env.engine.streams import new_streams
+from carolus_env.records import record
+from carolus_env.system.files import write_json
 
 SEED = 1
 LEAST = 1e-4  # chances are taken to be at least that

@@ -8,17 +8,7 @@ The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `st
 
 import gymnasium
 
-from carolus_env._version import __version__
-from carolus_env.batch import GameBatch, Rollout, Turn
 from carolus_env.bots import Agent, make
-from carolus_env.chance import (
-    Outcomes,
-    apply_roll,
-    chance_outcomes,
-    draw_faces,
-    roll,
-    roll_due,
-)
 from carolus_env.engine import (
     IllegalActionError,
     is_over,
@@ -30,13 +20,23 @@ from carolus_env.engine import (
     rules_of,
     step,
 )
-from carolus_env.game import Game
-from carolus_env.observation import observe
-from carolus_env.playout import Playouts, playout
-from carolus_env.rules import ACTIONS, Rules, action_text
-from carolus_env.state import STATE, from_bytes, to_bytes
-from carolus_env.streams import new_streams
-from carolus_env.validity import PositionError
+from carolus_env.engine.chance import (
+    Outcomes,
+    apply_roll,
+    chance_outcomes,
+    draw_faces,
+    roll,
+    roll_due,
+)
+from carolus_env.engine.observation import observe
+from carolus_env.engine.playout import Playouts, playout
+from carolus_env.engine.rules import ACTIONS, Rules, action_text
+from carolus_env.engine.state import STATE, from_bytes, to_bytes
+from carolus_env.engine.streams import new_streams
+from carolus_env.games.batch import GameBatch, Rollout, Turn
+from carolus_env.games.game import Game
+from carolus_env.records.validity import PositionError
+from carolus_env.system.version import __version__
 
 __all__ = [
     "ACTIONS",

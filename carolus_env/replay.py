@@ -23,8 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from carolus_env import chance, engine
-from carolus_env.record import (
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import ACTIONS, FACES, OVER, ROLL, action_text
+from carolus_env.engine.state import States
+from carolus_env.records.record import (
     Record,
     RecordError,
     check_record,
@@ -33,8 +36,6 @@ from carolus_env.record import (
     start_of,
     state_of,
 )
-from carolus_env.rules import ACTIONS, FACES, OVER, ROLL, action_text
-from carolus_env.state import States
 
 # ------------------------------------------------------------------------------------ comparing
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 import carolus_env as ce
-from carolus_env import rules
 from carolus_env.bots import opinion
 from carolus_env.drawing import board_svg
-from carolus_env.files import write_file
+from carolus_env.engine import rules
+from carolus_env.system.files import write_file
 
 IMAGES = Path(__file__).parent / "images"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from carolus_env import arena
 from carolus_env.arena import console
-from carolus_env.files import write_json
-from carolus_env.rules import Rules
+from carolus_env.engine.rules import Rules
+from carolus_env.system.files import write_json
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 SEED = 7

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from carolus_env.files import write_json
-from carolus_env.machine import machine
+from carolus_env.system.files import write_json
+from carolus_env.system.machine import machine
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "learning.json"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import results
 
-from carolus_env.files import write_file
+from carolus_env.system.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

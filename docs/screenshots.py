@@ -17,12 +17,12 @@ from playwright.sync_api import Browser, sync_playwright
 
 from carolus_env import arena, bots
 from carolus_env.arena.report import write_report
+from carolus_env.engine.rules import DISC, FIRST_PLACE, MOVE, PLACE, Rules
 from carolus_env.play.library import Book
 from carolus_env.play.roster import Roster
 from carolus_env.play.server import House, Table, make_server, open_socket
 from carolus_env.play.session import Session
-from carolus_env.record import Record, record_line
-from carolus_env.rules import DISC, FIRST_PLACE, MOVE, PLACE, Rules
+from carolus_env.records.record import Record, record_line
 
 IMAGES = Path(__file__).parent / "images"
 DESKTOP = {"viewport": {"width": 1360, "height": 860}}

@@ -16,12 +16,15 @@ import numpy as np
 import results
 
 import carolus_env as ce
-from carolus_env import notation, observation, record, rules, state
+from carolus_env import notation
 from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
-from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions, evaluation
+from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions
 from carolus_env.bots.options import options_table
-from carolus_env.text import board_text
+from carolus_env.bots.planner.bot import evaluation
+from carolus_env.drawing.text import board_text
+from carolus_env.engine import observation, rules, state
+from carolus_env.records import record
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))

@@ -38,8 +38,8 @@ from torch import Tensor, nn
 from torch.distributions import Categorical
 
 from carolus_env.arena import mean_interval
-from carolus_env.files import check_writable, write_file
-from carolus_env.rules import TEAMS
+from carolus_env.engine.rules import TEAMS
+from carolus_env.system.files import check_writable, write_file
 
 
 @dataclass

@@ -15,10 +15,10 @@ import numba
 import numpy as np
 from numba import cuda
 
-from carolus_env import observation
-from carolus_env.kernels import generator, legal, turns
-from carolus_env.rules import ACTIONS, MAX_PLAYERS, OVER, TERRITORIES
-from carolus_env.state import STATE
+from carolus_env.engine import observation
+from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.rules import ACTIONS, MAX_PLAYERS, OVER, TERRITORIES
+from carolus_env.engine.state import STATE
 
 CAPABILITY = (8, 0)  # compiled for; newer GPUs take the code too
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from carolus_env import chance, engine
-from carolus_env.position import from_dict, to_dict
-from carolus_env.rules import Rules, move_action
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import Rules, move_action
+from carolus_env.records.position import from_dict, to_dict
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
 WHITE, BLACK, GRAY = range(3)

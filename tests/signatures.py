@@ -23,12 +23,12 @@ import numpy as np
 
 from carolus_env import bots, engine
 from carolus_env.bots import Agent, MctsBot, NetworkJudge, PlannerBot, PolicyAgent
-from carolus_env.bots.evaluation import all_weights
-from carolus_env.bots.model import Model, shipped
+from carolus_env.bots.neural.model import Model, shipped
+from carolus_env.bots.planner.evaluation import all_weights
+from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
+from carolus_env.engine.state import States
+from carolus_env.engine.streams import new_streams
 from carolus_env.notation import from_text, to_line
-from carolus_env.rules import CROWN_CHOICES, PARTNERS, Rules
-from carolus_env.state import States
-from carolus_env.streams import new_streams
 
 BOTS = (
     "random",
@@ -127,7 +127,9 @@ def choose() -> Iterator[str]:
         print(f"{players} players: {sure.sum()} of {len(states)} positions are sure")
         rows = np.flatnonzero(sure)
         if len(rows) < EACH:
-            raise SystemExit(f"{players} players: {EACH} positions are needed, {len(rows)} are sure")
+            raise SystemExit(
+                f"{players} players: {EACH} positions are needed, {len(rows)} are sure"
+            )
         for row in rows[np.linspace(0, len(rows) - 1, EACH).astype(int)]:
             yield to_line(states[row])
 

@@ -11,10 +11,11 @@ import hashlib
 import numpy as np
 from hypothesis import strategies as st
 
-from carolus_env import Game, GameBatch, chance, engine, observe, playout
-from carolus_env.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, Rules
-from carolus_env.state import to_bytes
-from carolus_env.streams import new_streams, random_bits
+from carolus_env import Game, GameBatch, engine, observe
+from carolus_env.engine import chance, playout
+from carolus_env.engine.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, Rules
+from carolus_env.engine.state import to_bytes
+from carolus_env.engine.streams import new_streams, random_bits
 
 seeds = st.integers(0, 2**64 - 1)
 

@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 from pettingzoo.test import api_test, seed_test
 
-from carolus_env import carolus_magnus_v0, engine, observation, position
-from carolus_env.engine import IllegalActionError
+from carolus_env import carolus_magnus_v0, engine
+from carolus_env.drawing.text import board_text
+from carolus_env.engine import IllegalActionError, observation
+from carolus_env.engine.rules import ACTIONS, MOVE, PLACE, REASON_NAMES, Rules
+from carolus_env.engine.state import STATE
 from carolus_env.envs import aec
+from carolus_env.records import position
+from carolus_env.records.validity import PositionError
 from carolus_env.replay import replay
-from carolus_env.rules import ACTIONS, MOVE, PLACE, REASON_NAMES, Rules
-from carolus_env.state import STATE
-from carolus_env.text import board_text
-from carolus_env.validity import PositionError
 
 CONFIGS = {
     "two": {},

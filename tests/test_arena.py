@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import arena, bots, chance, engine
+from carolus_env import arena, bots, engine
 from carolus_env.arena import ArenaError, Plan, Results, games
-from carolus_env.replay import replay
-from carolus_env.rules import (
+from carolus_env.engine import chance
+from carolus_env.engine.rules import (
     ACTION_GROUPS,
     BY_CASTLES,
     BY_MAX_ROUNDS,
@@ -26,8 +26,9 @@ from carolus_env.rules import (
     REASON_NAMES,
     Rules,
 )
-from carolus_env.state import STATE
-from carolus_env.streams import branches, seed_generators
+from carolus_env.engine.state import STATE
+from carolus_env.engine.streams import branches, seed_generators
+from carolus_env.replay import replay
 
 GREEDY, RANDOM = bots.make("greedy"), bots.make("random")
 

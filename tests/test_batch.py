@@ -8,7 +8,7 @@ from strategies import ALL_KINDS
 
 from carolus_env import GameBatch, IllegalActionError, Rules, engine, new_streams, observe
 from carolus_env.engine import is_over, legal_masks, next_games, random_actions, returns
-from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS
+from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS
 
 SHORT = Rules(players=2, paladins_per_clan=6, max_rounds=4)  # ends by castles and by the cut-off
 

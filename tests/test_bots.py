@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from carolus_env import arena, bots, engine, position
-from carolus_env.rules import (
+from carolus_env import arena, bots, engine
+from carolus_env.engine.rules import (
     CROWN_CHOICE,
     DISC,
     MOVE,
@@ -23,7 +23,8 @@ from carolus_env.rules import (
     move_action,
     region_action,
 )
-from carolus_env.streams import new_streams
+from carolus_env.engine.streams import new_streams
+from carolus_env.records import position
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 every_bot = pytest.mark.parametrize("name", ["random", "greedy", "planner", "mcts:sims=5"])

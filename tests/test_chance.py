@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from strategies import history, rules, seeds
 
-from carolus_env import chance, engine
-from carolus_env.rules import CROWN, FACES, OVER, ROLL, Rules
-from carolus_env.state import equal, to_bytes
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import CROWN, FACES, OVER, ROLL, Rules
+from carolus_env.engine.state import equal, to_bytes
 
 # ------------------------------------------------------------------------------------ outcomes
 

@@ -6,6 +6,8 @@ a second; ``CHANGED`` is the same kernel after an edit.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import re
 import shutil
@@ -15,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from carolus_env import compiler
+from carolus_env.system import compiler
 
 PACKAGE = Path(__file__).parent.parent / "carolus_env"
 PAYOFFS = """
 import numpy as np
-from carolus_env import engine, state
+from carolus_env import engine
+from carolus_env.engine import state
 states = np.zeros(1, state.STATE)
 states["players"], states["teams"], states["winners"], states["team"][0, 1] = 2, 2, 1, 1
 print(engine.returns(states).tolist())
@@ -67,7 +70,7 @@ def run(package, before="", **environment):
 
 
 def edit_a_kernel(package):
-    source = package / "kernels" / "turns.py"
+    source = package / "engine" / "kernels" / "turns.py"
     text = source.read_text()
     assert text.count("teams * share - 1.0") == 1
     source.write_text(text.replace("teams * share - 1.0", "teams * share - 2.0"))
@@ -100,37 +103,61 @@ def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
     assert not (package / "__pycache__").exists()
 
 
-IMPORT = r"^from carolus_env\.(\S+) import ([^(\n]+|\([^)]+\))"
+def names_from(path):
+    """The modules of the package that stand behind the names of a module: by the interpreter."""
+    module = importlib.import_module(dotted(path))
+    for value in vars(module).values():
+        found = value if inspect.ismodule(value) else inspect.getmodule(value)
+        name = getattr(found, "__name__", "")
+        if name.startswith("carolus_env."):
+            yield name
 
 
-def behind_kernels(package):
-    """Files with kernels in them, and those that they import values or functions from."""
-    for path in package.rglob("*.py"):
-        text = path.read_text()
-        if "@kernel" not in text and "@entry" not in text:
-            continue
-        yield path
-        for module, names in re.findall(IMPORT, text, re.MULTILINE):
-            if module in ("workers", "bots.options"):  # no kernel knows of them
-                continue
-            imported = package / Path(*module.split(".")).with_suffix(".py")
-            if imported.exists() and any(not is_class(name) for name in re.findall(r"\w+", names)):
-                yield imported
+def dotted(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def is_class(name):
-    return name[0].isupper() and not name.isupper()
+def test_every_module_behind_the_names_of_a_kernels_module_is_hashed():
+    hashed = compiler._kernel_sources(PACKAGE)
+    makers = [
+        p
+        for p in PACKAGE.rglob("*.py")
+        if re.search("^@(kernel|entry|rare|part)$", p.read_text(), re.M)
+    ]
+    assert len(makers) > 15
+    for path in makers:
+        assert dotted(path) in hashed
+        for name in names_from(path):
+            assert name in hashed or name == compiler.__name__, f"{path.name} uses {name}"
 
 
-def test_the_stamp_changes_with_every_file_that_kernels_are_made_from(package, monkeypatch):
-    monkeypatch.setattr(compiler, "__file__", str(package / "compiler.py"))
+def test_only_what_kernels_can_come_from_is_hashed():
+    """Else an edit of the page would compile everything anew."""
+    entries = {name.split(".")[1] for name in compiler._kernel_sources(PACKAGE)}
+    assert entries <= {"system", "engine", "bots", "games", "arena", "envs"}
+
+
+def test_a_changed_constant_in_any_hashed_file_changes_the_stamp(package, monkeypatch):
+    monkeypatch.setattr(compiler, "_PACKAGE", package)
     stamp = compiler._sources_stamp.__wrapped__
-    files = set(behind_kernels(package))
-    assert {file.name for file in files} >= {"rules.py", "state.py", "engine.py", "regions.py"}
-    for file in files:
+    constants = 0
+    for name in compiler._kernel_sources(package):
+        inner = Path(*name.split(".")[1:])
+        path = next(
+            p
+            for p in (package / inner.with_suffix(".py"), package / inner / "__init__.py")
+            if p.exists()
+        )
+        text = path.read_text()
+        changed = re.sub(
+            r"^([A-Z_]+(?:: Final)? = )(\d+)$", r"\g<1>\g<2>0", text, count=1, flags=re.M
+        )
+        constants += changed != text
         before = stamp()
-        file.write_text(file.read_text() + "# changed\n")
-        assert stamp() != before, file
+        path.write_text(changed if changed != text else text + "NEW = 1\n")
+        assert stamp() != before, name
+    assert constants >= 5
 
 
 @pytest.mark.slow

@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 
 from carolus_env import engine
-from carolus_env.observation import observe
-from carolus_env.rules import Rules
-from carolus_env.state import KEPT_FIELDS, STATE, to_bytes
-from carolus_env.streams import new_streams
+from carolus_env.engine.observation import observe
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.state import KEPT_FIELDS, STATE, to_bytes
+from carolus_env.engine.streams import new_streams
 
 pytestmark = [
     pytest.mark.slow,

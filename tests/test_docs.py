@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import carolus_env as ce
-from carolus_env import arena, carolus_magnus_v0, observation
+from carolus_env import arena, carolus_magnus_v0
+from carolus_env.engine import observation
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT / "benchmarks" / "results"

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from strategies import history, rules, sample, seeds
 
 import carolus_env as ce
-from carolus_env import engine, position
+from carolus_env import engine
 from carolus_env.drawing.board import board_svg, board_words
 from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS
-from carolus_env.rules import CLAN_NAMES, CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
+from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
+from carolus_env.records import position
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,10 +10,9 @@ import pytest
 import strategies
 from strategies import ALL_KINDS, history, play_out, sample
 
-from carolus_env import chance, engine, streams
-from carolus_env.engine import IllegalActionError
-from carolus_env.position import to_dict
-from carolus_env.rules import (
+from carolus_env import engine
+from carolus_env.engine import IllegalActionError, chance, streams
+from carolus_env.engine.rules import (
     ACTIONS,
     BY_FORFEIT,
     CROWN_CHOICE,
@@ -26,8 +25,9 @@ from carolus_env.rules import (
     crown_action,
     disc_action,
 )
-from carolus_env.state import equal, to_bytes, winning_teams
-from carolus_env.streams import move_on, new_streams, random_bits
+from carolus_env.engine.state import equal, to_bytes, winning_teams
+from carolus_env.engine.streams import move_on, new_streams, random_bits
+from carolus_env.records.position import to_dict
 
 LAID_OUT = [0, 1, 2, 3, 4] * 3
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import files
 from carolus_env.arena import tournament
 from carolus_env.arena.protocol import Protocol, score
-from carolus_env.record import read_records
+from carolus_env.records.record import read_records
 from carolus_env.replay import replay
+from carolus_env.system import files
 
 SCRIPT = Path(__file__).parent.parent / "evaluate.py"
 

@@ -9,8 +9,7 @@ import pytest
 from test_policy import decisions, small
 
 import carolus_env as ce
-from carolus_env import network
-from carolus_env.bots import model
+from carolus_env.bots.neural import model, network
 
 pytest.importorskip("torch")
 pytest.importorskip("onnx")

@@ -9,10 +9,10 @@ pytest.importorskip("torch")
 pytest.importorskip("tyro")
 
 from agents import fit_discs
-from carolus_env import network
 from carolus_env.bots import Agent
-from carolus_env.bots.model import Model, load, save
-from carolus_env.rules import DISC
+from carolus_env.bots.neural import network
+from carolus_env.bots.neural.model import Model, load, save
+from carolus_env.engine.rules import DISC
 
 
 class Highest(Agent):

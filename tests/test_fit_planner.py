@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from agents import fit_planner
-from carolus_env.bots import evaluation
-from carolus_env.rules import Rules
+from carolus_env.bots.planner.bot import evaluation
+from carolus_env.engine.rules import Rules
 
 
 @pytest.mark.parametrize("teams", [2, 3])

@@ -7,11 +7,11 @@ import copy
 import numpy as np
 import pytest
 
-from carolus_env import bots, engine, observation
-from carolus_env.engine import IllegalActionError
+from carolus_env import bots, engine
+from carolus_env.engine import IllegalActionError, observation
+from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, Rules
+from carolus_env.engine.streams import new_streams
 from carolus_env.envs.learner import LEARNER, FixedOpponents, LearnerGames
-from carolus_env.rules import BY_FORFEIT, BY_MAX_ROUNDS, Rules
-from carolus_env.streams import new_streams
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 

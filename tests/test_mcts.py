@@ -18,12 +18,23 @@ from positions import (
 )
 from test_bots import middle_games
 
-from carolus_env import bots, chance, engine
-from carolus_env.bots import Choice, Judge, MctsBot, MctsOptions, evaluation
-from carolus_env.bots.plans import actions_of
-from carolus_env.rules import ACTIONS, CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
-from carolus_env.state import STATE
-from carolus_env.streams import new_streams
+from carolus_env import bots, engine
+from carolus_env.bots import Choice, Judge, MctsBot, MctsOptions
+from carolus_env.bots.planner.bot import evaluation
+from carolus_env.bots.planner.plans import actions_of
+from carolus_env.engine import chance
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CROWN_CHOICE,
+    DISC,
+    MOVE,
+    OVER,
+    PLACE,
+    Rules,
+    move_action,
+)
+from carolus_env.engine.state import STATE
+from carolus_env.engine.streams import new_streams
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 KINDS = [

@@ -7,10 +7,11 @@ import pytest
 from test_policy import decisions
 
 import carolus_env as ce
-from carolus_env import network, observation
-from carolus_env.bots.inference import Net
-from carolus_env.network import Size
-from carolus_env.rules import (
+from carolus_env.bots.neural import network
+from carolus_env.bots.neural.inference import Net
+from carolus_env.bots.neural.network import Size
+from carolus_env.engine import observation
+from carolus_env.engine.rules import (
     CLANS,
     CROWN_CHOICE,
     DESTINATIONS,

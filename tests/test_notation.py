@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from positions import BLACK, WHITE, paladins, position, region
 from strategies import history, sample
 
-from carolus_env import chance, engine
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
+from carolus_env.engine.streams import new_streams
 from carolus_env.notation import (
     NotationError,
     game_text,
@@ -30,10 +33,8 @@ from carolus_env.notation import (
     tell,
     tell_turns,
 )
-from carolus_env.record import make_record, start_of
-from carolus_env.rules import Rules, court_action, crown_action, move_action, region_action
-from carolus_env.streams import new_streams
-from carolus_env.validity import PositionError
+from carolus_env.records.record import make_record, start_of
+from carolus_env.records.validity import PositionError
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from positions import paladins, position
 from strategies import history, sample
 
-from carolus_env import chance, engine
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import Rules
 from carolus_env.notation.positions import FORMS, from_text, to_line, to_text
-from carolus_env.rules import Rules
-from carolus_env.validity import PositionError
+from carolus_env.records.validity import PositionError
 
 LINE = (
     "3 crown_choice=deferred | 7 | 1 place 2 | 3 | "

@@ -8,10 +8,20 @@ import re
 import numpy as np
 import pytest
 
-from carolus_env import chance, engine, observation, position
-from carolus_env.observation import highs, layout, layout_table, length, observe, scales, slices
-from carolus_env.rules import FIRST_PLACE, OVER, Rules
-from carolus_env.streams import new_streams
+from carolus_env import engine
+from carolus_env.engine import chance, observation
+from carolus_env.engine.observation import (
+    highs,
+    layout,
+    layout_table,
+    length,
+    observe,
+    scales,
+    slices,
+)
+from carolus_env.engine.rules import FIRST_PLACE, OVER, Rules
+from carolus_env.engine.streams import new_streams
+from carolus_env.records import position
 
 RULES = {
     "two": Rules(),

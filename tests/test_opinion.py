@@ -9,9 +9,10 @@ import strategies
 from positions import paladins, position, region
 
 from carolus_env import bots, engine
-from carolus_env.bots import Agent, Opinion, model, opinion
-from carolus_env.rules import ACTIONS, OVER, ROLL, TEAMS, Rules, move_action
-from carolus_env.streams import new_streams
+from carolus_env.bots import Agent, Opinion, opinion
+from carolus_env.bots.neural import model
+from carolus_env.engine.rules import ACTIONS, OVER, ROLL, TEAMS, Rules, move_action
+from carolus_env.engine.streams import new_streams
 
 AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "mcts:sims=12,moves=single", "ppo",
           "search:sims=6")  # fmt: skip

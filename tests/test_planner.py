@@ -32,10 +32,8 @@ from positions import (
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.bots import evaluation, plans
-from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.compiler import entry
-from carolus_env.rules import (
+from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions, evaluation, plans
+from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CROWN_CHOICE,
     DICE,
@@ -49,7 +47,8 @@ from carolus_env.rules import (
     move_action,
     region_action,
 )
-from carolus_env.streams import new_streams
+from carolus_env.engine.streams import new_streams
+from carolus_env.system.compiler import entry
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 NAMES = [feature.name for feature in evaluation.FEATURES]
@@ -480,8 +479,8 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from test_bots import middle_games
 from carolus_env import bots
-from carolus_env.rules import DISC, Rules
-from carolus_env.streams import new_streams
+from carolus_env.engine.rules import DISC, Rules
+from carolus_env.engine.streams import new_streams
 for rules in (Rules(2), Rules(3, "deferred", paladins_per_clan=9)):
     states = middle_games(rules, 8)
     few = states[states["phase"] != DISC][::8].copy()

@@ -14,12 +14,12 @@ from page import Page, serving
 
 from carolus_env import bots
 from carolus_env.bots import Agent
+from carolus_env.engine.rules import Rules
 from carolus_env.play.roster import Roster
 from carolus_env.play.server import House, make_server, open_socket
 from carolus_env.play.session import Session
-from carolus_env.record import record_line
+from carolus_env.records.record import record_line
 from carolus_env.replay import replay
-from carolus_env.rules import Rules
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

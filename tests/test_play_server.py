@@ -19,6 +19,7 @@ from page import Page, serving
 
 from carolus_env import bots, engine
 from carolus_env.bots import Agent
+from carolus_env.engine.rules import Rules
 from carolus_env.play import __main__ as command
 from carolus_env.play import server, wire
 from carolus_env.play.library import Book, lost, names_of
@@ -26,9 +27,8 @@ from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.server import House
 from carolus_env.play.session import Session
 from carolus_env.play.wire import RequestError
-from carolus_env.record import RecordError, record_line, write_records
+from carolus_env.records.record import RecordError, record_line, write_records
 from carolus_env.replay import replay
-from carolus_env.rules import Rules
 
 TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}
 NASTY = '<img src=x onerror="alert(1)">'

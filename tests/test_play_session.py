@@ -10,16 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import bots, chance, engine
+from carolus_env import bots, engine
 from carolus_env.bots import Agent
-from carolus_env.engine import IllegalActionError
-from carolus_env.notation import region_text
-from carolus_env.play.library import Replay
-from carolus_env.play.preview import after_step, placements, standing
-from carolus_env.play.session import Session, TurnError, outcome, up_to
-from carolus_env.record import RecordError, make_record, record_line, start_of
-from carolus_env.replay import replay
-from carolus_env.rules import (
+from carolus_env.engine import IllegalActionError, chance
+from carolus_env.engine.rules import (
     CROWN_CHOICE,
     CROWN_CHOICES,
     DISC,
@@ -30,7 +24,13 @@ from carolus_env.rules import (
     Rules,
     disc_action,
 )
-from carolus_env.state import winning_teams
+from carolus_env.engine.state import winning_teams
+from carolus_env.notation import region_text
+from carolus_env.play.library import Replay
+from carolus_env.play.preview import after_step, placements, standing
+from carolus_env.play.session import Session, TurnError, outcome, up_to
+from carolus_env.records.record import RecordError, make_record, record_line, start_of
+from carolus_env.replay import replay
 
 
 def fresh(*specs: str | None, seed: int = 7, **rules: Any) -> Session:

@@ -12,16 +12,16 @@ import pytest
 
 from carolus_env import bots
 from carolus_env.bots import Agent
+from carolus_env.drawing.text import board_text
+from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.notation import game_text, move_text, to_line
 from carolus_env.play import __main__ as command
 from carolus_env.play import terminal
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.terminal import COMMANDS, Terminal, first_record, new_session, taken_up
-from carolus_env.record import RecordError, read_records, start_of, write_records
+from carolus_env.records.record import RecordError, read_records, start_of, write_records
 from carolus_env.replay import replay
-from carolus_env.rules import PLACE, Rules
-from carolus_env.text import board_text
 
 
 class Typist:

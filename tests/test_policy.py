@@ -16,7 +16,7 @@ from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
-from carolus_env import arena, bots, files, network
+from carolus_env import arena, bots
 from carolus_env.bots import (
     Judge,
     MctsBot,
@@ -26,8 +26,9 @@ from carolus_env.bots import (
     PolicyAgent,
     PolicyOptions,
     SearchOptions,
-    model,
 )
+from carolus_env.bots.neural import model, network
+from carolus_env.system import files
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from strategies import history, play_out, sample
 
 from carolus_env import engine
-from carolus_env.position import from_dict, from_json, to_dict, to_json
-from carolus_env.rules import PHASE_NAMES, REASON_NAMES, Rules
-from carolus_env.state import to_bytes
-from carolus_env.streams import new_streams
-from carolus_env.validity import PositionError, check
+from carolus_env.engine.rules import PHASE_NAMES, REASON_NAMES, Rules
+from carolus_env.engine.state import to_bytes
+from carolus_env.engine.streams import new_streams
+from carolus_env.records.position import from_dict, from_json, to_dict, to_json
+from carolus_env.records.validity import PositionError, check
 
 # ------------------------------------------------------------------------------------ round trips
 

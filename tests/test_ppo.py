@@ -8,14 +8,17 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 
-from agents.config import Config  # noqa: E402
-from agents.ppo import SelfPlayPPO, TorchPlayer, by_number, from_side  # noqa: E402
-from agents.training import Run  # noqa: E402
-from carolus_env import engine, network, observation, record  # noqa: E402
+from carolus_env import engine  # noqa: E402
+from carolus_env.bots.neural import network  # noqa: E402
+from carolus_env.engine import observation  # noqa: E402
+from carolus_env.engine.rules import Rules  # noqa: E402
+from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER  # noqa: E402
 from carolus_env.envs.sb3 import CarolusVecEnv  # noqa: E402
-from carolus_env.rules import Rules  # noqa: E402
-from carolus_env.streams import new_streams  # noqa: E402
+from carolus_env.learners.config import Config  # noqa: E402
+from carolus_env.learners.ppo import SelfPlayPPO, TorchPlayer, by_number, from_side  # noqa: E402
+from carolus_env.learners.run import Run  # noqa: E402
+from carolus_env.records import record  # noqa: E402
 
 
 class Everybody:
@@ -229,8 +232,8 @@ def test_actions_are_drawn_as_the_policy_says(players):
 
 
 def test_torchs_player_plays_as_the_policy_agent_of_the_package():
-    from carolus_env.bots.model import Model
-    from carolus_env.bots.policy import PolicyAgent, PolicyOptions
+    from carolus_env.bots.neural.model import Model
+    from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
 
     size = network.Size(2, region=4, trunk=4)
     weights = network.initial(size, 3)

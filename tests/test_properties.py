@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from strategies import history, play_out, rules, sample, seeds
 
-from carolus_env import chance, engine, position, validity
-from carolus_env.rules import (
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import (
     ACTIONS,
     BY_CASTLES,
     BY_MAX_ROUNDS,
@@ -32,8 +33,9 @@ from carolus_env.rules import (
     ROLL,
     TERRITORIES,
 )
-from carolus_env.state import STATE, from_bytes, hashes, to_bytes, winning_teams
-from carolus_env.streams import new_streams
+from carolus_env.engine.state import STATE, from_bytes, hashes, to_bytes, winning_teams
+from carolus_env.engine.streams import new_streams
+from carolus_env.records import position, validity
 
 ROOT = Path(__file__).parent.parent
 

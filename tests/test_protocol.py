@@ -10,8 +10,8 @@ from test_bots import middle_games
 
 from carolus_env import bots, engine
 from carolus_env.arena.protocol import BENCH_V1, Protocol, score
-from carolus_env.rules import PLACE, Rules
-from carolus_env.streams import new_streams
+from carolus_env.engine.rules import PLACE, Rules
+from carolus_env.engine.streams import new_streams
 
 
 def test_version_1_never_changes():

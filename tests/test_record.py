@@ -18,8 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import chance, engine, record
-from carolus_env.record import (
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import ROLL, Rules
+from carolus_env.engine.state import STATE
+from carolus_env.engine.streams import new_streams
+from carolus_env.records import record
+from carolus_env.records.record import (
     RecordError,
     check_record,
     make_record,
@@ -31,9 +36,6 @@ from carolus_env.record import (
     state_of,
     write_records,
 )
-from carolus_env.rules import ROLL, Rules
-from carolus_env.state import STATE
-from carolus_env.streams import new_streams
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -15,9 +15,10 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 import openspiel_game  # noqa: E402
 import referee  # noqa: E402
 
-from carolus_env import bots, chance, engine, rules, streams  # noqa: E402
-from carolus_env.game import Game  # noqa: E402
-from carolus_env.rules import Rules  # noqa: E402
+from carolus_env import bots, engine  # noqa: E402
+from carolus_env.engine import chance, rules, streams  # noqa: E402
+from carolus_env.engine.rules import Rules  # noqa: E402
+from carolus_env.games.game import Game  # noqa: E402
 
 
 def load(players: int, seed: int = 0) -> Any:

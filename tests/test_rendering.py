@@ -20,9 +20,9 @@ import carolus_env as ce
 from carolus_env import carolus_magnus_v0
 from carolus_env.drawing import Film, Picture, animation, board_svg, raster, show
 from carolus_env.drawing.window import Window
+from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
-from carolus_env.record import RecordError
-from carolus_env.rules import Rules
+from carolus_env.records.record import RecordError
 
 pytest.importorskip("resvg_py")
 pygame = pytest.importorskip("pygame")

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from carolus_env import chance, engine
+from carolus_env import engine
 from carolus_env import replay as replay_module
-from carolus_env.record import RecordError, make_record, read_records, write_records
+from carolus_env.engine import chance
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.streams import new_streams
+from carolus_env.records.record import RecordError, make_record, read_records, write_records
 from carolus_env.replay import Difference, main, replay
-from carolus_env.rules import Rules
-from carolus_env.streams import new_streams
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"

@@ -33,8 +33,7 @@ from positions import (
 )
 
 from carolus_env import engine
-from carolus_env.position import from_dict
-from carolus_env.rules import (
+from carolus_env.engine.rules import (
     CROWN,
     Rules,
     court_action,
@@ -43,6 +42,7 @@ from carolus_env.rules import (
     move_action,
     region_action,
 )
+from carolus_env.records.position import from_dict
 
 # ------------------------------------------------------------------------------------ preparation
 

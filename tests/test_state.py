@@ -13,9 +13,10 @@ import pytest
 import strategies
 from strategies import history
 
-from carolus_env import chance, engine
-from carolus_env.rules import Rules
-from carolus_env.state import (
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.state import (
     FIELDS,
     STATE,
     as_states,
@@ -28,7 +29,7 @@ from carolus_env.state import (
     put,
     to_bytes,
 )
-from carolus_env.streams import new_streams
+from carolus_env.engine.streams import new_streams
 
 ROOT = Path(__file__).parent.parent
 

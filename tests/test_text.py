@@ -7,10 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from carolus_env import chance, engine, position, text
-from carolus_env.rules import OVER, PHASE_NAMES, Rules
-from carolus_env.streams import new_streams
-from carolus_env.text import board_text
+from carolus_env import engine, text
+from carolus_env.drawing.text import board_text
+from carolus_env.engine import chance
+from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules
+from carolus_env.engine.streams import new_streams
+from carolus_env.records import position
 
 CLANS = "rpbyg"
 

@@ -18,9 +18,9 @@ import pytest
 
 from carolus_env import arena, bots
 from carolus_env.arena import Plan, Tournament, Until, tournament
-from carolus_env.record import read_records
+from carolus_env.engine.rules import Rules
+from carolus_env.records.record import read_records
 from carolus_env.replay import replay
-from carolus_env.rules import Rules
 
 BOTS = """
 import os, time
@@ -234,7 +234,7 @@ def test_a_tournament_that_is_killed_and_resumed_is_as_an_undisturbed_one(
     code = (
         "from carolus_env import arena\n"
         "from carolus_env.arena import tournament\n"
-        "from carolus_env.rules import Rules\n"
+        "from carolus_env.engine.rules import Rules\n"
         "tournament.SIDE_BY_SIDE = 4\n"
         f"plan = arena.Plan(Rules(2), {agents!r}, deals=60, seed=5)\n"
         f"arena.Tournament(plan).run(file={str(file)!r})\n"

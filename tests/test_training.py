@@ -20,15 +20,15 @@ pytest.importorskip("sb3_contrib")
 pytest.importorskip("tyro")
 
 import train  # noqa: E402
-from agents.config import Config, read  # noqa: E402
-from agents.league import League  # noqa: E402
-from agents.training import Run, ladder_rating  # noqa: E402
 from carolus_env import engine  # noqa: E402
 from carolus_env.bots import make  # noqa: E402
-from carolus_env.bots.model import load  # noqa: E402
+from carolus_env.bots.neural.model import load  # noqa: E402
+from carolus_env.engine.rules import Rules  # noqa: E402
+from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER, LearnerGames  # noqa: E402
-from carolus_env.rules import Rules  # noqa: E402
-from carolus_env.streams import new_streams  # noqa: E402
+from carolus_env.learners.config import Config, read  # noqa: E402
+from carolus_env.learners.league import League  # noqa: E402
+from carolus_env.learners.run import Run, ladder_rating  # noqa: E402
 
 TINY = [
     *("--games", "16", "--rollout", "16", "--batch", "64", "--epochs", "1"),

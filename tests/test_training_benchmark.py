@@ -17,7 +17,8 @@ sys.path.append(str(ROOT / "benchmarks"))
 import training  # noqa: E402
 
 import carolus_env as ce  # noqa: E402
-from carolus_env import network, rules  # noqa: E402
+from carolus_env.bots.neural import network  # noqa: E402
+from carolus_env.engine import rules  # noqa: E402
 from carolus_env.envs.learner import LearnerGames  # noqa: E402
 
 TINY = {"games": 8, "size": 64, "batch": 32, "epochs": 1, "net": (4,), "region": 2, "trunk": 4}

@@ -9,7 +9,7 @@ seatings. The same seed gives the same games, however many are played at once, o
 processes. docs/evaluation.md tells more.
 
     >>> from carolus_env import arena, bots
-    >>> from carolus_env.rules import Rules
+    >>> from carolus_env.engine.rules import Rules
     >>> pair = bots.make("greedy"), bots.make("random")
     >>> result = arena.play_pairing(pair, Rules(players=3), 300, seed=1)
     >>> result.win_rate, result.ci95

@@ -22,10 +22,10 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.arena import lockstep
 from carolus_env.bots import Agent, Checked
-from carolus_env.record import Record, make_record
-from carolus_env.rules import DISCS, MAX_PLAYERS, PHASE_NAMES, Rules
-from carolus_env.state import STATE, Ints, States
-from carolus_env.streams import branches, new_streams, seed_generators
+from carolus_env.engine.rules import DISCS, MAX_PLAYERS, PHASE_NAMES, Rules
+from carolus_env.engine.state import STATE, Ints, States
+from carolus_env.engine.streams import branches, new_streams, seed_generators
+from carolus_env.records.record import Record, make_record
 
 SIDE_BY_SIDE: Final = 4096
 """Most games in play at once."""
@@ -140,7 +140,7 @@ def play_games(
 
 
 def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
-    """The record of a game that `play_games` played (`carolus_env.record`).
+    """The record of a game that `play_games` played (`carolus_env.records.record`).
 
     Args:
         rules, seed: as they were played with.

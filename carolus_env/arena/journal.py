@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from carolus_env.arena.games import Results
 from carolus_env.arena.seating import Plan
-from carolus_env.files import write_file
-from carolus_env.machine import versions
-from carolus_env.rules import DISCS, REASON_NAMES
+from carolus_env.engine.rules import DISCS, REASON_NAMES
+from carolus_env.system.files import write_file
+from carolus_env.system.machine import versions
 
 FORMAT: Final = "carolus-tournament"
 VERSION: Final = 1

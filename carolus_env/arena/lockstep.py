@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 from numpy import int64
 
-from carolus_env.compiler import entry, kernel
-from carolus_env.kernels import legal, turns
-from carolus_env.rules import DESTINATIONS, DISCS, FIRST_CROWN, FIRST_PLACE, OVER
-from carolus_env.streams import branch
+from carolus_env.engine.kernels import legal, turns
+from carolus_env.engine.rules import DESTINATIONS, DISCS, FIRST_CROWN, FIRST_PLACE, OVER
+from carolus_env.engine.streams import branch
+from carolus_env.system.compiler import entry, kernel
 
 # What is counted of each seat: discs 1 to 5, then these.
 TO_COURT: Final = DISCS

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from carolus_env.arena.games import Progress, Results, play_games, warm_up
 from carolus_env.arena.seating import Plan, deals_for, pairing
 from carolus_env.bots import Agent
-from carolus_env.rules import REASON_NAMES, Rules
+from carolus_env.engine.rules import REASON_NAMES, Rules
 
 _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from carolus_env.arena.seating import Plan
-from carolus_env.rules import Rules
+from carolus_env.engine.rules import Rules
 
 
 @dataclass(frozen=True)

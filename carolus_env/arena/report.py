@@ -19,8 +19,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from carolus_env.files import write_file
-from carolus_env.rules import DISCS
+from carolus_env.engine.rules import DISCS
+from carolus_env.system.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

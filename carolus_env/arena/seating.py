@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.rules import Rules
+from carolus_env.engine.rules import Rules
 
 SCHEDULES: Final = ("round_robin", "field", "mixed")
 MOST_GAMES: Final = 10**8  # more than anybody waits for; as numbers in a file they are readable

@@ -10,7 +10,7 @@ import numpy as np
 from carolus_env.arena.games import ArenaError, Results
 from carolus_env.arena.pairing import PairingResult, count_ends, pairing_result
 from carolus_env.arena.seating import Plan
-from carolus_env.machine import machine, versions
+from carolus_env.system.machine import machine, versions
 
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1

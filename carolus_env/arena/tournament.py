@@ -1,7 +1,7 @@
 """Tournaments: a plan is played in blocks, on one process or several, and can be resumed.
 
     >>> from carolus_env import arena
-    >>> from carolus_env.rules import Rules
+    >>> from carolus_env.engine.rules import Rules
     >>> cup = arena.Tournament(arena.Plan(Rules(3), ("greedy", "random"), deals=100, seed=1))
     >>> cup.run(workers=2, file="games.jsonl")
     >>> cup.summary()["agents"]
@@ -44,7 +44,7 @@ from carolus_env.arena.journal import Journal
 from carolus_env.arena.pairing import PairingResult
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
-from carolus_env.record import record_line
+from carolus_env.records.record import record_line
 
 BLOCK_SECONDS: Final = 10.0
 """What a block is to take, and so about the most that an interruption loses."""

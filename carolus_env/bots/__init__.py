@@ -3,12 +3,13 @@
 from carolus_env.bots.agent import Agent, Checked, Opinion, drawn, opinion, uniforms
 from carolus_env.bots.compiled import CompiledAgent, is_compiled
 from carolus_env.bots.greedy import GreedyBot
-from carolus_env.bots.mcts import Choice, Judge, MctsBot, MctsOptions
-from carolus_env.bots.model import Model, ModelError
-from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.bots.policy import NetworkJudge, PolicyAgent, PolicyOptions, SearchOptions
+from carolus_env.bots.neural.model import Model, ModelError
+from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
+from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
+from carolus_env.bots.search.guided import NetworkJudge, SearchOptions
+from carolus_env.bots.search.mcts import Choice, Judge, MctsBot, MctsOptions
 
 __all__ = [
     "Agent",

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.rules import ACTIONS, PHASE_NAMES, TEAMS
-from carolus_env.state import STATE, States, as_states, common_players
-from carolus_env.streams import check_streams, new_streams, random_bits
+from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
+from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.engine.streams import check_streams, new_streams, random_bits
 
 
 class Opinion(NamedTuple):

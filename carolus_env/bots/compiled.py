@@ -19,9 +19,9 @@ import numpy.typing as npt
 from numpy import int64
 
 from carolus_env.bots.agent import Agent
-from carolus_env.compiler import kernel
-from carolus_env.rules import OVER
-from carolus_env.state import States
+from carolus_env.engine.rules import OVER
+from carolus_env.engine.state import States
+from carolus_env.system.compiler import kernel
 
 
 class CompiledAgent(Agent):

@@ -14,12 +14,12 @@ from numpy import int64
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, on_turn, stream_of
-from carolus_env.compiler import entry, kernel
-from carolus_env.kernels import generator, legal, turns
-from carolus_env.kernels.courts import controlling_team
-from carolus_env.rules import ACTIONS, CLANS, NOBODY
-from carolus_env.state import STATE, States, as_states, pick
-from carolus_env.streams import check_streams
+from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.kernels.courts import controlling_team
+from carolus_env.engine.rules import ACTIONS, CLANS, NOBODY
+from carolus_env.engine.state import STATE, States, as_states, pick
+from carolus_env.engine.streams import check_streams
+from carolus_env.system.compiler import entry, kernel
 
 _CASTLE = 100  # one castle outweighs any number of clans
 

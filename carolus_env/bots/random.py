@@ -8,9 +8,9 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, on_turn, stream_of
-from carolus_env.compiler import entry
-from carolus_env.kernels import generator, legal, turns
-from carolus_env.state import States
+from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.state import States
+from carolus_env.system.compiler import entry
 
 
 class RandomBot(CompiledAgent):

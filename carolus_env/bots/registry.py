@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, Checked
 from carolus_env.bots.greedy import GreedyBot
-from carolus_env.bots.mcts import MctsBot, MctsOptions
+from carolus_env.bots.neural.policy import PolicyOptions, make_policy
 from carolus_env.bots.options import NoOptions, parse
-from carolus_env.bots.planner import PlannerBot, PlannerOptions
-from carolus_env.bots.policy import PolicyOptions, SearchOptions, make_policy, make_search
+from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
-from carolus_env.state import States
+from carolus_env.bots.search.guided import SearchOptions, make_search
+from carolus_env.bots.search.mcts import MctsBot, MctsOptions
+from carolus_env.engine.state import States
 
 Maker = Callable[[str], Agent]
 

@@ -31,7 +31,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from carolus_env import engine, position
+from carolus_env import engine
 from carolus_env.drawing.shapes import (
     CASTLE_RADIUS,
     CENTRE,
@@ -54,8 +54,7 @@ from carolus_env.drawing.shapes import (
     region_outline,
     region_seams,
 )
-from carolus_env.notation import move_text
-from carolus_env.rules import (
+from carolus_env.engine.rules import (
     CLAN_NAMES,
     CLANS,
     DESTINATIONS,
@@ -72,7 +71,9 @@ from carolus_env.rules import (
     disc_action,
     move_action,
 )
-from carolus_env.text import counted, span_text, team_names
+from carolus_env.notation import move_text
+from carolus_env.notation.words import counted, span_text, team_names
+from carolus_env.records import position
 
 THEMES: Final = ("auto", "light", "dark")
 LAYOUTS: Final = ("tall", "wide")

@@ -10,7 +10,7 @@ import math
 from functools import cache
 from typing import Final, NamedTuple
 
-from carolus_env.rules import TERRITORIES
+from carolus_env.engine.rules import TERRITORIES
 
 CENTRE: Final = 500.0
 INNER, MIDDLE, OUTER = 304.0, 372.0, 436.0  # radii of the circle of territories

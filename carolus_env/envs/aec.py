@@ -34,7 +34,7 @@ game as it was; `"forfeit"` ends it, the offender's team loses, the others share
 offender's info says `illegal=True`.
 
 `reset(options=...)` takes `territories` (15 clans) and `first_player` (a seat), or `position` (a
-dict as `carolus_env.position.to_dict` gives) to start from any position. The position's own
+dict as `carolus_env.records.position.to_dict` gives) to start from any position. The position's own
 generator rolls the dice to come, unless a seed is given.
 
 ## Observation
@@ -45,7 +45,7 @@ but the player who decides. All is public, so `state()` is what `player_0` sees.
 
 ## Actions
 
-Discs, crowns, Emperor steps and paladin placements share one numbering (`carolus_env.rules`).
+Discs, crowns, Emperor steps and paladin placements share one numbering (`engine.rules`).
 The same player usually decides several times in a row: `agent_selection` stays on that player.
 Dice are rolled inside `step`.
 
@@ -87,15 +87,17 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from carolus_env import engine, observation, position
+from carolus_env import engine
 from carolus_env.drawing.pictures import state_svg
 from carolus_env.drawing.raster import WIDE, board_pixels
+from carolus_env.drawing.text import board_text
 from carolus_env.drawing.window import Window
-from carolus_env.game import Game
-from carolus_env.record import make_record
-from carolus_env.rules import ACTIONS, BY_MAX_ROUNDS, Rules
-from carolus_env.state import States
-from carolus_env.text import board_text
+from carolus_env.engine import observation
+from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, Rules
+from carolus_env.engine.state import States
+from carolus_env.games.game import Game
+from carolus_env.records import position
+from carolus_env.records.record import make_record
 
 ILLEGAL = ("raise", "forfeit")
 DTYPES = ("float32", "uint8")

@@ -4,7 +4,7 @@
     >>> env = gymnasium.make("CarolusMagnus-v0", players=3, opponents="greedy")
     >>> envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=1024, players=3, opponents="greedy")
 
-Observation: `carolus_env.observation` from the learner's seat. Action: ``Discrete(95)``; the mask
+Observation: `engine.observation` from the learner's seat. Action: ``Discrete(95)``; the mask
 of legal actions is in ``info["action_mask"]`` and in ``action_masks()``. Reward: 0 until the game
 ends, then the payoff of the learner's seat. A game that reaches ``max_rounds`` is truncated.
 
@@ -27,15 +27,15 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from carolus_env import observation as seen
 from carolus_env.bots import Agent
 from carolus_env.drawing.raster import WIDE, board_pixels
+from carolus_env.drawing.text import board_text
 from carolus_env.drawing.window import Window
+from carolus_env.engine import observation as seen
+from carolus_env.engine.rules import ACTIONS, BY_FORFEIT, BY_MAX_ROUNDS, Rules
+from carolus_env.engine.state import States
 from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES, check_options, observation_box
 from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames
-from carolus_env.rules import ACTIONS, BY_FORFEIT, BY_MAX_ROUNDS, Rules
-from carolus_env.state import States
-from carolus_env.text import board_text
 
 Specs = str | Agent | Sequence[str | Agent]
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine, observation
+from carolus_env import engine
 from carolus_env.bots import Agent, is_compiled, make
-from carolus_env.rules import OVER, Rules
-from carolus_env.state import Ints, States, pick, put
-from carolus_env.streams import new_streams
+from carolus_env.engine import observation
+from carolus_env.engine.rules import OVER, Rules
+from carolus_env.engine.state import Ints, States, pick, put
+from carolus_env.engine.streams import new_streams
 
 LEARNER = -1  # at a table: where the learner sits
 

@@ -19,11 +19,11 @@ import numpy.typing as npt
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from carolus_env import observation
 from carolus_env.bots import Agent
+from carolus_env.engine import observation
+from carolus_env.engine.rules import ACTIONS, Rules
 from carolus_env.envs.aec import observation_box
 from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames, Opponents
-from carolus_env.rules import ACTIONS, Rules
 
 
 class CarolusVecEnv(VecEnv):

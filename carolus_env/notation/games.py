@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carolus_env import chance, engine
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, OVER, PLACE, ROLL
+from carolus_env.engine.state import States, as_states
 from carolus_env.notation.moves import (
     NotationError,
     decision_text,
@@ -21,10 +24,8 @@ from carolus_env.notation.moves import (
     roll_text,
 )
 from carolus_env.notation.positions import from_text, to_line
-from carolus_env.rules import CROWN_CHOICE, DISC, OVER, PLACE, ROLL
-from carolus_env.state import States, as_states
-from carolus_env.text import TEAM_LETTERS, situation
-from carolus_env.validity import PositionError
+from carolus_env.notation.words import TEAM_LETTERS, situation
+from carolus_env.records.validity import PositionError
 
 
 class Told(NamedTuple):

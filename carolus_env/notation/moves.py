@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.rules import (
+from carolus_env.engine.rules import (
     ACTIONS,
     CLAN_NAMES,
     CROWN,
@@ -39,8 +39,8 @@ from carolus_env.rules import (
     TERRITORIES,
     action_text,
 )
-from carolus_env.state import STATE, States
-from carolus_env.text import TEAM_LETTERS, situation, span_text
+from carolus_env.engine.state import STATE, States
+from carolus_env.notation.words import TEAM_LETTERS, situation, span_text
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
 assert FACE_NAMES[CROWN] == "crown"

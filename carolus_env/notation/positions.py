@@ -5,7 +5,7 @@ Both forms have the same fields, `FORMS`. In the line they stand in this order, 
 
     2 | 7 | 0 place 2 | 3 | A2r3b2g1 p1 B1b4y1 ... | R2b1 P3b1 | r3p1+1 r2b4 | 1:1/23 0:3/12
 
-The picture of a position is `carolus_env.text.board_text`. What is read goes through
+The picture of a position is `drawing.text.board_text`. What is read goes through
 `position.from_dict`, so that what no game can reach is refused in the same words.
 """
 
@@ -18,11 +18,19 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from carolus_env.position import from_dict, to_dict
-from carolus_env.rules import CLAN_NAMES, CLANS, NOBODY, PHASE_NAMES, PLACE, TERRITORIES, Rules
-from carolus_env.state import States
-from carolus_env.text import CLAN_LETTERS, TEAM_LETTERS, span_text
-from carolus_env.validity import PositionError
+from carolus_env.engine.rules import (
+    CLAN_NAMES,
+    CLANS,
+    NOBODY,
+    PHASE_NAMES,
+    PLACE,
+    TERRITORIES,
+    Rules,
+)
+from carolus_env.engine.state import States
+from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS, span_text
+from carolus_env.records.position import from_dict, to_dict
+from carolus_env.records.validity import PositionError
 
 _OVER, _PLACING = "over", PHASE_NAMES[PLACE]
 _NONE = "-"

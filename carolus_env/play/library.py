@@ -11,12 +11,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.state import States
+from carolus_env.notation.words import team_names
 from carolus_env.play.session import (
     LONGEST_NAME,
     check_replays,
     log_line,
 )
-from carolus_env.record import (
+from carolus_env.records.record import (
     Record,
     RecordError,
     positions,
@@ -24,9 +27,6 @@ from carolus_env.record import (
     scan_file,
     scan_records,
 )
-from carolus_env.rules import Rules
-from carolus_env.state import States
-from carolus_env.text import team_names
 
 MAX_GAMES: Final = 2000
 """Games that are taken of a file; what is no game counts too."""

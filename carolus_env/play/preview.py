@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.notation import region_text
-from carolus_env.rules import (
+from carolus_env.engine.rules import (
     CLAN_NAMES,
     DESTINATIONS,
     FIRST_MOVE,
@@ -20,7 +19,8 @@ from carolus_env.rules import (
     PLACE,
     move_action,
 )
-from carolus_env.state import STATE, States, winning_teams
+from carolus_env.engine.state import STATE, States, winning_teams
+from carolus_env.notation import region_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from starlette.staticfiles import StaticFiles
 from carolus_env import __version__, bots
 from carolus_env.bots import Agent
 from carolus_env.drawing.board import board_svg
+from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.play import views
 from carolus_env.play.guard import Guard
 from carolus_env.play.library import Book, Replay
@@ -45,8 +46,7 @@ from carolus_env.play.wire import (
     number_of,
     values_of,
 )
-from carolus_env.record import RecordError, record_line
-from carolus_env.rules import CROWN_CHOICES, PARTNERS, Rules
+from carolus_env.records.record import RecordError, record_line
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715

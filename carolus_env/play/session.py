@@ -21,13 +21,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import bots, chance, engine
+from carolus_env import bots, engine
 from carolus_env.bots import Agent
-from carolus_env.notation import move_text, region_text, roll_text
-from carolus_env.play.preview import EmperorStep, emperor_step, emperor_steps
-from carolus_env.record import Record, RecordError, make_record, result_of, start_of
-from carolus_env.replay import replay
-from carolus_env.rules import (
+from carolus_env.engine import chance
+from carolus_env.engine.rules import (
     CLAN_NAMES,
     DESTINATIONS,
     FIRST_CROWN,
@@ -37,9 +34,13 @@ from carolus_env.rules import (
     OVER,
     Rules,
 )
-from carolus_env.state import STATE, States, winning_teams
-from carolus_env.streams import branches, new_streams
-from carolus_env.text import counted, team_names
+from carolus_env.engine.state import STATE, States, winning_teams
+from carolus_env.engine.streams import branches, new_streams
+from carolus_env.notation import move_text, region_text, roll_text
+from carolus_env.notation.words import counted, team_names
+from carolus_env.play.preview import EmperorStep, emperor_step, emperor_steps
+from carolus_env.records.record import Record, RecordError, make_record, result_of, start_of
+from carolus_env.replay import replay
 
 MAX_SEED: Final = 2**53 - 1
 """Whole numbers up to here are the same in every reader of JSON."""

@@ -23,12 +23,15 @@ from typing import Final, NamedTuple, TextIO
 import numpy as np
 
 from carolus_env.bots import Agent
+from carolus_env.drawing.text import board_text
+from carolus_env.engine.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
 from carolus_env.notation import NotationError, Told, legal_text, move_text, read_moves, tell_turns
+from carolus_env.notation.words import TEAM_LETTERS
 from carolus_env.play.library import agents_of, names_of
 from carolus_env.play.preview import emperor_steps
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
-from carolus_env.record import (
+from carolus_env.records.record import (
     Record,
     RecordError,
     read_records,
@@ -36,8 +39,6 @@ from carolus_env.record import (
     start_of,
     write_records,
 )
-from carolus_env.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
-from carolus_env.text import TEAM_LETTERS, board_text
 
 WIDTH: Final = 80
 ADVISER: Final = "planner"

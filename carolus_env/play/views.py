@@ -10,11 +10,7 @@ import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg, board_words
 from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
-from carolus_env.notation import region_text
-from carolus_env.play.library import Book, Replay
-from carolus_env.play.preview import EmperorStep, Standing, placements, powers_text, standing
-from carolus_env.play.session import Hint, LogLine, Session, outcome
-from carolus_env.rules import (
+from carolus_env.engine.rules import (
     CLAN_NAMES,
     DESTINATIONS,
     FIRST_CROWN,
@@ -25,7 +21,11 @@ from carolus_env.rules import (
     PHASE_NAMES,
     Rules,
 )
-from carolus_env.text import counted, team_names
+from carolus_env.notation import region_text
+from carolus_env.notation.words import counted, team_names
+from carolus_env.play.library import Book, Replay
+from carolus_env.play.preview import EmperorStep, Standing, placements, powers_text, standing
+from carolus_env.play.session import Hint, LogLine, Session, outcome
 
 View = dict[str, Any]
 

@@ -1,0 +1,353 @@
+"""How good a position is for each team: a few features, a weight for each, chances of winning.
+
+A team's *score* is the sum of its features times their weights (``weights.json``), and its chance
+to win is the softmax of the scores. So only differences between teams count, and two, three and
+four players are evaluated alike, each with weights of their own. The weights are fitted to the
+results of games (``python -m agents.fit_planner``), not set by hand.
+
+`FEATURES` is the one list of what is counted; the page of the planner is made from it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64, uint64
+
+from carolus_env.engine.kernels.courts import clans_of, reserve_size
+from carolus_env.engine.kernels.packed import NOTHING, WORD, load
+from carolus_env.engine.rules import (
+    CASTLES_TO_WIN,
+    CLANS,
+    CROWN_CHOICE,
+    DICE,
+    DISC,
+    DISCS,
+    MAX_TEAMS,
+    MOVE,
+    NOBODY,
+    OVER,
+    PLACE,
+    TEAMS,
+)
+from carolus_env.engine.state import States, as_states
+from carolus_env.system.compiler import entry, kernel, part, rare
+
+
+class Feature(NamedTuple):
+    """One thing that is counted for each team."""
+
+    name: str
+    meaning: str
+
+
+FEATURES: Final = (
+    Feature("castles", "castles in play"),
+    Feature("castles_squared", "their square, by the castles that win"),
+    Feature("clans", "clans that its players control"),
+    Feature("influence", "paladins on the regions of those clans"),
+    Feature("lead", "lead in court for each of those clans, at most 6 each"),
+    Feature("lead_paladins", "the same, each times the paladins on the regions, by ten"),
+    Feature("backing", "paladins of those clans in their holders' reserves"),
+    Feature("takeable", "clans of others that one of its players could take over from the reserve"),
+    Feature("takeable_paladins", "paladins on the regions of the clans so taken over"),
+    Feature("ahead_1", "territories it would own if the Emperor stopped one step on"),
+    Feature("ahead_2", "the same, two steps on"),
+    Feature("ahead_3", "the same, three steps on"),
+    Feature("ahead_far", "the same, summed over all other regions"),
+    Feature("hold", "margins of strength on its own regions, each from -3 to 3"),
+    Feature("attack", "margins of strength on the others' regions, each from -3 to 3"),
+    Feature("gain", "most castles that a player of its still to act this round can win by a move"),
+    Feature("last_blow", "1 when such a gain would win the game"),
+    Feature("turns_left", "its players' turns still to come this round"),
+    Feature("highest", "sum of the highest disc of each of its players"),
+    Feature("reserve", "paladins in its players' reserves, crowns included"),
+)
+(
+    CASTLES,
+    CASTLES_SQUARED,
+    CLANS_HELD,
+    INFLUENCE,
+    LEAD,
+    LEAD_PALADINS,
+    BACKING,
+    TAKEABLE,
+    TAKEABLE_PALADINS,
+    AHEAD_1,
+    AHEAD_2,
+    AHEAD_3,
+    AHEAD_FAR,
+    HOLD,
+    ATTACK,
+    GAIN,
+    LAST_BLOW,
+    TURNS_LEFT,
+    HIGHEST,
+    RESERVE,
+) = range(len(FEATURES))
+
+assert AHEAD_FAR == AHEAD_1 + 3
+NOBODY_ROW: Final = NOBODY & 3  # of a table of features
+assert NOBODY_ROW == MAX_TEAMS
+SURE: Final = 50.0  # score of a game that is won
+_MARGIN, _LEAD = 3, 6
+
+_HIGHEST = np.array([hand.bit_length() for hand in range(1 << DISCS)])
+_8, _16, _32 = uint64(8), uint64(16), uint64(32)
+_255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
+
+
+# ------------------------------------------------------------------------------------ features
+
+
+@kernel
+def _count(circle, region):
+    """Count ``region`` of a circle, which is two words."""
+    word = circle[0] if region < WORD else circle[1]
+    return int64((word >> uint64(8 * (region % WORD))) & _255)
+
+
+@kernel
+def _strengths(s, team):
+    """Circle of the paladins that count for the team, castles not included.
+
+    Counts are bytes: more than 255 paladins on one region would spoil the evaluation, no rule.
+    """
+    clans = clans_of(s, team)
+    low, high = NOTHING, NOTHING
+    for clan in range(CLANS):
+        counts = (clans >> uint64(8 * clan)) & uint64(1)
+        low += load(s["region_paladins"][clan], 0) * counts
+        high += load(s["region_paladins"][clan], WORD) * counts
+    return low, high
+
+
+@kernel
+def _paladins_out(s, clan):
+    """Paladins of the clan on all regions, which are at most 200."""
+    word = load(s["region_paladins"][clan], 0) + load(s["region_paladins"][clan], WORD)
+    pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
+    pairs += pairs >> _32
+    return int64((pairs + (pairs >> _16)) & _SUM)
+
+
+@kernel
+def _acts_this_round(s, place):
+    """Whether the player at ``place`` in the order still has an action turn this round."""
+    phase = s["phase"]
+    if s["round"] == 0 or phase in (DISC, OVER):
+        return False
+    own_turn = phase in (PLACE, MOVE) or (phase == CROWN_CHOICE and s["crown_deferred"] == 1)
+    return place >= int64(s["turn"]) + (0 if own_turn else 1)
+
+
+@part
+def _count_clans(s, features):
+    for clan in range(CLANS):
+        out = _paladins_out(s, clan)
+        holder = int64(s["control"][clan])
+        holding_team = int64(s["team"][holder]) if holder != NOBODY else NOBODY
+        most, second, first = -1, -1, NOBODY  # of the courts
+        for player in range(int64(s["players"])):
+            count = int64(s["courts"][player, clan])
+            if count > most:
+                most, second, first = count, most, player
+            elif count > second:
+                second = count
+        if holder != NOBODY:
+            others = second if holder == first else most
+            features[holding_team, CLANS_HELD] += 1
+            features[holding_team, INFLUENCE] += out
+            lead = int64(s["courts"][holder, clan]) - others
+            lead = min(lead, _LEAD)
+            features[holding_team, LEAD] += lead
+            features[holding_team, LEAD_PALADINS] += lead * out * 0.1
+            features[holding_team, BACKING] += int64(s["reserves"][holder, clan])
+        for player in range(int64(s["players"])):
+            team = int64(s["team"][player])
+            if team == holding_team:
+                continue
+            others = second if player == first else most
+            needed = others + 1 - int64(s["courts"][player, clan])
+            at_hand = min(int64(s["reserves"][player, clan]), DICE[int64(s["players"])])
+            if needed <= at_hand:
+                features[team, TAKEABLE] += 1
+                features[team, TAKEABLE_PALADINS] += out
+
+
+@part
+def _count_regions(s, features):
+    count, here = int64(s["regions"]), int64(s["emperor"])
+    three = int64(s["teams"] > 2)
+    circle_0, circle_1 = _strengths(s, 0), _strengths(s, 1)
+    circle_2 = _strengths(s, 2) if three else (NOTHING, NOTHING)
+    reach_0, reach_1, reach_2 = 0, 0, 0  # by team: the longest way of those still to act
+    for place in range(int64(s["players"])):
+        if _acts_this_round(s, place):
+            player = int64(s["order"][place])
+            team, disc = int64(s["team"][player]), int64(s["discs_played"][player])
+            features[team, TURNS_LEFT] += 1
+            reach_0 = max(reach_0, disc) if team == 0 else reach_0
+            reach_1 = max(reach_1, disc) if team == 1 else reach_1
+            reach_2 = max(reach_2, disc) if team == 2 else reach_2
+    hold_0, hold_1, hold_2, attack_0, attack_1, attack_2 = 0, 0, 0, 0, 0, 0
+    for region in range(count):
+        steps = region - here
+        steps = steps + count if steps <= 0 else steps
+        owner, castles = int64(s["region_owner"][region]), int64(s["region_castles"][region])
+        size = max(castles, 1)
+        owns_0, owns_1, owns_2 = int64(owner == 0), int64(owner == 1), int64(owner == 2)
+        power_0 = _count(circle_0, region) + castles * owns_0
+        power_1 = _count(circle_1, region) + castles * owns_1
+        power_2 = _count(circle_2, region) + castles * owns_2
+        most_12, most_02, most_01 = (
+            max(power_1, power_2),
+            max(power_0, power_2),
+            max(power_0, power_1),
+        )
+        # NOBODY is the row after the last team, which nobody looks at.
+        heir = owner & NOBODY_ROW
+        heir = 0 if power_0 > most_12 else heir
+        heir = 1 if power_1 > most_02 else heir
+        heir = 2 if power_2 > most_01 else heir
+        features[heir, AHEAD_1 + min(steps, 4) - 1] += size
+        if heir != owner & NOBODY_ROW:
+            reach = reach_0 if heir == 0 else (reach_1 if heir == 1 else reach_2)
+            if steps <= reach:
+                features[heir, GAIN] = max(features[heir, GAIN], size)
+        margin_0 = min(max(power_0 - most_12, -_MARGIN), _MARGIN)
+        margin_1 = min(max(power_1 - most_02, -_MARGIN), _MARGIN)
+        margin_2 = min(max(power_2 - most_01, -_MARGIN), _MARGIN) * three
+        hold_0, attack_0 = hold_0 + margin_0 * owns_0, attack_0 + margin_0 * (1 - owns_0)
+        hold_1, attack_1 = hold_1 + margin_1 * owns_1, attack_1 + margin_1 * (1 - owns_1)
+        hold_2, attack_2 = hold_2 + margin_2 * owns_2, attack_2 + margin_2 * (1 - owns_2)
+    features[0, HOLD], features[1, HOLD], features[2, HOLD] = hold_0, hold_1, hold_2
+    features[0, ATTACK], features[1, ATTACK], features[2, ATTACK] = attack_0, attack_1, attack_2
+
+
+@part
+def write_features(s, features):
+    """Count `FEATURES` of each team into ``features``, ``(4, F)`` float64; the last is waste."""
+    for team in range(MAX_TEAMS):
+        for k in range(features.shape[1]):
+            features[team, k] = 0.0
+    _count_clans(s, features)
+    _count_regions(s, features)
+    to_win = CASTLES_TO_WIN[int64(s["players"])]
+    for team in range(int64(s["teams"])):
+        castles = int64(s["castles"][team])
+        features[team, CASTLES] = castles
+        features[team, CASTLES_SQUARED] = castles * castles / to_win
+        if features[team, GAIN] > 0 and castles + features[team, GAIN] >= to_win:
+            features[team, LAST_BLOW] = 1.0
+    for player in range(int64(s["players"])):
+        team, hand = int64(s["team"][player]), int64(s["discs_in_hand"][player])
+        features[team, HIGHEST] += _HIGHEST[hand]
+        features[team, RESERVE] += int64(s["crowns"][player])
+        features[team, RESERVE] += reserve_size(s, player)
+
+
+# ------------------------------------------------------------------------------------ scores
+
+
+@rare
+def write_scores(s, weights, features, scores):
+    """Score of each team into ``scores``, ``(3,)`` float64; of a game that is over, who has won."""
+    if s["phase"] == OVER:
+        for team in range(MAX_TEAMS):
+            scores[team] = SURE * (int64(s["winners"]) >> team & 1)
+        return
+    write_features(s, features)
+    score_0, score_1, score_2 = 0.0, 0.0, 0.0  # side by side: sums one after the other would wait
+    for k in range(features.shape[1]):
+        score_0 += weights[k] * features[0, k]
+        score_1 += weights[k] * features[1, k]
+        score_2 += weights[k] * features[2, k]
+    scores[0], scores[1], scores[2] = score_0, score_1, score_2
+
+
+@kernel
+def advantage(scores, team, teams):
+    """Log odds that the team wins: its score less the others' (their log-sum-exp)."""
+    first, second = (team + 1) % teams, (team + 2) % teams
+    if teams == 2:
+        return scores[team] - scores[first]
+    high, low = max(scores[first], scores[second]), min(scores[first], scores[second])
+    return scores[team] - high - np.log1p(np.exp(low - high))
+
+
+@kernel
+def write_chances(scores, teams, chances):
+    """Softmax of the scores of ``teams`` teams: each one's part of the win."""
+    most = max(scores[0], scores[1])
+    most = max(most, scores[2]) if teams > 2 else most
+    total = 0.0
+    for team in range(teams):
+        chances[team] = np.exp(scores[team] - most)
+        total += chances[team]
+    for team in range(teams):
+        chances[team] /= total
+
+
+# ------------------------------------------------------------------------------------ weights
+
+
+@cache
+def all_weights() -> npt.NDArray[np.float64]:
+    """``(5, F)``: the weights by number of players (rows 0 and 1 are empty), not writeable.
+
+    Raises:
+        ValueError: when the file does not hold one number for each feature.
+    """
+    path = Path(__file__).with_name("weights.json")
+    table = json.loads(path.read_text())["weights"]
+    names = [feature.name for feature in FEATURES]
+    weights = np.zeros((len(TEAMS), len(names)))
+    for players in (2, 3, 4):
+        row = table[str(players)]
+        if list(row) != names:
+            raise ValueError(f"{path.name}: weights must be of {names}, got {list(row)}")
+        weights[players] = list(row.values())
+    weights.flags.writeable = False
+    return weights
+
+
+def features(states: States) -> npt.NDArray[np.float64]:
+    """`FEATURES` of each team in each game: ``(N, 3, F)`` float64, zeros for a team that is not."""
+    counted = np.zeros((len(as_states(states)), MAX_TEAMS + 1, len(FEATURES)))
+    _features(states, counted)
+    return counted[:, :MAX_TEAMS]
+
+
+def chances(
+    states: States, weights: npt.NDArray[np.float64] | None = None
+) -> npt.NDArray[np.float64]:
+    """Each team's chance to win: ``(N, 3)`` float64; rows sum to 1.
+
+    Args:
+        states: ``(N,)`` games at any point; of one that is over, who has won.
+        weights: ``(5, F)`` by number of players; None: the fitted ones.
+    """
+    won = np.zeros((len(as_states(states)), MAX_TEAMS))
+    room = np.zeros((MAX_TEAMS + 1, len(FEATURES))), np.zeros(MAX_TEAMS)
+    _chances(states, all_weights().copy() if weights is None else weights, *room, won)
+    return won
+
+
+@entry
+def _features(states, counted):
+    for g in range(states.shape[0]):
+        write_features(states[g], counted[g])
+
+
+@entry
+def _chances(states, weights, features, scores, chances):
+    for g in range(states.shape[0]):
+        s = states[g]
+        write_scores(s, weights[int64(s["players"])], features, scores)
+        write_chances(scores, int64(s["teams"]), chances[g])

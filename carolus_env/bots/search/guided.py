@@ -1,0 +1,62 @@
+"""``search``: the tree search of ``mcts`` with a trained network's judgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots.agent import Agent
+from carolus_env.bots.neural.inference import Net
+from carolus_env.bots.neural.model import Model
+from carolus_env.bots.neural.policy import Networks, parsed
+from carolus_env.bots.options import check, option
+from carolus_env.bots.search.mcts import Judge, MctsBot, MctsOptions
+from carolus_env.engine.state import States, as_states, common_players
+
+
+@dataclass(frozen=True)
+class SearchOptions(MctsOptions):
+    """How ``search`` searches: as ``mcts`` does, but the network values new positions.
+
+    At the start of a turn that is the position after the planner's best plan, and whole turns have
+    the planner's list and prior; the network's policy is the prior of discs and crowns. With
+    ``moves="single"`` it is the prior of every choice.
+    """
+
+    leaf: str = option("network", "value of a new position", among=("network",))
+
+    def __post_init__(self) -> None:
+        check("search", self)
+
+
+class NetworkJudge(Judge):
+    """A network's policy and value, for `MctsBot`.
+
+    Args:
+        policy: see `PolicyAgent`.
+        name: how errors call it.
+    """
+
+    def __init__(self, policy: Model | None = None, *, name: str = "search") -> None:
+        self.name = name
+        self._networks = Networks(policy)
+
+    def judge(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """See `Judge`; games of one number of players.
+
+        Raises:
+            ValueError: for games of another number of players than the model was trained for.
+        """
+        return self.net(common_players(as_states(states), "judgements")).judge(states)
+
+    def net(self, players: int) -> Net:
+        return self._networks.of(self.name, players)
+
+
+def make_search(argument: str) -> Agent:
+    """``search:ARGUMENT``: a model's name or path, or nothing, then options, divided by commas."""
+    policy, options = parsed("search", argument, SearchOptions)
+    name = f"search:{argument}" if argument else "search"
+    return MctsBot(options, judge=NetworkJudge(policy, name=name))

@@ -1,0 +1,44 @@
+"""The rules and the engine that plays them: thousands of games in one call.
+
+``rules`` sizes, options, actions; ``state`` the record of a game; ``streams`` random numbers;
+``kernels`` the rules, one game at a time; ``chance`` rolls made explicit; ``setup`` new games;
+``play`` decisions and results; ``observation`` what a player sees; ``playout`` random play to the
+end. The functions that work on a batch of games are here at the top.
+"""
+
+from carolus_env.engine.play import (
+    IllegalActionError,
+    any_clan_can_be_taken,
+    are_legal,
+    forfeit,
+    is_over,
+    legal_actions,
+    legal_masks,
+    random_actions,
+    refusal,
+    returns,
+    step,
+    strengths,
+    whole_numbers,
+)
+from carolus_env.engine.setup import blank_games, new_games, next_games, rules_of
+
+__all__ = [
+    "IllegalActionError",
+    "any_clan_can_be_taken",
+    "are_legal",
+    "blank_games",
+    "forfeit",
+    "is_over",
+    "legal_actions",
+    "legal_masks",
+    "new_games",
+    "next_games",
+    "random_actions",
+    "refusal",
+    "returns",
+    "rules_of",
+    "step",
+    "strengths",
+    "whole_numbers",
+]

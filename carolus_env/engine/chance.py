@@ -1,0 +1,152 @@
+"""Chance made explicit: what roll is due, what it can show, and taking a given one.
+
+`engine.step` rolls by the games' own generators. For search, records and tests this module takes
+the dice apart: ``states["dice_due"]`` says how many are due, `chance_outcomes` what they can show
+and how likely, `apply_roll` takes a roll that was chosen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.rules import FACES, ROLL
+from carolus_env.engine.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
+from carolus_env.system.compiler import entry
+
+
+class Outcomes(NamedTuple):
+    """What a number of dice can show, as multisets: the order of dice never matters.
+
+    Attributes:
+        faces: ``(K, dice)`` uint8, each row ascending; 0-4 are the clans, 5 is the crown.
+        ways: ``(K,)`` int64, how many of the ``6**dice`` ordered rolls show that multiset.
+        probabilities: ``(K,)`` float64, ``ways / 6**dice``.
+    """
+
+    faces: npt.NDArray[np.uint8]
+    ways: npt.NDArray[np.int64]
+    probabilities: npt.NDArray[np.float64]
+
+
+def chance_outcomes(dice: int) -> Outcomes:
+    """All outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
+
+    ``states["dice_due"]`` tells how many dice a game waits for.
+
+    Raises:
+        ValueError: for a number of dice that no roll has.
+    """
+    return _outcomes(operator.index(dice))  # of a plain int: 6**dice is past what a uint8 holds
+
+
+@cache
+def _outcomes(dice: int) -> Outcomes:
+    if not 1 <= dice <= 9:
+        raise ValueError(f"a roll has 1 to 9 dice, got {dice!r}")
+    multisets = list(itertools.combinations_with_replacement(range(FACES), dice))
+    ways = [
+        math.factorial(dice) // math.prod(math.factorial(roll.count(face)) for face in range(FACES))
+        for roll in multisets
+    ]
+    outcomes = Outcomes(
+        np.array(multisets, np.uint8), np.array(ways, np.int64), np.array(ways) / FACES**dice
+    )
+    for array in outcomes:
+        array.flags.writeable = False
+    return outcomes
+
+
+def roll_due(states: States) -> npt.NDArray[np.bool_]:
+    """Which games wait for a roll: ``(N,)`` bool."""
+    return as_states(states)["phase"] == ROLL
+
+
+def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
+    """What the games' own generators roll next, without taking it; moves the generators on.
+
+    ``apply_roll(states, draw_faces(states))`` is what `step` does by itself.
+
+    Returns:
+        ``(M, dice)`` uint8 faces.
+
+    Raises:
+        ValueError: unless all games wait for a roll of the same number of dice.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    faces = np.empty((count_rows(rows, states), _dice_due(states, rows)), np.uint8)
+    _draw_faces(states, rows, faces)
+    return faces
+
+
+def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None) -> None:
+    """Take a given roll in each game; the next decision or roll may be due then.
+
+    Args:
+        states: ``(N,)`` games that wait for a roll of the same number of dice.
+        faces: ``(M, dice)``, or ``(dice,)`` for all alike; 0-4 are the clans, 5 is the crown.
+        rows: ``(M,)`` games that roll; None: all.
+
+    Raises:
+        ValueError: when a game waits for no roll or for another number of dice, or for a face
+            that no die has. No game has changed.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    shape = (count_rows(rows, states), _dice_due(states, rows))
+    if shape[0] == 0:
+        return
+    given = np.asarray(faces)
+    if given.dtype.kind not in "iu" or given.shape not in (shape, shape[1:]):
+        raise ValueError(
+            f"faces must be whole numbers of shape {shape} or {shape[1:]}, "
+            f"got shape {given.shape} and dtype {given.dtype}"
+        )
+    if ((given < 0) | (given >= FACES)).any():
+        raise ValueError(f"faces must be from 0 to {FACES - 1}, got {given.tolist()}")
+    _apply_roll(states, rows, np.array(np.broadcast_to(given, shape), np.uint8, order="C"))
+
+
+def roll(states: States) -> None:
+    """Roll by the games' own generators wherever a roll is due, up to the next decision."""
+    _roll_on(as_states(states))
+
+
+def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
+    due = states["dice_due"] if rows is ALL_ROWS else states["dice_due"][rows]
+    if len(due) == 0:
+        return 0
+    if (due == 0).any() or (due != due[0]).any():
+        raise ValueError(
+            "every game must wait for a roll of the same number of dice, "
+            f"but {np.unique(due).tolist()} are due (0: none)"
+        )
+    return int(due[0])
+
+
+@entry
+def _draw_faces(states, rows, faces):
+    for i in range(faces.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        turns.draw_faces(states[g], faces, i)
+
+
+@entry
+def _apply_roll(states, rows, faces):
+    for i in range(faces.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        turns.take_roll(states[g], faces, i)
+
+
+@entry
+def _roll_on(states):
+    for g in range(states.shape[0]):
+        turns.roll_on(states[g])

@@ -1,0 +1,45 @@
+"""What an action number means, for kernels; `rules.action_parts` says the same to Python.
+
+The groups of numbers are `rules.ACTION_GROUPS`. Each function below takes an action of its group.
+"""
+
+from __future__ import annotations
+
+from carolus_env.engine.rules import (
+    DESTINATIONS,
+    FIRST_CROWN,
+    FIRST_DISC,
+    FIRST_MOVE,
+    FIRST_PLACE,
+)
+from carolus_env.system.compiler import kernel
+
+
+@kernel
+def disc_of(action):
+    """Number of the disc played, 1 to 5."""
+    return action - FIRST_DISC + 1
+
+
+@kernel
+def crown_clan_of(action):
+    """Clan that the crown becomes."""
+    return action - FIRST_CROWN
+
+
+@kernel
+def steps_of(action):
+    """Steps of the Emperor, 1 to 5."""
+    return action - FIRST_MOVE + 1
+
+
+@kernel
+def clan_of(action):
+    """Clan of the paladin placed."""
+    return (action - FIRST_PLACE) // DESTINATIONS
+
+
+@kernel
+def destination_of(action):
+    """Where the paladin goes: 0 the player's own court, 1 + k the region k from the Emperor's."""
+    return (action - FIRST_PLACE) % DESTINATIONS

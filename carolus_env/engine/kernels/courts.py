@@ -1,0 +1,118 @@
+"""Paladins between supply, reserves and courts; control of the clans."""
+
+from __future__ import annotations
+
+from numpy import int64, uint64
+
+from carolus_env.engine.kernels.packed import EACH_CLAN, NOTHING, clan_word, sum_of, where_equal
+from carolus_env.engine.rules import CLANS, CROWN, MAX_PLAYERS, NOBODY
+from carolus_env.system.compiler import kernel, rare
+
+
+@kernel
+def smallest_court(s, clan):
+    """Paladins of the clan in the court that holds the fewest."""
+    fewest = int64(s["courts"][0, clan])
+    for player in range(1, int64(s["players"])):
+        fewest = min(fewest, int64(s["courts"][player, clan]))
+    return fewest
+
+
+@kernel
+def can_be_taken(s, clan):
+    """A clan can be taken when the supply holds at least one of it, or every court does."""
+    return s["supply"][clan] > 0 or smallest_court(s, clan) > 0
+
+
+@kernel
+def any_can_be_taken(s):
+    for clan in range(CLANS):
+        if can_be_taken(s, clan):
+            return True
+    return False
+
+
+@rare
+def return_from_courts(s, clan):
+    """Every player returns as many as the smallest court holds; so no control changes."""
+    returned = smallest_court(s, clan)
+    for player in range(int64(s["players"])):
+        s["courts"][player, clan] -= returned
+        s["supply"][clan] += returned
+
+
+@kernel
+def take_paladin(s, player, clan):
+    """From the supply to the reserve; the courts fill an empty supply first."""
+    if s["supply"][clan] == 0:
+        return_from_courts(s, clan)
+    s["supply"][clan] -= 1
+    s["reserves"][player, clan] += 1
+
+
+@kernel
+def take_face(s, player, face):
+    """What a die shows: a paladin of that clan, or a crown where it is one or none is left."""
+    is_clan = int64(face != CROWN)
+    clan = face * is_clan
+    if s["supply"][clan] > 0:  # nearly always; then no branch depends on the face
+        s["supply"][clan] -= is_clan
+        s["reserves"][player, clan] += is_clan
+        s["crowns"][player] += 1 - is_clan
+    elif face != CROWN and can_be_taken(s, face):
+        take_paladin(s, player, face)
+    else:
+        s["crowns"][player] += 1
+
+
+@kernel
+def leads(s, player, clan):
+    """Whether the player's court holds strictly more of the clan than every other player's."""
+    own = s["courts"][player, clan]
+    for other in range(int64(s["players"])):
+        if other != player and s["courts"][other, clan] >= own:
+            return False
+    return True
+
+
+@kernel
+def place_in_court(s, player, clan):
+    """A paladin joins the court; with the lead comes control, with a tie control stays."""
+    s["courts"][player, clan] += 1
+    if leads(s, player, clan):
+        s["control"][clan] = player
+
+
+@kernel
+def controlling_team(s, clan):
+    """Team of the seat that controls the clan, or NOBODY."""
+    player = int64(s["control"][clan])
+    team = int64(s["team"][max(player, 0)])
+    return NOBODY if player == NOBODY else team
+
+
+@kernel
+def clans_held(s, player):
+    """A word with a 1 for each clan that the player controls."""
+    return held_by(clan_word(s["control"]), player)
+
+
+@kernel
+def held_by(control, player):
+    """The same, where ``control`` is the word of the clans' controlling seats."""
+    return where_equal(control, player) & EACH_CLAN
+
+
+@kernel
+def clans_of(s, team):
+    """A word with a 1 for each clan that the team's members control."""
+    clans = NOTHING
+    for player in range(MAX_PLAYERS):  # seats that are not used hold none
+        clans |= clans_held(s, player) * uint64(s["team"][player] == team)
+    return clans
+
+
+@kernel
+def reserve_size(s, player):
+    """Paladins in the reserve, crowns not counted."""
+    return sum_of(clan_word(s["reserves"][player]))

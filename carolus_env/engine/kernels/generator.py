@@ -1,0 +1,61 @@
+"""SplitMix64, the generator in every game's record (Steele, Lea and Flood, 2014).
+
+A generator is one 64-bit number. `step` moves it on, `mix` turns it into a random number. Games
+never share one, so the same seed gives the same game in any batch and on any thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from carolus_env.system.compiler import COMPILED, kernel
+
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+_11 = np.uint64(11)
+
+if COMPILED:
+
+    @kernel
+    def _times(a, b):
+        return a * b
+
+    @kernel
+    def _plus(a, b):
+        return a + b
+
+else:  # NumPy's scalars warn when they wrap around; the compiled ones just do it
+
+    def _times(a, b):
+        return np.uint64(int(a) * int(b) & 0xFFFFFFFFFFFFFFFF)
+
+    def _plus(a, b):
+        return np.uint64(int(a) + int(b) & 0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def step(generator):
+    """The generator's next state."""
+    return _plus(generator, GOLDEN_GAMMA)
+
+
+@kernel
+def mix(generator):
+    """The 64 random bits of a generator's state."""
+    z = _times(generator ^ (generator >> _30), _MIX_1)
+    z = _times(z ^ (z >> _27), _MIX_2)
+    return z ^ (z >> _31)
+
+
+@kernel
+def below(bits, n):
+    """A whole number from 0 to n - 1 out of 64 random bits (n small: bias under n / 2^32)."""
+    return np.int64(_times(bits >> _32, np.uint64(n)) >> _32)
+
+
+@kernel
+def fraction(bits):
+    """A random number from 0 to below 1 out of 64 random bits."""
+    return float(bits >> _11) * 2.0**-53

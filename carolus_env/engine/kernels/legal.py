@@ -1,0 +1,187 @@
+"""What may be played: the legal set as one number, as a mask, and a random choice from it.
+
+Few legal sets can occur, so they are data: each is a row of `LEGAL_SETS`, and `legal_set` is the
+number of the row that applies now. The rows come in blocks of 32, one row for each set of discs or
+clans (its bits are the row's number):
+
+    block 0      discs that may be played
+    block 1      clans that a crown may become
+    block 2      steps of the Emperor; here the row is the number of steps, 0: nobody decides
+    block 3 + n  clans that paladins may be played of, with n regions in the circle
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64
+
+from carolus_env.engine.kernels.courts import can_be_taken
+from carolus_env.engine.kernels.generator import below
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CLANS,
+    CROWN_CHOICE,
+    DESTINATIONS,
+    DISC,
+    DISCS,
+    FIRST_CROWN,
+    FIRST_DISC,
+    FIRST_MOVE,
+    FIRST_PLACE,
+    MOVE,
+    PLACE,
+    TERRITORIES,
+)
+from carolus_env.system.compiler import kernel
+
+BLOCK = 32
+DISC_SETS, CROWN_SETS, MOVE_SETS, PLACE_SETS = 0, BLOCK, 2 * BLOCK, 3 * BLOCK
+assert 1 << DISCS == 1 << CLANS == BLOCK
+
+
+def _members(row: int) -> list[int]:
+    """Positions of the set bits of a row's number."""
+    return [k for k in range(CLANS) if row >> k & 1]
+
+
+def _legal_sets() -> npt.NDArray[np.int8]:
+    sets = np.zeros((PLACE_SETS + BLOCK * (TERRITORIES + 1), ACTIONS), np.int8)
+    for row in range(BLOCK):
+        for k in _members(row):
+            sets[DISC_SETS + row, FIRST_DISC + k] = 1
+            sets[CROWN_SETS + row, FIRST_CROWN + k] = 1
+            for regions in range(TERRITORIES + 1):
+                court = FIRST_PLACE + DESTINATIONS * k
+                sets[PLACE_SETS + BLOCK * regions + row, court : court + 1 + regions] = 1
+    for steps in range(DISCS + 1):
+        sets[MOVE_SETS + steps, FIRST_MOVE : FIRST_MOVE + steps] = 1
+    return sets
+
+
+LEGAL_SETS = _legal_sets()
+"""``(608, 95)`` int8 masks."""
+
+# A legal action is FIRST_ACTION + STRIDE * member + choice: a member of the row's set (any one for
+# a move), and a choice from 0 to below SPAN. So a random one is drawn without asking for the phase.
+HOW_MANY = np.array([len(_members(row)) for row in range(BLOCK)])
+NTH_MEMBER = np.array([(_members(row) + [0] * CLANS)[:CLANS] for row in range(BLOCK)])
+FIRST_ACTION = np.array([FIRST_DISC, FIRST_CROWN, FIRST_MOVE] + [FIRST_PLACE] * (TERRITORIES + 1))
+STRIDE = np.array([1, 1, 0] + [DESTINATIONS] * (TERRITORIES + 1))
+SPAN = np.array(
+    [1] * BLOCK
+    + [1] * BLOCK
+    + [min(row, DISCS) for row in range(BLOCK)]
+    + [1 + regions for regions in range(TERRITORIES + 1) for _ in range(BLOCK)],
+    np.uint8,  # small: all tables together must fit into a GPU's 64 KiB of constants
+)
+_LOWER_HALF = np.uint64(32)
+
+
+@kernel
+def playable_discs(s):
+    """Bits of the discs that the player may play: bit d - 1 for disc d.
+
+    A number already played this round is not allowed, unless that would leave no disc at all.
+    """
+    hand = int64(s["discs_in_hand"][s["player"]])
+    fresh = hand
+    for player in range(int64(s["players"])):
+        played = int64(s["discs_played"][player])
+        fresh &= ~((1 << played) >> 1)
+    return hand if fresh == 0 else fresh
+
+
+@kernel
+def clans_to_take(s):
+    """Bits of the clans that a crown may become."""
+    clans = 0
+    for clan in range(CLANS):
+        clans |= int64(can_be_taken(s, clan)) << clan
+    return clans
+
+
+@kernel
+def clans_in_reserve(s):
+    """Bits of the clans that the player has paladins of."""
+    player, clans = int64(s["player"]), 0
+    for clan in range(CLANS):
+        clans |= int64(s["reserves"][player, clan] > 0) << clan
+    return clans
+
+
+@kernel
+def emperor_steps(s):
+    """How far the player may move the Emperor: the own disc."""
+    return int64(s["discs_played"][s["player"]])
+
+
+@kernel
+def legal_set(s):
+    """Row of `LEGAL_SETS` that holds what may be played now."""
+    phase = s["phase"]
+    if phase == CROWN_CHOICE:
+        return CROWN_SETS + clans_to_take(s)
+    # All three, then a choice: in a batch nobody could guess the branch.
+    place = PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
+    move = MOVE_SETS + emperor_steps(s)
+    disc = DISC_SETS + playable_discs(s)
+    number = place if phase == PLACE else MOVE_SETS  # the latter: nobody decides
+    number = move if phase == MOVE else number
+    return disc if phase == DISC else number
+
+
+@kernel
+def allows(number, action):
+    """1 where legal set ``number`` holds ``action``, else 0.
+
+    The only place that reads the table: a compiler for GPUs copies it for each place that does.
+    """
+    return LEGAL_SETS[number, action]
+
+
+@kernel
+def is_legal(s, action):
+    """Whether ``action`` (any integer) is legal now."""
+    return 0 <= action < ACTIONS and allows(legal_set(s), action) == 1
+
+
+@kernel
+def write_mask(number, masks, row):
+    """Copy legal set ``number`` into ``masks[row]``."""
+    for action in range(ACTIONS):
+        masks[row, action] = allows(number, action)
+
+
+@kernel
+def random_action(number, random_bits):
+    """A member of legal set ``number``, each equally likely; -1 where nobody decides."""
+    member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
+    choice = below(random_bits << _LOWER_HALF, SPAN[number])
+    action = FIRST_ACTION[number // BLOCK] + STRIDE[number // BLOCK] * member + choice
+    return -1 if number == MOVE_SETS else action
+
+
+@kernel
+def weighted_action(number, weights, row, chance):
+    """A member of legal set ``number``, as likely as ``weights[row]`` says; ``chance`` in [0, 1).
+
+    -1 where nobody decides, -2 where no legal action has weight or a weight is no number >= 0.
+    """
+    total = 0.0
+    for action in range(ACTIONS):
+        if allows(number, action) == 1:
+            weight = weights[row, action]
+            if not 0.0 <= weight < np.inf:
+                return -2
+            total += weight
+    if not 0.0 < total < np.inf:
+        return -1 if number == MOVE_SETS else -2
+    left, chosen = chance * total, -2
+    for action in range(ACTIONS):
+        if allows(number, action) == 1 and weights[row, action] > 0.0:
+            chosen = action  # the last one, should rounding leave something over
+            left -= weights[row, action]
+            if left < 0.0:
+                return chosen
+    return chosen

@@ -1,0 +1,119 @@
+"""Strength, settling, castles and merging.
+
+Regions are kept as a list, sorted by their counter-clockwise end; the Emperor's place is an index
+in it. The region after the last one is the first: the territories lie in a circle.
+"""
+
+from __future__ import annotations
+
+from numpy import int64
+
+from carolus_env.engine.kernels.courts import clans_of
+from carolus_env.engine.kernels.packed import clan_word, lanes, sum_of
+from carolus_env.engine.rules import CLANS, NOBODY
+from carolus_env.system.compiler import kernel, rare
+
+
+@kernel
+def region_at(s, steps):
+    """Index of the region that lies ``steps`` clockwise from the Emperor's, at most twice round."""
+    count = int64(s["regions"])
+    region = int64(s["emperor"]) + steps
+    region = region - count if region >= count else region
+    return region - count if region >= count else region
+
+
+@kernel
+def castles_of(s, region, team):
+    """The team's castles on the region."""
+    castles = int64(s["region_castles"][region])
+    return castles if s["region_owner"][region] == team else 0
+
+
+@kernel
+def paladins_of(s, region, clans):
+    """Paladins on the region of the clans with a 1 in the word ``clans``."""
+    return sum_of(clan_word(s["region_paladins"][:, region]) & lanes(clans))
+
+
+@kernel
+def strength(s, region, team):
+    """Paladins of the clans that the team's members control, plus its castles there."""
+    return paladins_of(s, region, clans_of(s, team)) + castles_of(s, region, team)
+
+
+@kernel
+def strongest_team(s, region):
+    """The team strictly stronger than every other, or NOBODY for a tie or no strength at all."""
+    best, most = NOBODY, 0
+    for team in range(int64(s["teams"])):
+        power = strength(s, region, team)
+        if power > most:
+            best, most = team, power
+        elif power == most:
+            best = NOBODY
+    return best
+
+
+@kernel
+def take_over(s, region, team):
+    """The team builds the first castle, or replaces every castle by one of its own."""
+    owner = int64(s["region_owner"][region])
+    castles = 1
+    if owner != NOBODY:
+        castles = int64(s["region_castles"][region])
+        s["castles"][owner] -= castles
+    s["castles"][team] += castles
+    s["region_castles"][region] = castles
+    s["region_owner"][region] = team
+
+
+@rare
+def absorb_next(s, region):
+    """The region and its clockwise neighbour become one, which starts where the region does."""
+    count = int64(s["regions"])
+    gone = (region + 1) % count
+    s["region_castles"][region] += s["region_castles"][gone]
+    for clan in range(CLANS):
+        s["region_paladins"][clan, region] += s["region_paladins"][clan, gone]
+    if s["emperor"] == gone:
+        s["emperor"] = region
+    if s["emperor"] > gone:
+        s["emperor"] -= 1
+    for i in range(gone, count - 1):
+        s["region_first"][i] = s["region_first"][i + 1]
+        s["region_owner"][i] = s["region_owner"][i + 1]
+        s["region_castles"][i] = s["region_castles"][i + 1]
+        for clan in range(CLANS):
+            s["region_paladins"][clan, i] = s["region_paladins"][clan, i + 1]
+    last = count - 1  # unused entries stay zero: equal games have equal bytes
+    s["region_first"][last] = 0
+    s["region_owner"][last] = 0
+    s["region_castles"][last] = 0
+    for clan in range(CLANS):
+        s["region_paladins"][clan, last] = 0
+    s["regions"] = last
+
+
+@rare
+def merge_neighbours(s):
+    """Join the Emperor's region with its neighbours of the same team. Not settled again."""
+    here = int64(s["emperor"])
+    owner = s["region_owner"][here]
+    if s["region_owner"][region_at(s, 1)] == owner:
+        absorb_next(s, here)
+    before = region_at(s, int64(s["regions"]) - 1)
+    if before != int64(s["emperor"]) and s["region_owner"][before] == owner:
+        absorb_next(s, before)
+
+
+@kernel
+def settle_region(s):
+    """Settle the region where the Emperor stands; True when its owner changed."""
+    region = int64(s["emperor"])
+    team = strongest_team(s, region)
+    if team == NOBODY or team == int64(s["region_owner"][region]):
+        return False
+    take_over(s, region, team)
+    merge_neighbours(s)
+    return True

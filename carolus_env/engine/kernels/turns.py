@@ -1,0 +1,421 @@
+"""The course of a game: set-up, opening phase, action phase, rounds, the end.
+
+A game stops at each decision and at each roll (``phase`` says which). `play` carries out a
+decision, `take_roll` a roll; both go on until the next decision or roll is due.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy import int64
+
+from carolus_env.engine.kernels import generator
+from carolus_env.engine.kernels.actions import (
+    clan_of,
+    crown_clan_of,
+    destination_of,
+    disc_of,
+    steps_of,
+)
+from carolus_env.engine.kernels.courts import (
+    any_can_be_taken,
+    place_in_court,
+    reserve_size,
+    take_face,
+    take_paladin,
+)
+from carolus_env.engine.kernels.regions import region_at, settle_region
+from carolus_env.engine.rules import (
+    BY_CASTLES,
+    BY_FORFEIT,
+    BY_MAX_ROUNDS,
+    BY_REGIONS,
+    CASTLES_TO_WIN,
+    CLANS,
+    CROWN_CHOICE,
+    DICE,
+    DISC,
+    DISCS,
+    FACES,
+    FIRST_CROWN,
+    FIRST_MOVE,
+    FIRST_PLACE,
+    MIN_REGIONS,
+    MOVE,
+    NOBODY,
+    OVER,
+    PALADINS_LAID_OUT,
+    PLACE,
+    RESERVE,
+    ROLL,
+    TERRITORIES,
+)
+from carolus_env.system.compiler import kernel
+
+ALL_DISCS = (1 << DISCS) - 1
+
+# Dice are the low digits, to base 6, of one random number below the largest multiple of 6^9 that
+# 64 bits hold: exactly uniform for up to nine dice.
+_FAIR_LIMIT = np.uint64((1 << 64) // FACES**9 * FACES**9 - 1)
+_SIDES = np.uint64(FACES)
+
+# ------------------------------------------------------------------------------------ set-up
+
+
+@kernel
+def draw(s):
+    """64 random bits from the game's own generator."""
+    s["generator"] = generator.step(s["generator"])
+    return generator.mix(s["generator"])
+
+
+@kernel
+def lay_out(s, territories, row):
+    """One paladin on each territory, as ``territories[row]`` says; they leave the supply."""
+    s["regions"] = TERRITORIES
+    s["emperor"] = 0
+    for clan in range(CLANS):
+        s["supply"][clan] = s["paladins_per_clan"] - PALADINS_LAID_OUT
+    for territory in range(TERRITORIES):
+        s["region_first"][territory] = territory
+        s["region_owner"][territory] = NOBODY
+        s["region_castles"][territory] = 0
+        for clan in range(CLANS):
+            s["region_paladins"][clan, territory] = 0
+        s["region_paladins"][territories[row, territory], territory] = 1
+
+
+@kernel
+def shuffle_territories(s, territories, row):
+    """Three paladins of each clan in random order, into ``territories[row]``."""
+    for territory in range(TERRITORIES):
+        territories[row, territory] = territory // PALADINS_LAID_OUT
+    for last in range(TERRITORIES - 1, 0, -1):
+        other = generator.below(draw(s), last + 1)
+        swapped = territories[row, last]
+        territories[row, last] = territories[row, other]
+        territories[row, other] = swapped
+
+
+@kernel
+def seat_players(s, first_player):
+    """Opening order of round 1 (and of the set-up's rolls): the first player, then clockwise."""
+    players = int64(s["players"])
+    for seat in range(players):
+        s["order"][seat] = (first_player + seat) % players
+        s["discs_in_hand"][seat] = ALL_DISCS
+    for clan in range(CLANS):
+        s["control"][clan] = NOBODY
+    s["round"] = 0
+    s["turn"] = 0
+    await_roll(s)
+
+
+@kernel
+def set_up(s, territories, row):
+    """The whole set-up by the game's own generator, up to the first decision.
+
+    ``s`` holds the rules and zeros; ``territories[row]`` is room to shuffle in.
+    """
+    shuffle_territories(s, territories, row)
+    lay_out(s, territories, row)
+    seat_players(s, draw_first_player(s))
+    roll_on(s)
+
+
+@kernel
+def draw_first_player(s):
+    """The first player is drawn by lot."""
+    return generator.below(draw(s), int64(s["players"]))
+
+
+# ------------------------------------------------------------------------------------ rolling
+
+
+@kernel
+def await_roll(s):
+    """The player whose turn it is rolls: the whole reserve in the set-up, else one turn's dice."""
+    players = int64(s["players"])
+    s["player"] = s["order"][s["turn"]]
+    s["phase"] = ROLL
+    s["dice_due"] = RESERVE[players] if s["round"] == 0 else DICE[players]
+
+
+@kernel
+def draw_dice(s):
+    """A random number whose lowest digits to base 6 are fair dice."""
+    number = draw(s)
+    while number > _FAIR_LIMIT:
+        number = draw(s)
+    return number
+
+
+@kernel
+def roll_dice(s):
+    """Roll what is due by the game's own generator, and take what the dice show."""
+    number = draw_dice(s)
+    player = int64(s["player"])
+    for _ in range(int64(s["dice_due"])):
+        take_face(s, player, int64(number % _SIDES))
+        number = number // _SIDES
+    decide_rolled_crowns(s)
+
+
+@kernel
+def draw_faces(s, faces, row):
+    """Write what `roll_dice` would roll into ``faces[row]``, and take nothing."""
+    number = draw_dice(s)
+    for die in range(int64(s["dice_due"])):
+        faces[row, die] = number % _SIDES
+        number = number // _SIDES
+
+
+@kernel
+def take_roll(s, faces, row):
+    """Take what ``faces[row]`` shows, one face a die. Their order never matters."""
+    player = int64(s["player"])
+    for die in range(int64(s["dice_due"])):
+        take_face(s, player, int64(faces[row, die]))
+    decide_rolled_crowns(s)
+
+
+@kernel
+def decide_rolled_crowns(s):
+    """The dice are taken; crowns are decided now, unless the option lets them wait."""
+    s["dice_due"] = 0
+    if s["crown_deferred"] == 1 or not crown_is_due(s):
+        end_turn(s)
+
+
+@kernel
+def crown_is_due(s):
+    """Ask the player for a crown's clan; crowns that can take no clan at all are lost."""
+    player = int64(s["player"])
+    if s["crowns"][player] == 0:
+        return False
+    if not any_can_be_taken(s):
+        s["crowns"][player] = 0
+        return False
+    s["phase"] = CROWN_CHOICE
+    return True
+
+
+@kernel
+def decide_crown(s, clan):
+    player = int64(s["player"])
+    s["crowns"][player] -= 1
+    take_paladin(s, player, clan)
+    if not crown_is_due(s):
+        if s["crown_deferred"] == 1:
+            begin_placing(s)
+        else:
+            end_turn(s)
+
+
+# ------------------------------------------------------------------------------------ opening phase
+
+
+@kernel
+def begin_round(s):
+    """The next round's opening order is the last round's action order."""
+    s["round"] += 1
+    for seat in range(int64(s["players"])):
+        s["discs_played"][seat] = 0
+    s["turn"] = 0
+    s["player"] = s["order"][0]
+    s["phase"] = DISC
+
+
+@kernel
+def play_disc(s, number):
+    player = int64(s["player"])
+    s["discs_in_hand"][player] = int64(s["discs_in_hand"][player]) & ~(1 << (number - 1))
+    s["discs_played"][player] = number
+    s["turn"] += 1
+    if s["turn"] < s["players"]:
+        s["player"] = s["order"][s["turn"]]
+    else:
+        sort_order(s)
+        s["turn"] = 0
+        begin_turn(s)
+
+
+@kernel
+def sort_order(s):
+    """Lower number first; of two equal numbers, the one played earlier."""
+    players = int64(s["players"])
+    seats = 0  # in action order, eight bits each
+    for place in range(players):
+        disc = int64(s["discs_played"][s["order"][place]])
+        before = 0
+        for other in range(players):
+            number = int64(s["discs_played"][s["order"][other]])
+            before += int64(number < disc) | (int64(number == disc) & int64(other < place))
+        seats |= int64(s["order"][place]) << (8 * before)
+    for place in range(players):
+        s["order"][place] = (seats >> (8 * place)) & 255
+
+
+# ------------------------------------------------------------------------------------ action phase
+
+
+@kernel
+def begin_turn(s):
+    """The next player in action order starts, with the crowns that were put off."""
+    s["player"] = s["order"][s["turn"]]
+    if s["crown_deferred"] == 0 or not crown_is_due(s):
+        begin_placing(s)
+
+
+@kernel
+def begin_placing(s):
+    """As many paladins as the table says, fewer only if the reserve holds fewer."""
+    paladins = min(DICE[int64(s["players"])], reserve_size(s, int64(s["player"])))
+    s["placements_left"] = paladins
+    s["phase"] = PLACE if paladins > 0 else MOVE
+
+
+@kernel
+def place_paladin(s, clan, destination):
+    """To the own court (destination 0), or to the region destination - 1 from the Emperor's."""
+    player = int64(s["player"])
+    s["reserves"][player, clan] -= 1
+    if destination == 0:
+        place_in_court(s, player, clan)
+    else:
+        s["region_paladins"][clan, region_at(s, destination - 1)] += 1
+    left = int64(s["placements_left"]) - 1
+    s["placements_left"] = left
+    s["phase"] = PLACE if left > 0 else MOVE
+
+
+@kernel
+def move_emperor(s, steps):
+    """Move, settle the region where he stops, and roll unless that ended the game."""
+    s["emperor"] = region_at(s, steps)
+    if settle_region(s):
+        team = int64(s["region_owner"][s["emperor"]])
+        if s["castles"][team] >= CASTLES_TO_WIN[int64(s["players"])]:
+            end_game(s, BY_CASTLES, 1 << team)
+            return
+        if s["regions"] < MIN_REGIONS:
+            end_game(s, BY_REGIONS, teams_with_most_castles(s))
+            return
+    await_roll(s)
+
+
+@kernel
+def end_turn(s):
+    """The next player rolls (set-up) or acts; after the last one the round is complete."""
+    s["turn"] += 1
+    if s["turn"] < s["players"]:
+        if s["round"] == 0:
+            await_roll(s)
+        else:
+            begin_turn(s)
+        return
+    if s["round"] > 0 and s["round"] % DISCS == 0:
+        for seat in range(int64(s["players"])):
+            s["discs_in_hand"][seat] = ALL_DISCS
+    if s["round"] > 0 and s["round"] == s["max_rounds"]:
+        end_game(s, BY_MAX_ROUNDS, 0)
+    else:
+        begin_round(s)
+
+
+# ------------------------------------------------------------------------------------ the end
+
+
+@kernel
+def teams_with_most_castles(s):
+    """Bits of the teams with the most castles in play."""
+    most, teams = 0, 0
+    for team in range(int64(s["teams"])):
+        castles = int64(s["castles"][team])
+        if castles > most:
+            most, teams = castles, 0
+        if castles == most:
+            teams |= 1 << team
+    return teams
+
+
+@kernel
+def end_game(s, reason, winners):
+    s["phase"] = OVER
+    s["reason"] = reason
+    s["winners"] = winners
+    s["player"] = 0
+    s["turn"] = 0
+    s["placements_left"] = 0
+    s["dice_due"] = 0
+
+
+@kernel
+def forfeit(s):
+    """The team to move loses, every other team shares the win. No rule: an environment's choice."""
+    loser = int64(s["team"][s["player"]])
+    end_game(s, BY_FORFEIT, ((1 << int64(s["teams"])) - 1) & ~(1 << loser))
+
+
+@kernel
+def payoff(s, seat):
+    """(n s - 1) / (n - 1), s the player's share of the win and n the teams; 0 before the end."""
+    winners = int64(s["winners"])
+    sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
+    if sharing == 0:
+        return 0.0
+    teams = int64(s["teams"])
+    share = (winners >> int64(s["team"][seat]) & 1) / sharing
+    return (teams * share - 1.0) / (teams - 1.0)
+
+
+@kernel
+def write_returns(s, returns, row):
+    """The payoff of each player."""
+    for seat in range(int64(s["players"])):
+        returns[row, seat] = payoff(s, seat)
+
+
+@kernel
+def add_returns(s, returns, row):
+    """The payoff of each player, added to what is there."""
+    for seat in range(int64(s["players"])):
+        returns[row, seat] += payoff(s, seat)
+
+
+# ------------------------------------------------------------------------------------ playing on
+
+
+@kernel
+def play(s, action):
+    """Carry out a legal action. Stops at the next decision, roll, or the end."""
+    if action >= FIRST_PLACE:
+        place_paladin(s, clan_of(action), destination_of(action))
+    elif action >= FIRST_MOVE:
+        move_emperor(s, steps_of(action))
+    elif action >= FIRST_CROWN:
+        decide_crown(s, crown_clan_of(action))
+    else:
+        play_disc(s, disc_of(action))
+
+
+@kernel
+def roll_on(s):
+    """Roll by the game's own generator until somebody decides or the game is over."""
+    while s["phase"] == ROLL:
+        roll_dice(s)
+
+
+@kernel
+def roll_dealt(s, dice, row):
+    """`roll_on` where each seat rolls by a generator of its own, ``dice[row, seat]``.
+
+    What a seat's k-th roll shows then depends on nothing that anybody plays. The game's own
+    generator, from which a player could foretell rolls, is left at 0.
+    """
+    while s["phase"] == ROLL:
+        seat = int64(s["player"])
+        s["generator"] = dice[row, seat]
+        roll_dice(s)
+        dice[row, seat] = s["generator"]
+    s["generator"] = 0

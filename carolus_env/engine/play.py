@@ -1,0 +1,324 @@
+"""Decisions in thousands of games in one call: what is legal, a step, results.
+
+Every function takes a batch of games, ``(N,)`` of dtype `engine.state.STATE`, and works in place
+where it changes something. ``rows`` picks games by index, each at most once; without it all
+take part. All input is checked before the first game is touched: after an error every game is as
+it was.
+
+    >>> import carolus_env as ce
+    >>> games = ce.new_games(ce.Rules(players=3), 4, seed=7)
+    >>> masks = ce.legal_masks(games)
+    >>> ce.step(games, masks.argmax(axis=1))
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine.kernels import courts, generator, legal, regions, turns
+from carolus_env.engine.rules import (
+    ACTIONS,
+    MAX_PLAYERS,
+    OVER,
+    PHASE_NAMES,
+    ROLL,
+    action_text,
+)
+from carolus_env.engine.state import (
+    ALL_ROWS,
+    Ints,
+    States,
+    as_states,
+    check_rows,
+    count_rows,
+    single,
+)
+from carolus_env.engine.streams import check_streams
+from carolus_env.system.compiler import entry
+
+
+class IllegalActionError(ValueError):
+    """An action that the rules do not allow now.
+
+    Attributes:
+        game: row of the game in the batch.
+        player: seat that was to decide.
+        action: the action number that was given.
+        legal: the legal action numbers, ascending.
+    """
+
+    def __init__(self, game: int, player: int, phase: str, action: int, legal: list[int]) -> None:
+        self.game, self.player, self.action, self.legal = game, player, action, legal
+        meaning = f" ({action_text(action)})" if 0 <= action < ACTIONS else ""
+        super().__init__(
+            f"game {game}: player {player} may not play action {action}{meaning} "
+            f"in phase {phase}; legal are {_ranges(legal)}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:  # keeps errors picklable across processes
+        return (_rebuild_error, (self.args[0], self.__dict__.copy()))
+
+
+def _rebuild_error(text: str, attributes: dict[str, Any]) -> IllegalActionError:
+    error = IllegalActionError.__new__(IllegalActionError)
+    error.args = (text,)
+    error.__dict__.update(attributes)
+    return error
+
+
+def _ranges(numbers: list[int]) -> str:
+    """``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
+    parts = []
+    for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        members = [number for _, number in run]
+        parts.append(f"{members[0]}-{members[-1]}" if len(members) > 1 else str(members[0]))
+    return ", ".join(parts)
+
+
+# ------------------------------------------------------------------------------------ decisions
+
+
+def legal_masks(
+    states: States, *, rows: Ints | None = None, out: npt.NDArray[np.int8] | None = None
+) -> npt.NDArray[np.int8]:
+    """The legal sets as masks: 1 for a legal action, all 0 where a roll is due or the game over.
+
+    Args:
+        states: ``(N,)`` games.
+        rows: ``(M,)`` games to look at; None: all.
+        out: ``(M, 95)`` int8 to write into instead of a new array.
+
+    Returns:
+        ``(M, 95)`` int8; ``out`` where it was given.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    shape = (count_rows(rows, states), ACTIONS)
+    if out is None:
+        out = np.empty(shape, np.int8)
+    elif out.shape != shape or out.dtype != np.int8 or not out.flags.carray:
+        raise ValueError(
+            f"out must be a contiguous, writeable int8 array of shape {shape}, "
+            f"got shape {out.shape} and dtype {out.dtype}"
+        )
+    _write_masks(states, rows, out)
+    return out
+
+
+def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
+    """Legal action numbers of one game, ascending: a record ``states[i]`` or a batch of one."""
+    return np.flatnonzero(legal_masks(single(state))[0])
+
+
+def are_legal(
+    states: States, actions: npt.NDArray[np.integer[Any]], *, rows: Ints | None = None
+) -> npt.NDArray[np.bool_]:
+    """Whether each game allows its action, which may be any whole number.
+
+    Args:
+        states: ``(N,)`` games.
+        actions: ``(M,)`` integers.
+        rows: ``(M,)`` games; None: all.
+
+    Returns:
+        ``(M,)`` bool.
+    """
+    masks = legal_masks(states, rows=rows)
+    inside = (actions >= 0) & (actions < ACTIONS)
+    return inside & (masks[np.arange(len(masks)), np.where(inside, actions, 0)] == 1)
+
+
+def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool = True) -> None:
+    """Carry out one decision in each game, then roll what is due.
+
+    Args:
+        states: ``(N,)`` games, changed in place.
+        actions: ``(M,)`` action numbers, of any integer dtype.
+        rows: ``(M,)`` games that decide; None: all.
+        roll: True rolls by the games' own generators until the next decision or the end; False
+            stops at a roll, for `apply_roll`.
+
+    Raises:
+        IllegalActionError: when a game does not allow its action. No game has changed.
+        ValueError: when a game is over or waits for a roll, or an array has the wrong shape.
+        TypeError: when actions are no integers (NaN included).
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    actions = whole_numbers(actions, "actions", count_rows(rows, states))
+    wrong = _step(states, rows, actions, roll)
+    if wrong >= 0:
+        game = int(rows[wrong]) if rows is not ALL_ROWS else wrong
+        raise refusal(states, game, int(actions[wrong]))
+
+
+def refusal(states: States, game: int, action: int) -> ValueError:
+    """Why ``game`` does not take ``action``, as an error to raise."""
+    state = states[game]
+    if state["phase"] == OVER:
+        return ValueError(f"game {game} is over: no action can be played, got {action}")
+    if state["phase"] == ROLL:
+        return ValueError(
+            f"game {game} waits for a roll of {state['dice_due']} dice by player "
+            f"{state['player']}, not for action {action}"
+        )
+    phase = PHASE_NAMES[int(state["phase"])]
+    legal_now = legal_actions(state).tolist()
+    return IllegalActionError(game, int(state["player"]), phase, action, legal_now)
+
+
+def random_actions(
+    states: States, generators: npt.NDArray[np.uint64], *, rows: Ints | None = None
+) -> npt.NDArray[np.int64]:
+    """A legal action for each game, uniformly at random; -1 where nobody decides.
+
+    Args:
+        states: ``(N,)`` games.
+        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), moved on in place.
+        rows: ``(M,)`` games; None: all.
+
+    Returns:
+        ``(M,)`` int64.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    check_streams(generators, states)
+    actions = np.empty(count_rows(rows, states), np.int64)
+    _random_actions(states, rows, generators, actions)
+    return actions
+
+
+@entry
+def _write_masks(states, rows, masks):
+    for i in range(masks.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        legal.write_mask(legal.legal_set(states[g]), masks, i)
+
+
+@entry
+def _step(states, rows, actions, roll):
+    """Returns the first index whose action is illegal, or -1 when all were carried out."""
+    for i in range(actions.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        if not legal.is_legal(states[g], actions[i]):
+            return i
+    for i in range(actions.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        turns.play(states[g], actions[i])
+        if roll:
+            turns.roll_on(states[g])
+    return -1
+
+
+@entry
+def _random_actions(states, rows, generators, actions):
+    for i in range(actions.shape[0]):
+        g = rows[i] if rows.shape[0] > 0 else i
+        generators[g] = generator.step(generators[g])
+        number = legal.legal_set(states[g])
+        actions[i] = legal.random_action(number, generator.mix(generators[g]))
+
+
+def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How strong each team is where, clockwise from the Emperor's region.
+
+    Returns:
+        ``(regions, teams)`` int64 strengths, and ``(regions,)`` int64 the team strictly stronger
+        than every other, `NOBODY` where there is none.
+    """
+    powers = np.zeros((int(state["regions"]), int(state["teams"])), np.int64)
+    strongest = np.zeros(len(powers), np.int64)
+    _write_strengths(single(state), powers, strongest)
+    return powers, strongest
+
+
+def any_clan_can_be_taken(state: np.void) -> bool:
+    """Whether a crown could become a paladin now: the supply or every court holds some clan."""
+    return bool(_any_clan(single(state)))
+
+
+# ------------------------------------------------------------------------------------ the end
+
+
+def is_over(states: States) -> npt.NDArray[np.bool_]:
+    """Which games have ended, by the rules, by `max_rounds` or by forfeit: ``(N,)`` bool."""
+    return as_states(states)["phase"] == OVER
+
+
+def returns(states: States) -> npt.NDArray[np.float64]:
+    """Payoff of each seat, zero until the game is over: ``(N, players)`` float64, rows sum to 0.
+
+    ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
+    """
+    as_states(states)
+    payoffs = np.zeros((len(states), MAX_PLAYERS))
+    _write_returns(states, payoffs)
+    players = int(states["players"].max()) if len(states) else MAX_PLAYERS
+    return payoffs[:, :players]
+
+
+def forfeit(states: States, *, rows: Ints | None = None) -> None:
+    """End games: the team to move loses and the others share the win.
+
+    No rule of the game; environments answer an illegal action with it where they are asked to.
+
+    Raises:
+        ValueError: when a game is over already.
+    """
+    as_states(states)
+    chosen = np.arange(len(states)) if rows is None else check_rows(rows, len(states))
+    if (states["phase"][chosen] == OVER).any():
+        raise ValueError("a game that is over cannot be forfeited")
+    _forfeit(states, chosen)
+
+
+@entry
+def _write_strengths(states, powers, strongest):
+    s = states[0]
+    for k in range(powers.shape[0]):
+        region = regions.region_at(s, k)
+        strongest[k] = regions.strongest_team(s, region)
+        for team in range(powers.shape[1]):
+            powers[k, team] = regions.strength(s, region, team)
+
+
+@entry
+def _any_clan(states):
+    return courts.any_can_be_taken(states[0])
+
+
+@entry
+def _write_returns(states, payoffs):
+    for g in range(states.shape[0]):
+        turns.write_returns(states[g], payoffs, g)
+
+
+@entry
+def _forfeit(states, rows):
+    for i in range(rows.shape[0]):
+        turns.forfeit(states[rows[i]])
+
+
+# ------------------------------------------------------------------------------------ input checks
+
+
+def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
+    """``count`` integers as a plain int64 array: themselves where they are one, else a copy.
+
+    Raises:
+        TypeError: when they are no integers.
+        ValueError: when they are not ``count``.
+    """
+    numbers = np.asarray(given)
+    if numbers.dtype.kind not in "iu":
+        nan = " with NaN" if numbers.dtype.kind == "f" and np.isnan(numbers).any() else ""
+        raise TypeError(f"{what} must be integers, got dtype {numbers.dtype}{nan}")
+    if numbers.shape != (count,):
+        raise ValueError(f"{what} must be one a game, shape ({count},), got {numbers.shape}")
+    if numbers.dtype == np.int64 and numbers.flags.carray:
+        return numbers
+    return np.array(numbers, np.int64, order="C")

@@ -1,0 +1,99 @@
+"""Playouts: play on at random to the end, and tell the payoffs.
+
+What the rollouts of a search are made of, and the quickest way to many whole games.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.rules import OVER
+from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.engine.streams import check_streams
+from carolus_env.system.compiler import entry
+from carolus_env.system.workers import check_threads, runs, together
+
+
+class Playouts(NamedTuple):
+    """How games went on.
+
+    Attributes:
+        returns: ``(N, players)`` float32, payoff of each seat, the mean over the repeats.
+        decisions: ``(N,)`` int64, decisions played, all repeats together.
+    """
+
+    returns: npt.NDArray[np.float32]
+    decisions: npt.NDArray[np.int64]
+
+
+def playout(
+    states: States,
+    generators: npt.NDArray[np.uint64],
+    *,
+    repeats: int = 1,
+    most_decisions: int = 100_000,
+    threads: int = 1,
+) -> Playouts:
+    """Play each game on at random to its end.
+
+    Args:
+        states: ``(N,)`` games at any point, with one number of players; they stay as they are.
+        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), moved on in place. Dice
+            and choices come from it, so each repeat and each call goes on differently.
+        repeats: playouts of each game.
+        most_decisions: a playout that takes more is left there and counts 0 for everybody: without
+            ``max_rounds`` a game can be stuck for ever.
+        threads: how many share the work; the results stay the same.
+
+    Raises:
+        ValueError: for mixed numbers of players, or another argument that does not fit.
+    """
+    as_states(states)
+    check_threads(threads)
+    check_streams(generators, states)
+    for name, value in (("repeats", repeats), ("most_decisions", most_decisions)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    players = common_players(states, "returns")
+    payoffs = np.zeros((len(states), players), np.float32)
+    decisions = np.zeros(len(states), np.int64)
+    together(
+        lambda rows: _play_out(
+            states[rows],
+            generators[rows],
+            repeats,
+            most_decisions,
+            np.zeros(1, STATE),
+            payoffs[rows],
+            decisions[rows],
+        ),
+        runs(len(states), threads),
+    )
+    return Playouts(payoffs, decisions)
+
+
+@entry
+def _play_out(states, generators, repeats, most_decisions, table, payoffs, decisions):
+    s = table[0]
+    for g in range(states.shape[0]):
+        bits = generators[g]
+        for _ in range(repeats):
+            table[0] = states[g]
+            bits = generator.step(bits)
+            s["generator"] = generator.mix(bits)
+            turns.roll_on(s)
+            played = 0
+            while s["phase"] != OVER and played < most_decisions:
+                bits = generator.step(bits)
+                turns.play(s, legal.random_action(legal.legal_set(s), generator.mix(bits)))
+                turns.roll_on(s)
+                played += 1
+            turns.add_returns(s, payoffs, g)
+            decisions[g] += played
+        generators[g] = bits
+        for seat in range(payoffs.shape[1]):
+            payoffs[g, seat] /= repeats

@@ -1,0 +1,246 @@
+"""The rules as data: sizes, options and the 95 actions. Nothing here plays.
+
+Every number that two parts of the project must agree on (sizes of the table, phases, action
+numbers) is written once, in this file. Sources: the rulebook's pages on 2, 3 and 4 players, and
+the project's rulings (docs/rules.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal, NamedTuple
+
+# ------------------------------------------------------------------------------------ sizes
+
+TERRITORIES: Final = 15
+CLANS: Final = 5
+CLAN_NAMES: Final = ("red", "pink", "blue", "yellow", "green")
+PALADINS_LAID_OUT: Final = 3  # of each clan, one on each territory
+DISCS: Final = 5  # numbered 1 to 5; also the rounds until they are taken back
+CROWN: Final = 5  # the sixth face of a die; faces 0-4 are the clans
+FACES: Final = 6
+MAX_PLAYERS: Final = 4
+MAX_TEAMS: Final = 3
+MIN_REGIONS: Final = 4  # with fewer left the game ends
+NOBODY: Final = -1
+
+# By number of players (0 and 1 never occur).
+TEAMS: Final = (0, 0, 2, 3, 2)
+RESERVE: Final = (0, 0, 7, 9, 7)
+DICE: Final = (0, 0, 3, 4, 3)  # also the paladins to play in a turn
+CASTLES_TO_WIN: Final = (0, 0, 10, 8, 10)
+
+# ------------------------------------------------------------------------------------ phases
+
+ROLL: Final = 0  # chance: `player` is to roll `dice_due` dice
+CROWN_CHOICE: Final = 1
+DISC: Final = 2
+PLACE: Final = 3
+MOVE: Final = 4
+OVER: Final = 5
+PHASE_NAMES: Final = ("roll", "crown", "disc", "place", "move", "over")
+
+# Why a game ended.
+NOT_OVER: Final = 0
+BY_CASTLES: Final = 1
+BY_REGIONS: Final = 2
+BY_MAX_ROUNDS: Final = 3  # a truncation: nobody wins, every payoff is 0
+BY_FORFEIT: Final = 4  # an environment's answer to an illegal action; no rule of the game
+REASON_NAMES: Final = (None, "castles", "regions", "max_rounds", "forfeit")
+
+# ------------------------------------------------------------------------------------ actions
+
+
+class ActionGroup(NamedTuple):
+    """A run of action numbers: ``first`` to ``first + size - 1``."""
+
+    name: str
+    first: int
+    size: int
+    phase: int
+    meaning: str
+
+
+DESTINATIONS: Final = 16  # the court and at most 15 regions
+ACTION_GROUPS: Final = (
+    ActionGroup("disc", 0, DISCS, DISC, "play disc 1 + k"),
+    ActionGroup("crown", 5, CLANS, CROWN_CHOICE, "a crown becomes a paladin of clan k"),
+    ActionGroup("move", 10, DISCS, MOVE, "move the Emperor 1 + k steps"),
+    ActionGroup(
+        "place",
+        15,
+        CLANS * DESTINATIONS,
+        PLACE,
+        "k = 16 c + d: a paladin of clan c to the player's own court (d = 0) or to region d - 1, "
+        "counted clockwise from the Emperor's",
+    ),
+)
+FIRST_DISC: Final = ACTION_GROUPS[0].first
+FIRST_CROWN: Final = ACTION_GROUPS[1].first
+FIRST_MOVE: Final = ACTION_GROUPS[2].first
+FIRST_PLACE: Final = ACTION_GROUPS[3].first
+ACTIONS: Final = FIRST_PLACE + CLANS * DESTINATIONS  # 95
+
+
+def disc_action(number: int) -> int:
+    """Action number of playing disc ``number`` (1-5)."""
+    return FIRST_DISC + _within("disc", number, 1, DISCS) - 1
+
+
+def crown_action(clan: int) -> int:
+    """Action number of turning a crown into a paladin of ``clan`` (0-4)."""
+    return FIRST_CROWN + _within("clan", clan, 0, CLANS - 1)
+
+
+def move_action(steps: int) -> int:
+    """Action number of moving the Emperor ``steps`` (1-5) steps."""
+    return FIRST_MOVE + _within("steps", steps, 1, DISCS) - 1
+
+
+def court_action(clan: int) -> int:
+    """Action number of playing a paladin of ``clan`` (0-4) to the player's own court."""
+    return FIRST_PLACE + DESTINATIONS * _within("clan", clan, 0, CLANS - 1)
+
+
+def region_action(clan: int, region: int) -> int:
+    """Action number of playing a paladin of ``clan`` to ``region`` (0 is the Emperor's)."""
+    return court_action(clan) + 1 + _within("region", region, 0, TERRITORIES - 1)
+
+
+class ActionParts(NamedTuple):
+    """What an action number means.
+
+    Attributes:
+        kind: ``"disc"``, ``"crown"``, ``"move"`` or ``"place"``, as in `ACTION_GROUPS`.
+        number: of the disc, or steps of the Emperor, 1 to 5; 0 for crowns and paladins.
+        clan: of the crown or the paladin, 0 to 4; `NOBODY` for discs and moves.
+        destination: of the paladin, 0 is the player's own court, 1 + k the region k counted
+            clockwise from the Emperor's; `NOBODY` for everything else.
+    """
+
+    kind: Literal["disc", "crown", "move", "place"]
+    number: int = 0
+    clan: int = NOBODY
+    destination: int = NOBODY
+
+
+def action_parts(action: int) -> ActionParts:
+    """Take an action number apart: the only place that does, kernels aside.
+
+    Raises:
+        ValueError: for a number that is no action.
+    """
+    action = _within("action", action, 0, ACTIONS - 1)
+    if action >= FIRST_PLACE:
+        clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
+        return ActionParts("place", clan=clan, destination=destination)
+    if action >= FIRST_MOVE:
+        return ActionParts("move", number=action - FIRST_MOVE + 1)
+    if action >= FIRST_CROWN:
+        return ActionParts("crown", clan=action - FIRST_CROWN)
+    return ActionParts("disc", number=action - FIRST_DISC + 1)
+
+
+def action_text(action: int) -> str:
+    """Say in words what an action number means, e.g. ``'red paladin to region 3'``."""
+    kind, number, clan, destination = action_parts(action)
+    if kind == "place":
+        where = "the court" if destination == 0 else f"region {destination - 1}"
+        return f"{CLAN_NAMES[clan]} paladin to {where}"
+    if kind == "move":
+        return f"Emperor {number} step{'s' if number > 1 else ''}"
+    if kind == "crown":
+        return f"crown becomes {CLAN_NAMES[clan]}"
+    return f"disc {number}"
+
+
+def _within(what: str, value: int, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise ValueError(f"{what} must be from {low} to {high}, got {value!r}")
+    return int(value)
+
+
+# ------------------------------------------------------------------------------------ options
+
+CROWN_CHOICES: Final = ("on_roll", "deferred")
+PARTNERS: Final = ("opposite", "adjacent")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Number of players and options of a game; every default is the printed rulebook's.
+
+    Raises:
+        ValueError: for a value that no game can have; the text names it and what is allowed.
+    """
+
+    players: int = 2
+    """2, 3, or 4 (two teams of partners)."""
+    crown_choice: Literal["on_roll", "deferred"] = "on_roll"
+    """When a crown becomes a paladin: at once, or at the start of its player's next turn."""
+    partners: Literal["opposite", "adjacent"] = "opposite"
+    """Seats of the teams of four: {0,2} {1,3}, or {0,1} {2,3}."""
+    paladins_per_clan: int = 40
+    """3 to 200, those laid out on the territories included."""
+    max_rounds: int | None = 100
+    """The game is cut off after that many rounds (1 to 65535); None: never."""
+
+    def __post_init__(self) -> None:
+        def whole(name: str, value: Any, low: int, high: int, also: str = "") -> int:
+            is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
+            if not is_whole or not low <= value <= high:
+                wanted = f"a whole number from {low} to {high}{also}"
+                raise ValueError(f"rules: {name} must be {wanted}, got {value!r}")
+            return int(value)
+
+        players = whole("players", self.players, 2, MAX_PLAYERS)
+        clan_size = whole("paladins_per_clan", self.paladins_per_clan, PALADINS_LAID_OUT, 200)
+        object.__setattr__(self, "players", players)
+        object.__setattr__(self, "paladins_per_clan", clan_size)
+        if self.max_rounds is not None:
+            rounds = whole("max_rounds", self.max_rounds, 1, 65535, " or None")
+            object.__setattr__(self, "max_rounds", rounds)
+        for name, allowed in (("crown_choice", CROWN_CHOICES), ("partners", PARTNERS)):
+            if (value := getattr(self, name)) not in allowed:
+                raise ValueError(f"rules: {name} must be one of {allowed}, got {value!r}")
+
+    @property
+    def teams(self) -> int:
+        return TEAMS[self.players]
+
+    @property
+    def reserve(self) -> int:
+        """Paladins in a full reserve, and dice of a set-up roll."""
+        return RESERVE[self.players]
+
+    @property
+    def dice(self) -> int:
+        """Dice of a roll in a turn, and paladins to play in a turn."""
+        return DICE[self.players]
+
+    @property
+    def castles_to_win(self) -> int:
+        return CASTLES_TO_WIN[self.players]
+
+    def team(self, seat: int) -> int:
+        """The team of ``seat`` (0 to players - 1)."""
+        if self.players < 4:
+            return seat
+        return seat % 2 if self.partners == "opposite" else seat // 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ``rules`` object of a game record."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, rules: Mapping[str, Any]) -> Rules:
+        """Read the ``rules`` object of a game record; absent keys take their defaults.
+
+        Raises:
+            ValueError: for an unknown key or an impossible value.
+        """
+        known = [field.name for field in fields(cls)]
+        if unknown := [key for key in rules if key not in known]:
+            raise ValueError(f"rules: unknown option {unknown[0]!r}, known are {known}")
+        return cls(**rules)

@@ -1,0 +1,145 @@
+"""New games: set up by seed, or with given territories and a given first player.
+
+Every function gives a batch of games, ``(N,)`` of dtype `carolus_env.engine.state.STATE`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine import chance
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.rules import (
+    CLANS,
+    PALADINS_LAID_OUT,
+    TERRITORIES,
+    Rules,
+)
+from carolus_env.engine.state import KEPT_FIELDS, STATE, Ints, States, as_states
+from carolus_env.engine.streams import seed_generators
+from carolus_env.system.compiler import entry
+
+
+def new_games(
+    rules: Rules,
+    n: int = 1,
+    *,
+    seed: int | Ints | None = None,
+    territories: npt.ArrayLike | None = None,
+    first_player: npt.ArrayLike | None = None,
+    roll: bool = True,
+) -> States:
+    """Set up ``n`` games.
+
+    Args:
+        rules: number of players and options, the same for the whole batch.
+        n: number of games.
+        seed: one number, from which game ``i`` takes ``seed + i``, or ``(n,)`` numbers (0 to
+            2^64 - 1). A game depends on its seed alone, not on the batch. None: seeds from the
+            operating system.
+        territories: clan of the paladin on each territory, ``(15,)`` or ``(n, 15)``, three of
+            each clan. None: shuffled by the game's generator.
+        first_player: seat, or ``(n,)`` seats. None: drawn by the game's generator.
+        roll: True rolls on to the first decision; False stops at the first roll of the set-up.
+
+    Returns:
+        ``(n,)`` of dtype `STATE`.
+
+    Raises:
+        ValueError: for impossible territories, seats, seeds or ``n``.
+    """
+    if n < 0:
+        raise ValueError(f"n, the number of games, must not be negative, got {n}")
+    states = blank_games(rules, n)
+    states["generator"] = seed_generators(seed, n)
+
+    clans = np.zeros((n, TERRITORIES), np.int64)
+    shuffle = territories is None
+    if territories is not None:
+        clans[:] = _territories(territories, n)
+    seats = np.full(n, -1, np.int64)
+    if first_player is not None:
+        seats[:] = _first_players(first_player, n, rules.players)
+    _set_up(states, clans, shuffle, seats)
+    if roll:  # an entry of its own: who never needs it never compiles it
+        chance.roll(states)
+    return states
+
+
+def blank_games(rules: Rules, n: int) -> States:
+    """``n`` records that hold the rules and nothing else, not even a set-up."""
+    states = np.zeros(n, STATE)
+    states["players"] = rules.players
+    states["teams"] = rules.teams
+    states["crown_deferred"] = rules.crown_choice == "deferred"
+    states["partners_adjacent"] = rules.partners == "adjacent"
+    states["paladins_per_clan"] = rules.paladins_per_clan
+    states["max_rounds"] = rules.max_rounds or 0
+    states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
+    return states
+
+
+def next_games(states: States) -> States:
+    """New games with the rules of ``states``, each from its generator on, at the first decision.
+
+    Returns:
+        ``(N,)`` games; ``states`` are as they were.
+    """
+    fresh = np.zeros(len(as_states(states)), STATE)
+    for name in KEPT_FIELDS:
+        fresh[name] = states[name]
+    clans = np.zeros((len(states), TERRITORIES), np.int64)
+    _set_up(fresh, clans, True, np.full(len(states), -1, np.int64))
+    chance.roll(fresh)
+    return fresh
+
+
+def rules_of(state: np.void) -> Rules:
+    """The rules of one game, e.g. ``rules_of(states[0])``."""
+    return Rules(
+        players=int(state["players"]),
+        crown_choice="deferred" if state["crown_deferred"] else "on_roll",
+        partners="adjacent" if state["partners_adjacent"] else "opposite",
+        paladins_per_clan=int(state["paladins_per_clan"]),
+        max_rounds=int(state["max_rounds"]) or None,
+    )
+
+
+def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    clans = np.asarray(given)
+    if clans.dtype.kind not in "iu" or clans.shape not in ((TERRITORIES,), (n, TERRITORIES)):
+        raise ValueError(
+            f"territories must be whole numbers of shape ({TERRITORIES},) or "
+            f"({n}, {TERRITORIES}), got shape {clans.shape} and dtype {clans.dtype}"
+        )
+    for row in np.atleast_2d(clans):
+        if not np.array_equal(np.sort(row), np.repeat(np.arange(CLANS), PALADINS_LAID_OUT)):
+            raise ValueError(
+                f"territories must hold each clan 0 to {CLANS - 1} exactly "
+                f"{PALADINS_LAID_OUT} times, got {row.tolist()}"
+            )
+    return clans.astype(np.int64)
+
+
+def _first_players(given: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
+    seats = np.asarray(given)
+    if seats.dtype.kind not in "iu" or seats.shape not in ((), (n,)):
+        raise ValueError(
+            f"first_player must be a seat or {n} seats, "
+            f"got shape {seats.shape} and dtype {seats.dtype}"
+        )
+    if ((seats < 0) | (seats >= players)).any():
+        raise ValueError(f"first_player must be from 0 to {players - 1}, got {given!r}")
+    return seats.astype(np.int64)
+
+
+@entry
+def _set_up(states, territories, shuffle, first_players):
+    for g in range(states.shape[0]):
+        s = states[g]
+        if shuffle:
+            turns.shuffle_territories(s, territories, g)
+        turns.lay_out(s, territories, g)
+        seat = first_players[g]
+        turns.seat_players(s, seat if seat >= 0 else turns.draw_first_player(s))

@@ -1,0 +1,276 @@
+"""The state of a game: one structured NumPy record of at most 256 bytes.
+
+A batch of games is an array of such records, and its fields are plain arrays:
+``states["courts"]`` is ``(N, 4, 5)``. Copying a game is copying bytes. Unused seats, regions and
+bits are always zero, so two games are equal exactly when their bytes are equal. There are never
+16 regions, but with that much room the counts of the whole circle are two machine words.
+
+`FIELDS` is the one description of the layout: the dtype, the documentation table and the range
+checks are made from it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine.rules import (
+    CLANS,
+    MAX_PLAYERS,
+    MAX_TEAMS,
+    PHASE_NAMES,
+    REASON_NAMES,
+    TERRITORIES,
+)
+
+
+class Field(NamedTuple):
+    """One field of the record."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    low: int
+    high: int
+    meaning: str
+
+
+CIRCLE: Final = 16  # entries of a field about regions
+assert CIRCLE > TERRITORIES
+
+_P, _T, _C, _R = MAX_PLAYERS, MAX_TEAMS, CLANS, CIRCLE
+
+# fmt: off
+FIELDS: Final = (
+    Field("generator",         "<u8", (),       0, 2**64 - 1, "SplitMix64 state; every roll of the game comes from it"),
+    Field("round",             "<u4", (),       0, 2**32 - 1, "rounds begun; 0 during the set-up"),
+    Field("max_rounds",        "<u2", (),       0, 65535, "option: rounds until the game is cut off; 0: never"),
+    Field("players",           "u1",  (),       2, 4,     "number of players"),
+    Field("teams",             "u1",  (),       2, 3,     "number of teams"),
+    Field("crown_deferred",    "u1",  (),       0, 1,     "option crown_choice: 0 on_roll, 1 deferred"),
+    Field("partners_adjacent", "u1",  (),       0, 1,     "option partners: 0 opposite, 1 adjacent"),
+    Field("paladins_per_clan", "u1",  (),       3, 200,   "option: paladins of each clan in the game"),
+    Field("phase",             "u1",  (),       0, 5,     "what is due: " + ", ".join(f"{i} {name}" for i, name in enumerate(PHASE_NAMES))),
+    Field("player",            "u1",  (),       0, 3,     "seat that decides or rolls next; 0 when the game is over"),
+    Field("turn",              "u1",  (),       0, 3,     "index of that seat in `order`; 0 when the game is over"),
+    Field("dice_due",          "u1",  (),       0, 9,     "dice of the roll that is due; 0 outside phase roll"),
+    Field("placements_left",   "u1",  (),       0, 4,     "paladins still to play this turn; 0 outside phase place"),
+    Field("regions",           "u1",  (),       2, 15,    "regions in the circle"),
+    Field("emperor",           "u1",  (),       0, 14,    "index of the region where the Emperor stands"),
+    Field("reason",            "u1",  (),       0, 4,     "why the game ended: " + ", ".join(f"{i} {name or 'not over'}" for i, name in enumerate(REASON_NAMES))),
+    Field("winners",           "u1",  (),       0, 7,     "bit t: team t has won or shares the win"),
+    Field("team",              "u1",  (_P,),    0, 2,     "team of each seat"),
+    Field("order",             "u1",  (_P,),    0, 3,     "seats in opening order, from the last disc on in action order"),
+    Field("discs_in_hand",     "u1",  (_P,),    0, 31,    "bit d - 1: disc d is in the hand of the seat"),
+    Field("discs_played",      "u1",  (_P,),    0, 5,     "disc played this round by each seat; 0: not yet"),
+    Field("crowns",            "u1",  (_P,),    0, 9,     "crowns of each seat not decided yet"),
+    Field("castles",           "u1",  (_T,),    0, 15,    "castles in play of each team"),
+    Field("control",           "i1",  (_C,),   -1, 3,     "seat that controls each clan; -1: nobody"),
+    Field("supply",            "u1",  (_C,),    0, 197,   "paladins of each clan in the supply"),
+    Field("region_first",      "u1",  (_R,),    0, 14,    "counter-clockwise end of each region, ascending; a region runs to the next one's"),
+    Field("region_owner",      "i1",  (_R,),   -1, 2,     "team with castles on the region; -1: none"),
+    Field("region_castles",    "u1",  (_R,),    0, 15,    "castles on each region"),
+    Field("region_paladins",   "u1",  (_C, _R), 0, 200,   "paladins of each clan on each region"),
+    Field("courts",            "u1",  (_P, _C), 0, 197,   "paladins of each clan in the court of each seat"),
+    Field("reserves",          "u1",  (_P, _C), 0, 9,     "paladins of each clan in the reserve of each seat"),
+)
+# fmt: on
+
+STATE: Final = np.dtype([(field.name, field.dtype, field.shape) for field in FIELDS])
+assert STATE.itemsize <= 256
+# Kernels read a circle from any region on, and throw away what was not of that field: up to 15
+# bytes before it or after it, which must be bytes of the record too.
+assert STATE.fields is not None
+assert STATE.fields["region_first"][1] >= CIRCLE
+assert STATE.fields["region_paladins"][1] + (CLANS + 1) * CIRCLE <= STATE.itemsize
+
+KEPT_FIELDS: Final = (
+    "generator",
+    "max_rounds",
+    "players",
+    "teams",
+    "crown_deferred",
+    "partners_adjacent",
+    "paladins_per_clan",
+    "team",
+)
+"""What a new game takes over from the one before: the rules, and the generator."""
+
+States = npt.NDArray[np.void]
+"""A batch of games: ``(N,)`` of dtype `STATE`, C-contiguous."""
+
+
+Ints = npt.NDArray[np.integer[Any]]
+
+ALL_ROWS: Final = np.zeros(0, np.int64)  # to the kernels, no rows at all means every row
+
+
+def as_states(states: Any, what: str = "states") -> States:
+    """Check that ``states`` is a batch that the kernels can work on, and return it unchanged.
+
+    Args:
+        states: ``(N,)`` array of dtype `STATE`, C-contiguous and writeable.
+
+    Raises:
+        TypeError: for anything else, naming what was given. A single record (``states[0]``) is
+            refused too, since most of what is done to it would be lost: use ``states[:1]``.
+    """
+    if not isinstance(states, np.ndarray) or states.dtype != STATE or states.ndim != 1:
+        if isinstance(states, np.ndarray):
+            given = f"an array of shape {states.shape} and dtype {_short(states.dtype)}"
+        else:
+            given = f"{type(states).__name__}"
+        raise TypeError(f"{what} must be a one-dimensional array of game records, got {given}")
+    if not (states.flags.c_contiguous and states.flags.writeable):
+        raise TypeError(
+            f"{what} must be contiguous and writeable; for every second game, say, "
+            "work on a copy and write it back"
+        )
+    return states
+
+
+def _short(dtype: np.dtype[Any]) -> str:
+    return "record of other fields" if dtype.names else str(dtype)
+
+
+def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
+    """Check the ``rows`` of a call on a batch of ``games``, and hand them to the kernels.
+
+    Raises:
+        TypeError: when they are no list of whole numbers.
+        IndexError: when one is no game of the batch.
+        ValueError: when one is named twice.
+    """
+    if rows is None:
+        return ALL_ROWS
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise TypeError(
+            f"rows must be a list of game indices, got shape {rows.shape} and dtype {rows.dtype}"
+        )
+    if len(rows) and not (rows.min() >= 0 and rows.max() < games):
+        raise IndexError(f"rows must be from 0 to {games - 1}, got {rows.min()} to {rows.max()}")
+    checked = np.array(rows, np.int64)  # signed, or differences would wrap around
+    if (np.diff(checked) <= 0).any() and len(np.unique(checked)) < len(checked):
+        raise ValueError("rows must name each game at most once")
+    return checked
+
+
+def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
+    """How many games the checked ``rows`` pick."""
+    return len(states) if rows is ALL_ROWS else len(rows)
+
+
+def single(state: np.void | States) -> States:
+    """A copy of one game as a batch of one, ``(1,)``: of a record ``states[i]`` or such a batch."""
+    return np.array(state, STATE).reshape(1)
+
+
+_RAW: Final = np.dtype((np.void, STATE.itemsize))  # in one piece; NumPy copies records by field
+
+
+def pick(states: States, rows: Ints) -> States:
+    """A copy of the games at ``rows``: ``states[rows]``, which goes field by field, but faster."""
+    picked: States = states.view(_RAW)[rows].view(STATE)
+    return picked
+
+
+def put(states: States, rows: Ints, games: States) -> None:
+    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster."""
+    states.view(_RAW)[rows] = games.view(_RAW)
+
+
+def common_players(states: States, what: str) -> int:
+    """The number of players of all games; 2 where there are no games.
+
+    Raises:
+        ValueError: for mixed numbers, whose ``what`` are of different lengths.
+    """
+    players = int(states["players"][0]) if len(states) else 2
+    if (states["players"] != players).any():
+        raise ValueError(f"games of different numbers of players have different {what}")
+    return players
+
+
+def to_bytes(states: States) -> bytes:
+    """The games of a batch as bytes (`STATE.itemsize` each, little-endian)."""
+    return as_states(states).tobytes()
+
+
+def from_bytes(data: bytes) -> States:
+    """The batch that `to_bytes` wrote.
+
+    The bytes are checked field by field against the ranges of `FIELDS`, so that no kernel can be
+    led outside its arrays. Whether the position can occur is `validity.check`'s question.
+
+    Raises:
+        ValueError: when the length is no multiple of the record's, or a field is out of range.
+    """
+    if len(data) % STATE.itemsize:
+        raise ValueError(
+            f"{len(data)} bytes are no whole number of games of {STATE.itemsize} bytes each"
+        )
+    states = np.frombuffer(data, dtype=STATE).copy()
+    check_ranges(states)
+    return states
+
+
+def check_ranges(states: States) -> None:
+    """Refuse records with a field outside the range that `FIELDS` gives.
+
+    Raises:
+        ValueError: naming the first such field, its value and the game's row.
+    """
+    for field in FIELDS:
+        values = states[field.name].reshape(len(states), math.prod(field.shape))
+        bad = (values < field.low) | (values > field.high)
+        if bad.any():
+            row = int(np.argmax(bad.any(axis=1)))
+            value = values[row][bad[row]][0]
+            raise ValueError(
+                f"game {row}: field {field.name!r} holds {value}, "
+                f"allowed are {field.low} to {field.high}"
+            )
+    lost = states["emperor"] >= states["regions"]
+    if lost.any():
+        row = int(np.argmax(lost))
+        raise ValueError(
+            f"game {row}: field 'emperor' holds {states['emperor'][row]}, "
+            f"but there are {states['regions'][row]} regions"
+        )
+
+
+def equal(a: States, b: States) -> npt.NDArray[np.bool_]:
+    """Which games are the same by value, generator included: ``(N,)`` bool."""
+    return np.all(_rows(a) == _rows(b), axis=1)
+
+
+def hashes(states: States) -> list[int]:
+    """A hash by value for each game, for dictionaries within one process."""
+    size, data = STATE.itemsize, to_bytes(states)
+    return [hash(data[start : start + size]) for start in range(0, len(data), size)]
+
+
+def _rows(states: States) -> npt.NDArray[np.uint8]:
+    return as_states(states).view(np.uint8).reshape(len(states), STATE.itemsize)
+
+
+def winning_teams(state: np.void) -> list[int]:
+    """The teams that have won one game or share its win, ascending."""
+    return [team for team in range(int(state["teams"])) if state["winners"] >> team & 1]
+
+
+def fields_table() -> str:
+    """The layout as a Markdown table (docs/state.md holds it; a test compares)."""
+    lines = ["| field | dtype | shape | range | meaning |", "| --- | --- | --- | --- | --- |"]
+    for field in FIELDS:
+        dtype = np.dtype(field.dtype).name
+        shape = "x".join(map(str, field.shape)) or "-"
+        bits = 8 * np.dtype(field.dtype).itemsize
+        high = f"2^{bits} - 1" if bits > 16 else field.high
+        bounds = f"{field.low} to {high}"
+        lines.append(f"| `{field.name}` | {dtype} | {shape} | {bounds} | {field.meaning} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,126 @@
+"""Random streams: one 64-bit generator for each game, and one for each game's bots.
+
+A stream is a uint64 that kernels move on (`engine.kernels.generator`). Streams belong to
+seeds, not to places in a batch: seed ``k`` gives the same stream wherever it stands.
+"""
+
+from __future__ import annotations
+
+import operator
+import secrets
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine.kernels import generator
+from carolus_env.engine.state import Ints, States
+from carolus_env.system.compiler import entry, kernel
+
+
+def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
+    """``n`` generators (uint64) for bots, apart from those of games with the same seeds.
+
+    Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), whatever ``n`` is.
+    """
+    started = seed_generators(seed, n)
+    _fork(started)
+    return started
+
+
+def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
+    """Refuse what is not one stream for each game.
+
+    Raises:
+        ValueError: naming the shape and the dtype that were given.
+    """
+    if generators.shape != states.shape or generators.dtype != np.uint64:
+        raise ValueError(
+            f"generators must be uint64 of shape {states.shape}, "
+            f"got shape {generators.shape} and dtype {generators.dtype}"
+        )
+
+
+def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """64 random bits from each stream, moved on in place: ``(N,)`` uint64."""
+    bits = np.empty_like(generators)
+    _random_bits(generators, bits)
+    return bits
+
+
+def move_on(generators: npt.NDArray[np.uint64], steps: int) -> None:
+    """Move streams on, in place, as drawing so many times would."""
+    generators += np.full_like(generators, steps) * generator.GOLDEN_GAMMA
+
+
+@entry
+def _random_bits(generators, bits):
+    for i in range(generators.shape[0]):
+        generators[i] = generator.step(generators[i])
+        bits[i] = generator.mix(generators[i])
+
+
+@entry
+def _fork(started):
+    for i in range(started.shape[0]):
+        started[i] = generator.mix(~started[i])
+
+
+@entry
+def _seeded(seeds):
+    for i in range(seeds.shape[0]):
+        seeds[i] = generator.mix(generator.step(seeds[i]))
+
+
+def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
+    """``n`` generators that start far apart, also for seeds side by side."""
+    if seed is None:
+        seed = secrets.randbits(63)
+    if isinstance(seed, np.ndarray) and seed.ndim > 0:
+        if seed.shape != (n,) or seed.dtype.kind not in "iu":
+            raise ValueError(
+                f"seed must be a number or {n} whole numbers, "
+                f"got shape {seed.shape} and dtype {seed.dtype}"
+            )
+        if (seed < 0).any():
+            raise ValueError(f"seeds must not be negative, got {seed.min()}")
+        seeds = seed.astype(np.uint64)
+    else:
+        try:
+            first = operator.index(seed)
+        except TypeError:
+            first = -1
+        if not 0 <= first < 2**64:
+            raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}")
+        seeds = np.uint64(first) + np.arange(n, dtype=np.uint64)
+    _seeded(seeds)
+    return seeds
+
+
+def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+    """Streams of their own, one for each of ``streams`` with each of ``numbers`` (broadcast).
+
+    The same stream and number give the same branch; the stream is not moved on.
+    """
+    roots, names = np.broadcast_arrays(
+        np.asarray(streams, np.uint64), np.asarray(numbers, np.uint64)
+    )
+    found = np.empty(roots.shape, np.uint64)
+    _branch_all(np.array(roots).ravel(), np.array(names).ravel(), found.reshape(-1))
+    return found
+
+
+@kernel
+def branch(stream, number):
+    """The start of a stream that belongs to ``stream`` and a number (uint64).
+
+    Seeds are scattered by the same ``mix``, so the stream is mixed once more: otherwise seed 1's
+    branch 2 would be seed 2's branch 1.
+    """
+    scattered = generator.mix(generator.step(stream))
+    return generator.mix(~(scattered ^ generator.mix(generator.step(number))))
+
+
+@entry
+def _branch_all(streams, numbers, found):
+    for i in range(found.shape[0]):
+        found[i] = branch(streams[i], numbers[i])

@@ -1,0 +1,1 @@
+"""Games and positions as JSON: written, checked, read, compared."""

@@ -1,0 +1,67 @@
+"""Events of a record carried out on the engine: the only place that does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.state import States, as_states
+
+
+class Played(NamedTuple):
+    """An event that was carried out.
+
+    Attributes:
+        number: of the event, from 0.
+        event: as it was given.
+        before: ``(1,)`` the game that waited for it.
+        after: ``(1,)`` the game that it led to; due rolls are events of their own.
+    """
+
+    number: int
+    event: Mapping[str, Any]
+    before: States
+    after: States
+
+
+def play_event(game: States, event: Mapping[str, Any]) -> None:
+    """Carry out one event in place: a roll that was given, else a decision. Rolls nothing.
+
+    Args:
+        game: ``(1,)`` a game that waits for it.
+        event: ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` where it is known.
+
+    Raises:
+        ValueError: when it is not due, of another player, or against the rules; the game is as it
+            was.
+    """
+    seat = int(game["player"][0])
+    if event.get("player", seat) != seat:
+        raise ValueError(f"it is the turn of player {seat}, not of player {event['player']}")
+    if "roll" in event:
+        chance.apply_roll(game, event["roll"])
+    else:
+        engine.step(game, np.array([event["action"]]), roll=False)
+
+
+def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Played]:
+    """Carry out events one after the other, each on a copy; ``start`` stays as it is.
+
+    Raises:
+        ValueError: see `play_event`; a note says which event it was.
+    """
+    game = as_states(start, "start")
+    if len(game) != 1:
+        raise ValueError(f"start must be a batch of one game, got {len(game)}")
+    for number, event in enumerate(events):
+        before, game = game, game.copy()
+        try:
+            play_event(game, event)
+        except (ValueError, TypeError, OverflowError) as error:
+            error.add_note(f"It is event {number} of the game.")
+            raise
+        yield Played(number, event, before, game)

@@ -1,0 +1,259 @@
+"""Which positions a game can reach: `check` refuses the others and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from carolus_env.engine import any_clan_can_be_taken, rules_of
+from carolus_env.engine.rules import (
+    CLAN_NAMES,
+    CLANS,
+    CROWN_CHOICE,
+    DISC,
+    DISCS,
+    MAX_TEAMS,
+    MIN_REGIONS,
+    MOVE,
+    NOBODY,
+    OVER,
+    PALADINS_LAID_OUT,
+    PHASE_NAMES,
+    PLACE,
+    REASON_NAMES,
+    ROLL,
+    TERRITORIES,
+    Rules,
+)
+from carolus_env.engine.state import FIELDS, States, check_ranges, winning_teams
+
+_OF_A_SEAT = ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves")
+_OF_A_REGION = ("region_first", "region_owner", "region_castles")
+
+
+class PositionError(ValueError):
+    """A position that no game can reach, or a description of one that cannot be read."""
+
+
+def check(states: States) -> None:
+    """Refuse positions that no game can reach.
+
+    Raises:
+        PositionError: naming the game's row (for a batch of several) and what is impossible.
+    """
+    try:
+        check_ranges(states)
+    except ValueError as error:
+        raise PositionError(f"position: {error}") from None
+    for row, state in enumerate(states):
+        for problem in _problems(state):
+            where = f"game {row}: " if len(states) > 1 else ""
+            raise PositionError(f"position: {where}{problem}")
+
+
+def _problems(s: np.void) -> Iterator[str]:
+    """Yield what is impossible about a position, in words."""
+    rules = rules_of(s)
+    yield from _derived(s, rules)
+    yield from _conservation(s, rules)
+    yield from _circle(s, rules)
+    yield from _control(s, rules)
+    if rules.max_rounds is not None and s["round"] > rules.max_rounds:
+        yield f"round {s['round']} is past max_rounds, {rules.max_rounds}"
+    reason = REASON_NAMES[int(s["reason"])]
+    if max(s["castles"]) >= rules.castles_to_win and reason != "castles":
+        yield f"a team has {max(s['castles'])} castles in play, so the game is over by castles"
+    if s["regions"] < MIN_REGIONS and reason not in ("castles", "regions"):
+        yield f"only {s['regions']} regions are left, so the game is over by regions"
+    if s["phase"] == OVER:
+        yield from _ending(s, rules)
+        if reason in ("castles", "regions"):
+            yield from _discs(s, rules)
+    else:
+        yield from _phase(s, rules)
+        yield from (_set_up if s["round"] == 0 else _discs)(s, rules)
+    yield from _reserves(s, rules)
+
+
+def _derived(s: np.void, rules: Rules) -> Iterator[str]:
+    """Fields that others decide; what no seat, team or region uses is zero."""
+    players, phase, player = rules.players, int(s["phase"]), int(s["player"])
+    order = s["order"][:players].tolist()
+    if sorted(order) != list(range(players)) or player >= players:
+        yield f"player {player} or order {order} is none of {players} seats"
+        return
+    owners = s["region_owner"][: s["regions"]]
+    right = s.copy()
+    right["teams"] = rules.teams
+    right["team"][:players] = [rules.team(seat) for seat in range(players)]
+    for team in range(MAX_TEAMS):
+        right["castles"][team] = s["region_castles"][: s["regions"]][owners == team].sum()
+    right["castles"][rules.teams :] = 0
+    right["region_owner"] = s["region_owner"].clip(max=rules.teams - 1)
+    right["control"] = s["control"].clip(max=players - 1)
+    for name in _OF_A_SEAT:
+        right[name][players:] = 0
+    for name in _OF_A_REGION:
+        right[name][s["regions"] :] = 0
+    right["region_paladins"][:, s["regions"] :] = 0
+    right["dice_due"] = 0
+    if phase == ROLL:
+        right["dice_due"] = rules.reserve if s["round"] == 0 else rules.dice
+    right["turn"] = order.index(player)
+    if phase == OVER:
+        right["player"] = right["turn"] = right["placements_left"] = 0
+        right["winners"] = s["winners"] & (2**rules.teams - 1)
+    else:
+        right["reason"] = right["winners"] = 0
+    for field in FIELDS:
+        given, computed = s[field.name].tolist(), right[field.name].tolist()
+        if given != computed:
+            yield f"{field.name} is {given}, but the rest of the position gives {computed}"
+
+
+def _conservation(s: np.void, rules: Rules) -> Iterator[str]:
+    total = (
+        s["courts"].sum(axis=0, dtype=int)
+        + s["reserves"].sum(axis=0, dtype=int)
+        + s["region_paladins"].sum(axis=1, dtype=int)
+        + s["supply"]
+    )
+    for clan in range(CLANS):
+        if total[clan] != rules.paladins_per_clan:
+            yield (
+                f"there are {total[clan]} {CLAN_NAMES[clan]} paladins (clan {clan}) in courts, "
+                f"reserves, regions and supply together, not {rules.paladins_per_clan}"
+            )
+
+
+def _circle(s: np.void, rules: Rules) -> Iterator[str]:
+    count = int(s["regions"])
+    firsts, owners = s["region_first"][:count].astype(int), s["region_owner"][:count]
+    if (np.diff(firsts) <= 0).any() or s["emperor"] >= count:
+        yield "the regions are not in ascending order, or the Emperor stands on none"
+        return
+    sizes = np.diff(np.append(firsts, firsts[0] + TERRITORIES))
+    for i in range(count):
+        castles, name = int(s["region_castles"][i]), f"the region from territory {firsts[i]}"
+        if owners[i] == NOBODY and (castles > 0 or sizes[i] > 1):
+            yield f"{name} has {castles} castles and {sizes[i]} territories but no owner"
+        if owners[i] != NOBODY and castles != sizes[i]:
+            yield f"{name} has {castles} castles on {sizes[i]} territories; each has one"
+        if owners[i] != NOBODY and owners[i] == owners[(i + 1) % count]:
+            yield f"{name} and the next one both belong to team {owners[i]} but are not merged"
+        if s["region_paladins"][:, i].sum(dtype=int) < sizes[i]:
+            yield f"{name} has fewer paladins than territories; each was given one"
+
+
+def _control(s: np.void, rules: Rules) -> Iterator[str]:
+    for clan in range(CLANS):
+        court, holder = s["courts"][: rules.players, clan], int(s["control"][clan])
+        if holder == NOBODY:
+            if court.max() > 0:
+                yield f"nobody controls {CLAN_NAMES[clan]}, but courts hold {court.tolist()} of it"
+        elif court[holder] < court.max():
+            yield (
+                f"player {holder} controls {CLAN_NAMES[clan]}, "
+                f"but the courts hold {court.tolist()} of it"
+            )
+
+
+def _reserves(s: np.void, rules: Rules) -> Iterator[str]:
+    for seat in range(rules.players):
+        held, most = s["reserves"][seat].sum(dtype=int) + int(s["crowns"][seat]), rules.reserve
+        if seat == s["player"] and s["phase"] in (PLACE, MOVE, ROLL):  # the dice make it full
+            most += int(s["placements_left"]) - (int(s["dice_due"]) or rules.dice)
+        if held > most:
+            yield f"player {seat} has {held} in reserve (crowns included), at most {most} now"
+
+
+def _phase(s: np.void, rules: Rules) -> Iterator[str]:
+    phase, player = int(s["phase"]), int(s["player"])
+    in_reserve = s["reserves"][player].sum(dtype=int)
+    left = int(s["placements_left"])
+    if phase == PLACE and not 1 <= left <= min(rules.dice, in_reserve):
+        yield (
+            f"placements_left is {left}, but player {player} plays at most {rules.dice} "
+            f"paladins a turn and has {in_reserve} in reserve"
+        )
+    if phase != PLACE and left:
+        yield f"placements_left is {left} in phase {PHASE_NAMES[phase]}; it must be 0"
+    if rules.crown_choice == "on_roll":
+        for seat in range(rules.players):
+            if s["crowns"][seat] and (phase != CROWN_CHOICE or seat != player):
+                yield f"player {seat} has crowns that should have been decided when rolled"
+    elif phase in (PLACE, MOVE) and s["crowns"][player]:
+        yield f"player {player} has crowns, which are decided before paladins are played"
+    if phase == CROWN_CHOICE:
+        if not s["crowns"][player]:
+            yield f"player {player} is to decide a crown but has none"
+        if not any_clan_can_be_taken(s):
+            yield "a crown is to be decided, but no clan can be taken"
+
+
+def _set_up(s: np.void, rules: Rules) -> Iterator[str]:
+    if s["phase"] not in (ROLL, CROWN_CHOICE):
+        yield f"round 0 is the set-up, which has no phase {PHASE_NAMES[int(s['phase'])]}"
+    if rules.crown_choice == "deferred" and s["phase"] == CROWN_CHOICE:
+        yield "deferred crowns are not decided in the set-up"
+    on_each = s["region_paladins"].sum(axis=0)[:TERRITORIES]
+    fresh = s["regions"] == TERRITORIES and (on_each == 1).all()
+    laid_out = (s["region_paladins"].sum(axis=1) == PALADINS_LAID_OUT).all()
+    if not (fresh and laid_out) or s["castles"].any() or s["courts"].any() or s["emperor"]:
+        yield "in the set-up (round 0) nothing has been played and the Emperor is on territory 0"
+    if (s["control"] != NOBODY).any():
+        yield "in the set-up (round 0) nobody controls a clan"
+    if s["discs_played"].any() or (s["discs_in_hand"][: rules.players] != 2**DISCS - 1).any():
+        yield "in the set-up (round 0) every player holds all five discs"
+    order = s["order"][: rules.players].tolist()
+    if order != [(order[0] + k) % rules.players for k in range(rules.players)]:
+        yield f"in the set-up (round 0) the order goes clockwise, got {order}"
+    waiting = order[int(s["turn"]) + (s["phase"] == CROWN_CHOICE) :]
+    for seat in waiting:
+        if s["reserves"][seat].any() or s["crowns"][seat]:
+            yield f"player {seat} has a reserve before the own set-up roll"
+
+
+def _discs(s: np.void, rules: Rules) -> Iterator[str]:
+    order = s["order"][: rules.players].tolist()
+    opening = s["phase"] == DISC
+    to_play = order[int(s["turn"]) :] if opening else []
+    used = (int(s["round"]) - 1) % DISCS
+    hands = s["discs_in_hand"].tolist()
+    for seat in range(rules.players):
+        hand, disc = hands[seat], int(s["discs_played"][seat])
+        if (disc == 0) != (seat in to_play):
+            state = "has not played a disc" if disc == 0 else f"has played disc {disc}"
+            yield f"player {seat} {state}, which does not fit phase, player and order"
+        if disc and hand >> (disc - 1) & 1:
+            yield f"player {seat} has disc {disc} in hand and on the table"
+        wanted = DISCS - used - (disc > 0)
+        if hand.bit_count() != wanted:
+            yield f"player {seat} has {hand.bit_count()} discs in hand in this round, not {wanted}"
+    discs = [int(s["discs_played"][seat]) for seat in order]
+    if not opening and discs != sorted(discs):
+        yield f"order {order} does not follow the discs played: lower numbers first"
+    for turn, seat in enumerate(order):
+        free = [d for d in range(1, DISCS + 1) if d not in discs and hands[seat] >> (d - 1) & 1]
+        if discs[turn] and discs[turn] in discs[:turn] and free:
+            yield f"player {seat} has played disc {discs[turn]} again, with {free} in hand"
+
+
+def _ending(s: np.void, rules: Rules) -> Iterator[str]:
+    reason, winners = REASON_NAMES[int(s["reason"])], winning_teams(s)
+    castles = s["castles"][: rules.teams].tolist()
+    if reason is None:
+        yield "the game is over, but result.reason is missing"
+    elif reason == "castles":
+        if len(winners) != 1 or castles[winners[0]] < rules.castles_to_win:
+            yield f"team {winners} cannot have won by castles with {castles} in play"
+    elif reason == "regions":
+        most = [team for team in range(rules.teams) if castles[team] == max(castles)]
+        if s["regions"] >= MIN_REGIONS or winners != most:
+            yield f"{s['regions']} regions and {castles} castles are no win for team {winners}"
+    elif reason == "max_rounds":
+        if winners or s["round"] != rules.max_rounds:
+            yield f"round {s['round']} of {rules.max_rounds} is no cut-off without a winner"
+    elif len(winners) != rules.teams - 1:
+        yield f"after a forfeit all teams but one share the win, not {winners}"

@@ -1,0 +1,1 @@
+"""What every layer stands on: the compiler, files, strangers' data, threads, the machine."""

@@ -1,0 +1,228 @@
+"""How kernels are compiled: Numba, with a cache that cannot go stale.
+
+`kernel` marks a rule, which other kernels call (`rare`: seldom, or it is large; `part`: in one
+place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
+kernels they use are compiled into them. An entry lets other Python threads run meanwhile. Numba
+would keep using a cached entry after a change in a *kernel's* file; here the cache is stamped with
+a hash of all kernel sources together, so a change anywhere makes it new.
+
+With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import re
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+import numba
+from numba.core import caching, serialize
+
+_PACKAGE = Path(__file__).parent.parent
+_IMPORT = re.compile(
+    r"^(?:from|import) (carolus_env[\w.]*)(?: import (\([^)]*\)|.*))?", re.MULTILINE
+)
+
+COMPILED: bool = not numba.config.DISABLE_JIT
+"""False when the compiler is off and every kernel is ordinary Python."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+# Without Numba's run-time (nrt) no array is ever counted: the counts, atomic ones, would be a third
+# of the time of a decision. Nothing compiled here makes an array.
+_OPTIONS: Any = {"_nrt": False}
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that other kernels call; it becomes a part of its callers."""
+    return numba.njit(forceinline=True, **_OPTIONS)(function) if COMPILED else function
+
+
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that one other function calls once: it is written into its caller.
+
+    Only before compiling: a chain of `kernel` functions is optimised anew at each link, which for
+    long ones takes most of the time.
+    """
+    return numba.njit(inline="always", **_OPTIONS)(function) if COMPILED else function
+
+
+def rare(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that kernels seldom call; it stays a function of its own."""
+    return numba.njit(**_OPTIONS)(function) if COMPILED else function
+
+
+def entry(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that Python calls, and keep the machine code for the next process."""
+    if not COMPILED:
+        return function
+    dispatcher = numba.njit(nogil=True, **_OPTIONS)(function)
+    if _cache_folder() is not None:
+        dispatcher._cache = _EntryCache(function)  # what njit(cache=True) does, with our locator
+    return dispatcher
+
+
+# ------------------------------------------------------------------------------------ the cache
+
+
+@cache
+def _sources_stamp() -> str:
+    """A hash over every file of the package that a kernel, or a constant in one, can come from."""
+    digest = hashlib.sha256(f"boundscheck {numba.config.BOUNDSCHECK}".encode())
+    for name, source in sorted(_kernel_sources(_PACKAGE).items()):
+        digest.update(f"{name}\0".encode())
+        digest.update(source)
+    return digest.hexdigest()
+
+
+def _kernel_sources(package: Path) -> dict[str, bytes]:
+    """The modules that make kernels, and all that these import, by dotted name.
+
+    A kernel's constants are names of its own module or imported ones, so imports lead to them all.
+    """
+    sources = {}
+    for path in package.rglob("*.py"):
+        parts = (package.name, *path.relative_to(package).with_suffix("").parts)
+        sources[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_bytes()
+    used = {name: _imported(source, sources) for name, source in sources.items()}
+    found = [name for name in sources if __name__ in used[name]]
+    for name in found:  # which grows meanwhile
+        found += used[name].difference(found)
+    return {name: sources[name] for name in found}
+
+
+def _imported(source: bytes, known: Mapping[str, Any]) -> set[str]:
+    """The modules of the package that a module imports, or imports names from."""
+    found = set()
+    for module, names in _IMPORT.findall(source.decode()):
+        for name in ("", *re.findall(r"\w+", names)):
+            if (full := f"{module}.{name}".rstrip(".")) in known:
+                found.add(full)
+    return found - {_PACKAGE.name}
+
+
+@cache
+def _cache_folder() -> Path | None:
+    """The first folder that can be written: NUMBA_CACHE_DIR, the package's own, the user's, temp.
+
+    None when there is none at all: then every process compiles for itself.
+    """
+    home = os.environ.get("HOME", "")
+    home_cache = os.environ.get("XDG_CACHE_HOME") or (Path(home) / ".cache" if home else "")
+    candidates = [
+        _PACKAGE / "__pycache__" / "kernels",
+        *([Path(home_cache) / "carolus_env"] if home_cache else []),
+    ]
+    if numba.config.CACHE_DIR:
+        candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
+    with contextlib.suppress(OSError):  # where there is no folder for temporary files
+        user = getattr(os, "getuid", lambda: 0)()
+        candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{user}")
+    for folder in candidates:
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Cached code is run: a folder that somebody else could have filled is no cache.
+            if hasattr(os, "getuid") and not _is_private(folder):
+                continue
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        return folder
+    return None
+
+
+def _is_private(folder: Path) -> bool:
+    status = folder.stat()
+    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.getuid() and not others_write
+
+
+class _Locator(caching._CacheLocator):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_file = function.__code__.co_filename
+        self._disambiguator = hashlib.sha256(function.__module__.encode()).hexdigest()[:10]
+
+    def get_cache_path(self) -> str:
+        return str(_cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return _sources_stamp()
+
+    def get_disambiguator(self) -> str:
+        return self._disambiguator
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func)
+
+
+class _EntryCacheImpl(caching.CompileResultCacheImpl):
+    """Numba's files of machine code, with a digest of code and stamp.
+
+    Numba writes its index first: a process that ended in between would leave a fresh index that
+    names old code.
+    """
+
+    _locator_classes: ClassVar = [_Locator]
+
+    def reduce(self, cres: Any) -> Any:
+        code = serialize.dumps(super().reduce(cres))
+        return self._digest(code), code
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        digest, code = payload
+        if digest != self._digest(code):
+            raise ValueError("the code is not what the index says")
+        return super().rebuild(target_context, pickle.loads(code))
+
+    def _digest(self, code: bytes) -> bytes:
+        return hashlib.sha256(self.locator.get_source_stamp().encode() + code).digest()
+
+
+class _EntryCache(caching.FunctionCache):
+    """Numba's cache, but a damaged or unwritable file costs time, never the game."""
+
+    _impl_class = _EntryCacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception as error:  # a pickle cut short can raise nearly anything
+            warnings.warn(f"carolus_env: ignoring a damaged kernel cache ({error})", stacklevel=2)
+            found = None
+            with contextlib.suppress(OSError):
+                self.flush()  # the index too: it may be the damaged file, and is read to save
+        if found is None:
+            _say_that_it_compiles()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            warnings.warn(
+                f"carolus_env: compiled code could not be kept in {self.cache_path} ({error}); "
+                "the next process compiles again",
+                stacklevel=2,
+            )
+
+
+@cache
+def _say_that_it_compiles() -> None:
+    print(
+        "carolus_env: compiling the engine for this machine (once, some seconds) ...",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -1,0 +1,41 @@
+"""The machine and the versions that something was made with: times of different ones differ."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+from pathlib import Path
+
+from carolus_env.system.version import __version__
+
+
+def versions(*modules: str) -> dict[str, str]:
+    """Versions of this package, Python, NumPy, Numba, and of ``modules`` that are loaded."""
+    found = {"carolus-env": __version__, "python": platform.python_version()}
+    for name in ("numpy", "numba", *modules):
+        if name in sys.modules:
+            found[name] = str(sys.modules[name].__version__)
+    return found
+
+
+def machine() -> dict[str, str | int]:
+    """Processor, cores that this process may use, operating system."""
+    return {"cpu": cpu(), "cores": cores(), "platform": platform.platform()}
+
+
+def cpu() -> str:
+    """The processor's name."""
+    with contextlib.suppress(OSError):  # Linux alone has this file
+        for entry in Path("/proc/cpuinfo").read_text().splitlines():
+            if entry.startswith("model name"):
+                return entry.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """Cores that this process may use; a container may have fewer than the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
