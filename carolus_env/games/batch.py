@@ -18,15 +18,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env import engine
 from carolus_env.engine import observation as seen
-from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, OVER, TERRITORIES, Rules
-from carolus_env.engine.state import Ints, States
+from carolus_env.engine import stepping
+from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
+from carolus_env.engine.state import Ints
 from carolus_env.engine.streams import new_streams
-from carolus_env.system.compiler import entry, kernel, rare
 from carolus_env.system.workers import check_threads, runs, together
 
 MOST_GAMES = 1_000_000
@@ -107,53 +105,53 @@ class GameBatch:
         self.truncated = np.zeros(n, np.bool_)
         self.observations: npt.NDArray[Any] | None = None
         self._scales: npt.NDArray[np.float32] | None = None
-        self._rows: npt.NDArray[np.uint8] | None = None
+        self._whole: npt.NDArray[np.uint8] | None = None
         if observation is not None:
             length = seen.length(rules.players)
             self.observations = np.zeros((n, length), observation)
             if observation == "float32":  # written as whole numbers first, a row for each worker
                 self._scales = seen.scales(rules.players)
-                self._rows = np.zeros((threads, 1, length), np.uint8)
+                self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
         self._numbers = np.zeros(n, np.int64)  # of the legal sets
         self._generators = np.zeros(n, np.uint64)
         self._blank = engine.blank_games(rules, 1)
-        self._room = np.zeros((threads, 1, TERRITORIES), np.int64)
+        self._territories = np.zeros((threads, 1, TERRITORIES), np.int64)
         self._totals = np.zeros((threads, 1, rules.players))
         self._share_out()
         self.reset(seed)
 
     def _share_out(self) -> None:
-        """Give each thread its rows of every buffer, and something of its own to scribble on."""
-        self._shares = []
-        for worker, rows in enumerate(runs(self.n, self.threads)):
-            self._shares.append(
-                _Share(
-                    rows,
-                    self.states[rows],
-                    self._generators[rows],
-                    self._actions[rows],
-                    (self._blank, self._room[worker]),
-                    (self.rewards[rows], self.terminated[rows], self.truncated[rows]),
-                    self._totals[worker],
-                    (
-                        self._numbers[rows],
-                        self.masks[rows],
-                        *self._observed(rows, worker),
-                    ),
-                )
-            )
+        """Give each worker its rows of every buffer, and scratch of its own.
 
-    def _observed(self, rows: slice, worker: int) -> tuple[Any, Any, Any]:
-        """Where whole numbers go, what scales them, and where that goes."""
+        A kernel that walks through all rows of what it is given knows that no index is negative;
+        with a first and a last row it would not, and be a fifth slower.
+        """
+        self._buffers = [
+            stepping.Buffers(
+                rows,
+                self.states[rows],
+                self._generators[rows],
+                self._actions[rows],
+                stepping.Fresh(self._blank, self._territories[worker]),
+                stepping.Outcomes(self.rewards[rows], self.terminated[rows], self.truncated[rows]),
+                self._totals[worker],
+                self._numbers[rows],
+                self._views(rows, worker),
+            )
+            for worker, rows in enumerate(runs(self.n, self.threads))
+        ]
+
+    def _views(self, rows: slice, worker: int) -> stepping.Views:
+        masks = self.masks[rows]
         if self.observations is None:
-            return None, None, None
-        if self._rows is None:
-            return self.observations[rows], None, None
-        return self._rows[worker], self._scales, self.observations[rows]
+            return stepping.Views(masks, None, None, None)
+        if self._whole is None:
+            return stepping.Views(masks, self.observations[rows], None, None)
+        return stepping.Views(masks, self._whole[worker], self._scales, self.observations[rows])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_shares"}
+        return {name: value for name, value in vars(self).items() if name != "_buffers"}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         vars(self).update(attributes)
@@ -179,7 +177,9 @@ class GameBatch:
 
     def refresh(self) -> None:
         """Write masks and observations anew, after ``states`` were changed by hand."""
-        together(lambda share: _show(share.games, *share.shown), self._shares)
+        together(
+            lambda own: stepping.refresh_views(own.states, own.numbers, *own.views), self._buffers
+        )
 
     def step(self, actions: npt.ArrayLike, *, copy: bool = False) -> Turn:
         """Play one decision in every game; games that end start anew at once.
@@ -194,17 +194,17 @@ class GameBatch:
         """
         chosen = engine.whole_numbers(actions, "actions", self.n)
         wrong = together(
-            lambda share: _first_illegal(share.games, chosen[share.rows]), self._shares
+            lambda own: stepping.first_illegal(own.states, chosen[own.rows]), self._buffers
         )
-        for share, row in zip(self._shares, wrong, strict=True):
+        for own, row in zip(self._buffers, wrong, strict=True):
             if row >= 0:
-                game = share.rows.start + row
+                game = own.rows.start + row
                 raise engine.refusal(self.states, game, int(chosen[game]))
         together(
-            lambda share: _play(
-                share.games, chosen[share.rows], *share.anew, *share.told, *share.shown
+            lambda own: stepping.play_batch(
+                own.states, chosen[own.rows], *own.fresh, *own.outcomes, own.numbers, *own.views
             ),
-            self._shares,
+            self._buffers,
         )
         return self.turn(copy=copy)
 
@@ -224,8 +224,8 @@ class GameBatch:
         """
         if weights is None:
             together(
-                lambda share: _sample(share.shown[0], share.generators, share.actions),
-                self._shares,
+                lambda own: stepping.sample(own.numbers, own.generators, own.actions),
+                self._buffers,
             )
             return self._actions
         if weights.shape != self.masks.shape or weights.dtype not in (np.float32, np.float64):
@@ -235,10 +235,10 @@ class GameBatch:
             )
         given = np.array(weights, order="C")  # writeable: else another compilation
         together(
-            lambda share: _sample_weighted(
-                share.shown[0], share.generators, given[share.rows], share.actions
+            lambda own: stepping.sample_weighted(
+                own.numbers, own.generators, given[own.rows], own.actions
             ),
-            self._shares,
+            self._buffers,
         )
         if (self._actions < 0).any():
             game = int(np.argmax(self._actions < 0))
@@ -259,13 +259,16 @@ class GameBatch:
             raise ValueError(f"decisions must not be negative, got {decisions}")
         self._totals[:] = 0
         ended = together(
-            lambda share: _rollout(
-                share.games,
-                share.generators,
+            lambda own: stepping.rollout(
+                own.states,
+                own.generators,
                 decisions,
-                *(*share.anew, share.totals, *share.shown),
+                *own.fresh,
+                own.totals,
+                own.numbers,
+                *own.views,
             ),
-            self._shares,
+            self._buffers,
         )
         self.rewards[:] = 0
         self.terminated[:] = self.truncated[:] = False
@@ -280,139 +283,3 @@ class GameBatch:
         from carolus_env.drawing.pictures import boards_svg
 
         return boards_svg(self.states)
-
-
-class _Share(NamedTuple):
-    """A thread's rows of the buffers, as the kernels take them.
-
-    A kernel that walks through all rows of what it is given knows that no index is negative; with
-    a first and a last row it would not, and be a fifth slower.
-    """
-
-    rows: slice
-    games: States
-    generators: npt.NDArray[np.uint64]
-    actions: npt.NDArray[np.int64]
-    anew: tuple[Any, ...]  # the blank record, room to shuffle in
-    told: tuple[Any, ...]  # rewards, terminated, truncated
-    totals: npt.NDArray[np.float64]
-    shown: tuple[Any, ...]  # numbers of the legal sets, masks, observations
-
-
-# ------------------------------------------------------------------------------------ kernels
-
-
-@kernel
-def show(s, g, masks, whole, scales, scaled):
-    """Write what may be played and what is seen; returns the number of the legal set.
-
-    Observations go to ``whole[g]``; or, by way of ``whole[0]``, to ``scaled[g]``.
-    """
-    number = legal.legal_set(s)
-    if masks is not None:
-        legal.write_mask(number, masks, g)
-    if whole is not None:
-        row = g if scaled is None else 0
-        seen.write_observation(s, int64(s["player"]), whole, row)
-        if scaled is not None:
-            seen.scale_observation(whole, row, scales, scaled, g)
-    return number
-
-
-@rare
-def start_anew(states, g, blank, room):
-    """The next game with the same rules, from the generator on."""
-    bits = states[g]["generator"]
-    states[g] = blank[0]
-    states[g]["generator"] = bits
-    turns.set_up(states[g], room, 0)
-
-
-@entry
-def _show(states, numbers, masks, whole, scales, scaled):
-    for g in range(states.shape[0]):
-        numbers[g] = show(states[g], g, masks, whole, scales, scaled)
-
-
-@entry
-def _first_illegal(states, actions):
-    """The first game that does not allow its action, or -1."""
-    for g in range(states.shape[0]):
-        if not legal.is_legal(states[g], actions[g]):
-            return g
-    return -1
-
-
-@entry
-def _play(
-    states,
-    actions,
-    blank,
-    room,
-    rewards,
-    terminated,
-    truncated,
-    numbers,
-    masks,
-    whole,
-    scales,
-    scaled,
-):
-    for g in range(states.shape[0]):
-        s = states[g]
-        turns.play(s, actions[g])
-        turns.roll_on(s)
-        for seat in range(rewards.shape[1]):
-            rewards[g, seat] = 0.0
-        truncated[g] = s["reason"] == BY_MAX_ROUNDS
-        terminated[g] = (s["phase"] == OVER) & (s["reason"] != BY_MAX_ROUNDS)
-        if s["phase"] == OVER:
-            turns.write_returns(s, rewards, g)
-            start_anew(states, g, blank, room)
-        numbers[g] = show(s, g, masks, whole, scales, scaled)
-
-
-@entry
-def _sample(numbers, generators, actions):
-    for g in range(numbers.shape[0]):
-        generators[g] = generator.step(generators[g])
-        actions[g] = legal.random_action(numbers[g], generator.mix(generators[g]))
-
-
-@entry
-def _sample_weighted(numbers, generators, weights, actions):
-    for g in range(numbers.shape[0]):
-        generators[g] = generator.step(generators[g])
-        chance = generator.fraction(generator.mix(generators[g]))
-        actions[g] = legal.weighted_action(numbers[g], weights, g, chance)
-
-
-@entry
-def _rollout(
-    states,
-    generators,
-    decisions,
-    blank,
-    room,
-    totals,
-    numbers,
-    masks,
-    whole,
-    scales,
-    scaled,
-):
-    ended = 0
-    for _ in range(decisions):
-        for g in range(states.shape[0]):
-            s = states[g]
-            number = show(s, g, masks, whole, scales, scaled)
-            generators[g] = generator.step(generators[g])
-            turns.play(s, legal.random_action(number, generator.mix(generators[g])))
-            turns.roll_on(s)
-            if s["phase"] == OVER:
-                ended += 1
-                turns.add_returns(s, totals, 0)
-                start_anew(states, g, blank, room)
-    for g in range(states.shape[0]):
-        numbers[g] = show(states[g], g, masks, whole, scales, scaled)
-    return ended
