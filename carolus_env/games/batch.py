@@ -1,4 +1,4 @@
-"""Thousands of games in lockstep, everything that a learner needs in one call.
+"""`GameBatch`: thousands of games in lockstep, all that a learner needs in one call.
 
 `GameBatch` owns its games and the buffers that describe them: legal actions, observations,
 rewards and flags. A step plays one decision in every game, starts the games that ended anew and
@@ -8,7 +8,7 @@ fills the buffers. Nothing is allocated after the start.
     >>> for _ in range(100):
     ...     turn = batch.step(batch.sample())
 
-Games depend on their seeds alone: neither the number of games nor of threads changes a result.
+A game depends on its seed alone, not on the number of games or threads.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ MOST_GAMES = 1_000_000
 
 
 class Turn(NamedTuple):
-    """What `GameBatch.step` tells: the buffers of the batch, which its next call overwrites.
+    """What `GameBatch.step` returns: the buffers of the batch, which the next call overwrites.
 
     Attributes:
-        observations: ``(n, length)`` uint8 or float32, each as the seat to move sees its game;
-            None where the batch was made without.
+        observations: ``(n, length)`` uint8 or float32, each from the seat to move;
+            None where the batch has no observations.
         masks: ``(n, 95)`` int8, legal actions of the seat to move.
-        rewards: ``(n, players)`` float32: zeros, but the payoffs of a game that has just ended.
-        terminated: ``(n,)`` bool, games that have just ended by the rules. Their rows show the
-            next game already.
+        rewards: ``(n, players)`` float32: 0, or the payoffs of a game that has just ended.
+        terminated: ``(n,)`` bool, games that have just ended by the rules. Their rows already
+            show the next game.
         truncated: ``(n,)`` bool, games that have just reached ``max_rounds``; likewise.
     """
 
@@ -51,10 +51,10 @@ class Turn(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """What `GameBatch.rollout` counted.
+    """The counts of `GameBatch.rollout`.
 
     Attributes:
-        decisions: decisions made, of all games together.
+        decisions: decisions in all games.
         games: games that ended.
         returns: ``(players,)`` float64, sum of the payoffs of each seat over those games.
     """
@@ -72,8 +72,8 @@ class GameBatch:
         n: number of games, 1 to 1,000,000.
         seed: game ``i`` takes ``seed + i`` (or ``seed[i]``), for its dice and for `sample`. None:
             from the operating system.
-        observation: ``"uint8"``, ``"float32"``, or None to write no observations.
-        threads: how many share the work. Games share nothing, so results stay the same.
+        observation: ``"uint8"``, ``"float32"``, or None for no observations.
+        threads: threads that share the work; the results are the same.
 
     Attributes:
         rules, n, threads: as given.
@@ -109,7 +109,7 @@ class GameBatch:
         if observation is not None:
             length = seen.length(rules.players)
             self.observations = np.zeros((n, length), observation)
-            if observation == "float32":  # written as whole numbers first, a row for each worker
+            if observation == "float32":  # first as whole numbers, in a row for each worker
                 self._scales = seen.scales(rules.players)
                 self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
@@ -158,7 +158,7 @@ class GameBatch:
         self._share_out()  # a copy of a view is no view of the copy
 
     def reset(self, seed: int | Ints | None = None) -> Turn:
-        """Start all games anew; ``seed`` as above."""
+        """Restart all games; ``seed`` as above."""
         if seed is None:
             seed = np.random.SeedSequence().generate_state(self.n, np.uint64)
         self.states[:] = engine.new_games(self.rules, self.n, seed=seed)
@@ -169,27 +169,27 @@ class GameBatch:
         return self.turn()
 
     def turn(self, *, copy: bool = False) -> Turn:
-        """The buffers as they stand, or copies of them."""
+        """The buffers as they are, or copies of them."""
         buffers = (self.observations, self.masks, self.rewards, self.terminated, self.truncated)
         if copy:
             return Turn(*(None if part is None else part.copy() for part in buffers))  # type: ignore[arg-type]
         return Turn(*buffers)
 
     def refresh(self) -> None:
-        """Write masks and observations anew, after ``states`` were changed by hand."""
+        """Update masks and observations after ``states`` were changed by hand."""
         together(
             lambda own: stepping.refresh_views(own.states, own.numbers, *own.views), self._buffers
         )
 
     def step(self, actions: npt.ArrayLike, *, copy: bool = False) -> Turn:
-        """Play one decision in every game; games that end start anew at once.
+        """Play one decision in every game; a game that ends is replaced by a new one at once.
 
         Args:
             actions: ``(n,)`` action numbers, of any integer dtype.
             copy: True returns copies instead of the buffers themselves.
 
         Raises:
-            IllegalActionError: when a game does not allow its action. No game has changed.
+            IllegalActionError: for an illegal action. Then no game has changed.
             ValueError, TypeError: when ``actions`` are not ``n`` integers.
         """
         chosen = engine.whole_numbers(actions, "actions", self.n)
@@ -212,15 +212,15 @@ class GameBatch:
         """A random legal action for each game, from the batch's own streams.
 
         Args:
-            weights: ``(n, 95)`` float32 or float64, at least 0: a legal action is as likely as
-                its weight says, what is illegal has none. None: all legal actions alike.
+            weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in
+                proportion to their weights. None: uniformly.
 
         Returns:
             ``(n,)`` int64, a buffer that the next call overwrites.
 
         Raises:
             ValueError: for weights of another shape or dtype, or when the legal actions of a game
-                have no weight, or one that is negative, infinite or no number.
+                have no weight, or one that is negative, infinite or NaN.
         """
         if weights is None:
             together(
@@ -252,8 +252,8 @@ class GameBatch:
     def rollout(self, decisions: int) -> Rollout:
         """Play ``decisions`` random legal decisions in every game, without leaving the kernel.
 
-        Masks and observations are written at every decision, as `step` does. What ended meanwhile
-        is counted; rewards and flags are cleared.
+        Masks and observations are written at every decision, as by `step`. Games that end are
+        counted; rewards and flags are cleared.
         """
         if decisions < 0:
             raise ValueError(f"decisions must not be negative, got {decisions}")
@@ -275,7 +275,7 @@ class GameBatch:
         return Rollout(decisions * self.n, sum(ended), self._totals.sum(axis=(0, 1)))
 
     def clone(self) -> GameBatch:
-        """An independent copy, dice and samples to come included."""
+        """An independent copy, with the same future dice and samples."""
         return copy.deepcopy(self)
 
     def _repr_svg_(self) -> str:
