@@ -352,7 +352,7 @@ def end_game(s, reason, winners):
 
 @kernel
 def forfeit(s):
-    """The team to move loses, the other teams share the win. Not a rule: an environment's option."""
+    """The team to move loses, the others share the win. Not a rule: an environment's option."""
     loser = int64(s["team"][s["player"]])
     end_game(s, BY_FORFEIT, ((1 << int64(s["teams"])) - 1) & ~(1 << loser))
 
