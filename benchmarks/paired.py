@@ -56,7 +56,7 @@ for line in sys.stdin:
 
 _START = {
     "import": "import carolus_env",
-    "first_step": "import carolus_env as ce; game = ce.Game(seed=1); game.play(game.legal_actions[0])",
+    "first_step": "import carolus_env as ce; g = ce.Game(seed=1); g.play(g.legal_actions[0])",
 }
 
 
