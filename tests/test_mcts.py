@@ -187,8 +187,8 @@ def test_time_is_a_budget_too():
     assert bot.simulations > done
 
 
-def test_a_search_without_room_goes_on_with_what_it_has(monkeypatch):
-    monkeypatch.setattr(bots.mcts, "_LARGEST", 10)
+def test_a_search_with_a_full_tree_goes_on_without_adding_to_it(monkeypatch):
+    monkeypatch.setattr(bots.search.mcts, "_LARGEST", 10)
     states = some_games()
     for choices in searched("mcts:sims=100", states):
         assert sum(choice.visits for choice in choices) == 100 or len(choices) == 1
