@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.drawing.board import BACKGROUNDS, board_svg
+from carolus_env.drawing.board import board_svg
+from carolus_env.drawing.style import BACKGROUNDS
 
 WIDTH: Final = 800
 """Pixels across, where nothing is said."""
