@@ -143,8 +143,10 @@ def test_moves_may_be_played_as_text():
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
 def test_every_legal_move_is_written_and_can_be_played_as_it_is_written(rules):
     game, draw, phases = Game(rules, seed=4), random.Random(4), set()
-    while not game.over:
+    for _ in range(150):
         moves = game.legal_moves
+        if game.over:
+            break
         assert len(set(moves)) == len(moves) == len(game.legal_actions)
         k = draw.randrange(len(moves))
         phases.add(game.phase)
@@ -152,16 +154,26 @@ def test_every_legal_move_is_written_and_can_be_played_as_it_is_written(rules):
         game.play(moves[k])
         same.play(same.legal_actions[k])
         assert game == same
-    assert game.legal_moves == () and phases >= {DISC, MOVE}
+    assert bool(game.legal_moves) != game.over and phases >= {DISC, MOVE}
 
 
-def test_several_moves_may_be_played_at_once_dice_between_them_included():
-    game, other = Game(seed=296, history=True), Game(seed=296)
-    game.play("d2, d3, 2 red>court, blue>1, E+1, red>court")
-    assert len(game.history) == 7
-    for action in game.history:
-        other.play(action)
-    assert game == other
+def test_several_moves_may_be_played_at_once_with_rolls_between_them():
+    game, other, draw = Game(seed=5, history=True), Game(seed=5), random.Random(5)
+    moves = []
+    while len(moves) < 40:
+        moves.append(draw.choice(other.legal_moves))
+        other.play(moves[-1])
+    assert other.states["round"][0] > 2
+    game.play(", ".join(moves))
+    assert game == other and len(game.history) == 40
+
+
+def test_a_number_before_a_move_plays_it_so_often():
+    game, same = Game(seed=296, history=True), Game(seed=296)
+    game.play("d2, d3, 2 red>court")
+    for action in ("d2", "d3", "red>court", "red>court"):
+        same.play(action)
+    assert game == same and len(game.history) == 4
 
 
 @pytest.mark.parametrize(
@@ -194,11 +206,11 @@ def test_a_game_that_is_over_takes_no_text():
 def test_undo_takes_decisions_back_to_the_start_of_the_game(rules):
     game, draw = Game(rules, seed=2, observe="float32", history=True), random.Random(2)
     before, played = [], []
-    while not game.over:
+    while not game.over and len(played) < 400:
         before.append((game.to_bytes(), game.player, game.phase, game.observation.tolist()))
         played.append(draw.choice(game.legal_actions))
         game.play(played[-1])
-        assert game.history == tuple(played)
+    assert game.history == tuple(played)
     while played:
         assert game.undo() == played.pop()
         assert game.history == tuple(played) and not game.over
@@ -246,7 +258,7 @@ def test_states_outlive_undo():
 # ------------------------------------------------------------------------------------ the end
 
 
-@pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
+@pytest.mark.parametrize("rules", [kind for kind in ALL_KINDS if kind.max_rounds], ids=str)
 def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
     game, draw = Game(rules, seed=7), random.Random(7)
     assert game.rules == rules
@@ -274,7 +286,7 @@ def test_a_forfeit_is_an_outcome():
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
 def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
     game, draw = Game(rules, seed=3), random.Random(3)
-    while True:
+    for _ in range(60):
         found = (
             Game.from_text(game.to_text()),
             Game.from_text(to_text(game.states[0])),

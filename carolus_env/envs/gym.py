@@ -225,9 +225,9 @@ class CarolusVectorEnv(VectorEnv):
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
-        """A frame of each game, text (``"ansi"``) or ``(height, width, 3)`` pixels (``"rgb_array"``).
+        """A frame of each game; None without a render mode.
 
-        None without a render mode.
+        Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
         """
         if self.render_mode is None:
             return None
