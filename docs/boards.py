@@ -1,4 +1,4 @@
-"""Draw the boards in docs/images/: ``python docs/boards.py``. The same code gives the same bytes."""
+"""Draw the boards in docs/images/, always the same bytes: ``python docs/boards.py``."""
 
 from __future__ import annotations
 

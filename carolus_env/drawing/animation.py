@@ -364,9 +364,9 @@ const seconds = {seconds}, last = {last};
 function show(k) {{
   slider.value = k;
   film.setCurrentTime((+slider.value + 0.5) * seconds);
-  tell();
+  label();
 }}
-function tell() {{
+function label() {{
   form.querySelector("output").value = `${{slider.value}} of ${{last}}`;
   play.textContent = film.animationsPaused() ? "play" : "pause";
 }}
@@ -380,13 +380,13 @@ form.onclick = (event) => {{
   if (by !== "0") {{ film.pauseAnimations(); show(+slider.value + +by); return; }}
   if (!film.animationsPaused()) film.pauseAnimations();
   else {{ if (+slider.value === last) show(0); film.unpauseAnimations(); }}
-  tell();
+  label();
 }};
 setInterval(() => {{
   if (film.animationsPaused()) return;
   slider.value = Math.floor(film.getCurrentTime() / seconds);
   if (+slider.value === last) film.pauseAnimations();
-  tell();
+  label();
 }}, 50);
 </script>
 </html>

@@ -129,8 +129,8 @@ class LearnerGames:
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
-        watcher: is called at every decision; None: nobody is. It changes no game, but slows
-            compiled opponents down, which then return to Python after each decision.
+        watcher: is called at every decision, or None. It changes no game, but slows compiled
+            opponents down, which then return to Python after each decision.
 
     Raises:
         ValueError: for ``n`` or ``seat`` out of range.

@@ -76,7 +76,7 @@ class CarolusVecEnv(VecEnv):
     # -------------------------------------------------------------------------------- playing
 
     def reset(self) -> npt.NDArray[Any]:
-        """Start all games anew, from the seed that `seed` was given last."""
+        """Start all games anew; after a call of `seed`, from that seed."""
         self.games.reset(self._next_seed)
         self._next_seed = None
         self.lengths[:] = 0
