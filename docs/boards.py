@@ -1,4 +1,4 @@
-"""Draw the boards in docs/images/: ``python docs/boards.py``; same code, same bytes."""
+"""Draw the boards in docs/images/, always the same bytes: ``python docs/boards.py``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMAGES = Path(__file__).parent / "images"
 
 
 def boards() -> Iterator[tuple[str, str]]:
-    """Each picture's name and text: one moment of a game of three planners, by day and by night."""
+    """Name and SVG of each picture: one position of a game of three planners, light and dark."""
     games, streams = ce.new_games(ce.Rules(players=3), seed=21), ce.new_streams(21, 1)
     planner = ce.make("planner")
     while not worth_a_look(games[0]):
@@ -43,7 +43,7 @@ def boards() -> Iterator[tuple[str, str]]:
 
 
 def worth_a_look(game: np.void) -> bool:
-    """The Emperor may go several ways, and some territories have grown together."""
+    """Whether the Emperor can reach several regions and some territories have grown together."""
     moving = game["phase"] == rules.MOVE and game["discs_played"][game["player"]] >= 3
     return bool(moving and game["round"] >= 6 and game["regions"] <= 10)
 

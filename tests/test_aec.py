@@ -310,7 +310,7 @@ def test_when_the_game_is_over_everybody_sees_it_from_the_own_seat(players):
 def test_what_is_no_whole_number_is_no_action(action, illegal):
     env = started(illegal=illegal)
     before = env.games.tobytes()
-    with pytest.raises(TypeError, match=r"^player_\d is to decide: an action is a whole number"):
+    with pytest.raises(TypeError, match=r"^player_\d is to move: an action is a whole number"):
         env.step(action)
     assert env.games.tobytes() == before
     assert not is_over(env)
@@ -504,12 +504,12 @@ def lacking(key):
         (
             {"position": position.to_dict(engine.new_games(Rules(players=3))[0])},
             ValueError,
-            r"position is of Rules\(players=3.*this environment of Rules\(players=2",
+            r"position has Rules\(players=3.*this environment Rules\(players=2",
         ),
         (
             {"position": lacking("none"), "first_player": 0},
             ValueError,
-            "a position leaves no choice of territories or first_player",
+            "position excludes territories and first_player",
         ),
     ],
 )

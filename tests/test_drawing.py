@@ -14,7 +14,17 @@ import carolus_env as ce
 from carolus_env import engine
 from carolus_env.drawing.board import board_svg, board_words
 from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS
-from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISC, FIRST_MOVE, MOVE, OVER, PLACE, Rules
+from carolus_env.engine.rules import (
+    CLAN_NAMES,
+    CLANS,
+    DISC,
+    FIRST_MOVE,
+    MOVE,
+    OVER,
+    PLACE,
+    Rules,
+    action_parts,
+)
 from carolus_env.records import position
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -128,6 +138,39 @@ def test_the_last_decision_is_marked():
     ]
     assert int(marked.get("data-territories").split("-")[0]) in region["territories"]
     assert "s-last" not in re.sub("<style>.*</style>", "", board_svg(after[0]))
+
+
+def test_discs_and_paladins_of_the_last_decision_are_marked_where_they_are():
+    states, streams, kinds = engine.new_games(Rules(3), 1, seed=4), ce.new_streams(4, 1), set()
+    for _ in range(120):
+        before, action = states.copy(), engine.random_actions(states, streams)
+        engine.step(states, action)
+        kind, number, clan, destination = action_parts(int(action[0]))
+        root = drawn(states[0], last=(before[0], int(action[0])))
+        seat, marks = str(before["player"][0]), marked(root)
+        if kind == "disc":
+            assert marks == [("disc", seat, str(number))]
+        elif kind == "place" and destination == 0:
+            assert marks == [("court", seat, None)]
+            [row] = [e for e in root.iter(f"{SVG}rect") if "s-last" in e.get("class", "")]
+            assert float(row.get("y")) == pytest.approx(120 + 33.5 * clan)
+        elif kind == "place":
+            assert marks == [("region", None, None)]
+        elif kind == "crown":
+            assert marks == []
+        kinds.add(kind if destination else "court")
+    assert kinds == {"disc", "crown", "place", "court", "move"}
+
+
+def marked(root):
+    """Kind, seat and disc of the groups with a mark of the last decision."""
+    found = []
+    for name in ("disc", "court", "region"):
+        for group in groups(root, name):
+            looks = [element.get("class", "").split() for element in group.iter()]
+            if any("s-last" in look or "f-last" in look for look in looks):
+                found.append((name, group.get("data-seat"), group.get("data-disc")))
+    return found
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

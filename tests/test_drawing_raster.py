@@ -15,7 +15,7 @@ import pytest
 import carolus_env as ce
 from carolus_env import drawing
 from carolus_env.drawing import board_pixels, board_png, board_svg, raster
-from carolus_env.drawing.board import BACKGROUNDS
+from carolus_env.drawing.style import BACKGROUNDS
 from carolus_env.drawing.window import Window
 
 pytest.importorskip("resvg_py")

@@ -1,4 +1,4 @@
-"""`Game` and `playout`: one game from Python, and games played on to their ends."""
+"""`Game`, one game as a board to play on, and `playout`, games played on to their ends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ import numpy as np
 import pytest
 from strategies import ALL_KINDS, history
 
-from carolus_env import Game, IllegalActionError, Rules, engine, new_streams, observe
+from carolus_env import (
+    Game,
+    IllegalActionError,
+    PositionError,
+    Rules,
+    engine,
+    new_streams,
+    observe,
+    playout,
+)
+from carolus_env.drawing.text import board_text
 from carolus_env.engine import legal_actions, legal_masks, new_games, returns
-from carolus_env.engine.playout import playout
-from carolus_env.engine.rules import ACTIONS
+from carolus_env.engine.rules import ACTIONS, CLAN_NAMES, DISC, MOVE, PLACE, action_parts
+from carolus_env.games import Outcome
+from carolus_env.notation import NotationError, to_line, to_text
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
@@ -56,23 +67,40 @@ def test_a_game_that_is_over_takes_no_action():
         game.play(0)
 
 
-def test_what_is_no_whole_number_is_no_action():
+@pytest.mark.parametrize("action", [1.0, None, b"d1", [1]])
+def test_what_is_neither_a_whole_number_nor_text_is_no_action(action):
     with pytest.raises(TypeError):
-        Game(seed=0).play(1.0)
+        Game(seed=0).play(action)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.array, bool])
+def test_every_kind_of_whole_number_is_an_action(kind):
+    game, same = Game(seed=0), Game(seed=0)
+    game.play(kind(1))
+    same.play(1)
+    assert game == same
 
 
 @pytest.mark.parametrize(
     "duplicate",
-    [Game.clone, copy.copy, copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))],
+    [
+        Game.copy,
+        Game.clone,
+        copy.copy,
+        copy.deepcopy,
+        lambda game: pickle.loads(pickle.dumps(game)),
+    ],
 )
 def test_a_copy_goes_on_alike_and_alone(duplicate):
-    game = Game(Rules(players=3), seed=5, observe="uint8")
+    game = Game(Rules(players=3), seed=5, observe="uint8", history=True)
     for _ in range(50):
         game.play(game.legal_actions[-1])
     other = duplicate(game)
+    assert other == game and other.history == game.history
     before = game.states.tobytes()
     other.play(other.legal_actions[0])
     assert game.states.tobytes() == before != other.states.tobytes()
+    assert len(other.history) == len(game.history) + 1
     game.play(game.legal_actions[0])
     assert game.states.tobytes() == other.states.tobytes()
     assert game.observation.tolist() == other.observation.tolist()
@@ -84,13 +112,247 @@ def test_a_game_can_be_taken_up_from_a_state_where_a_roll_is_due():
     assert game.states.tobytes() == new_games(Rules(), 1, seed=1).tobytes() != states.tobytes()
     with pytest.raises(ValueError, match="batch of one game, got 2"):
         Game(state=new_games(Rules(), 2, seed=1))
-    with pytest.raises(ValueError, match="rules and generator from there"):
+    with pytest.raises(ValueError, match="takes its rules and generator from it"):
         Game(Rules(), state=states)
 
 
 def test_the_mask_cannot_be_written_into():
     with pytest.raises(ValueError, match="read-only"):
         Game(seed=0).mask[0] = 0
+
+
+# ------------------------------------------------------------------------------------ text
+
+
+def until(phase, rules=None, seed=1, **options):
+    """A game played at random up to a phase."""
+    game, draw = Game(rules or Rules(), seed=seed, **options), random.Random(seed)
+    while game.phase != phase:
+        game.play(draw.choice(game.legal_actions))
+    return game
+
+
+def test_moves_may_be_played_as_text():
+    game, same = (until(PLACE) for _ in range(2))
+    clan = CLAN_NAMES[action_parts(game.legal_actions[0]).clan]
+    game.play(f" {clan} > COURT ")
+    same.play(same.legal_actions[0])
+    assert game == same
+
+
+@pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
+def test_every_legal_move_is_written_and_can_be_played_as_it_is_written(rules):
+    game, draw, phases = Game(rules, seed=4), random.Random(4), set()
+    for _ in range(150):
+        moves = game.legal_moves
+        if game.over:
+            break
+        assert len(set(moves)) == len(moves) == len(game.legal_actions)
+        k = draw.randrange(len(moves))
+        phases.add(game.phase)
+        same = game.copy()
+        game.play(moves[k])
+        same.play(same.legal_actions[k])
+        assert game == same
+    assert bool(game.legal_moves) != game.over and phases >= {DISC, MOVE}
+
+
+def test_several_moves_may_be_played_at_once_with_rolls_between_them():
+    game, other, draw = Game(seed=5, history=True), Game(seed=5), random.Random(5)
+    moves = []
+    while len(moves) < 40:
+        moves.append(draw.choice(other.legal_moves))
+        other.play(moves[-1])
+    assert other.states["round"][0] > 2
+    game.play(", ".join(moves))
+    assert game == other and len(game.history) == 40
+
+
+def test_a_number_before_a_move_plays_it_so_often():
+    game, same = Game(seed=296, history=True), Game(seed=296)
+    game.play("d2, d3, 2 red>court")
+    for action in ("d2", "d3", "red>court", "red>court"):
+        same.play(action)
+    assert game == same and len(game.history) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("d6", "expected a number|may not play that now"),
+        ("", "expected a disc such as 'd3'"),
+        ("red>court", "expected a disc such as 'd3'"),
+        ("d2, d2", "player . may not play that now"),
+        ("d2, d3, E+1", "expected a paladin"),
+    ],
+)
+def test_text_that_is_no_legal_move_is_refused_and_changes_nothing(text, said):
+    game = Game(seed=296, history=True)
+    before = game.copy()
+    with pytest.raises(NotationError, match=said):
+        game.play(text)
+    assert game == before and game.history == ()
+
+
+def test_a_game_that_is_over_takes_no_text():
+    with pytest.raises(NotationError, match="nobody is to decide"):
+        until(engine.rules.OVER).play("d1")
+
+
+# ------------------------------------------------------------------------------------ history
+
+
+@pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
+def test_undo_takes_decisions_back_to_the_start_of_the_game(rules):
+    game, draw = Game(rules, seed=2, observe="float32", history=True), random.Random(2)
+    before, played = [], []
+    while not game.over and len(played) < 400:
+        before.append((game.to_bytes(), game.player, game.phase, game.observation.tolist()))
+        played.append(draw.choice(game.legal_actions))
+        game.play(played[-1])
+    assert game.history == tuple(played)
+    while played:
+        assert game.undo() == played.pop()
+        assert game.history == tuple(played) and not game.over
+        now = (game.to_bytes(), game.player, game.phase, game.observation.tolist())
+        assert now == before.pop()
+        assert list(game.legal_actions) == legal_actions(game.states[0]).tolist()
+        np.testing.assert_array_equal(game.mask, legal_masks(game.states)[0])
+    with pytest.raises(IndexError, match="no decision to take back"):
+        game.undo()
+
+
+def test_a_game_played_on_after_undo_rolls_the_same_dice():
+    game = until(MOVE, history=True)
+    action = game.legal_actions[0]
+    game.play(action)
+    after = game.copy()
+    game.undo()
+    game.play(action)
+    assert game == after
+
+
+def test_an_illegal_action_is_no_part_of_the_history():
+    game = Game(seed=0, history=True)
+    with pytest.raises(IllegalActionError):
+        game.play(94)
+    assert game.history == ()
+
+
+def test_a_game_keeps_nothing_unless_it_is_asked_to():
+    game = until(MOVE)
+    assert game.history is None and game._history is None
+    with pytest.raises(ValueError, match="history=True"):
+        game.undo()
+
+
+def test_states_outlive_undo():
+    """Whoever holds the record of a game sees it go back."""
+    game = Game(seed=0, history=True)
+    states, before = game.states, game.to_bytes()
+    game.play(0)
+    game.undo()
+    assert game.states is states and states.tobytes() == before
+
+
+# ------------------------------------------------------------------------------------ the end
+
+
+@pytest.mark.parametrize("rules", [kind for kind in ALL_KINDS if kind.max_rounds], ids=str)
+def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
+    game, draw = Game(rules, seed=7), random.Random(7)
+    assert game.rules == rules
+    while not game.over:
+        assert game.outcome is None
+        game.play(draw.choice(game.legal_actions))
+    winners = tuple(t for t in range(rules.teams) if game.states["winners"][0] >> t & 1)
+    reason = engine.rules.REASON_NAMES[game.states["reason"][0]]
+    assert game.outcome == Outcome(winners, reason, tuple(returns(game.states)[0].tolist()))
+    assert bool(winners) == (reason != "max_rounds")
+
+
+def test_a_forfeit_is_an_outcome():
+    game = Game(Rules(players=3), seed=7)
+    loser = game.player
+    engine.forfeit(game.states)
+    game.refresh()
+    assert game.outcome.reason == "forfeit"
+    assert game.outcome.winners == tuple(team for team in range(3) if team != loser)
+
+
+# ------------------------------------------------------------------------------------ values
+
+
+@pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
+def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
+    game, draw = Game(rules, seed=3), random.Random(3)
+    for _ in range(60):
+        found = (
+            Game.from_text(game.to_text()),
+            Game.from_text(to_text(game.states[0])),
+            Game.from_json(game.to_json()),
+            Game.from_bytes(game.to_bytes()),
+            eval(repr(game)),
+        )
+        assert all(other == game for other in found)
+        if game.over:
+            break
+        for _ in range(7):
+            if not game.over:
+                game.play(draw.choice(game.legal_actions))
+    assert "\n" not in game.to_text() and "\n" not in game.to_json()
+    assert repr(game) == f"Game.from_text({to_line(game.states[0])!r})"
+
+
+def test_options_of_a_game_reach_it_from_every_format():
+    game = Game(seed=1)
+    for make, data in (
+        (Game.from_text, game.to_text()),
+        (Game.from_json, game.to_json()),
+        (Game.from_bytes, game.to_bytes()),
+    ):
+        other = make(data, observe="uint8", history=True)
+        assert other.observation.dtype == np.uint8 and other.history == ()
+    assert Game.from_text(game.to_text(), seed=5) == Game.from_text(game.to_text(), seed=5) != game
+
+
+@pytest.mark.parametrize(
+    ("make", "data", "error", "said"),
+    [
+        (Game.from_text, "2 | 7", PositionError, "turn is missing"),
+        (Game.from_json, "{}", PositionError, "rules is missing"),
+        (Game.from_bytes, b"1234", ValueError, "no whole number of games"),
+        (Game.from_bytes, bytes(229), ValueError, "field 'players' holds 0"),
+        (Game.from_bytes, b"", ValueError, "batch of one game, got 0"),
+    ],
+)
+def test_what_is_no_position_is_refused(make, data, error, said):
+    with pytest.raises(error, match=said):
+        make(data)
+
+
+def test_bytes_of_a_position_that_no_game_can_reach_are_refused():
+    game = Game(seed=1)
+    game.states["supply"][0, 0] += 1
+    with pytest.raises(PositionError):
+        Game.from_bytes(game.to_bytes())
+
+
+def test_a_printed_game_is_its_board():
+    game = Game(Rules(players=3), seed=1)
+    assert f"{game}\n" == board_text(game.states[0])
+
+
+def test_games_are_equal_and_hashed_by_their_positions():
+    game, same = until(MOVE, observe="uint8"), until(MOVE, history=True)
+    assert game == same and hash(game) == hash(same) and len({game, same}) == 1
+    assert game != until(MOVE, seed=2) and game != "a game"
+    same.play(same.legal_actions[0])
+    assert game != same and hash(game) != hash(same)
+    same.undo()
+    assert game == same
+    same.states["generator"] += 1
+    assert game != same, "other dice to come"
 
 
 # ------------------------------------------------------------------------------------ playouts

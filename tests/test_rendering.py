@@ -22,6 +22,7 @@ from carolus_env.drawing import Film, Picture, animation, board_svg, raster, sho
 from carolus_env.drawing.window import Window
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
+from carolus_env.records import position
 from carolus_env.records.record import RecordError
 
 pytest.importorskip("resvg_py")
@@ -98,7 +99,7 @@ def test_rgb_array_is_the_board_with_the_last_decision_marked(players, small):
 def test_a_game_from_a_position_is_rendered_with_its_own_last_decision(small):
     env = carolus_magnus_v0.env(players=3, render_mode="rgb_array")
     play(env, 25)
-    env.reset(options={"position": ce.records.position.to_dict(env.games[0])})
+    env.reset(options={"position": position.to_dict(env.games[0])})
     np.testing.assert_array_equal(env.render(), pixels(env.games[0]))
     before, action = env.games[0].copy(), int(env.last()[0]["action_mask"].argmax())
     env.step(action)

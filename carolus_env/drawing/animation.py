@@ -1,7 +1,7 @@
-"""A game record as a film: an SVG that plays by itself, a page to step through, or a GIF.
+"""A game record as an animation: an SVG that plays by itself, an HTML page, or a GIF.
 
-The SVG holds no script. What stays the same from frame to frame is in it once: every piece is
-shown while its frames last (SMIL), so that a game takes little more than ten of its pictures.
+The SVG holds no script (it uses SMIL). An element that several frames share is stored once, with
+the times at which it is shown, so a whole game is little more than ten times as large as a board.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from carolus_env.drawing.board import BACKGROUNDS, board_svg
+from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.raster import WIDE, extra, svg_pixels
+from carolus_env.drawing.style import BACKGROUNDS
 from carolus_env.records.record import Record, positions
 from carolus_env.system.files import check_writable, write_file
 
 SECONDS_PER_MOVE: Final = 1.0
-_LAST_FRAME: Final = 4.0  # in moves: the end is shown as long as that
+_LAST_FRAME: Final = 4.0  # how long the end is shown, in moves
 
-_GIF_COLOURS: Final = 255  # one is left for what stays the same
-_GIF_MOST: Final = int(655.35 / _LAST_FRAME)  # seconds: the format holds 655.35 for a frame
-_SAMPLES: Final = 6  # frames that the colours are chosen from
-_PLAIN_COLOURS: Final = 64  # kept as they are; the others are means, for the edges
+_GIF_COLOURS: Final = 255  # one of 256 is left for pixels that stay the same
+_GIF_MOST: Final = int(655.35 / _LAST_FRAME)  # seconds; the format allows 655.35 for a frame
+_SAMPLES: Final = 6  # frames from which the colours are chosen
+_PLAIN_COLOURS: Final = 64  # kept exactly; the others are averages, for smooth edges
 
 Progress = Callable[[int, int], None]
-"""Called with the frames done and all frames."""
+"""Called with the number of frames done and of all frames."""
 
 
 class Frame(NamedTuple):
@@ -40,7 +41,7 @@ class Frame(NamedTuple):
 
     Attributes:
         state: the game, ``states[i]``.
-        last: the state before the last decision, and that decision; None at the start.
+        last: the state before the last decision, and its action number; None at the start.
     """
 
     state: np.void
@@ -48,10 +49,10 @@ class Frame(NamedTuple):
 
 
 def frames_of(record: Record) -> list[Frame]:
-    """A recorded game before each decision, and as it stands after the last event.
+    """The frames of a recorded game: before each decision, and after the last event.
 
     Raises:
-        RecordError: when ``record`` is no record, or tells of a game that the rules do not allow.
+        RecordError: when ``record`` is no record, or its game breaks the rules.
     """
     states = positions(record)
     last: tuple[np.void, int] | None = None
@@ -78,16 +79,15 @@ def save_animation(
 
     Args:
         record: a game record.
-        path: a name that ends in ``.svg``, in ``.gif`` (extra ``render``), or in ``.html`` for a
+        path: a file name with the suffix ``.svg``, ``.gif`` (extra ``render``), or ``.html`` for a
             page with buttons to step through the game.
-        seconds_per_move: of each decision; the end is shown four times as long.
-        progress: told how many frames are drawn.
-        options: those of `board_svg`, but ``last``; the layout is wide and the width 800 where
-            nothing is said.
+        seconds_per_move: duration of a frame; the end is shown four times as long.
+        progress: called after each frame.
+        options: those of `board_svg` except ``last``; wide and 800 pixels across by default.
 
     Raises:
         RecordError: see `frames_of`.
-        ValueError: for an option that is none, or another suffix.
+        ValueError: for an impossible option, or another suffix.
         ImportError: without the extra ``render``, naming it.
         OSError: when the file cannot be written.
     """
@@ -108,7 +108,7 @@ def animation_gif(
     progress: Progress | None = None,
     **options: Any,
 ) -> bytes:
-    """`animation_svg` as a GIF in 255 colours that all frames share; needs the extra ``render``."""
+    """`animation_svg` as a GIF with 255 colours for all frames; needs the extra ``render``."""
     _check_seconds(seconds_per_move)
     if seconds_per_move > _GIF_MOST:
         raise ValueError(
@@ -164,17 +164,17 @@ def animation_svg(
     progress: Progress | None = None,
     **options: Any,
 ) -> str:
-    """A recorded game as one standalone SVG that plays by itself, over and over, without scripts.
+    """A recorded game as one standalone SVG that plays in a loop, without scripts.
 
     Args:
         record: a game record.
-        seconds_per_move: of each decision; the end is shown four times as long.
-        progress: told how many frames are drawn.
-        options: those of `board_svg`, but ``last``.
+        seconds_per_move: duration of a frame; the end is shown four times as long.
+        progress: called after each frame.
+        options: those of `board_svg` except ``last``.
 
     Raises:
         RecordError: see `frames_of`.
-        ValueError: for an option that is none.
+        ValueError: for an impossible option.
     """
     return _film(frames_of(record), seconds_per_move, progress, options)
 
@@ -186,9 +186,9 @@ def animation_page(
     progress: Progress | None = None,
     **options: Any,
 ) -> str:
-    """`animation_svg` in a page of HTML with buttons and a slider to step through the game.
+    """`animation_svg` in an HTML page with buttons and a slider to step through the game.
 
-    The page needs nothing else; where scripts may not run, the film plays by itself.
+    The page is one file without links. Where scripts may not run, the film plays by itself.
     """
     frames = frames_of(record)
     film = _film(frames, seconds_per_move, progress, options)
@@ -237,20 +237,20 @@ def _check_seconds(seconds: float) -> None:
 
 
 class _Piece:
-    """Something drawn, and the frames that show it."""
+    """An element and the frames that show it."""
 
     __slots__ = ("frames", "markup", "place")
 
     def __init__(self, markup: str) -> None:
         self.markup = markup
         self.frames: list[int] = []
-        self.place = 0  # among all pieces, from behind to in front
+        self.place = 0  # among all pieces, from back to front
 
 
 def _merge(
     pieces: list[_Piece], previous: list[_Piece], leaves: list[str], number: int
 ) -> list[_Piece]:
-    """Find the leaves of frame ``number`` among the pieces, in their order; add those missing.
+    """Find the leaves of frame ``number`` among the pieces, in order, and add the missing ones.
 
     Returns:
         The pieces of this frame.
@@ -261,10 +261,10 @@ def _merge(
     for a, b, size in match.get_matching_blocks():
         found[b : b + size] = previous[a : a + size]
     ordered: list[_Piece] = []
-    done = 0  # pieces that are in ``ordered``, or behind all that is to come
+    done = 0  # pieces before this place are in ``ordered`` or behind all leaves to come
     added: list[tuple[int, _Piece]] = []
     for i, piece in enumerate(found):
-        if piece is None:  # seen in an earlier frame, at a place between its neighbours'?
+        if piece is None:  # was it in an earlier frame, between its neighbours?
             following = next((one.place for one in found[i:] if one is not None), len(pieces))
             between = pieces[done:following]
             piece = next((one for one in between if one.markup == leaves[i]), None)
@@ -283,11 +283,11 @@ def _merge(
 
 
 _SVG: Final = "{http://www.w3.org/2000/svg}"
-_OF_THE_PAGE: Final = ("class", "data-")  # what a group says for a page's sake, and no look of it
+_FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their look
 
 
 def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Iterator[str]:
-    """What is drawn, each piece by itself within the groups that give it its look."""
+    """The drawn elements, each within the groups that give it its look."""
     for child in element:
         name = child.tag.removeprefix(_SVG)
         if name in ("title", "desc", "style"):
@@ -295,7 +295,7 @@ def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Ite
         kept = {
             key: value
             for key, value in child.attrib.items()
-            if name != "g" or not key.startswith(_OF_THE_PAGE)
+            if name != "g" or not key.startswith(_FOR_PAGES)
         }
         tag = name + "".join(f' {key}="{escape(value)}"' for key, value in kept.items())
         if name == "g":
@@ -309,7 +309,7 @@ def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Ite
 
 
 def _timed(pieces: Sequence[_Piece], frames: int, seconds: float) -> Iterator[str]:
-    """The pieces, each run of those that come and go together in one group."""
+    """The pieces as markup; neighbours that are shown at the same times share a group."""
     moves = frames - 1 + _LAST_FRAME
     for shown, run in itertools.groupby(pieces, key=lambda piece: piece.frames):
         body = "".join(piece.markup for piece in run)
@@ -329,7 +329,7 @@ def _timed(pieces: Sequence[_Piece], frames: int, seconds: float) -> Iterator[st
 
 
 CONTROLS_HEIGHT: Final = 46
-"""Pixels below the film on its page."""
+"""Height of the controls below the film on its page, in pixels."""
 
 _PAGE: Final = """\
 <!doctype html>
@@ -364,9 +364,9 @@ const seconds = {seconds}, last = {last};
 function show(k) {{
   slider.value = k;
   film.setCurrentTime((+slider.value + 0.5) * seconds);
-  tell();
+  label();
 }}
-function tell() {{
+function label() {{
   form.querySelector("output").value = `${{slider.value}} of ${{last}}`;
   play.textContent = film.animationsPaused() ? "play" : "pause";
 }}
@@ -380,13 +380,13 @@ form.onclick = (event) => {{
   if (by !== "0") {{ film.pauseAnimations(); show(+slider.value + +by); return; }}
   if (!film.animationsPaused()) film.pauseAnimations();
   else {{ if (+slider.value === last) show(0); film.unpauseAnimations(); }}
-  tell();
+  label();
 }};
 setInterval(() => {{
   if (film.animationsPaused()) return;
   slider.value = Math.floor(film.getCurrentTime() / seconds);
   if (+slider.value === last) film.pauseAnimations();
-  tell();
+  label();
 }}, 50);
 </script>
 </html>
@@ -397,4 +397,4 @@ _MAKERS: Final[dict[str, Callable[..., str | bytes]]] = {
     ".gif": animation_gif,
     ".html": animation_page,
 }
-"""By suffix, what makes the file."""
+"""The function that makes the file, by suffix."""

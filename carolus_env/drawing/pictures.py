@@ -1,4 +1,4 @@
-"""What notebooks show: a board, a grid of boards, a game to step through; each can be saved."""
+"""Displays for notebooks: a board, a grid of boards, a recorded game; each can be saved."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from carolus_env.records.record import Record
 from carolus_env.system.files import write_file
 
 MOST_BOARDS: Final = 8
-"""Boards of a batch that are drawn."""
+"""How many boards of a batch are drawn at most."""
 
 _COLUMNS: Final = 4
-_BOARD_WIDTH: Final = 270  # of one among several
+_BOARD_WIDTH: Final = 270  # pixels of a board in a grid
 _HEADING, _SPACE = 26, 10
 
 
 class Picture:
-    """A drawing that a notebook shows, and that can be saved.
+    """A drawing that a notebook shows and that can be saved.
 
     Attributes:
-        svg: the drawing, one standalone SVG element.
+        svg: the drawing as one standalone SVG element.
     """
 
     def __init__(self, svg: str, theme: str = "auto") -> None:
@@ -44,7 +44,8 @@ class Picture:
         """Write the picture.
 
         Args:
-            path: a name that ends in ``.svg``, or in ``.png`` or ``.gif`` (extra ``render``).
+            path: a file name with the suffix ``.svg``, ``.png`` or ``.gif``; the last two need the
+                extra ``render``.
 
         Raises:
             ValueError: for another suffix.
@@ -67,10 +68,14 @@ class Picture:
 
 
 class Film:
-    """A recorded game: a notebook shows it with buttons to step through.
+    """A recorded game that a notebook shows with buttons to step through it.
+
+    Args:
+        record: a game record.
+        options: those of `save_animation`.
 
     Attributes:
-        page: the page of HTML that is shown, see `animation.animation_page`.
+        page: the HTML page that is shown, see `animation.animation_page`.
     """
 
     def __init__(self, record: Record, **options: Any) -> None:
@@ -78,7 +83,7 @@ class Film:
         self.page = animation.animation_page(record, **options)
 
     def _repr_html_(self) -> str:
-        # A page of its own: no style and no script of it can meet those of the notebook.
+        # In a sandboxed frame, its styles and scripts cannot touch those of the notebook.
         box = re.search(r' viewBox="\S+ \S+ (\S+) (\S+)"', self.page)
         assert box is not None
         across = self._options.get("width") or WIDTH
@@ -90,7 +95,7 @@ class Film:
         )
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
-        """Write the film; see `save_animation`, whose options go before those of `show`."""
+        """Write the film with `save_animation`; ``options`` override those given before."""
         animation.save_animation(self._record, path, **{**self._options, **options})
 
 
@@ -99,17 +104,17 @@ def show(what: np.void | States, **options: Any) -> Picture: ...
 @overload
 def show(what: Record, **options: Any) -> Film: ...
 def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
-    """Something that a notebook shows, of a game, of several, or of a game record.
+    """Display one game, several games, or a game record in a notebook.
 
     Args:
-        what: a game (``states[i]``) or games (``states``, the first eight are drawn), or a game
-            record (`carolus_env.records.record`).
-        options: those of `board_svg`; of a record also ``seconds_per_move``. One board and a
-            record are wide, 800 pixels across, where nothing else is said.
+        what: a game (``states[i]``), games (``states``, of which the first eight are drawn), or a
+            game record (`carolus_env.records.record`).
+        options: those of `board_svg`, for a record also ``seconds_per_move``. By default, one
+            board and a record are wide and 800 pixels across.
 
     Raises:
         TypeError: for anything else.
-        ValueError: for an option that is none, or a record that is none (`RecordError`).
+        ValueError: for an impossible option, or for a record that is invalid (`RecordError`).
     """
     if isinstance(what, dict):
         return Film(what, **options)
@@ -123,7 +128,7 @@ def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
 
 
 def state_svg(state: np.void, **options: Any) -> str:
-    """`board_svg` as notebooks show it: wide, 800 pixels across, where nothing else is said."""
+    """`board_svg` with the defaults of notebooks: wide, 800 pixels across."""
     return board_svg(state, **{**WIDE, **options})
 
 
@@ -131,12 +136,12 @@ def boards_svg(states: States, *, width: int | None = None, **options: Any) -> s
     """Draw the first eight of several games in one standalone SVG element.
 
     Args:
-        states: the games, ``(n,)``; how many more there are is said below.
-        width: pixels across; None: 270 for each of up to four boards in a row.
-        options: those of `board_svg`, but ``last``.
+        states: ``(n,)`` games; a line below the boards counts those that are not drawn.
+        width: in pixels. None: 270 for each of up to four boards in a row.
+        options: those of `board_svg` except ``last``.
 
     Raises:
-        ValueError: for an option that is none, or no games.
+        ValueError: for an impossible option, or without games.
     """
     shown = min(len(as_states(states)), MOST_BOARDS)
     if not shown:
@@ -145,7 +150,7 @@ def boards_svg(states: States, *, width: int | None = None, **options: Any) -> s
     across = columns * (_BOARD_WIDTH + _SPACE) + _SPACE
     pieces, down = [], _SPACE
 
-    def say(words: str, x: int, y: int) -> None:
+    def write(words: str, x: int, y: int) -> None:
         pieces.append(
             f'<text class="f-ink left" x="{x}" y="{y + 16}" font-size="14">{words}</text>'
         )
@@ -155,11 +160,11 @@ def boards_svg(states: States, *, width: int | None = None, **options: Any) -> s
         row, column = divmod(i, columns)
         height = int(board.partition(' height="')[2].partition('"')[0])
         x, y = _SPACE + column * (_BOARD_WIDTH + _SPACE), _SPACE + row * (height + _HEADING)
-        say(f"game {i}", x, y)
+        write(f"game {i}", x, y)
         pieces.append(board.replace("<svg ", f'<svg x="{x}" y="{y + _HEADING - 4}" ', 1))
         down = y + height + _HEADING
     if more := len(states) - shown:
-        say(f"and {more:,} more", _SPACE, down)
+        write(f"and {more:,} more", _SPACE, down)
         down += _HEADING
     theme, size = options.get("theme", "auto"), width or across
     return (

@@ -1,7 +1,7 @@
-"""The drawing as pixels and as PNG.
+"""The drawing as pixels and as PNG; needs the extra ``render``.
 
-resvg draws the SVG; text is set in the fonts beside this file, so that a picture is the same on
-every machine and needs neither a system library nor an installed font. Needs the extra ``render``.
+resvg draws the SVG with the fonts beside this file. So a picture is the same on every machine and
+needs neither a system library nor an installed font.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.drawing.board import BACKGROUNDS, board_svg
+from carolus_env.drawing.board import board_svg
+from carolus_env.drawing.style import BACKGROUNDS
 
 WIDTH: Final = 800
-"""Pixels across, where nothing is said."""
+"""Default width in pixels."""
 
 WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}
-"""How environments, notebooks and films show a game, where nothing else is said."""
+"""Default options of environments, notebooks and films."""
 
 _FONTS: Final = [str(path) for path in sorted((Path(__file__).parent / "fonts").glob("*.ttf"))]
 
@@ -30,7 +31,7 @@ def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.N
 
     Args:
         state: the game.
-        width: pixels across; the layout decides how many down.
+        width: in pixels; the height follows from the layout.
         options: those of `board_svg`.
 
     Returns:
@@ -45,7 +46,7 @@ def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.N
 
 
 def board_png(state: np.void, *, width: int = WIDTH, **options: Any) -> bytes:
-    """`board_pixels` as a PNG file, transparent where the drawing's corners are round."""
+    """`board_pixels` as a PNG file, whose corners outside the drawing are transparent."""
     return svg_png(board_svg(state, width=width, **options))
 
 
@@ -57,7 +58,7 @@ def svg_pixels(svg: str, theme: str = "auto") -> npt.NDArray[np.uint8]:
 
 
 def svg_png(svg: str, background: str | None = None) -> bytes:
-    """Any SVG that sets text in DejaVu Sans only, as PNG in its own size.
+    """Any SVG with text in DejaVu Sans as PNG, in the size that it states.
 
     Raises:
         ImportError: without the extra ``render``, naming it.
@@ -69,10 +70,10 @@ def svg_png(svg: str, background: str | None = None) -> bytes:
 
 
 def extra(module: str) -> Any:
-    """A module of the extra ``render``.
+    """Import a module of the extra ``render``.
 
     Raises:
-        ImportError: when it is missing, saying how to install it.
+        ImportError: when it is missing, with how to install it.
     """
     try:
         return importlib.import_module(module)

@@ -1,7 +1,7 @@
-"""Shapes and colours of the pieces, and the outline of regions: strings for SVG's ``d``.
+"""Shapes and colours of the pieces, and outlines of regions, as strings for SVG's ``d``.
 
-A unit is a thousandth of the circle's width. Every clan has a shape besides its colour, and the
-teams are told apart by lightness, so that a picture can be read in black and white.
+A unit is a thousandth of the circle's width. Each clan has a shape besides its colour, and teams
+differ in lightness, so a picture can be read in black and white.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ EMPEROR_RADIUS: Final = 238.0
 NUMBER_RADIUS: Final = 279.0
 _STEP: Final = math.tau / TERRITORIES
 _GAP: Final = 4.5  # half of the space between two territories
-_KINKS: Final = (0.0, 13.0, -13.0)  # of the borders in turn: territories of three shapes
+_KINKS: Final = (0.0, 13.0, -13.0)  # of successive borders: territories have three shapes
 _BULGE: Final = 9.0  # of the outer edge
 
 Point = tuple[float, float]
 
 
 def angle_of(territory: float) -> float:
-    """Of a territory's middle, in radians clockwise from the right; number 0 is at the top."""
+    """Angle of a territory's middle, in radians clockwise from the right; 0 is at the top."""
     return territory * _STEP - math.pi / 2
 
 
@@ -35,7 +35,7 @@ def polar(radius: float, angle: float) -> Point:
 
 
 def _border(number: int, aside: float) -> list[Point]:
-    """From the inside out, the border before territory ``number``, moved ``aside`` clockwise."""
+    """The border before territory ``number``, from the inside out, moved ``aside`` clockwise."""
     angle, kink = angle_of(number - 0.5), _KINKS[number % len(_KINKS)]
     places = ((INNER, 0.0), (MIDDLE, kink), (OUTER, 0.0))
     return [polar(radius, angle + (bend + aside) / radius) for radius, bend in places]
@@ -43,7 +43,7 @@ def _border(number: int, aside: float) -> list[Point]:
 
 @cache
 def region_outline(first: int, size: int) -> str:
-    """The outline of the region of ``size`` territories from ``first`` on, grown together."""
+    """The outline of the region of ``size`` territories from ``first`` on."""
     points = _border(first, _GAP)
     inside: list[Point] = []
     for territory in range(first, first + size):
@@ -59,13 +59,13 @@ def region_outline(first: int, size: int) -> str:
 
 @cache
 def region_seams(first: int, size: int) -> str:
-    """Where the territories of a region have grown together; empty for a single one."""
+    """The seams between the territories of a region; empty for a single territory."""
     lines = (_border(territory, 0.0) for territory in range(first + 1, first + size))
     return "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) for line in lines)
 
 
 def rounded(points: list[Point], radius: float) -> str:
-    """A closed polygon with round corners; a corner between short sides is rounded less."""
+    """A closed polygon with rounded corners, less so between short sides."""
     parts: list[str] = []
     for i, (x, y) in enumerate(points):
         cut: list[Point] = []
@@ -102,7 +102,7 @@ TEAM_LOOKS: Final = (
     Look("#fffdf5", "#3b3742", _INK),
     Look("#96939d", "#3b3742", _INK),
 )
-"""By team: black, white and gray castles, as in the box."""
+"""By team: black, white and gray, as the castles of the board game."""
 
 GOLD: Final = Look("#f2b61c", "#4a3305", "#2e2003")
 
@@ -129,7 +129,7 @@ def clan_shape(clan: int, radius: float) -> str:
 
 
 TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
-"""How far below the middle a clan's number stands, in radii: a triangle is wide below."""
+"""How far below the centre a clan's number stands, in radii; a triangle is widest below."""
 
 
 @cache

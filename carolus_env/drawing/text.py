@@ -1,4 +1,4 @@
-"""A game as plain text: the circle of territories with the courts inside it."""
+"""The board as plain text: the circle of territories with the players inside it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from typing import Final
 import numpy as np
 
 from carolus_env.engine import rules_of
-from carolus_env.engine.rules import (
-    DISCS,
-    NOBODY,
-    OVER,
-    TERRITORIES,
-)
+from carolus_env.engine.rules import DISCS, NOBODY, OVER, TERRITORIES
 from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS, situation
 
 _WIDTH, _COLUMNS = 16, 5  # of a cell, and cells in the top and bottom rows
 _INSIDE = _WIDTH * (_COLUMNS - 2) - 2
 
-# Where territory t is drawn: clockwise from the top left, (row, column) of cells.
+# (row, column) of each territory's cell, clockwise from the top left.
 _PLACES = (
     *((0, column) for column in range(5)),
     *((row, 4) for row in (1, 2)),
@@ -28,20 +23,19 @@ _PLACES = (
     *((row, 0) for row in (2.34, 1.67, 1)),
 )
 
-
-# Looks of a terminal, SGR parameters: of 256 colours those that show on black and on white.
+# Terminal styles as SGR parameters, from the 256 colours those that can be read on black and white.
 CLAN_LOOKS: Final = ("38;5;160", "38;5;169", "38;5;33", "38;5;136", "38;5;28")
 TEAM_LOOKS: Final = ("38;5;231;48;5;238", "38;5;16;48;5;255", "38;5;16;48;5;247")
 EMPEROR_LOOK: Final = "38;5;16;48;5;214"
 _BOLD, _END = "1", "\x1b[0m"
-_UNIT = re.compile(r"(?:\x1b\[[0-9;]+m)*[^\x1b](?:\x1b\[0m)*")  # a character and its looks
+_UNIT = re.compile(r"(?:\x1b\[[0-9;]+m)*[^\x1b](?:\x1b\[0m)*")  # a character with its style
 
 Paint = Callable[[str, str], str]
-"""Gives a text a look, or leaves it as it is."""
+"""Styles a text, or returns it unchanged."""
 
 
 def painted(text: str, look: str) -> str:
-    """A text with a look of a terminal: SGR parameters, say ``"1"`` for bold."""
+    """A text in a terminal style, given as SGR parameters: ``"1"`` is bold."""
     return f"\x1b[{look}m{text}{_END}" if text.strip() else text
 
 
@@ -52,12 +46,17 @@ def _plain(text: str, look: str) -> str:
 def board_text(state: np.void, *, colour: bool = False) -> str:
     """Draw one game (``states[i]``) with letters and digits, 80 columns wide.
 
-    Each region shows at its first territory ``number``, castles (``A2``: two of team A), ``E``
-    for the Emperor, and its paladins (``r2 g1``); the other territories of a merged region show
-    ``=``. In a court an upper-case letter means that the player controls the clan. ``+2`` in a
-    reserve: two crowns that are not decided yet.
+    The first territory of a region shows its number, castles (``A2``: two of team A), ``E`` for the
+    Emperor, and paladins (``r2 g1``). The other territories of the region show ``=`` and the number
+    of the first. In a court, an upper-case letter means that the player controls the clan. ``+2``
+    in a reserve stands for two undecided crowns.
 
-    With ``colour`` clans, teams and the Emperor have the colours of a terminal, which add no width.
+    Args:
+        state: the game.
+        colour: give clans, teams and the Emperor the colours of a terminal, which add no width.
+
+    Returns:
+        Lines that each end with a line break.
     """
     paint = painted if colour else _plain
     rules = rules_of(state)
@@ -82,7 +81,7 @@ def board_text(state: np.void, *, colour: bool = False) -> str:
 
 
 def _fit(text: str, width: int) -> str:
-    """Cut what is too long, and show that it was cut."""
+    """Cut a text that is too long; a tilde marks the cut."""
     units = _UNIT.findall(text)
     if len(units) <= width:
         return text
@@ -135,15 +134,15 @@ def _player(state: np.void, seat: int, paint: Paint) -> str:
 
 
 def _paladins(numbers: np.ndarray, paint: Paint, held: np.ndarray | None = None) -> list[str]:
-    """``r3`` of each clan; a clan that is ``held`` has an upper-case letter, and bold."""
-    said = []
+    """``r3`` for each clan; a clan that is ``held`` has a bold upper-case letter."""
+    words = []
     for clan, number in enumerate(numbers):
         holds = held is not None and held[clan]
         letter = CLAN_LETTERS[clan].upper() if holds else CLAN_LETTERS[clan]
-        said.append(
+        words.append(
             paint(f"{letter}{number}", f"{_BOLD};{CLAN_LOOKS[clan]}" if holds else CLAN_LOOKS[clan])
         )
-    return said
+    return words
 
 
 def _discs(state: np.void) -> str:

@@ -1,4 +1,4 @@
-"""A window that shows frames, by pygame (extra ``render``)."""
+"""A window that shows frames, made with pygame (extra ``render``)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ import numpy.typing as npt
 
 from carolus_env.drawing.raster import extra
 
-_UNSEEN: Final = ("dummy", "offscreen")  # drivers of SDL that show nothing
+_UNSEEN: Final = ("dummy", "offscreen")  # SDL drivers without a visible window
 
 
 class Window:
-    """A window, opened by its first frame.
+    """A window that opens with its first frame.
 
-    pygame has one window in a process: several of these share it, and each that comes back to find
-    it closed, or of another size, opens it anew. There is nothing in here that cannot be copied.
+    pygame has one window a process. Several objects share it, and each opens it again when it finds
+    it closed or in another size. Objects can be copied and pickled.
 
-    Without a display (a server, a container) all works the same, but is not seen and not waited
-    for; a warning says so.
+    Without a display (a server, a container) everything works unseen and without delays, and a
+    warning is given.
+
+    Args:
+        caption: title of the window.
     """
 
     def __init__(self, caption: str) -> None:
@@ -35,11 +38,11 @@ class Window:
     def show(self, pixels: npt.NDArray[np.uint8], fps: float | None = None) -> None:
         """Show a frame.
 
-        Whoever closes the window has seen enough: it stays closed until `close` is called.
+        When the user closes the window, it stays closed until `close` is called.
 
         Args:
             pixels: ``(height, width, 3)`` uint8.
-            fps: frames a second at most; waits as long as that takes. None: does not wait.
+            fps: most frames a second; waits until then. None: does not wait.
 
         Raises:
             ImportError: without the extra ``render``, naming it.
@@ -51,7 +54,7 @@ class Window:
         frame = pygame.image.frombuffer(pixels.tobytes(), surface.get_size(), "RGB")
         surface.blit(frame, (0, 0))
         pygame.display.flip()
-        events = pygame.event.get()  # all of them: a full queue takes no more
+        events = pygame.event.get()  # empties the queue, which would fill up
         if any(event.type == pygame.QUIT for event in events):
             self.close()
             self._dismissed = True
@@ -71,15 +74,15 @@ class Window:
         return surface
 
     def close(self) -> None:
-        """Close the window, if it is open; another frame would open it again."""
+        """Close the window if it is open; the next frame opens it again."""
         if self._opened:
             extra("pygame").display.quit()
         self._opened = self._dismissed = False
 
 
 def _start(pygame: Any) -> None:
-    """Find a display; where there is none, on Linux, go on unseen."""
-    if os.environ.get("SDL_VIDEODRIVER"):  # somebody knows better
+    """Find a display; on Linux without one, use SDL's dummy driver."""
+    if os.environ.get("SDL_VIDEODRIVER"):  # the user has chosen
         pygame.display.init()
         return
     if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
@@ -92,6 +95,6 @@ def _start(pygame: Any) -> None:
         pygame.display.init()
     if pygame.display.get_driver() in _UNSEEN:
         warnings.warn(
-            "there is no display: the window of render mode 'human' is drawn, but nobody sees it",
+            "there is no display: render mode 'human' draws, but no window can be seen",
             stacklevel=2,
         )

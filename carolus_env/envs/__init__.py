@@ -1,1 +1,1 @@
-"""Ways into the engine: PettingZoo (``aec``), Stable-Baselines3 (``sb3``), and what they share."""
+"""Environments: PettingZoo (``aec``), Gymnasium (``gym``), Stable-Baselines3 (``sb3``)."""

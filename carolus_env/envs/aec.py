@@ -3,16 +3,18 @@
 | | |
 | --- | --- |
 | Import | `from carolus_env import carolus_magnus_v0` |
-| Agents | `player_0` ... `player_{players - 1}`; four players are two teams |
+| Agents | `player_0` to `player_{players - 1}`; four players form two teams |
 | Actions | discrete |
-| Parallel API | no (turns) |
+| Parallel API | no: players take turns |
 | Action space | `Discrete(95)` |
 | Observation space | `Dict(observation=Box(...), action_mask=Box(0, 1, (95,), int8))` |
 | Observation length | 225 (2 players), 289 (3), 293 (4) |
-| Rewards | 0 until the end, then each player's payoff; they sum to 0 |
+| Rewards | 0 until the end, then the payoff of each player; payoffs sum to 0 |
 
-A game of paladins, castles and an Emperor who walks a circle of 15 territories. The rules are in
-docs/rules.md, the observation's entries in docs/observation.md.
+Players send paladins of five clans to their courts and to the regions of a circle of 15
+territories. Where the Emperor stops, the strongest team builds a castle. Perfect information,
+dice, 2 to 4 players. docs/rules.md has the rules, docs/observation.md every entry of the
+observation.
 
 ## Arguments
 
@@ -29,44 +31,45 @@ carolus_magnus_v0.env(
 )
 ```
 
-`illegal` says what an illegal action does: `"raise"` raises `IllegalActionError` and leaves the
-game as it was; `"forfeit"` ends it, the offender's team loses, the others share the win, and the
-offender's info says `illegal=True`.
+With `illegal="raise"`, an illegal action raises `IllegalActionError` and the game stays as it was.
+With `illegal="forfeit"`, it ends the game: the offender's team loses, the other teams share the
+win, and the offender's info holds `illegal=True`.
 
-`reset(options=...)` takes `territories` (15 clans) and `first_player` (a seat), or `position` (a
-dict as `carolus_env.records.position.to_dict` gives) to start from any position. The position's own
-generator rolls the dice to come, unless a seed is given.
+`reset(options=...)` takes `territories` (15 clans) and `first_player` (a seat), or `position` to
+start from any position (a dict from `carolus_env.records.position.to_dict`). A position brings its
+generator, which rolls the dice to come, unless a seed is given.
 
 ## Observation
 
-What the observing player sees: own seat first, regions counted from the Emperor. `float32` entries
-are scaled to about [0, 1], `uint8` entries are the plain counts. The mask is all zero for everyone
-but the player who decides. All is public, so `state()` is what `player_0` sees.
+The board as the observing player sees it: seats are counted from that player's, regions from the
+Emperor's. `float32` entries are scaled to about [0, 1]; `uint8` entries are plain counts. The mask
+is all zero for everyone but the player to move. All information is public, so `state()` is the
+observation of `player_0`.
 
 ## Actions
 
-Discs, crowns, Emperor steps and paladin placements share one numbering (`engine.rules`).
-The same player usually decides several times in a row: `agent_selection` stays on that player.
-Dice are rolled inside `step`.
+One numbering covers discs, crowns, moves of the Emperor and paladins (`carolus_env.engine.rules`).
+A player usually makes several decisions in a row, and `agent_selection` stays on that player
+meanwhile. Dice are rolled inside `step`.
 
 ## Rewards and end
 
-With s the player's share of the win and n the number of teams, the payoff is (n s - 1) / (n - 1):
-1 and -1 for two teams, 1 / -0.5 / -0.5 for three players, less for shared wins. A game that
-reaches `max_rounds` is truncated: every reward is 0. When a game ends every agent is selected
-once more and takes the action None, as PettingZoo asks.
+A player whose team has the share s of the win among n teams is paid (n s - 1) / (n - 1): 1 or -1
+with two teams, 1 or -0.5 with three players, and less for a shared win. A game that reaches
+`max_rounds` is truncated, and every reward is 0. After the end each agent is selected once more and
+takes the action None, as PettingZoo requires.
 
 ## Rendering
 
-`render()` gives the board as text (`"ansi"`) or as pixels, `(height, width, 3)` uint8 with the last
-decision marked (`"rgb_array"`); `"human"` shows the same pixels in a window after `reset` and each
-`step`, at most `render_fps` a second. `rgb_array` and `human` need the extra `render`. A notebook
-shows the board in every mode. docs/rendering.md says more.
+`render()` gives the board as text (`"ansi"`) or as pixels with the last decision marked
+(`"rgb_array"`, `(height, width, 3)` uint8). `"human"` shows the same pixels in a window after
+`reset` and after each `step`, at most `render_fps` a second. `rgb_array` and `human` need the extra
+`render`. A notebook shows the board in every mode. More in docs/rendering.md.
 
 ## Copies
 
-`clone()`, `copy.deepcopy` and `pickle` work in mid-game, dice to come included. For search use the
-records of `carolus_env.engine` themselves: copying one is copying 229 bytes.
+`clone()`, `copy.deepcopy` and `pickle` copy a game at any point, dice to come included. A search
+should use the records of `carolus_env.engine`: copying one copies 229 bytes.
 
 ## Version history
 
@@ -107,23 +110,23 @@ _RESET_OPTIONS = ("territories", "first_player", "position")
 
 
 def env(**options: Any) -> CheckedEnv:
-    """The environment in PettingZoo's usual wrapper, which refuses calls in a wrong order.
+    """The environment in PettingZoo's wrapper that refuses calls in the wrong order.
 
-    Arguments are those of `raw_env`.
+    Takes the arguments of `raw_env`.
     """
     return CheckedEnv(raw_env(**options))
 
 
 class CheckedEnv(OrderEnforcingWrapper):
-    """`raw_env` behind PettingZoo's OrderEnforcingWrapper, with `clone` and a shorter `last`."""
+    """`raw_env` in PettingZoo's OrderEnforcingWrapper, with `clone` and a faster `last`."""
 
     def last(self, observe: bool = True) -> Any:
-        """What the selected agent sees, its reward, whether it is done, and its info.
+        """Observation, reward, terminated, truncated and info of the selected agent.
 
-        Asks the environment itself; the wrapper would fetch each of five attributes by name.
+        Calls the environment directly; the wrapper would look up five attributes by name.
         """
         if not self._has_reset:
-            return super().last(observe)  # which says what is wrong
+            return super().last(observe)  # which raises the wrapper's error
         return self.env.last(observe)
 
     def __str__(self) -> str:
@@ -133,7 +136,7 @@ class CheckedEnv(OrderEnforcingWrapper):
         return self.env._repr_svg_()
 
     def clone(self) -> CheckedEnv:
-        """An independent copy of the game as it stands, dice to come included."""
+        """An independent copy, dice to come included."""
         return copy.deepcopy(self)
 
 
@@ -142,8 +145,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     Args:
         players, crown_choice, partners, paladins_per_clan, max_rounds: see `Rules`.
-        illegal: ``"raise"`` or ``"forfeit"``, what an illegal action does.
-        observation: ``"float32"`` or ``"uint8"``.
+        illegal: effect of an illegal action, ``"raise"`` or ``"forfeit"``.
+        observation: dtype of the observations, ``"float32"`` or ``"uint8"``.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"``.
 
     Raises:
@@ -202,13 +205,14 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         """Start a game.
 
         Args:
-            seed: the game's seed, as for `engine.new_games`. None: from the operating system the
-                first time, then from the last seed on.
-            options: ``territories``, ``first_player`` or ``position``, see the page above.
+            seed: the game's seed, as for `engine.new_games`. None: the first time from the
+                operating system, later drawn from the stream of the last seed.
+            options: ``territories``, ``first_player`` or ``position``, see the module's docstring.
+                Unknown options are ignored with a warning.
 
         Raises:
-            ValueError: for a seed or an option's value that no game can start from; the game
-                played so far is as it was.
+            ValueError: for a seed or an option that no game can start from (`PositionError` for a
+                position). The previous game stays as it was.
         """
         options = options or {}
         for key in options:
@@ -244,21 +248,22 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
                 roll=False,
             )
         if len(options.keys() & set(_RESET_OPTIONS)) > 1:
-            raise ValueError("reset: a position leaves no choice of territories or first_player")
+            raise ValueError("reset: position excludes territories and first_player")
         given = options["position"]
         if seed is None and not (isinstance(given, Mapping) and "generator" in given):
             seed = drawn
         start = position.from_dict(given, seed=seed)
         if (rules := engine.rules_of(start[0])) != self.rules:
-            raise ValueError(f"reset: the position is of {rules}, this environment of {self.rules}")
+            raise ValueError(f"reset: the position has {rules}, this environment {self.rules}")
         return start
 
     def step(self, action: int | None) -> None:
         """Carry out the selected player's decision, and roll what is due.
 
         Raises:
-            IllegalActionError: with ``illegal="raise"``; the game is as it was.
-            TypeError: when a player who decides gives no whole number.
+            IllegalActionError: with ``illegal="raise"``; the game stays as it was.
+            TypeError: when the action is no whole number.
+            ValueError: when an agent whose game is over gives another action than None.
         """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
@@ -268,7 +273,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             number = operator.index(action)  # type: ignore[arg-type]
         except TypeError:
             raise TypeError(
-                f"{agent} is to decide: an action is a whole number, got {action!r}"
+                f"{agent} is to move: an action is a whole number, got {action!r}"
             ) from None
         try:
             self._game.play(number)
@@ -285,9 +290,9 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             self._window.show(self._frame(), self.metadata["render_fps"])
 
     def _hand_over(self) -> None:
-        """To the player who decides, or to the first of all when the game is over.
+        """Select the player to move, or the first agent when the game is over.
 
-        Nobody is paid before the end, so until then there are no rewards to clear or to add up.
+        Rewards are zero before the end, so until then there is nothing to clear or to accumulate.
         """
         game = self._game
         if not game.over:
@@ -305,14 +310,14 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
         """``{"observation", "action_mask"}`` as ``agent`` sees the game; fresh arrays."""
         game = self._game
-        if not game.over and agent == self.agent_selection:  # all is there already
+        if not game.over and agent == self.agent_selection:  # `play` has written both
             assert game.observation is not None
             return {"observation": game.observation.copy(), "action_mask": game.mask.copy()}
         seen = observation.observe(game.states, self._seats[agent], dtype=self._dtype)[0]
         return {"observation": seen, "action_mask": np.zeros(ACTIONS, np.int8)}
 
     def state(self) -> npt.NDArray[Any]:
-        """What ``player_0`` observes; nothing is hidden from anybody."""
+        """The observation of ``player_0``; all information is public."""
         return observation.observe(self._game.states, np.zeros(1, np.int64), dtype=self._dtype)[0]
 
     @property
@@ -321,7 +326,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return self._game.states.copy()
 
     def record(self) -> dict[str, Any]:
-        """The game so far as a game record (docs/rules.md); a forfeit is no part of it.
+        """The game so far as a game record (docs/rules.md); a record leaves a forfeit out.
 
         Raises:
             ValueError: for a game that was started from a position: a record begins at the set-up.
@@ -333,7 +338,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
 
-        None in mode ``"human"``, where the window shows it already.
+        None in mode ``"human"``, whose window already shows it, and, with a warning, without a
+        render mode.
 
         Raises:
             ImportError: without the extra ``render``, naming it; in mode ``"human"`` `reset` does.
@@ -355,7 +361,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return board_pixels(self._game.states[0], last=self._last_decision(), **WIDE)
 
     def _last_decision(self) -> tuple[np.void, int] | None:
-        """The state before it, and the action; the game is played again to save `step` a copy."""
+        """The state before it, and its action; replays the game, so that `step` keeps no copies."""
         if not self._actions:
             return None
         *earlier, action = self._actions
@@ -371,12 +377,12 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return state_svg(self._game.states[0], last=self._last_decision())
 
     def close(self) -> None:
-        """Close the window, where there is one."""
+        """Close the window, if there is one."""
         if self._window is not None:
             self._window.close()
 
     def clone(self) -> raw_env:
-        """An independent copy of the game as it stands, dice to come included."""
+        """An independent copy, dice to come included."""
         return copy.deepcopy(self)
 
 
@@ -386,7 +392,7 @@ def check_options(
     render_mode: str | None,
     render_modes: tuple[str | None, ...] = RENDER_MODES,
 ) -> None:
-    """Refuse options of an environment that are none.
+    """Check the options that environments share.
 
     Raises:
         ValueError: naming the option, its value and what is allowed.
@@ -401,7 +407,7 @@ def check_options(
 
 
 def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
-    """The space of observations, with a bound for each entry."""
+    """The observation space, with a bound for each entry."""
     highs = observation.highs(players)
     if dtype == np.float32:
         return spaces.Box(np.float32(0), highs * observation.scales(players), dtype=np.float32)

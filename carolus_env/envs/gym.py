@@ -1,14 +1,15 @@
-"""Gymnasium: one learner, the other seats played by agents; single and natively vectorised.
+"""Gymnasium: one learner a game, agents in the other seats; single and natively vectorised.
 
     >>> import gymnasium, carolus_env
     >>> env = gymnasium.make("CarolusMagnus-v0", players=3, opponents="greedy")
     >>> envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=1024, players=3, opponents="greedy")
 
-Observation: `engine.observation` from the learner's seat. Action: ``Discrete(95)``; the mask
-of legal actions is in ``info["action_mask"]`` and in ``action_masks()``. Reward: 0 until the game
-ends, then the payoff of the learner's seat. A game that reaches ``max_rounds`` is truncated.
+Observations are those of `engine.observation` from the learner's seat. Actions are
+``Discrete(95)``; the mask of legal actions is in ``info["action_mask"]`` and from
+``action_masks()``. The reward is 0 until the game ends, then the payoff of the learner's seat. A
+game that reaches ``max_rounds`` is truncated.
 
-Render modes: ``"ansi"``, ``"rgb_array"`` and, of the single environment, ``"human"``
+Render modes are ``"ansi"``, ``"rgb_array"`` and, for the single environment only, ``"human"``
 (docs/rendering.md).
 
 Version history: v0, first version.
@@ -40,7 +41,7 @@ from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames
 Specs = str | Agent | Sequence[str | Agent]
 
 VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
-"""Without ``"human"``: there is no window with room for them all."""
+"""Without ``"human"``: one window cannot hold all the games."""
 
 
 class CarolusVectorEnv(VectorEnv):
@@ -49,17 +50,17 @@ class CarolusVectorEnv(VectorEnv):
     Args:
         num_envs: number of games.
         players, crown_choice, partners, paladins_per_clan, max_rounds: see `Rules`.
-        opponents: a spec string or an agent for all other seats, or one for each seat after the
-            learner's, clockwise.
-        seat: the learner's seat; None: row ``i`` starts in seat ``(seed + i) % players`` and goes
-            on to the next with every game.
-        illegal: what an illegal action does: ``"forfeit"`` ends the game (the learner's team
-            loses, ``info["illegal"]``), ``"raise"`` raises `IllegalActionError`.
-        observation: ``"float32"`` or ``"uint8"``.
-        render_mode: None, ``"ansi"`` or ``"rgb_array"``; pixels show the last decision of each
-            game, so that compiled opponents are slower.
-        autoreset_mode: any of Gymnasium's: next step, same step, disabled.
-        copy: False returns views of the buffers that the next step writes into.
+        opponents: a spec string or an agent for all other seats, or a list of one for each seat
+            after the learner's, clockwise.
+        seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
+            to the next seat with every game.
+        illegal: effect of an illegal action: ``"forfeit"`` ends the game (the learner's team
+            loses, ``info["illegal"]`` is True), ``"raise"`` raises `IllegalActionError`.
+        observation: dtype of the observations, ``"float32"`` or ``"uint8"``.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``. Pixels mark the last decision of each
+            game, which makes compiled opponents slower.
+        autoreset_mode: any of Gymnasium's modes: next step, same step, disabled.
+        copy: False returns views of the buffers, which the next step overwrites.
 
     Raises:
         ValueError: for an impossible option, naming it and what is allowed.
@@ -121,9 +122,15 @@ class CarolusVectorEnv(VectorEnv):
         """Start games anew.
 
         Args:
-            seed: of the first game (row ``i``: ``seed + i``), or one for each row. None: on from
-                the last games' generators, the first time from the operating system.
-            options: ``reset_mask``, ``(num_envs,)`` bool: start only these.
+            seed: of the first game (row ``i`` takes ``seed + i``), or one for each row. None: the
+                first time from the operating system, later from where the games' generators stand.
+            options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows.
+
+        Returns:
+            ``(num_envs, length)`` observations, and infos with the masks.
+
+        Raises:
+            ValueError: for a mask or seeds of another shape.
         """
         rows = np.arange(self.num_envs)
         mask = (options or {}).get("reset_mask")
@@ -163,18 +170,23 @@ class CarolusVectorEnv(VectorEnv):
         """The learners decide; the others play on to the learners' next decisions.
 
         Args:
-            actions: ``(num_envs,)`` integers; those of rows that only start anew (next-step
-                autoreset) are ignored.
+            actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
+                (next-step autoreset).
 
         Returns:
-            observations, rewards, terminations, truncations, infos as Gymnasium defines them.
+            observations, rewards, terminations, truncations and infos, as Gymnasium defines them.
+
+        Raises:
+            ResetNeeded: before the first `reset`, or where a game is over and autoreset disabled.
+            IllegalActionError: with ``illegal="raise"``; no game has changed.
+            ValueError: when ``actions`` are not ``num_envs`` integers.
         """
         if not self._started:
             raise gymnasium.error.ResetNeeded("call reset before the first step")
         restarting = np.flatnonzero(self._over)
         if len(restarting) and self.autoreset_mode is AutoresetMode.DISABLED:
             raise gymnasium.error.ResetNeeded(
-                f"games {restarting.tolist()} are over: reset them with options reset_mask"
+                f"games {restarting.tolist()} are over: reset them with the option reset_mask"
             )
         playing = np.flatnonzero(~self._over)
         ended = self._decide(np.asarray(actions), playing)
@@ -213,7 +225,10 @@ class CarolusVectorEnv(VectorEnv):
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
-        """A frame for each game: text (``"ansi"``) or ``(height, width, 3)`` (``"rgb_array"``)."""
+        """A frame of each game; None without a render mode.
+
+        Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
+        """
         if self.render_mode is None:
             return None
         if self.render_mode == "ansi":
@@ -239,7 +254,7 @@ class CarolusVectorEnv(VectorEnv):
     def _info(
         self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
     ) -> dict[str, Any]:
-        """Masks of these rows (None: all), and which games were forfeited."""
+        """The masks of these rows (None: of all), and which games were forfeited."""
         present, masks = self._everybody, self._masks
         if rows is not None and len(rows) < self.num_envs:
             present, masks = np.zeros_like(present), np.zeros_like(masks)
@@ -256,9 +271,10 @@ class CarolusVectorEnv(VectorEnv):
 
 
 class CarolusEnv(gymnasium.Env):
-    """One game for one learner; arguments as for `CarolusVectorEnv`, but for the vector's own.
+    """One game for one learner.
 
-    Render mode ``"human"`` shows a window, after every decision of the opponents' too.
+    Takes the arguments of `CarolusVectorEnv` but ``num_envs``, ``autoreset_mode`` and ``copy``.
+    Render mode ``"human"`` shows every decision in a window, those of the opponents too.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -275,7 +291,7 @@ class CarolusEnv(gymnasium.Env):
         **options: Any,
     ) -> None:
         if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
-            raise TypeError(f"a single environment has no option {vectors.pop()!r}")
+            raise TypeError(f"CarolusEnv has no option {min(vectors)!r}: it is one game")
         is_human = render_mode == "human"
         self._vector = CarolusVectorEnv(
             1,
@@ -286,7 +302,7 @@ class CarolusEnv(gymnasium.Env):
             **options,
         )
         self.render_mode = render_mode
-        self._window = _Shown(self._vector.games, self.metadata) if is_human else None
+        self._window = _Screen(self._vector.games, self.metadata) if is_human else None
         if self._window is not None:
             self._vector.games.watcher = self._window
         self.observation_space = self._vector.single_observation_space
@@ -301,7 +317,12 @@ class CarolusEnv(gymnasium.Env):
         return observations[0], {"action_mask": self.action_masks()}
 
     def step(self, action: int) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
-        """The learner decides; the others play on to its next decision, or to the end."""
+        """The learner decides; the others play on to its next decision or to the end.
+
+        Raises:
+            TypeError: when the action is no whole number.
+            ResetNeeded, IllegalActionError: see `CarolusVectorEnv.step`.
+        """
         try:
             number = operator.index(action)
         except TypeError:
@@ -329,7 +350,7 @@ class CarolusEnv(gymnasium.Env):
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
 
-        None in mode ``"human"``, where the window shows it already.
+        None in mode ``"human"``, whose window already shows it, and without a render mode.
         """
         if self._window is not None:
             self._window.show(wait=False)
@@ -338,13 +359,13 @@ class CarolusEnv(gymnasium.Env):
         return None if boards is None else boards[0]
 
     def close(self) -> None:
-        """Close the window, where there is one."""
+        """Close the window, if there is one."""
         if self._window is not None:
             self._window.close()
 
 
 class _Pictures:
-    """Watches games and draws them, the last decision marked."""
+    """Watches games and draws them with the last decision marked."""
 
     def __init__(self, games: LearnerGames) -> None:
         self._games = games
@@ -367,7 +388,7 @@ class _Pictures:
         return board_pixels(self._games.states[row], last=last, **WIDE)
 
 
-class _Shown(_Pictures):
+class _Screen(_Pictures):
     """Watches one game and shows every decision in a window."""
 
     def __init__(self, games: LearnerGames, metadata: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""A learner in each game, the other seats played by agents: what single-agent environments share.
+"""One learner a game, agents in the other seats: the base of all single-agent environments.
 
-A batch of games in lockstep. The learner of each game sees its own decisions only; between two of
-them everybody else plays on. It may hold several seats of a table, all of them in self-play: then
-it decides for whoever is to move. When a game ends, whoever made the last move, the learner gets
-the payoff of the seat it sat in, and the row starts its next game at once.
+A batch of games in lockstep. Each game stops only at decisions of its learner; in between, the
+other seats play on. A learner may hold further seats, in self-play all of them, and then decides
+for each of these. When a game ends, by anyone's decision, the learner is paid for one seat, and
+`restart` begins the next game in that row.
 """
 
 from __future__ import annotations
@@ -21,49 +21,57 @@ from carolus_env.engine.rules import OVER, Rules
 from carolus_env.engine.state import Ints, States, pick, put
 from carolus_env.engine.streams import new_streams
 
-LEARNER = -1  # at a table: where the learner sits
+LEARNER = -1  # in a seating: a seat of the learner
 
 
 class Opponents(Protocol):
-    """Who sits at the learners' tables."""
+    """The agents in the other seats, and who of them takes which seat."""
 
     @property
     def agents(self) -> Sequence[Agent]:
-        """Everybody who may sit at a table; `seat` gives indices into it."""
+        """All agents that may be seated; `seat` gives indices into it."""
         ...
 
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Fill the tables of games that start now.
+        """Fill the seats of games that start now.
 
         Args:
-            learner_seats: ``(n,)`` seat of the learner in each game.
-            random: to draw from.
+            learner_seats: ``(n,)`` the seat that the learner is paid for in each game.
+            random: generator to draw from.
 
         Returns:
-            ``(n, players)`` indices into ``agents``, or `LEARNER` for one more seat of the
-            learner's; what is said of its own seat is ignored.
+            ``(n, players)`` indices into ``agents``, or `LEARNER` for a further seat of the
+            learner. The entry of ``learner_seats`` itself is ignored.
         """
         ...
 
 
 class Watcher(Protocol):
-    """Who is told of every decision, the opponents' too."""
+    """An observer of every decision, those of the opponents too."""
 
     def begun(self, rows: npt.NDArray[np.int64]) -> None:
-        """New games stand in these rows, before their first decision."""
+        """New games have started in these rows; nobody has decided yet."""
         ...
 
     def decided(
         self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
     ) -> None:
-        """These games, ``(m,)``, went on from ``before`` by ``actions``."""
+        """``actions`` were played in these rows, ``(m,)``; the games were ``before``."""
         ...
 
 
 class FixedOpponents:
-    """The same agents at every table: one for all seats, or one for each seat after the learner."""
+    """The same agents in every game: one for all other seats, or one for each, clockwise.
+
+    Args:
+        rules: number of players and options.
+        specs: a spec string or an agent, or a list of them.
+
+    Raises:
+        ValueError: for another number of agents than 1 or ``players - 1``.
+    """
 
     def __init__(self, rules: Rules, specs: str | Agent | Sequence[str | Agent]) -> None:
         given = [specs] if isinstance(specs, str | Agent) else list(specs)
@@ -88,9 +96,9 @@ class Ended(NamedTuple):
     Attributes:
         rows: ``(k,)`` which games, ascending.
         states: ``(k,)`` their last positions.
-        seats: ``(k,)`` where the learner sat.
-        tables: ``(k, players)`` who sat where, as indices of agents; `LEARNER` for the learner.
-        payoffs: ``(k, players)`` of every seat.
+        seats: ``(k,)`` the seat that the learner is paid for.
+        tables: ``(k, players)`` the seating: index of the agent in each seat, or `LEARNER`.
+        payoffs: ``(k, players)`` payoff of every seat.
     """
 
     rows: npt.NDArray[np.int64]
@@ -101,7 +109,7 @@ class Ended(NamedTuple):
 
     @property
     def learners_payoffs(self) -> npt.NDArray[np.float64]:
-        """``(k,)`` payoff of the learner's seat."""
+        """``(k,)`` float64 payoff of the learner's seat."""
         return self.payoffs[np.arange(len(self.rows)), self.seats]
 
 
@@ -111,17 +119,21 @@ class LearnerGames:
     Args:
         rules: number of players and options.
         n: number of games.
-        opponents: who plays the other seats. Its ``agents`` may change between steps: who decides
-            for a place at a table is looked up at each decision.
-        seat: the learner's seat, or None: row ``i`` starts in seat ``(seed + i) % players`` and
-            goes on to the next with every game.
-        seed: of the first games (row ``i``: ``seed + i``), of the opponents' dice and draws.
+        opponents: who plays the other seats. Its ``agents`` may change between steps: they are
+            looked up at each decision.
+        seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
+            to the next seat with every game.
+        seed: of the first games (row ``i`` takes ``seed + i``), their dice and the opponents'
+            draws. None: from the operating system.
 
     Attributes:
         states: ``(n,)`` the games, each at a decision of its learner.
         seats: ``(n,)`` the learner's seat in each.
-        watcher: told of every decision, or None. The games are the same, but slower: compiled
-            opponents come back to Python after each.
+        watcher: is called at every decision, or None. It changes no game, but slows compiled
+            opponents down, which then return to Python after each decision.
+
+    Raises:
+        ValueError: for ``n`` or ``seat`` out of range.
     """
 
     watcher: Watcher | None = None
@@ -145,7 +157,7 @@ class LearnerGames:
         self.states = engine.blank_games(rules, n)
         self.seats = np.zeros(n, np.int64)
         self._generators = new_streams(0, n)
-        self._tables = np.empty((n, rules.players), np.int64)
+        self._seatings = np.empty((n, rules.players), np.int64)
         self.reset(seed)
 
     def reset(
@@ -156,14 +168,14 @@ class LearnerGames:
         """Start games anew.
 
         Args:
-            seed: one number, from which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a
-                row. A game depends on its own seed alone. None: from the operating system.
+            seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
+                A game depends on its seed alone. None: from the operating system.
             rows: ``(m,)`` games to start; None: all.
         """
         picked = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
         if rows is None:
-            single = int(seed) if isinstance(seed, int | np.integer) else None
-            self._random = np.random.default_rng(single)
+            first = int(seed) if isinstance(seed, int | np.integer) else None
+            self._random = np.random.default_rng(first)
         if seed is None:
             seed = int(self._random.integers(2**62))
         if isinstance(seed, int | np.integer):
@@ -182,25 +194,26 @@ class LearnerGames:
         *,
         forfeits: bool = False,
     ) -> Ended:
-        """Carry out the learners' decisions; the others play on to the next ones, or to the end.
+        """Carry out the learners' decisions; the others play on to the next ones or to the end.
 
         Args:
             actions: ``(m,)`` legal actions.
             rows: ``(m,)`` games that go on; None: all.
-            forfeits: whether an illegal action loses the game instead of being an error.
+            forfeits: whether an illegal action forfeits the game instead of raising an error.
 
         Returns:
             The games that ended. They wait for `restart`.
 
         Raises:
-            IllegalActionError: see `engine.step`; no game has changed.
+            IllegalActionError: without ``forfeits``; no game has changed.
+            ValueError, TypeError: see `engine.step`.
         """
         played = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
         before = None if self.watcher is None else pick(self.states, played)
         try:
             engine.step(self.states, actions, rows=rows)
             going_on = played
-        except engine.IllegalActionError:  # it has changed no game, so this is asked only now
+        except engine.IllegalActionError:  # no game has changed: legality is checked only now
             if not forfeits:
                 raise
             going_on = self._forfeit_illegal(np.asarray(actions), played)
@@ -210,11 +223,10 @@ class LearnerGames:
         self._play_on(going_on)
         over = np.sort(played[self.states["phase"][played] == OVER])
         last = pick(self.states, over)
-        seats, tables = self.seats[over], self._tables[over]
-        return Ended(over, last, seats, tables, engine.returns(last))
+        return Ended(over, last, self.seats[over], self._seatings[over], engine.returns(last))
 
     def restart(self, rows: npt.NDArray[np.int64]) -> None:
-        """Start the next game in each row, dice and draws from where the last one left them."""
+        """Start the next game in each row; its dice and draws continue the streams of the last."""
         if len(rows) == 0:
             return
         put(self.states, rows, engine.next_games(pick(self.states, rows)))
@@ -227,9 +239,9 @@ class LearnerGames:
         return engine.legal_masks(self.states, out=out)
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What the learners see, written into ``out``: ``(n, length)`` uint8 or float32.
+        """Write what the learners see into ``out``, ``(n, length)`` uint8 or float32.
 
-        They look from the seat that is to decide; when the game is over, from their own.
+        The view is that of the seat to move, or of the learner's seat when the game is over.
         """
         over = self.states["phase"] == OVER
         viewers = np.where(over, self.seats, self.states["player"])
@@ -238,39 +250,39 @@ class LearnerGames:
     # -------------------------------------------------------------------------------- resuming
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """With `numbers`, what `restore` needs: games, seats, tables, the opponents' streams."""
+        """What `restore` needs, with `numbers`: games, seats, seatings, the opponents' streams."""
         return {
             "states": self.states.view(np.uint8).reshape(self.n, -1),
             "seats": self.seats,
-            "tables": self._tables,
+            "tables": self._seatings,
             "generators": self._generators,
         }
 
     def numbers(self) -> dict[str, Any]:
-        """See `arrays`: the generator that seats opponents, as plain values."""
+        """What `restore` needs, with `arrays`: the generator that seats opponents, as values."""
         return {"random": self._random.bit_generator.state}
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Be in the midst of the games that `arrays` and `numbers` were asked of.
+        """Continue the games from which `arrays` and `numbers` were taken.
 
         Raises:
-            ValueError: where they are of another number of games or players.
+            ValueError: when they have another number of games or players.
         """
         self.states.view(np.uint8).reshape(self.n, -1)[:] = arrays["states"]
-        self.seats[:], self._tables[:] = arrays["seats"], arrays["tables"]
+        self.seats[:], self._seatings[:] = arrays["seats"], arrays["tables"]
         self._generators[:] = arrays["generators"]
         self._random.bit_generator.state = numbers["random"]
 
     # -------------------------------------------------------------------------------- inside
 
     def _begin(self, rows: npt.NDArray[np.int64]) -> None:
-        """Seat the opponents, and play on to the learners' first decisions.
+        """Seat the opponents and play on to the learners' first decisions.
 
-        No game ends before: everybody plays a disc before the first Emperor moves.
+        No game ends before that: every player plays a disc before the Emperor first moves.
         """
-        tables = self.opponents.seat(self.seats[rows], self._random)
-        tables[np.arange(len(rows)), self.seats[rows]] = LEARNER
-        self._tables[rows] = tables
+        seatings = self.opponents.seat(self.seats[rows], self._random)
+        seatings[np.arange(len(rows)), self.seats[rows]] = LEARNER
+        self._seatings[rows] = seatings
         if self.watcher is not None:
             self.watcher.begun(rows)
         self._play_on(rows)
@@ -278,43 +290,43 @@ class LearnerGames:
     def _forfeit_illegal(
         self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """A step in which an illegal action ends the game; returns the games with a legal one."""
+        """Step where an illegal action ends the game; returns the rows with a legal action."""
         legal = engine.are_legal(self.states, actions, rows=rows)
         engine.forfeit(self.states, rows=rows[~legal])
         engine.step(self.states, actions[legal], rows=rows[legal])
         return rows[legal]
 
     def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
-        """The others decide until each game is over or waits for its learner."""
+        """Let the other seats decide until each game is over or waits for its learner."""
         agents = self.opponents.agents
         compiled = [(k, agent) for k, agent in enumerate(agents) if is_compiled(agent)]
         if self.watcher is not None:
             compiled = []
         streams = self._generators[:, None]
         while len(rows):
-            # Compiled ones go all the way first, so that the rest decide in the largest batches.
+            # Compiled agents play as far as they can first, so the others decide in large batches.
             decided = True
             while decided:
                 decided = False
-                for place, agent in compiled:
-                    moved = agent.play_on(self.states, streams, self._tables, place, rows)
+                for k, agent in compiled:
+                    moved = agent.play_on(self.states, streams, self._seatings, k, rows)
                     decided |= moved > 0 and len(compiled) > 1
             if len(compiled) == len(agents):
                 return
             rows = self._decide_once(rows)
 
     def _decide_once(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """One decision in each game that does not wait for its learner; returns those games."""
-        places = self._tables[rows, self.states["player"][rows]]
-        places[self.states["phase"][rows] == OVER] = LEARNER
-        waiting = places != LEARNER
-        rows, places = rows[waiting], places[waiting]
+        """One decision in each game that does not wait for its learner; returns their rows."""
+        agents = self._seatings[rows, self.states["player"][rows]]
+        agents[self.states["phase"][rows] == OVER] = LEARNER
+        deciding = agents != LEARNER
+        rows, agents = rows[deciding], agents[deciding]
         actions = np.empty(len(rows), np.int64)
-        for place in np.flatnonzero(np.bincount(places)).tolist():
-            mine = np.flatnonzero(places == place)
+        for k in np.flatnonzero(np.bincount(agents)).tolist():
+            mine = np.flatnonzero(agents == k)
             games = rows[mine]
             streams = self._generators[games]
-            actions[mine] = self.opponents.agents[place].act(pick(self.states, games), streams)
+            actions[mine] = self.opponents.agents[k].act(pick(self.states, games), streams)
             self._generators[games] = streams
         before = None if self.watcher is None else pick(self.states, rows)
         engine.step(self.states, actions, rows=rows)

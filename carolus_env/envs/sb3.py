@@ -1,7 +1,7 @@
 """Stable-Baselines3: the batched engine as a ``VecEnv`` for sb3-contrib's MaskablePPO.
 
-Hundreds or thousands of games in lockstep and no Python object for any of them. Needs the extra
-``train`` (this module imports stable_baselines3, the rest of the package does not).
+Hundreds or thousands of games in lockstep, without a Python object for each. Needs the extra
+``train``: only this module imports stable_baselines3.
 
     >>> from carolus_env import Rules
     >>> from carolus_env.envs.sb3 import CarolusVecEnv
@@ -27,21 +27,24 @@ from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames, Oppone
 
 
 class CarolusVecEnv(VecEnv):
-    """``n`` learners, one a game; the other seats are played by agents.
+    """``n`` learners, one a game; agents play the other seats.
 
-    The reward is 0 until the game ends, then the learner's payoff. An episode's info holds
-    SB3's ``episode`` (return and length in the learner's decisions) and ``terminal_observation``.
-    A game that is cut off at ``max_rounds`` is worth 0 to everybody and the observation counts
-    the rounds down, so it ends like any other: nothing is bootstrapped beyond it.
+    The reward is 0 until the game ends, then the learner's payoff. The info of the last step holds
+    SB3's ``episode`` (return, and length in decisions of the learner) and ``terminal_observation``.
+    A game that reaches ``max_rounds`` pays 0 to everyone and the observation counts the rounds
+    down, so it ends like any other game: nothing is bootstrapped beyond it.
 
     Args:
         rules: number of players and options.
         n: number of games.
-        opponents: a spec string or an agent for all other seats, one for each seat after the
-            learner's, or an `Opponents`.
-        seat: the learner's seat; None: round the seats from game to game.
-        seed: same seed, same games.
-        dtype: of the observations, float32 or uint8 (whole numbers, a quarter of the memory).
+        opponents: a spec string or an agent for all other seats, a list of one for each seat after
+            the learner's, clockwise, or an `Opponents`.
+        seat: the learner's seat. None: the next seat with every game.
+        seed: same seed, same games. None: from the operating system.
+        dtype: of the observations, float32 or uint8 (plain counts, a quarter of the memory).
+
+    Raises:
+        ValueError: for an impossible option, naming it and what is allowed.
     """
 
     def __init__(
@@ -58,14 +61,14 @@ class CarolusVecEnv(VecEnv):
             opponents = FixedOpponents(rules, opponents)
         self.games = LearnerGames(rules, n, opponents, seat=seat, seed=seed)
         self.ended: Ended | None = None
-        """The games that ended in the last step, for whoever keeps statistics."""
+        """The games that ended in the last step, for statistics."""
         self.render_mode = None
         self._next_seed: int | None = None
         self._masks = np.empty((n, ACTIONS), np.int8)
         self._mask_rows = list(self._masks)
         self._shape, self._dtype = (n, observation.length(rules.players)), np.dtype(dtype)
         self.lengths = np.zeros(n, np.int64)
-        """Decisions of the learner in each game so far."""
+        """``(n,)`` decisions of the learner in each game so far."""
         super().__init__(
             n, observation_box(rules.players, np.dtype(dtype)), spaces.Discrete(ACTIONS)
         )
@@ -73,7 +76,7 @@ class CarolusVecEnv(VecEnv):
     # -------------------------------------------------------------------------------- playing
 
     def reset(self) -> npt.NDArray[Any]:
-        """Start all games anew; after `seed`, from that seed."""
+        """Start all games anew; after a call of `seed`, from that seed."""
         self.games.reset(self._next_seed)
         self._next_seed = None
         self.lengths[:] = 0
@@ -100,30 +103,30 @@ class CarolusVecEnv(VecEnv):
         return self.look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(n, 95)`` int8; the buffer of the last step, not a copy."""
+        """Legal actions, ``(n, 95)`` int8: the buffer, which the next step overwrites."""
         return self._masks
 
     def look(self) -> npt.NDArray[Any]:
-        """What the learners see, ``(n, length)``; renews the masks."""
+        """What the learners see, a new array ``(n, length)``; also updates the masks."""
         self.games.masks(self._masks)
-        # SB3 stores an observation after the step that follows it: each is an array of its own.
+        # SB3 stores an observation only after the next step, so no buffer can be reused.
         return self.games.observations(np.empty(self._shape, self._dtype))
 
-    # -------------------------------------------------------------------------------- SB3's ways
+    # -------------------------------------------------------------------------------- for SB3
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Seed the games of the next `reset`; row ``i`` gets ``seed + i``."""
+        """Seed the games of the next `reset`; row ``i`` takes ``seed + i``."""
         self._next_seed = seed
         return [None if seed is None else seed + i for i in range(self.num_envs)]
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to release."""
 
     def has_attr(self, attr_name: str) -> bool:
         return attr_name == "action_masks" or hasattr(self, attr_name)
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name)] * self._how_many(indices)
+        return [getattr(self, attr_name)] * self._count(indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         raise NotImplementedError("the games of a CarolusVecEnv share their attributes")
@@ -131,22 +134,26 @@ class CarolusVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
     ) -> list[Any]:
-        """Only ``action_masks``: one row a game."""
+        """Call ``action_masks``, the only method of single games: one row a game.
+
+        Raises:
+            AttributeError: for another method.
+        """
         if method_name != "action_masks":
             raise AttributeError(f"the games of a CarolusVecEnv have no method {method_name!r}")
         if indices is None:
-            if self._mask_rows[0].base is not self._masks:  # this environment is a copy of another
+            if self._mask_rows[0].base is not self._masks:  # after copying the environment
                 self._mask_rows = list(self._masks)
             return self._mask_rows.copy()
         return list(np.atleast_2d(self._masks[indices]))
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [False] * self._how_many(indices)
+        return [False] * self._count(indices)
 
-    def _how_many(self, indices: Any) -> int:
+    def _count(self, indices: Any) -> int:
         if indices is None:
             return self.num_envs
         return len(list(indices)) if isinstance(indices, Iterable) else 1
 
 
-_NOTHING: dict[str, Any] = {}  # shared by all games that go on; nobody writes into infos
+_NOTHING: dict[str, Any] = {}  # info of every game that goes on; nothing writes into it

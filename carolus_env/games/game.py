@@ -1,18 +1,19 @@
-"""One game, played from Python: the shortest way to the kernels.
+"""One game as a board to play on, with the shortest way from Python to the kernels.
 
-`GameBatch` is for thousands of games; this is for a tree, a notebook, an environment with one
-game. Legal actions come as a tuple that is made once for each legal set, and as a mask.
+Use `Game` for a tree, a notebook or an environment with one game, and `GameBatch` for thousands.
 
     >>> game = Game(Rules(players=3), seed=1)
     >>> while not game.over:
     ...     game.play(random.choice(game.legal_actions))
-    >>> game.returns
+    >>> game.outcome.winners
 """
+
+# Pictures and notation are imported where they are used: `import carolus_env` stays quick.
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,8 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.engine import observation as seen
 from carolus_env.engine.kernels import legal
-from carolus_env.engine.rules import ACTIONS, OVER, Rules
-from carolus_env.engine.state import States, as_states
+from carolus_env.engine.rules import ACTIONS, OVER, REASON_NAMES, Rules
+from carolus_env.engine.state import States, as_states, from_bytes, winning_teams
 from carolus_env.engine.stepping import (
     ILLEGAL,
     PHASE_BITS,
@@ -30,32 +31,66 @@ from carolus_env.engine.stepping import (
     SET_SHIFT,
     play_one,
 )
+from carolus_env.records.validity import check
 
 _LEGAL_ACTIONS = tuple(tuple(np.flatnonzero(row).tolist()) for row in legal.LEGAL_SETS)
 _MASKS = legal.LEGAL_SETS.copy()
 _MASKS.flags.writeable = False
 
 
+class Outcome(NamedTuple):
+    """How a game ended.
+
+    Attributes:
+        winners: teams that won or share the win, ascending; none at ``max_rounds``.
+        reason: ``"castles"``, ``"regions"``, ``"max_rounds"`` or ``"forfeit"``.
+        returns: payoff of each seat; they sum to 0.
+    """
+
+    winners: tuple[int, ...]
+    reason: str
+    returns: tuple[float, ...]
+
+
+class _Kept(NamedTuple):
+    """A decision of the history, and the bytes of the game before it."""
+
+    action: int
+    before: bytes
+
+
 class Game:
-    """A game that waits for a decision or is over; dice are rolled by its own generator.
+    """A game that waits for a decision or is over. Its own generator rolls the dice.
+
+    ``print(game)`` shows the board and ``repr(game)`` gives one line that makes the game again.
+    Games are equal when their positions are equal, dice to come included. The hash is that of the
+    position now, as transposition tables need it: a game in a set or dictionary must not be played
+    on, so store a `copy` there.
 
     Args:
-        rules: number of players and options.
+        rules: number of players and options; by default those of `Rules`.
         seed: same seed, same game. None: from the operating system.
-        state: ``(1,)`` a game to take up instead; it is copied. A roll that is due is rolled.
-        observe: ``"uint8"`` or ``"float32"`` keeps ``observation`` up to date; None: there is none.
+        state: ``(1,)`` a game to continue instead; it is copied. A roll that is due is rolled.
+        observe: ``"uint8"`` or ``"float32"``: keep ``observation`` up to date; None: there is none.
+        history: keep every decision for `undo`, about 400 bytes each. Without it nothing is kept,
+            so searches and environments can play millions of decisions.
 
     Attributes:
         states: ``(1,)`` of dtype `STATE`: the game itself, for the functions of the engine.
         player: seat to move; 0 when the game is over.
-        phase: see `carolus_env.engine.rules`.
+        phase: what is due, see `carolus_env.engine.rules`.
         over: whether the game has ended.
-        legal_actions: the legal action numbers, ascending; none when it is over.
+        legal_actions: the legal action numbers, ascending; empty when the game is over.
         mask: the same as a mask, ``(95,)`` int8, not writeable.
         observation: ``(length,)`` what the seat to move sees; a buffer that `play` overwrites.
+
+    Raises:
+        ValueError: for rules or a seed beside a state, a state that is no single game, or another
+            dtype.
     """
 
     __slots__ = (
+        "_history",
         "_observed",
         "legal_actions",
         "mask",
@@ -73,15 +108,17 @@ class Game:
         seed: int | None = None,
         state: States | None = None,
         observe: str | None = None,
+        history: bool = False,
     ) -> None:
         if state is None:
             self.states = engine.new_games(rules or Rules(), 1, seed=seed)
         elif rules is not None or seed is not None:
-            raise ValueError("a game taken up from a state has its rules and generator from there")
+            raise ValueError("a game that continues a state takes its rules and generator from it")
         elif len(as_states(state)) != 1:
             raise ValueError(f"state must be a batch of one game, got {len(state)}")
         else:
             self.states = state.copy()
+        self._history: list[_Kept] | None = [] if history else None
         self._prepare(None if observe is None else np.dtype(observe))
         self.refresh()
 
@@ -100,25 +137,83 @@ class Game:
             scaled = np.zeros(whole.shape, np.float32)
             self.observation, self._observed = scaled[0], (whole, seen.scales(players), scaled)
 
-    def refresh(self) -> None:
-        """Roll what is due and look again, after ``states`` was changed by hand."""
-        self._look(play_one(self.states, -1, *self._observed))
+    # -------------------------------------------------------------------------------- playing
 
-    def play(self, action: int) -> None:
-        """Carry out the decision of the player to move, then roll what is due.
+    def play(self, action: int | str) -> None:
+        """Carry out the decision of the player to move, then roll the dice that are due.
+
+        Args:
+            action: an action number, or text in the notation (docs/notation.md): a move such as
+                ``"d3"`` or ``"2 red>court"``, or several divided by commas.
 
         Raises:
-            IllegalActionError: when the action is illegal; the game is as it was.
+            IllegalActionError: for an illegal action number.
+            NotationError: for text that is no legal move, with the legal ones.
             ValueError: when the game is over.
-            TypeError: when the action is no whole number.
+            TypeError: when the action is neither a whole number nor text.
+
+        After an error the game is as it was.
         """
-        number = operator.index(action)
+        if type(action) is not int:
+            if isinstance(action, str):
+                for number in self._read(action):
+                    self.play(number)
+                return
+            action = int(operator.index(action))
         due = ILLEGAL
-        if 0 <= number < ACTIONS:
-            due = play_one(self.states, number, *self._observed)
+        if 0 <= action < ACTIONS:
+            if self._history is None:
+                due = play_one(self.states, action, *self._observed)
+            else:
+                due = self._play_and_keep(action, self._history)
         if due == ILLEGAL:
-            raise engine.refusal(self.states, 0, number)
+            raise engine.refusal(self.states, 0, action)
         self._look(due)
+
+    def _play_and_keep(self, action: int, history: list[_Kept]) -> int:
+        before = self.states.tobytes()
+        due: int = play_one(self.states, action, *self._observed)
+        if due != ILLEGAL:
+            history.append(_Kept(action, before))
+        return due
+
+    def _read(self, text: str) -> list[int]:
+        """The actions of a text, read on a copy of the game where each is played."""
+        from carolus_env.notation import read_move
+
+        game, actions = self.states.copy(), []
+        for move in text.split(","):
+            for action in read_move(game[0], move):
+                engine.step(game, np.array([action]))
+                actions.append(action)
+        return actions
+
+    def undo(self) -> int:
+        """Take the last decision back, with the dice rolled after it, and return its action number.
+
+        Raises:
+            ValueError: when the game was made without ``history=True``.
+            IndexError: when there is no decision to take back.
+        """
+        if self._history is None:
+            raise ValueError("undo needs a game that keeps its history: Game(..., history=True)")
+        if not self._history:
+            raise IndexError("there is no decision to take back")
+        action, before = self._history.pop()
+        self.states.view(np.uint8)[:] = np.frombuffer(before, np.uint8)
+        self.refresh()
+        return action
+
+    @property
+    def history(self) -> tuple[int, ...] | None:
+        """Action numbers played since the game was made, in order; None where they are not kept."""
+        if self._history is None:
+            return None
+        return tuple(kept.action for kept in self._history)
+
+    def refresh(self) -> None:
+        """Roll what is due and update all attributes, after ``states`` was changed by hand."""
+        self._look(play_one(self.states, -1, *self._observed))
 
     def _look(self, due: int) -> None:
         self.phase = due & PHASE_BITS
@@ -127,14 +222,43 @@ class Game:
         self.legal_actions = _LEGAL_ACTIONS[due >> SET_SHIFT]
         self.mask = _MASKS[due >> SET_SHIFT]
 
+    # -------------------------------------------------------------------------------- looking
+
+    @property
+    def rules(self) -> Rules:
+        """Number of players and options."""
+        return engine.rules_of(self.states[0])
+
+    @property
+    def legal_moves(self) -> tuple[str, ...]:
+        """Each of ``legal_actions`` in the notation, with what it leads to; `play` takes them."""
+        from carolus_env.notation import move_text
+
+        return tuple(move_text(self.states[0], action) for action in self.legal_actions)
+
     @property
     def returns(self) -> npt.NDArray[np.float64]:
         """Payoff of each seat, ``(players,)`` float64; zero until the game is over."""
         return engine.returns(self.states)[0]
 
-    def clone(self) -> Game:
-        """An independent copy, dice to come included."""
-        return Game(state=self.states, observe=self._dtype())
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the game ended; None while it goes on."""
+        if not self.over:
+            return None
+        reason = REASON_NAMES[int(self.states["reason"][0])]
+        assert reason is not None
+        winners = tuple(winning_teams(self.states[0]))
+        return Outcome(winners, reason, tuple(self.returns.tolist()))
+
+    def __str__(self) -> str:
+        """The board as text, 80 columns wide."""
+        from carolus_env.drawing.text import board_text
+
+        return board_text(self.states[0]).removesuffix("\n")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.from_text({self.to_text()!r})"
 
     def _repr_svg_(self) -> str:
         """The board, for a notebook."""
@@ -142,17 +266,87 @@ class Game:
 
         return state_svg(self.states[0])
 
+    # -------------------------------------------------------------------------------- storing
+
+    def to_text(self) -> str:
+        """The position as one line of the notation, generator included."""
+        from carolus_env.notation import to_line
+
+        return to_line(self.states[0])
+
+    @classmethod
+    def from_text(cls, text: str, *, seed: int | None = None, **options: Any) -> Game:
+        """The game of a position in the notation.
+
+        Args:
+            text: one line, as `to_text` gives it, or a page (`carolus_env.notation.to_text`).
+            seed: a new generator for the dice to come, instead of the text's; where neither gives
+                one, that of seed 0.
+            options: ``observe`` and ``history``, as for `Game`.
+
+        Raises:
+            PositionError: for text that cannot be read, or a position that no game can reach.
+        """
+        from carolus_env.notation import from_text
+
+        return cls(state=from_text(text, seed=seed), **options)
+
+    def to_json(self) -> str:
+        """The position as one line of JSON, generator included (docs/state.md)."""
+        from carolus_env.records.position import to_json
+
+        return to_json(self.states[0])
+
+    @classmethod
+    def from_json(cls, text: str | bytes, **options: Any) -> Game:
+        """The game that `to_json` wrote; ``options`` and errors as for `from_text`."""
+        from carolus_env.records.position import from_json
+
+        return cls(state=from_json(text), **options)
+
+    def to_bytes(self) -> bytes:
+        """The position as the 229 bytes of its record, generator included."""
+        return self.states.tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, **options: Any) -> Game:
+        """The game that `to_bytes` wrote; ``options`` as for `from_text`.
+
+        Raises:
+            ValueError: when the bytes are not those of one game.
+            PositionError: for a position that no game can reach.
+        """
+        states = from_bytes(data)
+        check(states)
+        return cls(state=states, **options)
+
+    # -------------------------------------------------------------------------------- copies
+
+    def copy(self) -> Game:
+        """An independent copy, with the dice to come and the history."""
+        return _continued(self.states, self._dtype(), self._history)
+
+    clone = __copy__ = copy
+
     def _dtype(self) -> str | None:
         return None if self.observation is None else self.observation.dtype.name
 
-    __copy__ = clone
-
     def __deepcopy__(self, memo: dict[int, object]) -> Game:
-        return self.clone()
+        return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_taken_up, (self.states, self._dtype()))
+        return (_continued, (self.states, self._dtype(), self._history))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Game):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
 
 
-def _taken_up(state: States, observe: str | None) -> Game:
-    return Game(state=state, observe=observe)
+def _continued(state: States, observe: str | None, history: list[_Kept] | None) -> Game:
+    game = Game(state=state, observe=observe)
+    game._history = None if history is None else history.copy()
+    return game

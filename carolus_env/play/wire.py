@@ -8,7 +8,8 @@ from typing import Any, Final, NoReturn, cast
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from carolus_env.drawing.board import LAYOUTS, THEMES
+from carolus_env.drawing.board import LAYOUTS
+from carolus_env.drawing.style import THEMES
 from carolus_env.play import views
 
 MAX_BODY: Final = 4 * 2**20

@@ -1,0 +1,228 @@
+"""The circle of a drawing: regions, the Emperor, and the middle with all that concerns everyone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any, Final
+
+from carolus_env.drawing import pieces, words
+from carolus_env.drawing.scene import Scene
+from carolus_env.drawing.shapes import (
+    CASTLE_RADIUS,
+    CENTRE,
+    EMPEROR_CROWN,
+    EMPEROR_HEAD,
+    EMPEROR_RADIUS,
+    EMPEROR_ROBE,
+    GOLD,
+    MIDDLE,
+    NUMBER_RADIUS,
+    TEAM_LOOKS,
+    Point,
+    angle_of,
+    polar,
+    region_outline,
+    region_seams,
+)
+from carolus_env.engine.rules import (
+    CLAN_NAMES,
+    CLANS,
+    NOBODY,
+    TERRITORIES,
+    crown_action,
+    move_action,
+)
+
+# Places of a single territory's clans, by their number: along the circle and outwards.
+_PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
+    (),
+    ((0, 0),),
+    ((-25, 0), (25, 0)),
+    ((-25, 24), (25, 24), (0, -24)),
+    ((-26, 24), (26, 24), (-24, -24), (24, -24)),
+    ((-49, 26), (0, 26), (49, 26), (-24, -24), (24, -24)),
+)
+
+
+def circle(scene: Scene) -> Iterator[str]:
+    """All elements of the circle, from back to front."""
+    for k in range(len(scene.data["regions"])):
+        yield from _region(scene, k)
+    yield from _emperor(scene)
+    yield from _middle(scene)
+
+
+# ------------------------------------------------------------------------------------ regions
+
+
+def _region(scene: Scene, k: int) -> Iterator[str]:
+    region = scene.data["regions"][k]
+    first, size = region["territories"][0], len(region["territories"])
+    owner = region["owner"]
+    steps = scene.steps_to(k)
+    actions = ""
+    if steps:
+        actions = f' data-action="{move_action(steps[0])}" data-steps="{_joined(steps)}"'
+    is_open = bool(steps) or (scene.phase == "place" and bool(scene.legal))
+    yield (
+        f'<g class="region{" open" if is_open else ""}" data-region="{k}" '
+        f'data-territories="{words.span(region)}"{actions}>'
+        f"<title>{escape(words.region_words(scene, k))}</title>"
+    )
+    outline = region_outline(first, size)
+    if owner == NOBODY:
+        yield f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>'
+    else:
+        look = TEAM_LOOKS[owner]
+        yield f'<path fill="{look.fill}" stroke="{look.line}" stroke-width="2" d="{outline}"/>'
+    if size > 1:
+        stroke = TEAM_LOOKS[owner].line
+        yield (
+            f'<path class="line" stroke="{stroke}" stroke-opacity=".35" stroke-width="2" '
+            f'stroke-dasharray="3 7" d="{region_seams(first, size)}"/>'
+        )
+    if k == 0:
+        yield pieces.outline(outline, "s-gold", 11)
+    if is_open:
+        yield pieces.outline(outline, "s-open", 4)
+    if scene.last and first in scene.last.territories:
+        yield pieces.outline(outline, "s-last", 5, "14 7")
+    for territory in range(first, first + size):
+        x, y = polar(NUMBER_RADIUS, angle_of(territory))
+        yield pieces.text(x, y, territory % TERRITORIES, 18, "f-soft")
+        if owner != NOBODY:
+            yield pieces.castle(*polar(CASTLE_RADIUS, angle_of(territory)), 17.0, owner)
+    yield from _paladins(first, size, region["paladins"])
+    yield "</g>"
+
+
+def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
+    """A region's paladins: two rows in a single territory, one row along a larger region."""
+    clans = [clan for clan in range(CLANS) if paladins[clan]]
+    middle = angle_of(first + (size - 1) / 2)
+    if size == 1:
+        radius = 19.0
+        places = _PLACES_IN_ONE[len(clans)]
+    else:
+        pitch = min(62.0, size * 140.0 / max(1, len(clans)))
+        radius = 24.0
+        places = tuple(((i - (len(clans) - 1) / 2) * pitch, 0.0) for i in range(len(clans)))
+        if math.sin(middle) > 0:  # in the lower half clockwise is right to left: keep reading order
+            places = places[::-1]
+    for clan, (along, out) in zip(clans, places, strict=True):
+        x, y = polar(MIDDLE + out, middle + along / (MIDDLE + out))
+        yield from pieces.token(x, y, radius, clan, paladins[clan])
+
+
+# ------------------------------------------------------------------------------------ Emperor
+
+
+def _emperor(scene: Scene) -> Iterator[str]:
+    """The Emperor, and a mark before each region that he can reach."""
+    x, y = polar(EMPEROR_RADIUS, _middle_angle(scene.data["regions"][0]))
+    yield f'<g class="emperor" transform="translate({x:.1f} {y + 3:.1f})">'
+    yield "<title>The Emperor</title>"
+    yield f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
+    yield f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
+    yield f'<path fill="#fbe3b5" d="{EMPEROR_HEAD}"/>'
+    yield f'<path fill="{GOLD.fill}" d="{EMPEROR_CROWN}"/></g></g>'
+    for k, region in enumerate(scene.data["regions"]):
+        if steps := scene.steps_to(k):
+            beside = 0.0 if k else 0.19  # he stands before his region himself
+            x, y = polar(EMPEROR_RADIUS + 8, _middle_angle(region) + beside)
+            size = 20 if len(steps) == 1 else 15
+            yield f'<g class="step open" data-region="{k}" data-action="{move_action(steps[0])}">'
+            yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
+            yield pieces.text(x, y, "+" + _joined(steps), size, "f-card bold")
+            yield "</g>"
+
+
+def _middle_angle(region: dict[str, Any]) -> float:
+    return angle_of(region["territories"][0] + (len(region["territories"]) - 1) / 2)
+
+
+# ------------------------------------------------------------------------------------ middle
+
+
+def _middle(scene: Scene) -> Iterator[str]:
+    """The round, what is due, the last decision, the supply, the playing order, the values."""
+    data, x = scene.data, CENTRE
+    if scene.phase == "over":
+        head = "game over"
+    else:
+        head = f"round {data['round']}" if data["round"] else "set-up"
+    yield pieces.text(x, 306, head, 23, "f-soft")
+    yield from _headline(scene, x)
+    if scene.last:
+        yield pieces.text(x, 426, pieces.shortened(scene.last.text, 34), 22, "f-last")
+    yield '<g class="supply">'
+    yield pieces.text(x, 468, "supply", 20, "f-soft")
+    for clan in range(CLANS):
+        count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 62
+        yield scene.group("token", [action], f' data-clan="{clan}"')
+        yield f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>"
+        yield from pieces.token(at, 506, 22, clan, count, always=True)
+        if action in scene.legal:
+            yield pieces.ring(at, 506, 30, "s-open")
+        yield "</g>"
+    yield "</g>"
+    yield from _order(scene, x, 590)
+    if scene.values is not None:
+        yield from _values(scene, scene.values, x, 652)
+
+
+def _headline(scene: Scene, x: float) -> Iterator[str]:
+    """Who won and why, or the player to move and what is due."""
+    if scene.phase == "over":
+        who = pieces.shortened(f"{scene.winners} won", 44)
+        yield pieces.text(x, 356, who, min(32.0, 800 / len(who)), "f-ink bold")
+        yield pieces.text(x, 390, words.ENDINGS[scene.data["result"]["reason"]], 21, "f-ink")
+        return
+    assert scene.player is not None
+    name = pieces.shortened(scene.names[scene.player], 20)
+    yield pieces.text(x, 346, name, 32, "f-ink bold")
+    yield pieces.text(x, 387, words.due(scene), 25, "f-ink")
+
+
+def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
+    """A castle of each player's team and the disc played, in playing order."""
+    order, played = scene.data["order"], scene.data["discs_played"]
+    yield pieces.text(x, y - 32, "order of play", 20, "f-soft")
+    left = x - (len(order) - 1) * 44
+    for turn, seat in enumerate(order):
+        team, at, disc = scene.rules.team(seat), left + turn * 88, played[seat]
+        disc_words = f"disc {disc}" if disc else "no disc yet"
+        yield f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>"
+        yield pieces.castle(at - 18, y + 2, 15, team)
+        yield from pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0)
+        if seat == scene.player:
+            yield pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4)
+        yield "</g>"
+        if turn:
+            yield pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5)
+
+
+def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
+    """A bar of each team's expected share of the win."""
+    wide, high = 250.0, 28.0
+    total = sum(values) or 1.0
+    shares = ", ".join(
+        f"{100 * value:.0f} % {name}" for name, value in zip(scene.teams, values, strict=True)
+    )
+    yield f'<g class="values"><title>expected share of the win: {escape(shares)}</title>'
+    at = x - wide / 2
+    for team, value in enumerate(values):
+        share, look = wide * value / total, TEAM_LOOKS[team]
+        yield pieces.box(at, y, share, high, f'fill="{look.fill}"')
+        if share > 44:
+            percent = f"{100 * value:.0f}"
+            yield pieces.text(at + share / 2, y + high / 2, percent, 18, "bold", look.text)
+        at += share
+    yield pieces.box(x - wide / 2, y, wide, high, 'class="s-ink line" rx="3" stroke-width="2"')
+    yield "</g>"
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))

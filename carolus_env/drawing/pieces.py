@@ -1,0 +1,97 @@
+"""SVG elements that all parts of a drawing are made of: pieces, marks, text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from carolus_env.drawing.shapes import (
+    CLAN_LOOKS,
+    TEAM_LOOKS,
+    TEXT_DROP,
+    Look,
+    castle_shape,
+    clan_shape,
+)
+
+
+def token(
+    x: float, y: float, radius: float, clan: int, count: int, *, always: bool = False
+) -> Iterator[str]:
+    """A clan's shape with the number of paladins; 1 is written only with ``always``."""
+    look = CLAN_LOOKS[clan]
+    yield piece(x, y, clan_shape(clan, radius), look)
+    if count != 1 or always:
+        size = radius * (1.12 if count < 10 else 0.95)
+        yield text(x, y + radius * TEXT_DROP[clan], count, round(size, 1), "bold", look.text)
+
+
+def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
+    """The clan's marker in a court, or its outline where the player does not control the clan."""
+    look, shape = CLAN_LOOKS[clan], clan_shape(clan, 10.0)
+    at = f'transform="translate({x:g} {y:.1f})"'
+    if not controlled:
+        return f'<path {at} fill="none" stroke="{look.fill}" stroke-width="3" d="{shape}"/>'
+    return (
+        f'<circle class="f-ink" cx="{x:g}" cy="{y:.1f}" r="16.5"/>'
+        f'<path {at} class="s-card" fill="{look.fill}" stroke-width="1.5" d="{shape}"/>'
+    )
+
+
+def castle(x: float, y: float, size: float, team: int) -> str:
+    return piece(x, y, castle_shape(size), TEAM_LOOKS[team])
+
+
+def disc(
+    x: float, y: float, radius: float, label: object, look: Look, opacity: float
+) -> Iterator[str]:
+    faint = f' opacity="{opacity:g}"' if opacity < 1 else ""
+    yield (
+        f'<g{faint}><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{look.fill}" '
+        f'stroke="{look.line}" stroke-width="2"/>'
+        f"{text(x, y, label, 20, 'bold', look.text)}</g>"
+    )
+
+
+def piece(x: float, y: float, shape: str, look: Look) -> str:
+    """A shape that is given about the origin, moved to ``x``, ``y``."""
+    return (
+        f'<path transform="translate({x:.1f} {y:.1f})" fill="{look.fill}" stroke="{look.line}" '
+        f'stroke-width="2" stroke-linejoin="round" d="{shape}"/>'
+    )
+
+
+def ring(x: float, y: float, radius: float, kind: str) -> str:
+    return f'<circle class="line {kind}" cx="{x:.1f}" cy="{y}" r="{radius}" stroke-width="5"/>'
+
+
+def line(path: str, kind: str, width: float) -> str:
+    return f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round" d="{path}"/>'
+
+
+def box(x: float, y: float, width: float, height: float, look: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {look}/>'
+
+
+def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return (
+        f'<path class="line {kind}" stroke-width="{width:g}" stroke-linejoin="round"{dashed} '
+        f'd="{path}"/>'
+    )
+
+
+def text(
+    x: float, y: float, content: object, size: float, kind: str, fill: str | None = None
+) -> str:
+    """Text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
+    colour = f' fill="{fill}"' if fill else ""
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:g}"{colour}>'
+        f"{escape(str(content))}</text>"
+    )
+
+
+def shortened(content: str, length: int) -> str:
+    """A text of at most ``length`` characters; an ellipsis ends one that was cut."""
+    return content if len(content) <= length else content[: length - 1] + "…"

@@ -1,0 +1,113 @@
+"""What a drawing is made from: a state, read once, and the options that concern its content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine.rules import DISCS, Rules, action_parts, move_action
+from carolus_env.notation import move_text
+from carolus_env.notation.words import team_names
+from carolus_env.records import position
+
+_NOT_IN_XML: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Scene:
+    """A game to be drawn or described; arguments as for `board.board_svg`.
+
+    Attributes:
+        rules: of the game.
+        data: the state as `position.to_dict` gives it.
+        phase, player: of ``data``.
+        names, teams: names of the seats and of the teams.
+        legal: legal actions to highlight; empty where they are not asked for.
+        last: the last decision; None where it is not marked.
+        values: each team's expected share of the win, or None.
+
+    Raises:
+        ValueError: for a wrong number of names, or for values that are no shares of a win.
+    """
+
+    def __init__(
+        self,
+        state: np.void,
+        names: Sequence[str] | None = None,
+        *,
+        legal: bool = False,
+        last: tuple[np.void, int] | None = None,
+        values: Sequence[float] | None = None,
+    ) -> None:
+        self.rules: Rules = engine.rules_of(state)
+        self.data = position.to_dict(state)
+        self.phase: str = self.data["phase"]
+        self.player: int | None = self.data["player"]
+        players, teams = self.rules.players, self.rules.teams
+        if names is not None and len(names) != players:
+            raise ValueError(f"names must be of {players} players, got {len(names)}")
+        if names is None:
+            names = [f"player {seat}" for seat in range(players)]
+        self.names = [_NOT_IN_XML.sub("\ufffd", str(name)) for name in names]
+        self.teams = team_names(self.rules, self.names)
+        if values is not None:
+            values = [float(value) for value in values]
+            if len(values) != teams or not all(0 <= value <= 1 for value in values):
+                raise ValueError(
+                    f"values must be {teams} shares of the win from 0 to 1, got {values}"
+                )
+        self.values = values
+        self.legal: list[int] = engine.legal_actions(state).tolist() if legal else []
+        self.last = None if last is None else LastDecision(*last)
+
+    @property
+    def winners(self) -> str:
+        """Names of the teams that have won; ``nobody`` where there are none."""
+        return " and ".join(self.teams[team] for team in self.data["result"]["winners"]) or "nobody"
+
+    def steps_to(self, region: int) -> list[int]:
+        """Legal numbers of steps that lead the Emperor to ``region``; none where he may not go."""
+        count = len(self.data["regions"])
+        steps = range(1, DISCS + 1)
+        return [n for n in steps if n % count == region and move_action(n) in self.legal]
+
+    def group(
+        self, kind: str, actions: list[int], attributes: str = "", *, numbered: bool = True
+    ) -> str:
+        """The start tag of a group, which can be chosen where one of ``actions`` is legal."""
+        found = [action for action in actions if action in self.legal]
+        if not found:
+            return f'<g class="{kind}"{attributes}>'
+        number = f' data-action="{found[0]}"' if numbered else ""
+        return f'<g class="{kind} open"{attributes}{number}>'
+
+
+class LastDecision:
+    """The last decision in text, and what it touched.
+
+    Attributes:
+        text: in the notation.
+        territories: of the region it concerned; empty where there is none.
+        court: the seat and the clan of a paladin that was played to a court, or None.
+        disc: the seat and the number of a disc that was played, or None.
+    """
+
+    def __init__(self, before: np.void, action: int) -> None:
+        data = position.to_dict(before)
+        regions, player = data["regions"], data["player"]
+        self.text = move_text(before, action)
+        self.territories: Sequence[int] = ()
+        self.court: tuple[int, int] | None = None
+        self.disc: tuple[int, int] | None = None
+        kind, number, clan, destination = action_parts(action)
+        if kind == "place" and destination == 0:
+            self.court = (player, clan)
+        elif kind == "place":
+            self.territories = regions[destination - 1]["territories"]
+        elif kind == "move":
+            self.territories = regions[number % len(regions)]["territories"]
+        elif kind == "disc":
+            self.disc = (player, number)

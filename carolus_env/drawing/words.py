@@ -1,0 +1,75 @@
+"""A board in words, for screen readers and tooltips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from carolus_env.drawing.scene import Scene
+from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY
+from carolus_env.notation.words import counted, span_text
+
+ENDINGS: Final = {
+    "castles": "with as many castles as it takes",
+    "regions": "fewer than four regions are left",
+    "max_rounds": "the last round is over",
+    "forfeit": "an illegal action was played",
+}
+"""Why a game ended, in words."""
+
+
+def title(scene: Scene) -> str:
+    """The round and what is due, or who won."""
+    if scene.phase == "over":
+        return f"{scene.winners} won ({scene.data['result']['reason']})"
+    return f"round {scene.data['round']}, {scene.names[scene.player or 0]} {due(scene)}"
+
+
+def due(scene: Scene) -> str:
+    """What the player to move does next."""
+    data = scene.data
+    if scene.phase == "place":
+        return f"plays {counted(data['placements_left'], 'paladin')}"
+    if scene.phase == "move":
+        return "moves the Emperor"
+    if scene.phase == "roll":
+        return f"rolls {counted(data['dice_due'], 'die')}"
+    return "plays a disc" if scene.phase == "disc" else "decides a crown"
+
+
+def description(scene: Scene) -> list[str]:
+    """A sentence for each region, clockwise from the Emperor's, then one for each seat."""
+    regions = [region_words(scene, k) for k in range(len(scene.data["regions"]))]
+    return regions + [_seat_words(scene, seat) for seat in range(scene.rules.players)]
+
+
+def region_words(scene: Scene, k: int) -> str:
+    """Region ``k``: its territories, paladins, castles, and the Emperor."""
+    region = scene.data["regions"][k]
+    word = "territory" if len(region["territories"]) == 1 else "territories"
+    words = f"{word} {span(region)}: {paladin_words(region['paladins'])}"
+    if region["owner"] != NOBODY:
+        words += f", {counted(region['castles'], 'castle')} of {scene.teams[region['owner']]}"
+    return words + (", the Emperor" if k == 0 else "")
+
+
+def _seat_words(scene: Scene, seat: int) -> str:
+    data = scene.data
+    clans = [CLAN_NAMES[clan] for clan in range(CLANS) if data["control"][clan] == seat]
+    castles = data["castles"][scene.rules.team(seat)]
+    return (
+        f"{scene.names[seat]}, {counted(castles, 'castle')} of {scene.rules.castles_to_win}: "
+        f"controls {', '.join(clans) or 'no clan'}; court {paladin_words(data['courts'][seat])}; "
+        f"reserve {paladin_words(data['reserves'][seat])}"
+    )
+
+
+def span(region: dict[str, Any]) -> str:
+    """The territories of a region: ``7``, ``7-9``, ``14-0``."""
+    return span_text(region["territories"][0], region["territories"][-1])
+
+
+def paladin_words(counts: Iterable[int]) -> str:
+    """``2 red, 1 blue``; ``none`` where there are none."""
+    words = [f"{n} {CLAN_NAMES[clan]}" for clan, n in enumerate(counts) if n]
+    return ", ".join(words) or "none"
