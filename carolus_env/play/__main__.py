@@ -1,4 +1,4 @@
-"""Play Carolus in the browser, and look at recorded games.
+"""Play Carolus in the browser or in the terminal, and view recorded games.
 
     python -m carolus_env.play
     python -m carolus_env.play games.jsonl.gz --lost planner

@@ -60,7 +60,7 @@ class Viewer {
       ),
       el(
         "section",
-        { class: "panel", "aria-label": "Game" },
+        { class: "panel", "aria-label": "The game" },
         el("div", { class: "card" }, this.title, this.result, picker),
         el("div", { class: "card" }, el("h2", {}, "Opinions"), this.advisers, this.opinions.element),
         el("div", { class: "card" }, el("h2", {}, "Log"), this.log.element),
