@@ -500,6 +500,16 @@ def test_what_is_not_there_gets_a_sentence(page: Page, method: str, path: str, s
     assert json.loads(content)["error"]
 
 
+def test_every_module_of_the_page_is_served(page: Page) -> None:
+    modules = sorted(server.STATIC.glob("*.js"))
+    for module in modules:
+        status, headers, content = page.request("GET", f"/static/{module.name}")
+        assert (status, content) == (200, module.read_bytes())
+        assert headers["content-type"].startswith("text/javascript")
+        for used in re.findall(r'from "\./([\w.-]+)"', module.read_text()):
+            assert server.STATIC / used in modules, f"{module.name} imports {used}"
+
+
 def test_files_outside_the_page_are_not_served(page: Page) -> None:
     assert page.request("GET", "/static")[0] == 404, "without the slash it leads nowhere"
     for path in ("../server.py", "%2e%2e/server.py", "..%2f..%2frules.py", "/etc/passwd"):
@@ -547,7 +557,7 @@ def test_a_file_is_stepped_through(page: Page) -> None:
         status, position = page.get(f"files/{key}/1/{at}?layout=wide&values=0.25,0.75")
         assert (status, position["at"]) == (200, at)
         assert "Anna" in position["svg"]
-    assert position["outcome"]
+    assert position["outcome"] == game["outcome"] is not None
     assert page.get(f"files/{key}/1/{len(events) + 1}")[0] == 400
     assert page.get(f"files/{key}/2")[0] == 404
     assert page.get(f"files/{key}/1/0?values=2,3")[0] == 400

@@ -30,7 +30,7 @@ from carolus_env.notation import move_text, region_text
 from carolus_env.play.library import Replay
 from carolus_env.play.preview import after_step, placements, standing
 from carolus_env.play.session import Session, TurnError, up_to
-from carolus_env.play.words import outcome
+from carolus_env.play.words import action_label, action_words, outcome, third_person
 from carolus_env.records.record import RecordError, make_record, record_line, start_of
 from carolus_env.replay import replay
 
@@ -421,6 +421,45 @@ def test_the_log_tells_in_words_what_came_of_a_decision() -> None:
     assert moves[-1].words.endswith(f"the game ends, {session.team_names()[0]} won") == (
         session.outcome().startswith(session.team_names()[0])  # type: ignore[union-attr]
     )
+
+
+def test_partners_are_plural() -> None:
+    session = fresh(*["greedy"] * 4, seed=3)
+    texts = []
+    while not session.over:
+        texts += [step.text(("Ann and Bob", "Cy and Dan")) for step in session.steps()]
+        session.ask_agent()
+    said = " | ".join(texts)
+    assert "Ann and Bob build a castle" in said
+    assert "Cy and Dan keep the region" in said
+
+
+def test_actions_are_named_alike_everywhere() -> None:
+    session = fresh("greedy", "greedy", seed=1)
+    first = {}
+    while not session.over:
+        for decision in session.legal():
+            kind = action_parts(decision.action).kind
+            label = action_label(session.state, decision.action)
+            words = action_words(session.state, decision.action)
+            assert label in words
+            first.setdefault(kind, words)
+        action = session.ask_agent()
+        line = next(line for line in reversed(session.log()) if not line.text.startswith("rolls"))
+        assert session.last is not None
+        assert line.words.startswith(third_person(action_words(session.last[0], action)))
+    assert first["disc"] == "play disc 1"
+    assert first["place"].startswith("place a ") and first["place"].endswith(" paladin at court")
+    assert first["move"].startswith("move the Emperor 1 step to ")
+    assert first["crown"] == "choose red for the crown"
+
+
+def test_a_record_is_played_once_when_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = play_on(fresh("greedy", "greedy", max_rounds=2)).record()
+    steps, step = [], engine.step
+    monkeypatch.setattr(engine, "step", lambda *a, **k: (steps.append(1), step(*a, **k)))
+    seen = Replay(record)
+    assert len(steps) == len(seen.decisions)
 
 
 @pytest.mark.parametrize(
