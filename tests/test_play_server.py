@@ -270,7 +270,7 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
         "",
     ],
 )
-def test_a_page_names_no_files_and_no_strangers(page: Page, spec: str) -> None:
+def test_a_page_names_no_files_and_no_unknown_agents(page: Page, spec: str) -> None:
     status, answer = page.post("games", {**TWO, "agents": [None, spec]})
     assert status == 400
     assert "is not offered here" in answer["error"]
@@ -305,7 +305,7 @@ def test_agents_of_the_command_line_are_offered(tmp_path: Path) -> None:
         Roster([f"{file}x.py:play"])
 
 
-# ------------------------------------------------------------------------------------ strangers
+# ------------------------------------------------------------------------------------ other sites
 
 
 @pytest.mark.parametrize(
@@ -386,14 +386,14 @@ def answered(
 OWN_HOST, OWN_ORIGIN = ("host", "127.0.0.1:1"), ("origin", "http://127.0.0.1:1")
 
 
-def test_several_hosts_or_origins_are_refused_wherever_the_own_one_stands() -> None:
+def test_several_hosts_or_origins_are_refused_wherever_the_right_one_stands() -> None:
     assert answered("/api/menu", OWN_HOST, OWN_ORIGIN)[0] == 200
     evil = ("host", "evil.example")
     for hosts in ((OWN_HOST, evil), (evil, OWN_HOST), (OWN_HOST, OWN_HOST), ()):
         status, answer = answered("/api/menu", *hosts)
         assert (status, "answers only to" in answer["error"]) == (403, True), hosts
-    stranger = ("origin", "http://evil.example")
-    for origins in ((OWN_ORIGIN, stranger), (stranger, OWN_ORIGIN)):
+    other = ("origin", "http://evil.example")
+    for origins in ((OWN_ORIGIN, other), (other, OWN_ORIGIN)):
         status, answer = answered("/api/menu", OWN_HOST, *origins)
         assert (status, "from other origins" in answer["error"]) == (403, True), origins
 
@@ -659,7 +659,7 @@ def test_a_game_that_cannot_be_kept_is_a_problem_of_its_line(page: Page) -> None
     assert "line 2: the record cannot be written" in book.problems[0]
 
 
-def test_names_of_strangers_are_data(page: Page) -> None:
+def test_names_in_untrusted_records_are_data(page: Page) -> None:
     record = finished(1, names=[NASTY, "\x1b[31m" + "x" * 100])
     assert names_of(record) == (NASTY, "?[31m" + "x" * 35)
     assert names_of({**record, "names": [1, 2]}) == ("random", "random")

@@ -156,7 +156,7 @@ def test_a_game_taken_up_goes_on_as_it_would_have_gone_on(spec: str) -> None:
         assert play_on(taken_up(whole, cut)).events == whole.events, cut
 
 
-def test_a_record_of_strangers_is_taken_up_and_seeds_decide_what_follows() -> None:
+def test_any_record_is_taken_up_and_seeds_decide_what_follows() -> None:
     start = engine.new_games(Rules(), 1, seed=3, roll=False)
     record = make_record(start, [])
     games = [

@@ -269,7 +269,7 @@ class Session:
 
     @property
     def can_undo(self) -> bool:
-        """Whether the last event is a decision of a person, whose turn still goes on."""
+        """Whether the last event is a decision of a person who moves again, or ended the game."""
         last = self.events[-1]
         same_turn = self.over or last["player"] == self.player
         return "action" in last and same_turn and self.agents[last["player"]] is None
