@@ -1,7 +1,7 @@
 """Pictures of the page and of a report: ``python docs/screenshots.py`` writes docs/images/*.png.
 
 Needs Chromium and the extra ``dev``. The games have fixed seeds, so the pictures change only when
-the pages do; a report tells times and the machine too.
+the pages do; the report also shows times and the machine.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from carolus_env import arena, bots
 from carolus_env.arena.report import write_report
-from carolus_env.engine.rules import DISC, FIRST_PLACE, MOVE, PLACE, Rules
-from carolus_env.play.library import Book
+from carolus_env.engine.rules import DISC, MOVE, PLACE, Rules, action_parts
+from carolus_env.play.app_state import AppState, GameInPlay
+from carolus_env.play.library import GameFile
 from carolus_env.play.roster import Roster
-from carolus_env.play.server import House, Table, make_server, open_socket
+from carolus_env.play.server import make_server, open_socket
 from carolus_env.play.session import Session
 from carolus_env.records.record import Record, record_line
 
@@ -33,11 +34,11 @@ PHONE = {
     "color_scheme": "dark",
     "has_touch": True,
 }
-DECISIONS = 90  # of the games that are shown in play
+DECISIONS = 90  # before the position that is shown
 
 
 def in_play(players: int, phase: int, seed: int) -> Session:
-    """A game in which the first seat, a person, is to decide."""
+    """A game in which the first seat, a person, is to move."""
     planner = bots.make("planner")
     session = Session.new(Rules(players=players), [planner] * players, seed=seed)
     decisions = 0
@@ -49,7 +50,7 @@ def in_play(players: int, phase: int, seed: int) -> Session:
 
 
 def whole(seed: int) -> Record:
-    """A game from the first roll to the end."""
+    """The record of a whole game."""
     session = Session.new(Rules(), [bots.make("ppo"), bots.make("planner")], seed=seed)
     while not session.over:
         session.ask_agent()
@@ -88,20 +89,24 @@ def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, 
 def main() -> int:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
-        print("there is no Chromium here", file=sys.stderr)
+        print("Chromium is not installed", file=sys.stderr)
         return 2
     IMAGES.mkdir(exist_ok=True)
-    house = House(Roster())
+    app = AppState(Roster())
     move, place, disc = (
-        house.tables.add(Table(in_play(players, phase, seed)))
+        app.games.add(GameInPlay(in_play(players, phase, seed)))
         for players, phase, seed in ((2, MOVE, 1), (2, PLACE, 1), (4, DISC, 3))
     )
     record = whole(1)
-    book = house.books.add(Book.of_bytes("game", record_line(record)))
+    file = app.files.add(GameFile.from_bytes("game", record_line(record)))
     late = list(enumerate(record["events"]))[60:]
-    middle = next(index for index, event in late if event.get("action", 0) >= FIRST_PLACE)
+    middle = next(
+        index
+        for index, event in late
+        if "action" in event and action_parts(event["action"]).kind == "place"
+    )
     listening = open_socket(0)
-    server = make_server(house, listening)
+    server = make_server(app, listening)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -111,7 +116,7 @@ def main() -> int:
         shot(browser, f"{address}/game/{move}", "play", ".choices .step", DESKTOP)
         shot(browser, f"{address}/game/{place}", "play_phone", ".choices .clan", PHONE)
         shot(browser, f"{address}/game/{disc}", "play_four", ".choices .choice", DESKTOP)
-        shot(browser, f"{address}/replay/{book}#0/{middle}", "viewer", ".board svg", DESKTOP)
+        shot(browser, f"{address}/replay/{file}#0/{middle}", "viewer", ".board svg", DESKTOP)
         with tempfile.TemporaryDirectory() as folder:
             shot(browser, report(Path(folder)), "report", "table", REPORT)
         browser.close()

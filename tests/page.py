@@ -1,4 +1,4 @@
-"""A server of the page, as `python -m carolus_env.play` starts it, in a thread of the tests."""
+"""The page's server, as `python -m carolus_env.play` starts it, in a thread of the tests."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from carolus_env.play.server import House, make_server, open_socket
+from carolus_env.play.app_state import AppState
+from carolus_env.play.server import make_server, open_socket
 
 
 class Page:
     """A running server and a plain client of it."""
 
-    def __init__(self, house: House, port: int) -> None:
-        self.house, self.port = house, port
+    def __init__(self, app: AppState, port: int) -> None:
+        self.app, self.port = app, port
         self.address = f"http://127.0.0.1:{port}"
 
     def request(
@@ -62,14 +63,14 @@ class Page:
 
 
 @contextmanager
-def serving(house: House) -> Iterator[Page]:
+def serving(app: AppState) -> Iterator[Page]:
     """A server on a free port, until the context ends."""
     listening = open_socket(0)
-    server = make_server(house, listening)
+    server = make_server(app, listening)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        yield Page(house, listening.getsockname()[1])
+        yield Page(app, listening.getsockname()[1])
     finally:
         server.should_exit = True
         thread.join(timeout=30)

@@ -14,9 +14,10 @@ from page import Page, serving
 
 from carolus_env import bots
 from carolus_env.bots import Agent
-from carolus_env.engine.rules import Rules
+from carolus_env.engine.rules import Rules, action_parts, court_action, region_action
+from carolus_env.play.app_state import AppState
 from carolus_env.play.roster import Roster
-from carolus_env.play.server import House, make_server, open_socket
+from carolus_env.play.server import make_server, open_socket
 from carolus_env.play.session import Session
 from carolus_env.records.record import record_line
 from carolus_env.replay import replay
@@ -48,7 +49,7 @@ Open = Callable[..., Tab]
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    with serving(House(Roster())) as running:
+    with serving(AppState(Roster())) as running:
         yield running
 
 
@@ -68,7 +69,7 @@ def open_tab(browser: Any, page: Page) -> Iterator[Open]:
     def opened(path: str = "/", size: dict[str, int] = DESKTOP, **options: Any) -> Tab:
         context = browser.new_context(viewport=size, **options)
         context.set_default_timeout(TIMEOUT)
-        context.add_init_script("localStorage.setItem('carolus.speed', '\"at once\"')")
+        context.add_init_script("localStorage.setItem('carolus.speed', '\"instant\"')")
         contexts.append(context)
         return watched(context, path)
 
@@ -99,14 +100,14 @@ def start_game(
     for seat in range(2, players + 1):
         tab.get_by_label(f"Seat {seat}", exact=True).select_option(bots)
     tab.get_by_text("Options", exact=True).click()
-    tab.get_by_label("Seed (empty: any)").fill(str(seed))
-    tab.get_by_label("Rounds at most (empty: no limit)").fill(str(rounds))
+    tab.get_by_label("Seed (empty: random)").fill(str(seed))
+    tab.get_by_label("Round limit (empty: none)").fill(str(rounds))
     tab.get_by_role("button", name="Start").click()
     decided(tab)
 
 
 def decided(tab: Tab) -> str:
-    """Wait for a decision of a person or the end; says which."""
+    """Wait for a decision of a person or the end; returns the phase."""
     tab.wait_for_selector(DECIDING, state="attached")
     return tab.locator(DECIDING).get_attribute("class").split()[-1]
 
@@ -219,7 +220,7 @@ def test_a_whole_game_is_played_by_clicking(open_tab: Open, page: Page, size: An
     record = record_of(tab, page)
     assert replay(record) == []
     assert record["result"] is not None
-    assert tab.locator("h1").inner_text() in ("The game was cut off after 2 rounds; nobody won.",)
+    assert tab.locator("h1").inner_text() == "The game reached its limit of 2 rounds; nobody won."
     assert events(tab) == len(record["events"])
 
 
@@ -231,8 +232,9 @@ def test_a_whole_game_is_played_by_keyboard(open_tab: Open, page: Page) -> None:
     record = record_of(tab, page)
     assert replay(record) == []
     assert record["result"]["rounds"] == 2
-    places = [event["action"] for event in record["events"] if event.get("action", 0) >= 15]
-    assert {(place - 15) % 16 == 0 for place in places} == {True, False}, "court and regions"
+    parts = [action_parts(event["action"]) for event in record["events"] if "action" in event]
+    places = [part.destination for part in parts if part.kind == "place"]
+    assert {place == 0 for place in places} == {True, False}, "court and regions"
 
 
 def test_digits_of_one_paladin_are_not_those_of_the_next(open_tab: Open) -> None:
@@ -257,14 +259,16 @@ def test_a_game_is_played_by_the_buttons_alone(open_tab: Open) -> None:
     while (phase := decided(tab)) != "over" and len(phases) < 4:
         phases.add(phase)
         if phase == "place":
-            paladin = main.get_by_role("group", name="Paladin").get_by_role("button").first
+            paladin = main.get_by_role("group", name="Choose a paladin").get_by_role("button").first
             if paladin.get_attribute("aria-pressed") == "false":
                 paladin.click()
-            where = main.get_by_role("group", name="Where to").get_by_role("button")
+            where = main.get_by_role("group", name="Choose a place").get_by_role("button")
             names = [button.get_attribute("aria-label") for button in where.all()]
-            assert names[0].endswith(" to the court")
-            assert names[1].endswith(", the Emperor's")
-            assert all(re.search(r"^(red|pink|blue|yellow|green) to", name) for name in names)
+            assert names[0].endswith(" paladin to your court")
+            assert names[1].endswith(", where the Emperor stands")
+            assert all(
+                re.search(r"^(red|pink|blue|yellow|green) paladin to", name) for name in names
+            )
             after(tab, where.first.click)
         else:
             after(tab, main.get_by_role("group").get_by_role("button").first.click)
@@ -281,7 +285,7 @@ def test_a_paladin_is_dragged(open_tab: Open, page: Page) -> None:
     token = board.locator(".reserve .token.open").first
     clan = int(token.get_attribute("data-clan"))
     after(tab, lambda: token.drag_to(board.locator(".court.open > rect").first))
-    assert record_of(tab, page)["events"][-1]["action"] == 15 + 16 * clan
+    assert record_of(tab, page)["events"][-1]["action"] == court_action(clan)
     before = events(tab)
     token = board.locator(".reserve .token.open").first
     token.drag_to(board.locator(".supply"))  # no place for it: it goes back
@@ -291,7 +295,7 @@ def test_a_paladin_is_dragged(open_tab: Open, page: Page) -> None:
     number = int(region.get_attribute("data-region"))
     clan = int(token.get_attribute("data-clan"))
     after(tab, lambda: token.drag_to(region.locator("text").first))
-    assert record_of(tab, page)["events"][-1]["action"] == 16 + 16 * clan + number
+    assert record_of(tab, page)["events"][-1]["action"] == region_action(clan, number)
 
 
 def test_an_illegal_click_says_why_and_changes_nothing(open_tab: Open) -> None:
@@ -300,11 +304,11 @@ def test_an_illegal_click_says_why_and_changes_nothing(open_tab: Open) -> None:
     click_to(tab, "disc")
     notice, board, before = tab.locator("#notice"), tab.locator(".board"), events(tab)
     board.locator(".region text").first.click()
-    sync_api.expect(notice).to_have_text("A disc is to be played.")
+    sync_api.expect(notice).to_have_text("Play a disc first.")
     click_to(tab, "place")
     before = events(tab)
     board.locator(".region.open text").nth(3).click()
-    sync_api.expect(notice).to_have_text("Take a paladin of your reserve first.")
+    sync_api.expect(notice).to_have_text("Choose a paladin from your reserve first.")
     board.locator(".supply .token").first.click()
     sync_api.expect(notice).to_contain_text("to your court or to a region")
     assert events(tab) == before
@@ -313,7 +317,7 @@ def test_an_illegal_click_says_why_and_changes_nothing(open_tab: Open) -> None:
     far = board.locator(".region:not(.open) text").first
     where = board.locator(".region:not(.open)").first.get_attribute("data-territories")
     far.click()
-    sync_api.expect(notice).to_have_text(f"The Emperor cannot reach {where} in this turn.")
+    sync_api.expect(notice).to_have_text(f"The Emperor cannot reach {where} this turn.")
     assert events(tab) == before
 
 
@@ -365,7 +369,7 @@ def test_what_a_paladin_would_do_is_shown_where_it_is_pointed_at(
 
 def test_the_board_is_told_in_words(open_tab: Open) -> None:
     tab = open_tab()
-    tab.get_by_label("Name of seat 1").fill("Ada")
+    tab.get_by_label("Name in seat 1").fill("Ada")
     start_game(tab)
     tab.get_by_text("The board in words").click()
     told = tab.locator(".words li")
@@ -392,7 +396,7 @@ def test_on_a_touch_screen_the_first_tap_previews_and_the_second_plays(open_tab:
     before, region = events(tab), tab.locator(".board .step.open").first
     region.tap()
     sync_api.expect(tab.locator(".future svg")).to_be_visible()
-    sync_api.expect(tab.locator("#notice")).to_contain_text("Tap again to go there.")
+    sync_api.expect(tab.locator("#notice")).to_contain_text("Tap again to move the Emperor there.")
     assert events(tab) == before
     after(tab, region.tap)
 
@@ -419,7 +423,7 @@ def test_a_hint_is_given(open_tab: Open) -> None:
     tab = open_tab()
     start_game(tab)
     click_to(tab, "place")
-    tab.get_by_label("Who gives hints").select_option("ppo")
+    tab.get_by_label("Bot that gives hints").select_option("ppo")
     tab.keyboard.press("Escape")
     tab.get_by_role("button", name="Hint").click()
     opinion = tab.get_by_role("region", name="What ppo thinks")
@@ -453,7 +457,7 @@ def test_a_game_goes_on_when_the_server_was_started_anew(open_tab: Open) -> None
     for number in range(2):
         if number:
             listening = open_socket(port)
-        server = make_server(House(Roster()), listening)
+        server = make_server(AppState(Roster()), listening)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         if number == 0:
@@ -465,7 +469,7 @@ def test_a_game_goes_on_when_the_server_was_started_anew(open_tab: Open) -> None
         else:
             tabs[0].reload()
             decided(tabs[0])
-            sync_api.expect(tabs[0].locator("#notice")).to_contain_text("goes on where it was")
+            sync_api.expect(tabs[0].locator("#notice")).to_contain_text("has been restored")
             assert tabs[0].locator(".log li").all_inner_texts() == before
             click_on(tabs[0])
         server.should_exit = True
@@ -478,7 +482,7 @@ def test_a_game_that_the_server_let_go_is_handed_to_it_again(open_tab: Open, pag
     start_game(tab)
     click_to(tab, "place")
     before, address = tab.locator(".log li").all_inner_texts(), tab.url
-    page.house.tables.clear()
+    page.app.games.clear()
     tab.locator(".board .reserve .token.open").last.click()
     tab.locator(".board .court.open > rect").first.click()
     tab.wait_for_url(lambda url: url != address)
@@ -499,7 +503,7 @@ def test_two_games_go_on_side_by_side(open_tab: Open, page: Page) -> None:
     assert [record["seed"] for record in records] == [1, 2]
     assert [record["rules"]["players"] for record in records] == [2, 3]
     start = open_tab.beside(one)  # type: ignore[attr-defined]
-    kept = start.locator("section", has_text="Go on").locator("li a")
+    kept = start.locator("section", has_text="Continue a game").locator("li a")
     sync_api.expect(kept).to_have_count(2)  # which waits for the page
     kept.nth(1).click()
     decided(start)
@@ -543,7 +547,7 @@ def test_a_bot_that_thinks_for_long_is_shown_and_left(open_tab: Open) -> None:
             raise RuntimeError("tired")
 
     bots.register("slowest", lambda _: Slow(), "thinks for long and fails")
-    with serving(House(Roster(["slowest"]))) as page:
+    with serving(AppState(Roster(["slowest"]))) as page:
         tab = open_tab(page.address)
         tab.get_by_label("Seat 1", exact=True).select_option("slowest")
         tab.get_by_role("button", name="Start").click()
@@ -555,12 +559,12 @@ def test_a_bot_that_thinks_for_long_is_shown_and_left(open_tab: Open) -> None:
         sync_api.expect(tab.locator("#notice")).to_have_text(
             "slowest failed with RuntimeError: tired"
         )
-        sync_api.expect(tab.get_by_role("button", name="Go on")).to_be_enabled()
+        sync_api.expect(tab.get_by_role("button", name="Resume")).to_be_enabled()
 
 
 def test_names_are_shown_as_they_are_and_run_nothing(open_tab: Open) -> None:
     tab = open_tab()
-    tab.get_by_label("Name of seat 1").fill(NASTY)
+    tab.get_by_label("Name in seat 1").fill(NASTY)
     start_game(tab)
     click_on(tab)
     assert tab.locator("h1").inner_text().endswith(NASTY)
@@ -596,9 +600,9 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab: Open, size: Any) -
     assert "won (" in tab.get_by_role("region", name="Board").get_by_role("img").get_attribute(
         "aria-label"
     )
-    button("First").click()
+    button("Start of the game").click()
     at(0)
-    button("On").click()
+    button("Next event").click()
     at(1)
     button("Next round").click()
     at(next(i for i, event in enumerate(record["events"]) if event.get("action", 99) < 5))
@@ -659,7 +663,7 @@ def test_a_file_of_several_games_is_a_list(open_tab: Open) -> None:
     assert tab.locator("h1").inner_text() == "A1 · B"
     tab.get_by_label("Game", exact=True).select_option(index=1)
     sync_api.expect(tab.locator("h1")).to_have_text("A2 · B")
-    tab.get_by_text("Problems of the file (1)").click()
+    tab.get_by_text("Problems in the file (1)").click()
     assert "line 3: not JSON" in tab.locator("details:not(.words) li").inner_text()
 
 
@@ -670,10 +674,10 @@ def test_a_game_is_played_on_from_the_viewer(open_tab: Open, page: Page) -> None
     tab.wait_for_selector(".board svg")
     tab.locator(".log li").nth(19).click()
     tab.wait_for_selector('.board[data-at="20"]')
-    tab.get_by_role("button", name="Play on from here").click()
+    tab.get_by_role("button", name="Play from here").click()
     dialog = tab.get_by_role("dialog")
     dialog.get_by_label("Seat 1", exact=True).select_option(label="a person")
-    dialog.get_by_role("button", name="Play on").click()
+    dialog.get_by_role("button", name="Play").click()
     tab.wait_for_url("**/game/*")
     decided(tab)
     again = record_of(tab, page)
@@ -687,7 +691,7 @@ def test_a_game_is_played_on_from_the_viewer(open_tab: Open, page: Page) -> None
     [
         (b"hello", "not JSON"),
         (b'{"format": "chess"}', "format must be 'carolus-record'"),
-        (b"", "there is no game in it"),
+        (b"", "there is no game record in it"),
     ],
 )
 def test_a_broken_record_is_refused_with_the_reason(
@@ -714,19 +718,19 @@ def test_the_end_of_a_game_is_looked_back_at(open_tab: Open) -> None:
     while decided(tab) != "over":
         click_on(tab)
     count = events(tab)
-    tab.locator(".choices").get_by_role("button", name="Look back").click()
+    tab.locator(".choices").get_by_role("button", name="Review").click()
     tab.wait_for_selector(".viewer .board svg")
     assert events(tab) == count
 
 
 def test_a_game_is_played_again_with_the_same_players(open_tab: Open, page: Page) -> None:
     tab = open_tab()
-    tab.get_by_label("Name of seat 1").fill("Ada")
+    tab.get_by_label("Name in seat 1").fill("Ada")
     start_game(tab, rounds=1)
     while decided(tab) != "over":
         click_on(tab)
     before = record_of(tab, page)
-    sync_api.expect(tab.get_by_label("Speed of the bots")).to_be_hidden()
+    sync_api.expect(tab.get_by_label("Bot speed")).to_be_hidden()
     tab.get_by_role("button", name="Play again").click()
     tab.wait_for_selector(".choices:not(.over)")
     decided(tab)
@@ -788,7 +792,7 @@ def test_all_that_can_be_reached_has_a_name(open_tab: Open) -> None:
     check()
     tab.goto(tab.url.split("/replay")[0] + "/game/none")
     sync_api.expect(tab.get_by_role("alert").first).to_have_text(
-        "This game is not held here any more."
+        "The server no longer holds this game."
     )
     check()
 
@@ -800,7 +804,7 @@ def test_help_tells_the_rules_and_lists_the_keys(open_tab: Open) -> None:
     dialog = tab.get_by_role("dialog", name="How to play")
     assert dialog.is_visible()
     assert dialog.evaluate("e => e.scrollTop") == 0
-    assert "10 castles in play" in dialog.inner_text()
+    assert "10 castles on the board" in dialog.inner_text()
     tab.keyboard.press("Escape")
     sync_api.expect(dialog).to_be_hidden()
     tab.get_by_role("button", name="How to play").click()

@@ -21,10 +21,10 @@ from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
 from carolus_env.play import __main__ as command
-from carolus_env.play import server, wire
-from carolus_env.play.library import Book, lost, names_of
+from carolus_env.play import api, app_state, server, wire
+from carolus_env.play.app_state import AppState
+from carolus_env.play.library import GameFile, names_of, was_lost
 from carolus_env.play.roster import Roster, RosterError
-from carolus_env.play.server import House
 from carolus_env.play.session import Session
 from carolus_env.play.wire import RequestError
 from carolus_env.records.record import RecordError, record_line, write_records
@@ -36,7 +36,7 @@ NASTY = '<img src=x onerror="alert(1)">'
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    with serving(House(Roster())) as running:
+    with serving(AppState(Roster())) as running:
         yield running
 
 
@@ -77,7 +77,7 @@ def test_a_game_is_played_to_its_end_and_saved(page: Page) -> None:
     key = game["key"]
     game = play_on(page, key, game, 1000)
     assert game["turn"] == "over"
-    assert "cut off after 3 rounds" in game["outcome"] or "won" in game["outcome"]
+    assert "limit of 3 rounds" in game["outcome"] or "won" in game["outcome"]
     status, headers, content = page.request("GET", f"/api/games/{key}/record")
     assert status == 200
     assert headers["content-disposition"] == 'attachment; filename="carolus.jsonl"'
@@ -145,7 +145,7 @@ def test_a_click_of_a_page_that_is_behind_is_refused_with_the_game(page: Page) -
     for what, data in (("play", {"action": 0}), ("undo", {}), ("agent", {})):
         status, answer = page.post(f"games/{key}/{what}", {**data, "version": version})
         assert status == 409
-        assert "gone on meanwhile" in answer["error"]
+        assert "the game has moved on" in answer["error"]
         assert answer["game"]["at"] == later["at"]
 
 
@@ -180,7 +180,7 @@ def test_an_illegal_action_is_refused_and_the_game_goes_on(page: Page, action: i
     assert play_on(page, game["key"], game, 3)["at"] > game["at"]
 
 
-def test_only_the_own_turn_is_undone(page: Page) -> None:
+def test_only_ones_own_turn_is_undone(page: Page) -> None:
     game = new_game(page)
     while not game["undo"]:
         game = {"key": game["key"], **play_on(page, game["key"], game, 1)}
@@ -190,14 +190,14 @@ def test_only_the_own_turn_is_undone(page: Page) -> None:
     again = new_game(page)
     status, answer = page.post(f"games/{again['key']}/undo", {"version": again["version"]})
     assert status == 409
-    assert "own decisions" in answer["error"]
+    assert "your own decisions" in answer["error"]
 
 
 def test_a_server_that_was_started_anew_takes_a_game_up(page: Page) -> None:
     game = new_game(page)
     later = play_on(page, game["key"], game, 9)
     record = later["record"]
-    with serving(House(Roster())) as other:
+    with serving(AppState(Roster())) as other:
         assert other.get(f"games/{game['key']}")[0] == 404
         same = {name: record[name] for name in ("agents", "names", "seed")}
         status, again = other.post("games", {"record": record, **same})
@@ -233,7 +233,7 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
             raise RuntimeError("no idea")
 
     bots.register("slow", lambda _: Slow(), "thinks for long and fails")
-    with serving(House(Roster(["slow"]))) as page:
+    with serving(AppState(Roster(["slow"]))) as page:
         game = new_game(page, agents=["slow", "slow"])
         answers: list[tuple[int, Any]] = []
         path, data = f"games/{game['key']}/agent", {"version": game["version"]}
@@ -242,7 +242,7 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
         assert asked.wait(60)
         assert page.get(f"games/{game['key']}")[1]["record"] == game["record"]
         assert play_on(page, (other := new_game(page))["key"], other, 5)["at"] > other["at"]
-        monkeypatch.setattr(server, "MAX_THINKING", 1)
+        monkeypatch.setattr(app_state, "MAX_THINKING", 1)
         status, book = page.post_file("one", record_line(finished(1)))
         assert (status, page.get(f"files/{book['key']}/0")[0]) == (201, 200)
         status, answer = page.post(f"files/{book['key']}/0/2/hint", {"agent": "greedy"})
@@ -270,7 +270,7 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
         "",
     ],
 )
-def test_a_page_names_no_files_and_no_strangers(page: Page, spec: str) -> None:
+def test_a_page_names_no_files_and_no_unknown_agents(page: Page, spec: str) -> None:
     status, answer = page.post("games", {**TWO, "agents": [None, spec]})
     assert status == 400
     assert "is not offered here" in answer["error"]
@@ -298,14 +298,14 @@ def test_agents_of_the_command_line_are_offered(tmp_path: Path) -> None:
     spec = f"{file}:play"
     roster = Roster([spec])
     assert roster.menu()[0].spec == roster.advisers()[0] == spec
-    with serving(House(roster)) as page:
+    with serving(AppState(roster)) as page:
         game = new_game(page, agents=[spec, None])
         assert play_on(page, game["key"], game, 5)["at"] > game["at"]
     with pytest.raises(RosterError, match="there is no such file"):
         Roster([f"{file}x.py:play"])
 
 
-# ------------------------------------------------------------------------------------ strangers
+# ------------------------------------------------------------------------------------ other sites
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_other_hosts_are_refused(page: Page, host: str | None) -> None:
     for path in ("/", "/api/menu", "/static/app.js"):
         status, _, content = page.request("GET", path, Host=host)
         assert status in (400, 403)
-        assert host is None or b"answers to" in content
+        assert host is None or b"answers only to" in content
 
 
 def test_its_own_names_are_answered_to(page: Page) -> None:
@@ -379,23 +379,23 @@ def answered(
         "query_string": b"",
         "headers": [(name.encode(), value.encode()) for name, value in headers],
     }
-    asyncio.run(server.make_app(House(Roster()), 1)(scope, receive, send))  # type: ignore[arg-type]
+    asyncio.run(server.make_app(AppState(Roster()), 1)(scope, receive, send))  # type: ignore[arg-type]
     return sent[0]["status"], json.loads(sent[1]["body"])
 
 
 OWN_HOST, OWN_ORIGIN = ("host", "127.0.0.1:1"), ("origin", "http://127.0.0.1:1")
 
 
-def test_several_hosts_or_origins_are_refused_wherever_the_own_one_stands() -> None:
+def test_several_hosts_or_origins_are_refused_wherever_the_right_one_stands() -> None:
     assert answered("/api/menu", OWN_HOST, OWN_ORIGIN)[0] == 200
     evil = ("host", "evil.example")
     for hosts in ((OWN_HOST, evil), (evil, OWN_HOST), (OWN_HOST, OWN_HOST), ()):
         status, answer = answered("/api/menu", *hosts)
-        assert (status, "answers to" in answer["error"]) == (403, True), hosts
-    stranger = ("origin", "http://evil.example")
-    for origins in ((OWN_ORIGIN, stranger), (stranger, OWN_ORIGIN)):
+        assert (status, "answers only to" in answer["error"]) == (403, True), hosts
+    other = ("origin", "http://evil.example")
+    for origins in ((OWN_ORIGIN, other), (other, OWN_ORIGIN)):
         status, answer = answered("/api/menu", OWN_HOST, *origins)
-        assert (status, "other origins" in answer["error"]) == (403, True), origins
+        assert (status, "from other origins" in answer["error"]) == (403, True), origins
 
 
 def test_only_this_machine_can_reach_it(page: Page) -> None:
@@ -413,19 +413,19 @@ def test_only_this_machine_can_reach_it(page: Page) -> None:
         (b"{", 400, "not JSON"),
         (b"[" * 100_000, 400, "not JSON"),
         (b'{"seed": NaN}', 400, "NaN is no number"),
-        (b"\xff\xfe", 400, "not JSON"),
-        (b"[]", 400, "must be a JSON object"),
-        (b'{"sed": 1}', 400, "unknown key 'sed'"),
-        (b'{"seed": "1"}', 400, "seed is of the wrong type"),
-        (b'{"seed": true}', 400, "seed is of the wrong type"),
+        (b"\xff\xfe", 400, "not UTF-8: byte 1"),
+        (b"[]", 400, "the body must be an object"),
+        (b'{"sed": 1}', 400, "unknown key 'sed', known are rules, "),
+        (b'{"seed": "1"}', 400, "seed must be a whole number"),
+        (b'{"seed": true}', 400, "seed must be a whole number"),
         (b'{"seed": -1}', 400, "seed must be a whole number"),
         (b'{"agents": [null, 1]}', 400, "agents must be a list"),
-        (b'{"agents": [null]}', 400, "agents must be one a seat, 2"),
+        (b'{"agents": [null]}', 400, "agents must be 2, one for each seat"),
         (b'{"agents": [null, null], "names": ["a", "\\u001b"]}', 400, "names[1]"),
         (b'{"agents": [null, null], "rules": {"players": 5}}', 400, "players must be"),
         (b'{"agents": [null, null], "rules": {"max_rounds": {}}}', 400, "max_rounds must be"),
         (b'{"agents": [null, null], "record": {}}', 400, "format is missing"),
-        (b'{"agents": [null, null], "replay": {"key": "x"}}', 400, "replay must name"),
+        (b'{"agents": [null, null], "replay": {"key": "x"}}', 400, "replay.game is missing"),
         (
             b'{"agents": [null, null], "replay": {"key": "x", "game": 0, "position": 0}}',
             404,
@@ -448,7 +448,7 @@ def test_huge_requests_are_refused_and_the_game_goes_on(
     status, _, content = page.request("POST", "/api/games", body, Content_Type="application/json")
     assert status == 413
     assert "too large" in json.loads(content)["error"]
-    monkeypatch.setattr(server, "MAX_FILE", 2**20)
+    monkeypatch.setattr(api, "MAX_FILE", 2**20)
     status, _ = page.post_file("a", b"a" * (2**20 + 1))
     assert status == 413
     assert play_on(page, game["key"], game, 5)["at"] > game["at"]
@@ -458,20 +458,20 @@ def test_a_request_that_breaks_off_is_no_error_of_the_server() -> None:
     kind = ("content-type", "application/json")
     begun = {"type": "http.request", "body": b"{", "more_body": True}
     asked = answered("/api/games", OWN_HOST, OWN_ORIGIN, kind, method="POST", said=(begun,))
-    assert asked == (400, {"error": "the request broke off"})
+    assert asked == (400, {"error": "the request was cut off"})
 
 
 def test_who_waits_when_the_server_stops_is_told() -> None:
     going = threading.Event()
 
     async def stopped() -> None:
-        task = asyncio.create_task(House(Roster()).think(going.wait))
+        task = asyncio.create_task(AppState(Roster()).think(going.wait))
         await asyncio.sleep(0)
         task.cancel()
         await task
 
     try:
-        with pytest.raises(RequestError, match="the server stops"):
+        with pytest.raises(RequestError, match="the server is stopping"):
             asyncio.run(stopped())
     finally:
         going.set()
@@ -500,6 +500,16 @@ def test_what_is_not_there_gets_a_sentence(page: Page, method: str, path: str, s
     assert json.loads(content)["error"]
 
 
+def test_every_module_of_the_page_is_served(page: Page) -> None:
+    modules = sorted(server.STATIC.glob("*.js"))
+    for module in modules:
+        status, headers, content = page.request("GET", f"/static/{module.name}")
+        assert (status, content) == (200, module.read_bytes())
+        assert headers["content-type"].startswith("text/javascript")
+        for used in re.findall(r'from "\./([\w.-]+)"', module.read_text()):
+            assert server.STATIC / used in modules, f"{module.name} imports {used}"
+
+
 def test_files_outside_the_page_are_not_served(page: Page) -> None:
     assert page.request("GET", "/static")[0] == 404, "without the slash it leads nowhere"
     for path in ("../server.py", "%2e%2e/server.py", "..%2f..%2frules.py", "/etc/passwd"):
@@ -517,12 +527,12 @@ def test_queries_are_checked(page: Page, query: str) -> None:
 
 
 def test_the_games_looked_at_longest_ago_are_let_go() -> None:
-    held: server.Held[int] = server.Held("game", 2)
+    held: app_state.Store[int] = app_state.Store("game", 2)
     keys = [held.add(number) for number in (1, 2)]
     held.find(keys[0])
     keys.append(held.add(3))
     assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
-    with pytest.raises(RequestError, match="not held here"):
+    with pytest.raises(RequestError, match="no longer holds this game"):
         held.find(keys[1])
 
 
@@ -547,7 +557,7 @@ def test_a_file_is_stepped_through(page: Page) -> None:
         status, position = page.get(f"files/{key}/1/{at}?layout=wide&values=0.25,0.75")
         assert (status, position["at"]) == (200, at)
         assert "Anna" in position["svg"]
-    assert position["outcome"]
+    assert position["outcome"] == game["outcome"] is not None
     assert page.get(f"files/{key}/1/{len(events) + 1}")[0] == 400
     assert page.get(f"files/{key}/2")[0] == 404
     assert page.get(f"files/{key}/1/0?values=2,3")[0] == 400
@@ -579,7 +589,7 @@ def test_a_game_is_played_on_from_any_position(page: Page) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "there is no game in it"),
+        (b"", "there is no game record in it"),
         (b"hello", "not JSON"),
         (b"{}\n", "format is missing"),
         (gzip.compress(b"x" * 1000, mtime=0)[:-9], "cut short"),  # the same name each time
@@ -609,7 +619,7 @@ def test_a_record_that_breaks_the_rules_is_refused_with_the_event(page: Page) ->
 def test_a_bomb_is_not_unpacked(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     from carolus_env.play import library
 
-    monkeypatch.setattr(library, "MAX_TAKEN", 2**20)
+    monkeypatch.setattr(library, "MAX_BYTES", 2**20)
     status, answer = page.post_file("bomb.gz", gzip.compress(b" " * 2**24))
     assert status == 422
     assert "more than 1,048,576 bytes" in answer["error"]
@@ -619,11 +629,11 @@ def test_a_bomb_is_not_unpacked(page: Page, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_bomb_of_many_lines_is_not_read(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     from carolus_env.play import library
 
-    monkeypatch.setattr(library, "MAX_TAKEN", 2**16)
+    monkeypatch.setattr(library, "MAX_BYTES", 2**16)
     good = record_line(finished(1))
     bomb = good + line * (2**22 // len(line))
     for content in (bomb, gzip.compress(bomb)):
-        book = Book.of_bytes("bomb", content)
+        book = GameFile.from_bytes("bomb", content)
         assert len(book.games) == 1
         assert re.search("65,536 bytes: reading ends|only the first 1 games", book.problems[0])
 
@@ -632,24 +642,24 @@ def test_of_a_large_file_the_first_games_are_shown(monkeypatch: pytest.MonkeyPat
     from carolus_env.play import library
 
     line = record_line(finished(1))
-    monkeypatch.setattr(library, "MAX_GAMES", 3)
-    book = Book.of_bytes("many", line * 5)
-    assert (len(book.games), book.problems) == (3, ["only the first 3 games are shown"])
-    monkeypatch.setattr(library, "MAX_TAKEN", 2 * len(line))
-    assert len(Book.of_bytes("many", line * 5).games) == 2
-    monkeypatch.setattr(library, "MAX_TAKEN", 2**20)
-    book = Book.of_bytes("many", b"?\n" + line * 5)
+    monkeypatch.setattr(library, "MAX_LINES", 3)
+    book = GameFile.from_bytes("many", line * 5)
+    assert (len(book.games), book.problems) == (3, ["only the first 3 games are listed"])
+    monkeypatch.setattr(library, "MAX_BYTES", 2 * len(line))
+    assert len(GameFile.from_bytes("many", line * 5).games) == 2
+    monkeypatch.setattr(library, "MAX_BYTES", 2**20)
+    book = GameFile.from_bytes("many", b"?\n" + line * 5)
     assert (len(book.games), len(book.problems)) == (2, 2)
 
 
 def test_a_game_that_cannot_be_kept_is_a_problem_of_its_line(page: Page) -> None:
     line = record_line(finished(1))
-    book = Book.of_bytes("many", line + line[:-2] + b',"more":1e999}\n' + line)
+    book = GameFile.from_bytes("many", line + line[:-2] + b',"more":1e999}\n' + line)
     assert [game.title for game in book.games] == ["line 1", "line 3"]
     assert "line 2: the record cannot be written" in book.problems[0]
 
 
-def test_names_of_strangers_are_data(page: Page) -> None:
+def test_names_in_untrusted_records_are_data(page: Page) -> None:
     record = finished(1, names=[NASTY, "\x1b[31m" + "x" * 100])
     assert names_of(record) == (NASTY, "?[31m" + "x" * 35)
     assert names_of({**record, "names": [1, 2]}) == ("random", "random")
@@ -677,21 +687,21 @@ def test_the_games_that_a_bot_lost_are_picked(tmp_path: Path) -> None:
         for number, (record, returns) in enumerate(zip(records, wins, strict=True))
         if returns[record["agents"].index("a")] < 0
     ]
-    assert [number for number, record in enumerate(records) if lost(record, "a")] == losses
+    assert [number for number, record in enumerate(records) if was_lost(record, "a")] == losses
     write_records(tmp_path / "games.jsonl", records)
     if losses:
-        book = Book.of_file(tmp_path / "games.jsonl", "a")
+        book = GameFile.from_path(tmp_path / "games.jsonl", "a")
         assert [game.title for game in book.games] == [f"line {number + 1}" for number in losses]
-    with pytest.raises(RecordError, match="there is no game in it"):
-        Book.of_file(tmp_path / "games.jsonl", "nobody")
-    assert not lost({**records[0], "result": None}, "a")
+    with pytest.raises(RecordError, match="there is no game record in it"):
+        GameFile.from_path(tmp_path / "games.jsonl", "nobody")
+    assert not was_lost({**records[0], "result": None}, "a")
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["missing.jsonl"], "missing.jsonl: No such file"),
-        (["--lost", "greedy"], "--lost picks games of a FILE"),
+        (["--lost", "greedy"], "--lost needs a FILE"),
         (["--port", "70000"], "--port must be from 0 to 65535"),
         (["--bot", "nobody"], "unknown agent 'nobody'"),
         (["broken.jsonl"], "broken.jsonl: line 1: not JSON"),
@@ -722,7 +732,7 @@ def test_the_command_serves_and_stops(tmp_path: Path) -> None:
         said = process.stdout.readline()
         address = said.split()[3]
         assert "/replay/" in address
-        page = Page(House(Roster()), int(address.split(":")[2].split("/")[0]))
+        page = Page(AppState(Roster()), int(address.split(":")[2].split("/")[0]))
         assert page.get("menu")[1]["files"][0]["name"] == "one.jsonl"
         process.send_signal(2)
         assert process.wait(timeout=30) in (0, 130)

@@ -22,13 +22,15 @@ from carolus_env.engine.rules import (
     OVER,
     PLACE,
     Rules,
+    action_parts,
     disc_action,
 )
 from carolus_env.engine.state import winning_teams
-from carolus_env.notation import region_text
+from carolus_env.notation import move_text, region_text
 from carolus_env.play.library import Replay
 from carolus_env.play.preview import after_step, placements, standing
-from carolus_env.play.session import Session, TurnError, outcome, up_to
+from carolus_env.play.session import Session, TurnError, up_to
+from carolus_env.play.words import action_label, action_words, outcome, third_person
 from carolus_env.records.record import RecordError, make_record, record_line, start_of
 from carolus_env.replay import replay
 
@@ -111,7 +113,7 @@ def test_an_illegal_action_changes_nothing() -> None:
 
 def test_nobody_plays_for_somebody_else() -> None:
     session = play_to(fresh(None, "greedy"), CROWN_CHOICE, seat=1)
-    with pytest.raises(TurnError, match="turn of greedy"):
+    with pytest.raises(TurnError, match="it is greedy's turn"):
         session.play(session.legal()[0].action)
     play_to(session, DISC)
     with pytest.raises(TurnError, match="no agent"):
@@ -128,8 +130,8 @@ def test_nothing_is_played_after_the_end() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"names": ["A"]}, "names must be one a seat, 2"),
-        ({"names": ["A", "B\x1b[31m"]}, r"names\[1\] must be a text that can be shown"),
+        ({"names": ["A"]}, "names must be 2, one for each seat"),
+        ({"names": ["A", "B\x1b[31m"]}, r"names\[1\] must be printable text"),
         ({"names": ["A", 7]}, r"names\[1\]"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"seed": 2**53}, "seed must be a whole number"),
@@ -139,7 +141,7 @@ def test_nothing_is_played_after_the_end() -> None:
 def test_impossible_seats_and_seeds_are_refused(change: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         Session.new(Rules(), [None, None], **change)
-    with pytest.raises(ValueError, match="agents must be one a seat, 3"):
+    with pytest.raises(ValueError, match="agents must be 3, one for each seat"):
         Session.new(Rules(players=3), [None, None])
 
 
@@ -154,7 +156,7 @@ def test_a_game_taken_up_goes_on_as_it_would_have_gone_on(spec: str) -> None:
         assert play_on(taken_up(whole, cut)).events == whole.events, cut
 
 
-def test_a_record_of_strangers_is_taken_up_and_seeds_decide_what_follows() -> None:
+def test_any_record_is_taken_up_and_seeds_decide_what_follows() -> None:
     start = engine.new_games(Rules(), 1, seed=3, roll=False)
     record = make_record(start, [])
     games = [
@@ -201,7 +203,7 @@ def test_decisions_are_undone_until_dice_fall() -> None:
     assert session.log() == log
     play_on(session, 4)  # the Emperor moves, dice fall
     assert not session.can_undo
-    with pytest.raises(TurnError, match="own decisions"):
+    with pytest.raises(TurnError, match="your own decisions"):
         session.undo()
 
 
@@ -268,6 +270,11 @@ def test_a_game_of_whims_undone_and_taken_up_is_its_record(players: int, crown_c
     assert make_record(start, actions)["events"] == session.events, "undone dice fall alike"
     seen = Replay(json.loads(record_line(record)))
     assert seen.log == session.log()
+    assert all(
+        line.text == move_text(seen.states[k], event["action"])
+        for k, (line, event) in enumerate(zip(seen.log, session.events, strict=True))
+        if "action" in event
+    )
     game = start_of(record)
     for state, event in zip(seen.states, [*session.events, None], strict=True):
         assert state.tobytes() == game.tobytes()
@@ -309,7 +316,7 @@ def test_previews_say_what_the_emperor_will_do(players: int) -> None:
 def test_previews_are_there_only_when_the_emperor_is_to_move() -> None:
     session = play_to(fresh(None, "greedy"), PLACE)
     assert session.steps() == []
-    with pytest.raises(ValueError, match="does not move now"):
+    with pytest.raises(ValueError, match="is not moved now"):
         after_step(session.state, 10)
     play_to(session, MOVE)
     disc = int(session.state["discs_played"][0])
@@ -338,10 +345,15 @@ def test_previews_speak_of_castles_by_name() -> None:
             texts += [step.text(("Anna", "Bert")) for step in session.steps()]
             session.ask_agent()
     said = " | ".join(texts)
-    assert "a castle for Anna, 1 in play" in said
-    assert re.search("a castle from Bert to Anna|[2-9] castles from Bert to Anna", said)
-    assert re.search(r"nothing changes \(\d+ for Anna, \d+ for Bert\)", said)
-    assert "merges into" in said
+    assert "Anna builds a castle, strength 1 to 0; now 1 castle" in said
+    assert re.search(
+        r"Anna takes (a castle|[2-9] castles) from Bert, strength (\d+) to \d+; now \d+ castles",
+        said,
+    )
+    assert re.search(r"Anna keeps the region, strength \d+ to \d+", said)
+    assert re.search(r"nothing changes, tied at \d+", said)
+    assert "nothing changes, nobody controls a clan there" in said
+    assert re.search(r"; the regions merge into \d+-\d+", said)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -356,8 +368,8 @@ def test_a_region_stands_as_a_stop_of_the_emperor_would_settle_it(players: int) 
             assert (stand.territories, stand.owner) == (step.territories, step.owner_before)
             said.add(re.sub("|".join(teams), "X", stand.text(teams)))
         session.ask_agent()
-    assert said >= {"X would build here", "X keeps it"}
-    assert players > 2 or "X would take it over" in said
+    assert said >= {"X would build a castle", "X would keep it"}
+    assert players > 2 or "X would take over" in said
 
 
 def test_placements_say_what_they_come_to() -> None:
@@ -377,12 +389,15 @@ def test_placements_say_what_they_come_to() -> None:
         session.play(action)
         if action not in found or state["phase"] != PLACE:
             continue
-        (clan, destination), after = divmod(action - 15, 16), session.state
+        _, _, clan, destination = action_parts(action)
+        after = session.state
         if destination:
             assert found[action].standing == standing(after, destination - 1)
         else:
             mine, theirs = after["courts"][:2, clan]
-            assert f"at court: {mine} of {names[0]}, {theirs} of {names[1]}; " in found[action].text
+            assert (
+                f"at court: {mine} for {names[0]}, {theirs} for {names[1]}; " in found[action].text
+            )
             old, new = state["control"][clan], after["control"][clan]
             kinds.add((old != new, new == NOBODY))
             assert ("takes control" in found[action].text) == (old != new)
@@ -395,25 +410,67 @@ def test_the_log_tells_in_words_what_came_of_a_decision() -> None:
         session.ask_agent()
     lines = session.log()
     assert [line.round for line in lines] == sorted(line.round for line in lines)
-    assert all(line.words == line.text for line in lines if line.text.startswith("rolls "))
-    controls = [line.words.endswith(", and controls the clan now") for line in lines]
+    rolls = [line for line in lines if line.text.startswith("rolls ")]
+    assert all(line.words.replace(",", "") == line.text for line in rolls)
+    controls = [", gaining control of " in line.words for line in lines]
     assert controls == [line.text.endswith("court!") for line in lines]
     moves = [line for line in lines if line.text.startswith("E+")]
     assert all(line.words.startswith("moves the Emperor ") for line in moves)
+    verbs = {line.words.split()[0] for line in lines}
+    assert verbs == {"rolls", "plays", "places", "moves", "chooses"}
     assert moves[-1].words.endswith(f"the game ends, {session.team_names()[0]} won") == (
         session.outcome().startswith(session.team_names()[0])  # type: ignore[union-attr]
     )
 
 
+def test_partners_are_plural() -> None:
+    session = fresh(*["greedy"] * 4, seed=3)
+    texts = []
+    while not session.over:
+        texts += [step.text(("Ann and Bob", "Cy and Dan")) for step in session.steps()]
+        session.ask_agent()
+    said = " | ".join(texts)
+    assert "Ann and Bob build a castle" in said
+    assert "Cy and Dan keep the region" in said
+
+
+def test_actions_are_named_alike_everywhere() -> None:
+    session = fresh("greedy", "greedy", seed=1)
+    first = {}
+    while not session.over:
+        for decision in session.legal():
+            kind = action_parts(decision.action).kind
+            label = action_label(session.state, decision.action)
+            words = action_words(session.state, decision.action)
+            assert label in words
+            first.setdefault(kind, words)
+        action = session.ask_agent()
+        line = next(line for line in reversed(session.log()) if not line.text.startswith("rolls"))
+        assert session.last is not None
+        assert line.words.startswith(third_person(action_words(session.last[0], action)))
+    assert first["disc"] == "play disc 1"
+    assert first["place"].startswith("place a ") and first["place"].endswith(" paladin at court")
+    assert first["move"].startswith("move the Emperor 1 step to ")
+    assert first["crown"] == "choose red for the crown"
+
+
+def test_a_record_is_played_once_when_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = play_on(fresh("greedy", "greedy", max_rounds=2)).record()
+    steps, step = [], engine.step
+    monkeypatch.setattr(engine, "step", lambda *a, **k: (steps.append(1), step(*a, **k)))
+    seen = Replay(record)
+    assert len(steps) == len(seen.decisions)
+
+
 @pytest.mark.parametrize(
     ("castles", "winners", "sentence"),
     [
-        ((11, 4), 1, "Ann won: 11 castles, and 10 are enough."),
-        ((3, 9), 2, "Bob won: fewer than 4 regions are left, and the castles are 9 to 3."),
+        ((11, 4), 1, "Ann won with 11 castles."),
+        ((3, 9), 2, "Bob won with 9 castles to 3; fewer than 4 regions are left."),
         (
             (7, 7),
             3,
-            "Ann, Bob share the win: fewer than 4 regions are left, and each has 7 castles.",
+            "Ann and Bob share the win with 7 castles each; fewer than 4 regions are left.",
         ),
     ],
 )
@@ -461,7 +518,7 @@ def test_an_agent_that_breaks_the_rules_is_named_and_the_game_is_as_it_was() -> 
 
     session = Session.new(Rules(), [Cheat(), Cheat()], seed=5)
     before = session.state.tobytes()
-    with pytest.raises(ValueError, match="agent 'cheat' answered action 94"):
+    with pytest.raises(ValueError, match="agent 'cheat' chose action 94"):
         session.ask_agent()
     assert session.state.tobytes() == before
 

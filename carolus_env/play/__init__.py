@@ -1,1 +1,1 @@
-"""Playing with people: `session` holds a game, `server` and its page show it."""
+"""Playing with people, in a browser or a terminal, and viewing recorded games."""

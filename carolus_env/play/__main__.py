@@ -1,9 +1,9 @@
-"""Play Carolus in the browser, and look at recorded games.
+"""Play Carolus in the browser or in the terminal, and view recorded games.
 
     python -m carolus_env.play
     python -m carolus_env.play games.jsonl.gz --lost planner
 
-Starts a page on this machine alone. FILEs are game records, opened in the viewer.
+The page can be reached from this machine only. The viewer opens FILEs of game records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ NO_EXTRA: Final = "the page needs the extra 'play': pip install 'carolus-env[pla
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (None: the command line's); returns the exit status."""
+    """Run the command; returns the exit status.
+
+    Args:
+        argv: its arguments; None: those of the command line.
+    """
     options = _parser().parse_args(argv)
     try:
         return _terminal(options) if options.terminal else _serve(options)
@@ -41,44 +45,47 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("files", metavar="FILE", nargs="*", help="game records, .jsonl or .jsonl.gz")
-    add("--lost", metavar="BOT", help="of the FILEs only the games that this agent lost")
-    add("--bot", metavar="SPEC", action="append", default=[], help="offer this agent too; "
-        "repeatable: FILE.py:NAME, ppo:PATH, or any other spec")  # fmt: skip
-    add("--port", type=int, metavar="N", help="listen there (default: one that is free)")
-    add("--no-open", action="store_true", help="do not open the browser")
-    add("--terminal", action="store_true", help="play in the terminal instead: a new game, or the "
-        "first of a FILE")  # fmt: skip
-    new = parser.add_argument_group("a new game in the terminal")
+    add("--lost", metavar="BOT", help="open only the games of the FILEs that BOT lost")
+    add("--bot", metavar="SPEC", action="append", default=[], help="also offer this bot: "
+        "FILE.py:NAME, ppo:PATH, or any other spec; may be repeated")  # fmt: skip
+    add("--port", type=int, metavar="N", help="listen on this port (default: 8715, or a free one)")
+    add("--no-open", action="store_true", help="do not open a browser")
+    add("--terminal", action="store_true", help="play in the terminal: a new game, or the "
+        "first game of FILE")  # fmt: skip
+    new = parser.add_argument_group("options of a new game in the terminal")
     new.add_argument("--players", type=int, default=2, metavar="N", help="2, 3 or 4 (default: 2)")
-    new.add_argument("--people", type=int, default=1, metavar="N", help="in the first seats "
-        "(default: 1); in the others each --bot in turn, or the planner")  # fmt: skip
-    new.add_argument("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
-    new.add_argument("--seed", type=int, metavar="N", help="of dice and bots")
+    new.add_argument("--people", type=int, default=1, metavar="N", help="people in the first seats "
+        "(default: 1); bots take the others: each --bot in turn, or the planner")  # fmt: skip
+    new.add_argument("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0],
+        help="when a crown becomes a paladin: as it is rolled (default), or at the player's next "
+        "turn")  # fmt: skip
+    new.add_argument("--seed", type=int, metavar="N", help="seed of dice and bots")
     return parser
 
 
 def _serve(options: argparse.Namespace) -> int:
     try:
         from carolus_env.play import server
-        from carolus_env.play.library import Book
+        from carolus_env.play.app_state import AppState
+        from carolus_env.play.library import GameFile
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "anyio"):
             raise
         return _complain(NO_EXTRA)
     if options.lost and not options.files:
-        return _complain("--lost picks games of a FILE: name one")
+        return _complain("--lost needs a FILE of game records")
     if options.port is not None and not 0 <= options.port < 65536:
         return _complain(f"--port must be from 0 to 65535, got {options.port}")
-    books = []
+    files = []
     for path in options.files:
         try:
-            books.append(Book.of_file(path, options.lost))
+            files.append(GameFile.from_path(path, options.lost))
         except RecordError as error:
             return _complain(f"{path}: {error}")
         except OSError as error:
             return _complain(f"{path}: {error.strerror or error}")
     try:
-        house = server.House(Roster(options.bot), books)
+        app = AppState(Roster(options.bot), files)
     except RosterError as error:
         return _complain(str(error))
     try:
@@ -86,12 +93,12 @@ def _serve(options: argparse.Namespace) -> int:
     except OSError as error:
         return _complain(f"port {options.port}: {error.strerror or error}")
     address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
-    if house.opened:
-        address += f"replay/{house.opened[0]}"
-    print(f"Carolus is at {address} (Ctrl-C stops it)", flush=True)
+    if app.named_files:
+        address += f"replay/{app.named_files[0]}"
+    print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
-    server.make_server(house, listening).run(sockets=[listening])
+    server.make_server(app, listening).run(sockets=[listening])
     return DONE
 
 
@@ -99,7 +106,7 @@ def _terminal(options: argparse.Namespace) -> int:
     from carolus_env.play import terminal
 
     if len(options.files) > 1:
-        return _complain(f"in the terminal one FILE is played, got {len(options.files)}")
+        return _complain(f"the terminal plays one FILE, got {len(options.files)}")
     try:
         roster = Roster(options.bot)
         if options.files:

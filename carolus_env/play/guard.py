@@ -1,8 +1,8 @@
-"""Who may talk to the server: its own page, on this machine, and nobody else.
+"""The server answers its own page, on this machine, and nothing else.
 
-A page of some other site can make a browser send requests to 127.0.0.1, and can point a name of
-its own there (DNS rebinding). The first gives itself away by its origin, the second by the host
-that it asks for. Answers tell the browser to run no script but the server's own files.
+Any web site can make a browser send requests to 127.0.0.1, and can point its own host name there
+(DNS rebinding). The origin of a request gives away the first, its host the second. Every answer
+tells the browser to run no scripts but the server's own files.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SAFE_METHODS: Final = ("GET", "HEAD")
 
 
 class Guard:
-    """ASGI middleware that refuses strangers and adds `HEADERS` to every answer.
+    """ASGI middleware that refuses requests of other sites and adds `HEADERS` to every answer.
 
     Args:
-        app: what answers.
-        port: where the server listens on 127.0.0.1.
+        app: the app behind it.
+        port: the server's on 127.0.0.1.
     """
 
     def __init__(self, app: ASGIApp, port: int) -> None:
@@ -43,7 +43,7 @@ class Guard:
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # there are no web sockets
+        if scope["type"] != "http":  # web sockets are not used
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
@@ -52,7 +52,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
-                headers.setdefault("cache-control", "no-cache")  # or a new page meets old modules
+                headers.setdefault("cache-control", "no-cache")  # or a new page loads old modules
             await send(message)
 
         reason = self._refusal(scope)
@@ -65,13 +65,13 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return f"this server answers to {', '.join(sorted(self._hosts))} only"
+            return f"this server answers only to {', '.join(sorted(self._hosts))}"
         reads = scope["method"] in _SAFE_METHODS
         origins = headers.getlist("origin")
         if not origins and not reads:
             return "a request that changes something must name its origin"
         if not self._origins.issuperset(origins):
-            return "requests of other origins are refused"
+            return "requests from other origins are refused"
         site = headers.get("sec-fetch-site", "none")
         opens_page = (
             reads
@@ -80,5 +80,5 @@ class Guard:
             and not scope["path"].startswith("/api/")
         )
         if site not in ("same-origin", "none") and not opens_page:
-            return "requests of other sites are refused"
+            return "requests from other sites are refused"
         return None

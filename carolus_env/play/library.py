@@ -1,4 +1,4 @@
-"""Record files that were opened: their games, position by position."""
+"""Files of game records: a list of their games, and each game position by position."""
 
 from __future__ import annotations
 
@@ -11,31 +11,28 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from carolus_env.engine.rules import Rules
+from carolus_env.engine.rules import OVER, Rules
 from carolus_env.engine.state import States
 from carolus_env.notation.words import team_names
-from carolus_env.play.session import (
-    LONGEST_NAME,
-    check_replays,
-    log_line,
-)
+from carolus_env.play.log import log_line
+from carolus_env.play.session import LONGEST_NAME, positions_of
+from carolus_env.play.words import outcome
 from carolus_env.records.record import (
     Record,
     RecordError,
-    positions,
     record_line,
     scan_file,
     scan_records,
 )
 
-MAX_GAMES: Final = 2000
-"""Games that are taken of a file; what is no game counts too."""
-MAX_TAKEN: Final = 32 * 2**20
-"""Bytes of records that are taken of a file, when it is unpacked."""
+MAX_LINES: Final = 2000
+"""Lines read of a file, whether or not they hold a game."""
+MAX_BYTES: Final = 32 * 2**20
+"""Bytes read of a file, after unpacking."""
 
 
 class Summary(NamedTuple):
-    """A game of a file, in a line of a list."""
+    """A game of a file, for a list of its games."""
 
     title: str
     names: tuple[str, ...]
@@ -46,12 +43,12 @@ class Summary(NamedTuple):
 
 
 class Replay:
-    """A game of a record, which replays, in all its positions.
+    """A recorded game in all its positions.
 
     Attributes:
         record: the game's.
-        rules, names: of the game; names that cannot be shown are replaced.
-        agents: the spec of each seat as far as the record tells, None: it does not.
+        rules, names: of the game; control characters in names are replaced.
+        agents: the spec of each seat's agent; None: a person, or unknown.
         states: ``(events + 1,)``, before each event and after the last.
         log: a line for each event.
         decisions: indices of the events that are decisions.
@@ -61,12 +58,11 @@ class Replay:
     """
 
     def __init__(self, record: Record) -> None:
-        check_replays(record)
+        self.states: States = positions_of(record)
         self.record = record
         self.rules = Rules.from_dict(record["rules"])
         self.names = names_of(record)
         self.agents = agents_of(record)
-        self.states: States = positions(record)
         events = record["events"]
         teams = team_names(self.rules, self.names)
         self.log = [
@@ -77,25 +73,30 @@ class Replay:
 
     @property
     def events(self) -> int:
-        """How many there are; positions are numbered from 0 to this."""
+        """The number of events; positions are numbered from 0 to this."""
         return len(self.log)
 
     def last(self, position: int) -> tuple[np.void, int] | None:
-        """The state before the last decision before a position, and that decision."""
+        """The last decision before a position: the state before it, and its action."""
         for index in range(position - 1, -1, -1):
             event: dict[str, Any] = self.record["events"][index]
             if "action" in event:
                 return self.states[index], event["action"]
         return None
 
+    def outcome(self) -> str | None:
+        """How the game ended, in a sentence; None when it did not."""
+        last = self.states[-1]
+        return outcome(last, self.names) if last["phase"] == OVER else None
 
-class Book:
-    """The games of one file, kept as lines and read when they are looked at.
+
+class GameFile:
+    """The games of one file, kept as lines and replayed when they are opened.
 
     Attributes:
         name: of the file.
-        problems: what was wrong with it, a sentence each.
-        games: a line for a list, of each game.
+        problems: what is wrong with the file, a sentence each.
+        games: a summary of each game.
     """
 
     def __init__(self, name: str, entries: Iterable[tuple[int, Record | RecordError]]) -> None:
@@ -104,12 +105,12 @@ class Book:
         self.games: list[Summary] = []
         self._lines: list[bytes] = []
         self._opened: dict[int, Replay] = {}
-        taken = 0
+        size = 0
         for line, entry in entries:
-            if len(self.games) + len(self.problems) == MAX_GAMES or taken > MAX_TAKEN:
+            if len(self.games) + len(self.problems) == MAX_LINES or size > MAX_BYTES:
                 if self.games:
-                    shown = f"only the first {len(self.games):,} games are shown"
-                    self.problems.insert(0, shown)
+                    limit = f"only the first {len(self.games):,} games are listed"
+                    self.problems.insert(0, limit)
                 break
             try:
                 if isinstance(entry, RecordError):
@@ -118,47 +119,47 @@ class Book:
             except RecordError as error:
                 self.problems.append(f"line {line}: {error.reason}")
                 continue
-            taken += len(data)
+            size += len(data)
             self._lines.append(data)
             self.games.append(_summary(line, entry))
 
     @classmethod
-    def of_bytes(cls, name: str, data: bytes) -> Book:
-        """The games of a file's content, plain or gzip.
+    def from_bytes(cls, name: str, data: bytes) -> GameFile:
+        """The games in the content of a file, plain or gzip.
 
         Raises:
-            RecordError: when there is none in it; with the reason.
+            RecordError: when there is none; with the reason.
         """
-        return cls(name, scan_file(io.BytesIO(data), name, most=MAX_TAKEN))._or_refused()
+        return cls(name, scan_file(io.BytesIO(data), name, most=MAX_BYTES))._checked()
 
     @classmethod
-    def of_file(cls, path: str | Path, lost_by: str | None = None) -> Book:
+    def from_path(cls, path: str | Path, lost_by: str | None = None) -> GameFile:
         """The games of a file.
 
         Args:
             path: plain or gzip.
-            lost_by: an agent; only games that it lost, by the names in the records.
+            lost_by: an agent's spec; keep only the games that it lost.
 
         Raises:
-            RecordError: when there is none in it.
-            OSError: when it cannot be read.
+            RecordError: when there is none.
+            OSError: when the file cannot be read.
         """
         entries: Iterable[tuple[int, Record | RecordError]] = scan_records(path)
         if lost_by is None:
-            return cls(os.fspath(path), entries)._or_refused()
+            return cls(os.fspath(path), entries)._checked()
         kept = (
             (line, entry)
             for line, entry in entries
-            if isinstance(entry, RecordError) or lost(entry, lost_by)
+            if isinstance(entry, RecordError) or was_lost(entry, lost_by)
         )
-        return cls(f"{os.fspath(path)}: lost by {lost_by}", kept)._or_refused()
+        return cls(f"{os.fspath(path)}: lost by {lost_by}", kept)._checked()
 
     def opened(self, game: int) -> Replay | None:
-        """One of the games, if it is the one that was looked at last."""
+        """One of the games, if it is the one opened last."""
         return self._opened.get(game)
 
     def replay(self, game: int) -> Replay:
-        """One of the games; may take a moment.
+        """Open one of the games; may take a moment.
 
         Raises:
             IndexError: when there is no such game.
@@ -170,14 +171,16 @@ class Book:
         self._opened = {game: found}
         return found
 
-    def _or_refused(self) -> Book:
+    def _checked(self) -> GameFile:
         if not self.games:
-            raise RecordError(self.problems[0] if self.problems else "there is no game in it")
+            raise RecordError(
+                self.problems[0] if self.problems else "there is no game record in it"
+            )
         return self
 
 
-def lost(record: Record, agent: str) -> bool:
-    """Whether ``agent`` sat in the game and every seat of its lost."""
+def was_lost(record: Record, agent: str) -> bool:
+    """Whether ``agent`` played the game and lost in all its seats."""
     result = record["result"]
     seats = [seat for seat, spec in enumerate(agents_of(record)) if spec == agent]
     if result is None or not seats or len(result["returns"]) <= max(seats):
@@ -186,17 +189,17 @@ def lost(record: Record, agent: str) -> bool:
 
 
 def names_of(record: Record) -> tuple[str, ...]:
-    """The seats' names that a record carries, made fit to be shown; else ``player 0`` and on."""
+    """A printable name for each seat: from the record, else ``player 0`` and so on."""
     players = Rules.from_dict(record["rules"]).players
     for key in ("names", "agents"):
         given: Any = record.get(key)
         if _texts(given, players):
-            return tuple(_shown(name) or f"player {seat}" for seat, name in enumerate(given))
+            return tuple(_printable(name) or f"player {seat}" for seat, name in enumerate(given))
     return tuple(f"player {seat}" for seat in range(players))
 
 
 def agents_of(record: Record) -> tuple[str | None, ...]:
-    """The seats' agents that a record carries, None: not told, or a person."""
+    """The spec of each seat's agent, from the record; None: a person, or unknown."""
     players = Rules.from_dict(record["rules"]).players
     given = record.get("agents")
     if not isinstance(given, list) or len(given) != players:
@@ -212,7 +215,7 @@ def _texts(given: Any, players: int) -> bool:
     )
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     letters = [letter if letter.isprintable() else "?" for letter in name[:LONGEST_NAME]]
     return "".join(letters).strip()
 
@@ -227,6 +230,6 @@ def _summary(line: int, record: Record) -> Summary:
         names,
         len(names),
         result and result["rounds"],
-        result and _shown(result["reason"]),
+        result and _printable(result["reason"]),
         tuple(result["winners"]) if result else (),
     )

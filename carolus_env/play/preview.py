@@ -1,4 +1,4 @@
-"""What a decision would do: steps of the Emperor, paladins, and who is the strongest where."""
+"""What a decision would do: a step of the Emperor, a paladin placed, a region settled."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from carolus_env import engine
 from carolus_env.engine.rules import (
     CLAN_NAMES,
-    DESTINATIONS,
-    FIRST_MOVE,
-    FIRST_PLACE,
     MOVE,
     NOBODY,
     OVER,
     PLACE,
+    action_parts,
     move_action,
 )
-from carolus_env.engine.state import STATE, States, winning_teams
+from carolus_env.engine.state import States, single, winning_teams
 from carolus_env.notation import region_text
+from carolus_env.notation.words import counted
+from carolus_env.play.words import compared, does, per_team, winners_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class EmperorStep:
     Attributes:
         action: its action number.
         steps: 1 to 5.
-        region: where he stops, counted clockwise from where he stands.
+        region: where the Emperor stops, counted clockwise from where he stands.
         territories: of that region, as the notation names it.
-        strengths: of each team there, which decide who owns it.
-        owner_before: team with castles there before, -1: none.
-        owner: team with castles there afterwards, -1: none.
-        castles: on that region before; a first castle is one.
+        strengths: of each team there; they decide who owns it.
+        owner_before: the team with castles there before, -1: none.
+        owner: the team with castles there afterwards, -1: none.
+        castles: there before.
         merged: territories of the region that it becomes part of; None: nothing merges.
         castles_after: castles in play of each team afterwards.
-        over: whether the game ends at once.
-        winners: teams that win then.
+        over: whether the game ends.
+        winners: the teams that win then.
     """
 
     action: int
@@ -56,33 +56,45 @@ class EmperorStep:
     winners: tuple[int, ...]
 
     def text(self, teams: Sequence[str]) -> str:
-        """The result in a few words, with the names of the teams."""
-        parts = [f"{self._settled(teams)} ({powers_text(self.strengths, teams)})"]
+        """The result in a few words.
+
+        Args:
+            teams: their names.
+        """
+        parts = [self._settled(teams)]
+        if self.owner != self.owner_before:
+            parts.append(f"now {counted(self.castles_after[self.owner], 'castle')}")
         if self.merged:
-            parts.append(f"merges into {self.merged}")
+            parts.append(f"the regions merge into {self.merged}")
         if self.over:
-            parts.append(f"the game ends, {' and '.join(teams[team] for team in self.winners)} won")
+            parts.append(f"the game ends, {winners_text(self.winners, teams)}")
         return "; ".join(parts)
 
     def _settled(self, teams: Sequence[str]) -> str:
+        most = max(self.strengths)
+        if most == 0:
+            return "nothing changes, nobody controls a clan there"
+        if self.strengths.count(most) > 1:
+            return f"nothing changes, tied at {most}"
+        strength = f"strength {compared(self.strengths, self.owner)}"
         if self.owner == self.owner_before:
-            return "nothing changes"
-        heir = f"{teams[self.owner]}, {self.castles_after[self.owner]} in play"
+            return f"{does(teams[self.owner], 'keep')} the region, {strength}"
         if self.owner_before == NOBODY:
-            return f"a castle for {heir}"
+            return f"{does(teams[self.owner], 'build')} a castle, {strength}"
         castles = "a castle" if self.castles == 1 else f"{self.castles} castles"
-        return f"{castles} from {teams[self.owner_before]} to {heir}"
+        takes = f"{does(teams[self.owner], 'take')} {castles}"
+        return f"{takes} from {teams[self.owner_before]}, {strength}"
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a region stands: what a stop of the Emperor would come to.
+    """How a region stands, and the result if the Emperor stopped there now.
 
     Attributes:
         territories: of the region, as the notation names it.
         strengths: of each team there.
-        owner: team with castles there, -1: none.
-        heir: team that would own it if the Emperor stopped there now, -1: none.
+        owner: the team with castles there, -1: none.
+        heir: the team that would own it after a stop, -1: none.
     """
 
     territories: str
@@ -91,18 +103,29 @@ class Standing:
     heir: int
 
     def text(self, teams: Sequence[str]) -> str:
-        """What a stop of the Emperor would do, with the names of the teams."""
+        """What a stop of the Emperor would do.
+
+        Args:
+            teams: their names.
+        """
         if self.heir != self.owner:
-            does = "would build here" if self.owner == NOBODY else "would take it over"
-            return f"{teams[self.heir]} {does}"
+            gain = "build a castle" if self.owner == NOBODY else "take over"
+            return f"{teams[self.heir]} would {gain}"
         if max(self.strengths) == 0:
             return "nobody controls a clan here"
         tie = "a tie: " if self.strengths.count(max(self.strengths)) > 1 else ""
-        return tie + ("nobody builds" if self.owner == NOBODY else f"{teams[self.owner]} keeps it")
+        if self.owner == NOBODY:
+            return f"{tie}nobody would build"
+        return f"{tie}{teams[self.owner]} would keep it"
 
 
 def standing(state: np.void, region: int) -> Standing:
-    """Of the region that is counted so, clockwise from the Emperor."""
+    """How a region stands.
+
+    Args:
+        state: the game.
+        region: counted clockwise from the Emperor's.
+    """
     index = (int(state["emperor"]) + region) % int(state["regions"])
     owner = int(state["region_owner"][index])
     powers, strongest = engine.strengths(state)
@@ -112,11 +135,11 @@ def standing(state: np.void, region: int) -> Standing:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One legal place of a paladin and its result.
+    """One legal placement of a paladin and its result.
 
     Attributes:
         action: its action number.
-        standing: of the region, with the paladin in it; None: it goes to the court.
+        standing: of the region, with the paladin in it; None: it goes to court.
         text: the result in a few words.
     """
 
@@ -126,7 +149,7 @@ class Placement:
 
 
 def placements(state: np.void, names: Sequence[str], teams: Sequence[str]) -> dict[int, Placement]:
-    """What each legal place of a paladin would do; none unless one is to be played.
+    """Every legal placement by its action number; none outside phase ``place``.
 
     Args:
         state: the game.
@@ -136,11 +159,11 @@ def placements(state: np.void, names: Sequence[str], teams: Sequence[str]) -> di
     if state["phase"] != PLACE:
         return {}
     actions = engine.legal_actions(state)
-    after = np.repeat(np.array(state, STATE).reshape(1), len(actions))
+    after = np.repeat(single(state), len(actions))
     engine.step(after, actions, roll=False)
     found = {}
     for action, then in zip(actions.tolist(), after, strict=True):
-        clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
+        _, _, clan, destination = action_parts(action)
         if destination:
             there = standing(then, destination - 1)
             found[action] = Placement(action, there, there.text(teams))
@@ -150,28 +173,18 @@ def placements(state: np.void, names: Sequence[str], teams: Sequence[str]) -> di
 
 
 def _control_text(before: np.void, after: np.void, clan: int, names: Sequence[str]) -> str:
-    """Who has how many of a clan at court, and who controls it."""
-    courts = ", ".join(
-        f"{after['courts'][seat, clan]} of {name}" for seat, name in enumerate(names)
-    )
+    """How many paladins of a clan each player has at court, and who controls it."""
+    courts = per_team(after["courts"][: len(names), clan].tolist(), names)
     old, new = (int(state["control"][clan]) for state in (before, after))
     if new == NOBODY:
         who = "nobody controls it"
     else:
-        who = f"{names[new]} {'takes control' if new != old else 'controls it'}"
+        who = f"{names[new]} {'takes' if new != old else 'keeps'} control"
     return f"{CLAN_NAMES[clan]} at court: {courts}; {who}"
 
 
-def powers_text(strengths: Sequence[int], teams: Sequence[str]) -> str:
-    """Strengths with names: ``3 for Ann, 1 for Bob``."""
-    return ", ".join(f"{n} for {name}" for n, name in zip(strengths, teams, strict=True))
-
-
 def emperor_steps(state: np.void) -> list[EmperorStep]:
-    """Every legal step of the Emperor in a game (``states[i]``) in phase ``move``, ascending.
-
-    In any other phase there are none.
-    """
+    """Every legal step of the Emperor and its result, ascending; none outside phase ``move``."""
     if state["phase"] != MOVE:
         return []
     actions = map(move_action, range(1, int(state["discs_played"][state["player"]]) + 1))
@@ -179,21 +192,21 @@ def emperor_steps(state: np.void) -> list[EmperorStep]:
 
 
 def after_step(state: np.void, action: int) -> States:
-    """The game (a batch of one) after a step of the Emperor, before any dice fall.
+    """The game (a batch of one) after a step of the Emperor, before dice are rolled.
 
     Raises:
-        ValueError: when the action is no legal step.
+        ValueError: when it is not legal.
     """
     if state["phase"] != MOVE:
-        raise ValueError("the Emperor does not move now")
-    after = np.array(state, STATE).reshape(1)
+        raise ValueError("the Emperor is not moved now")
+    after = single(state)
     engine.step(after, np.array([action]), roll=False)
     return after
 
 
 def emperor_step(state: np.void, after: np.void, action: int) -> EmperorStep:
-    """A step of the Emperor and its result, from the game before it and after it."""
-    steps = action - FIRST_MOVE + 1
+    """A step of the Emperor and its result, given the game before and after it."""
+    steps = action_parts(action).number
     count = int(state["regions"])
     target = (int(state["emperor"]) + steps) % count
     return EmperorStep(

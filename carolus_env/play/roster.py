@@ -1,4 +1,4 @@
-"""Which agents a page may have: those of the package, and those that the command line names."""
+"""The agents that a page offers: those of the package, and those named on the command line."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ OFFERED: Final = {
     "mcts:sims=1000": "searches further",
     "search:sims=100": "searches with the network",
 }
-"""What a page offers; any other options may be typed."""
+"""The package's agents on the menu; a page may also ask for other options of them."""
 ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "search:sims=100")
-"""Those that a page can ask for hints and values."""
+"""Agents that a page can ask for hints and values."""
 
 _NO_VALUES: Final = ("greedy",)
-_OWN_MODELS: Final = ("ppo", "search")
+_WITH_MODEL: Final = ("ppo", "search")
 
 
 class RosterError(ValueError):
-    """A spec that cannot be played, or that a page may not name."""
+    """A spec that is wrong, or that a page may not name."""
 
 
-class Seatable(NamedTuple):
-    """An agent that a page offers: its spec and a few words."""
+class Offer(NamedTuple):
+    """An agent on the menu: its spec and a short description."""
 
     spec: str
     about: str
 
 
 class Roster:
-    """The agents that a page may seat.
+    """The agents that a page may use.
 
-    A page names agents by spec, but no file: neither Python nor a model. Those are named on the
-    command line by who starts the server, and then offered under that very name.
+    A page names agents by spec. It may not name files, neither Python nor models: those are
+    named on the command line by the user who starts the server, and offered under that spec.
 
     Args:
-        named: specs of the command line, of any kind; each is made once, to see that it can be.
+        named: specs from the command line, of any kind; each is made once, as a check.
 
     Raises:
         RosterError: for one that cannot be made.
@@ -55,27 +55,27 @@ class Roster:
         for spec in self._named:
             _made(spec)
 
-    def menu(self) -> list[Seatable]:
-        """What is offered, those of the command line first."""
-        rows = [Seatable(spec, "named on the command line") for spec in self._named]
-        return rows + [Seatable(spec, about) for spec, about in OFFERED.items()]
+    def menu(self) -> list[Offer]:
+        """The agents on offer, those of the command line first."""
+        rows = [Offer(spec, "named on the command line") for spec in self._named]
+        return rows + [Offer(spec, about) for spec, about in OFFERED.items()]
 
     def advisers(self) -> list[str]:
-        """Those to ask for hints and values, those of the command line first."""
+        """The agents that give hints, those of the command line first."""
         return [*self._named, *ADVISERS]
 
     def valuers(self) -> list[str]:
-        """Those of them that say what a position is worth; strangers may."""
+        """The advisers that may value positions; those of the command line are assumed to."""
         return [spec for spec in self.advisers() if spec not in _NO_VALUES]
 
     def allows(self, spec: str) -> bool:
-        """Whether a page may name it; it may still have a wrong option."""
+        """Whether a page may name this agent; its options are not checked."""
         if spec in self._named:
             return True
         name, _, argument = spec.partition(":")
         if name not in registry.OPTIONS:
             return False
-        if name not in _OWN_MODELS:
+        if name not in _WITH_MODEL:
             return True
         first = argument.partition(",")[0]  # a model, or the first option
         key, equals, _ = first.partition("=")
@@ -85,13 +85,13 @@ class Roster:
         """A new agent.
 
         Raises:
-            RosterError: when a page may not name it, or it cannot be made.
+            RosterError: when a page may not name it, or an option is wrong.
         """
         if not self.allows(spec):
             offered = ", ".join(row.spec for row in self.menu())
             raise RosterError(
-                f"{spec[:100]!r} is not offered here; offered are {offered}. An agent from a file "
-                "is named on the command line, by --bot"
+                f"{spec[:100]!r} is not offered here; offered are {offered}. To use an agent from "
+                "a file, name it on the command line with --bot"
             )
         return _made(spec)
 

@@ -1,7 +1,7 @@
 """The game in a terminal: the board as text, moves typed in the notation.
 
-Whatever it reads and writes goes through two functions, so that it works with a person, a file
-or a pipe. A line is a command of `COMMANDS` or moves divided by commas:
+All input and output goes through two functions, so that it works with a person, a file or a pipe.
+A line is one of the `COMMANDS`, or moves separated by commas:
 
     d3
     2 blue>7-9, red>court
@@ -25,8 +25,9 @@ import numpy as np
 from carolus_env.bots import Agent
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
+from carolus_env.engine.state import single
 from carolus_env.notation import NotationError, Told, legal_text, move_text, read_moves, tell_turns
-from carolus_env.notation.words import TEAM_LETTERS
+from carolus_env.notation.words import TEAM_LETTERS, counted
 from carolus_env.play.library import agents_of, names_of
 from carolus_env.play.preview import emperor_steps
 from carolus_env.play.roster import Roster, RosterError
@@ -42,45 +43,47 @@ from carolus_env.records.record import (
 
 WIDTH: Final = 80
 ADVISER: Final = "planner"
-_HINTED: Final = 3  # of the actions that an adviser thinks of
+_HINTED: Final = 3  # actions of a hint
 
 Ask = Callable[[str], str]
-"""Shows a prompt and gives the line that is typed; EOFError when there are no more."""
+"""Shows a prompt and returns the line that is typed; raises EOFError when there are no more."""
 
 
 class TerminalError(ValueError):
-    """A command that cannot be carried out as it was typed."""
+    """A command that cannot be carried out."""
 
 
 class Command(NamedTuple):
-    """A word that is no move."""
+    """A command: how to type it, and what it does."""
 
     usage: str
     about: str
 
 
 COMMANDS: Final = {
-    "?": Command("?", "what may be played, and what the Emperor's steps would do"),
-    "hint": Command("hint [BOT]", f"what a bot would play; without a name {ADVISER}"),
-    "undo": Command("undo", "take the last decision back, until dice fall or another plays"),
-    "board": Command("board", "the board again"),
-    "log": Command("log [N]", "what happened: the last N turns, without a number all"),
-    "save": Command("save FILE", "the game so far as a record"),
-    "load": Command("load FILE", "go on with the first game of a file of records"),
-    "help": Command("help", "this list"),
+    "?": Command("?", "list the legal moves, and what each step of the Emperor would do"),
+    "hint": Command("hint [BOT]", f"show what a bot would play (default: {ADVISER})"),
+    "undo": Command(
+        "undo", "take your last decision back, before dice are rolled or another plays"
+    ),
+    "board": Command("board", "show the board again"),
+    "log": Command("log [N]", "show the last N turns (default: all)"),
+    "save": Command("save FILE", "save the game so far as a record"),
+    "load": Command("load FILE", "continue the first game of a file of records"),
+    "help": Command("help", "show this list"),
     "quit": Command("quit", "leave the game"),
 }
 
 
 class Terminal:
-    """A session and the one who types.
+    """A session, played by typing.
 
     Args:
         session: the game to play.
-        roster: the agents that `hint` and `load` may name.
-        ask: where lines come from.
-        show: where text goes.
-        colour: whether text may have a terminal's colours.
+        roster: the agents that `hint` and `load` may use.
+        ask: reads a line.
+        show: writes text.
+        colour: whether to use a terminal's colours.
     """
 
     def __init__(
@@ -94,60 +97,61 @@ class Terminal:
     ) -> None:
         self.session = session
         self._roster, self._ask, self._show, self._colour = roster, ask, show, colour
-        self._told, self._then = 0, start_of(session.record())  # events that were shown, and after
-        self._looked: tuple[int, ...] = ()  # the decision for which the board was shown
-        self._own: set[Path] = set()  # files that may be written again
+        self._reported = 0  # events
+        self._position = start_of(session.record())  # after the reported events
+        self._board_shown: tuple[int, ...] = ()  # round, phase and player of the last board
+        self._own: set[Path] = set()  # files that may be overwritten
         self._saved = session.version
-        self._warned = ""  # the command that was refused once, the game not being saved
+        self._warned = ""  # the command that was refused because the game is not saved
         self._left = False
 
     def run(self) -> None:
-        """Play until the game is left, or nothing more is typed."""
+        """Play until the player quits or the input ends."""
         while not self._left:
             if self.session.agent is not None:
                 self._agents_play()
             else:
-                self._tell()
-                self._look()
+                self._report()
+                self._show_new_board()
                 self._prompt()
 
-    # -------------------------------------------------------------------------------- showing
+    # -------------------------------------------------------------------------------- output
 
     def _agents_play(self) -> None:
         agent = self.session.agent
         assert agent is not None
         try:
             self.session.ask_agent()
-        except Exception as error:  # a stranger's agent may raise anything
+        except Exception as error:  # a user's agent may raise anything
             self._say(f"{agent.name} failed with {type(error).__name__}: {error}")
-            self._say("Enter asks it again; save FILE, load FILE and quit work.")
+            self._say("Press Enter to ask it again; save FILE, load FILE and quit still work.")
             self._prompt()
 
-    def _tell(self) -> None:
-        """What happened since the last time, a line for each turn."""
-        for turn in tell_turns(self._then, self.session.events[self._told :]):
-            self._line(turn)
-        self._begin_at_now()
+    def _report(self) -> None:
+        """Show what has happened since the last report, a line for each turn."""
+        for turn in tell_turns(self._position, self.session.events[self._reported :]):
+            self._show_turn(turn)
+        self._report_from_here()
 
-    def _begin_at_now(self) -> None:
-        self._told = len(self.session.events)
-        self._then = np.array(self.session.state).reshape(1)
+    def _report_from_here(self) -> None:
+        self._reported = len(self.session.events)
+        self._position = single(self.session.state)
 
-    def _line(self, turn: Told) -> None:
+    def _show_turn(self, turn: Told) -> None:
         self._say(turn.text, first=f"{self._who(turn.seat)}  ", rest=" " * 4)
 
     def _who(self, seat: int) -> str:
         return f"{seat} {TEAM_LETTERS[self.session.rules.team(seat)]} {self.session.names[seat]}"
 
-    def _look(self) -> None:
-        """The board, where another decision is due than the one that it was shown for."""
+    def _show_new_board(self) -> None:
+        """Show the board, unless it was shown for the same round, phase and player."""
         state = self.session.state
         now = tuple(int(state[name]) for name in ("round", "phase", "player"))
-        if now != self._looked:
-            self._looked = now
-            self._board()
+        if now != self._board_shown:
+            self._board_shown = now
+            self._show_board()
 
-    def _board(self) -> None:
+    def _show_board(self, _: str = "") -> None:
         self._show("\n" + board_text(self.session.state, colour=self._colour))
         if self.session.over:
             self._say(str(self.session.outcome()))
@@ -198,7 +202,7 @@ class Terminal:
 
     def _play(self, line: str) -> None:
         if self.session.over:
-            raise TurnError(f"the game is over: {line[:40]!r} cannot be played")
+            raise TurnError(f"the game is over, {line[:40]!r} cannot be played")
         for action in read_moves(self.session.state, line):
             self.session.play(action)
 
@@ -217,8 +221,9 @@ class Terminal:
             moving = state.copy()
             moving["phase"], moving["placements_left"] = MOVE, 0
             for step in emperor_steps(moving):
-                said = f"{move_text(moving, step.action)}: {step.text(self.session.team_names())}"
-                self._say(said, first="  ", rest=" " * 6)
+                result = step.text(self.session.team_names())
+                text = f"{move_text(moving, step.action)}: {result}"
+                self._say(text, first="  ", rest=" " * 6)
         return None
 
     def _hint(self, spec: str) -> None:
@@ -227,43 +232,40 @@ class Terminal:
             hint = self.session.hint(adviser)
         except TurnError:
             raise
-        except Exception as error:  # a stranger's agent may raise anything
+        except Exception as error:  # a user's agent may raise anything
             name = type(error).__name__
             raise TerminalError(f"{adviser.name} failed with {name}: {error}") from error
         state, teams = self.session.state, self.session.team_names()
         self._say(f"{hint.agent} would play {move_text(state, hint.choice)}")
         if hint.probabilities is not None:
             order = np.argsort(-hint.probabilities, kind="stable")[:_HINTED].tolist()
-            said = [
+            moves = [
                 f"{move_text(state, action)} {hint.probabilities[action]:.0%}"
                 for action in order
                 if hint.probabilities[action] >= 0.005
             ]
-            self._say(f"it thinks of {', '.join(said)}", first="  ")
+            self._say(f"probabilities: {', '.join(moves)}", first="  ")
         if hint.values is not None:
             shares = [f"{name} {share:.0%}" for name, share in zip(teams, hint.values, strict=True)]
-            self._say(f"it expects of the win {', '.join(shares)}", first="  ")
+            self._say(f"expected share of the win: {', '.join(shares)}", first="  ")
 
     def _undo(self, _: str) -> None:
         self.session.undo()
-        self._begin_at_now()
-        self._looked = ()
-
-    def _show_board(self, _: str) -> None:
-        self._board()
+        self._report_from_here()
+        self._board_shown = ()
 
     def _log(self, number: str) -> None:
         if number and not re.fullmatch("[0-9]{1,6}", number):
-            raise TerminalError(f"log takes a number of turns, got {number[:40]!r}")
+            raise TerminalError(f"log needs a number of turns, got {number[:40]!r}")
         record = self.session.record()
         turns = list(tell_turns(start_of(record), record["events"]))
         for turn in turns[max(len(turns) - int(number), 0) :] if number else turns:
-            self._line(turn)
+            self._show_turn(turn)
 
     def _save(self, name: str) -> None:
         path = self._named(name, "save")
         if path.exists() and path.resolve() not in self._own:
-            raise TerminalError(f"{name} is there already; save under another name")
+            raise TerminalError(f"{name} exists already; choose another name")
         write_records(path, [self.session.record()])
         self._own.add(path.resolve())
         self._saved = self.session.version
@@ -274,20 +276,20 @@ class Terminal:
         session = taken_up(first_record(path), self._roster)
         if not self._may_leave("load"):
             return
-        if len(list(islice(scan_records(path), 2))) == 1:  # else saving would lose what follows
+        if len(list(islice(scan_records(path), 2))) == 1:  # else saving would lose the other games
             self._own.add(path.resolve())
         self.session = session
-        self._begin_at_now()
-        self._looked, self._saved = (), self.session.version
-        self._say(f"taken up from {name}: {', '.join(self.session.names)}")
+        self._report_from_here()
+        self._board_shown, self._saved = (), self.session.version
+        self._say(f"loaded {name}: {', '.join(self.session.names)}")
 
     def _named(self, name: str, command: str) -> Path:
         if not name or not name.isprintable():
-            raise TerminalError(f"say which file: {command} FILE")
+            raise TerminalError(f"name a file: {command} FILE")
         return Path(name)
 
     def _help(self, _: str) -> None:
-        self._say("Moves as in d3, crown=red, red>court, 2 blue>7-9, E+2; several with commas.")
+        self._say("Moves: d3, crown=red, red>court, 2 blue>7-9, E+2; separate several by commas.")
         for command in COMMANDS.values():
             self._say(command.about, first=f"  {command.usage:12}", rest=" " * 14)
 
@@ -295,12 +297,12 @@ class Terminal:
         self._left = self._may_leave("quit")
 
     def _may_leave(self, command: str) -> bool:
-        """Whether nothing is lost, or the command comes for the second time in a row."""
+        """Whether the game is saved or over, or the command was typed twice in a row."""
         saved = self.session.over or self._saved == self.session.version
         if saved or self._warned == command:
             return True
         self._warned = command
-        self._say(f"The game is not saved: save FILE, or {command} again.")
+        self._say(f"The game is not saved: type save FILE first, or {command} again.")
         return False
 
 
@@ -317,7 +319,7 @@ _METHODS: Final = {
 }
 
 
-# ------------------------------------------------------------------------------------ beginnings
+# ------------------------------------------------------------------------------------ games
 
 
 def first_record(path: Path) -> Record:
@@ -333,11 +335,11 @@ def first_record(path: Path) -> Record:
 
 
 def taken_up(record: Record, roster: Roster) -> Session:
-    """A game of a record with the agents, names and seed that it carries.
+    """A recorded game, with the agents, names and seed of the record.
 
     Raises:
-        RecordError: when it does not replay, or carries a seed that is none.
-        RosterError: for an agent that may not be named.
+        RecordError: when it does not replay, or has an impossible seed.
+        RosterError: for an agent that the roster does not offer.
     """
     names = names_of(record) if "names" in record else None
     try:
@@ -352,7 +354,7 @@ def taken_up(record: Record, roster: Roster) -> Session:
 def new_session(
     rules: Rules, roster: Roster, bots: Sequence[str], people: int, seed: int | None
 ) -> Session:
-    """A new game: people in the first seats, then the bots, the last of them as often as needed.
+    """A new game: people in the first seats, then the bots; the last bot fills the seats left.
 
     Raises:
         RosterError: for a bot that cannot be made.
@@ -362,7 +364,9 @@ def new_session(
     if not 0 <= people <= rules.players:
         raise ValueError(f"people must be from 0 to {rules.players}, got {people}")
     if len(bots) > seats:
-        raise ValueError(f"there are {seats} seats for bots, got {', '.join(bots)}")
+        raise ValueError(
+            f"there are {len(bots)} bots for {counted(seats, 'seat')}: {', '.join(bots)}"
+        )
     specs = [*bots, *[bots[-1] if bots else ADVISER] * (seats - len(bots))]
     agents: list[Agent | None] = [None] * people
     agents += [roster.make(spec) for spec in specs]
@@ -377,7 +381,7 @@ def run(session: Session, roster: Roster) -> None:
     if sys.stdin.isatty():
         ask = input
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401  # which makes of input() an editor
+            import readline  # noqa: F401  # gives input() line editing
     Terminal(session, roster, ask, _write, colour=colour).run()
 
 
@@ -387,7 +391,7 @@ def _write(text: str) -> None:
 
 
 def _piped(lines: TextIO, out: TextIO) -> Ask:
-    """Lines of a file or a pipe, repeated behind the prompt."""
+    """Lines of a file or a pipe, echoed after the prompt."""
     waiting: Iterator[str] = iter(lines)
 
     def ask(prompt: str) -> str:

@@ -1,4 +1,4 @@
-"""Games as the page sees them: JSON-ready dicts, the board as SVG among them."""
+"""Games as the page gets them: dicts ready for JSON, with the board as SVG."""
 
 from __future__ import annotations
 
@@ -12,42 +12,40 @@ from carolus_env.drawing.board import board_svg, board_words
 from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
 from carolus_env.engine.rules import (
     CLAN_NAMES,
-    DESTINATIONS,
-    FIRST_CROWN,
-    FIRST_DISC,
-    FIRST_MOVE,
-    FIRST_PLACE,
+    NOBODY,
     OVER,
     PHASE_NAMES,
     Rules,
+    action_parts,
 )
-from carolus_env.notation import region_text
-from carolus_env.notation.words import counted, team_names
-from carolus_env.play.library import Book, Replay
-from carolus_env.play.preview import EmperorStep, Standing, placements, powers_text, standing
-from carolus_env.play.session import Hint, LogLine, Session, outcome
+from carolus_env.notation.words import team_names
+from carolus_env.play.library import GameFile, Replay
+from carolus_env.play.log import LogLine
+from carolus_env.play.preview import EmperorStep, Standing, placements, standing
+from carolus_env.play.session import Hint, Session
+from carolus_env.play.words import action_label, action_words, outcome, per_team
 
 View = dict[str, Any]
 
 
 class Look(TypedDict):
-    """How the page wants boards drawn."""
+    """How boards are drawn."""
 
     layout: Literal["tall", "wide"]
     theme: Literal["auto", "light", "dark"]
 
 
-_LIKELY: Final = 8  # actions of an opinion that are shown
-_SMALL: Final = 0.005  # and those that are less likely are not
+_LISTED: Final = 8  # actions of a hint, at most
+_SMALL: Final = 0.005  # less probable actions are not listed
 
 
 def game_view(session: Session, look: Look, since: int = 0) -> View:
-    """A game in play, for who is to decide; of the log the lines from event ``since`` on."""
+    """A game in play, for the player to move, with the log from event ``since`` on."""
     state = session.state
     return {
         "at": len(session.events),
         "version": session.version,
-        **_table(session.rules, session.names),
+        **_seating(session.rules, session.names),
         **_situation(state, session.rules, session.names),
         "agents": [agent and agent.name for agent in session.agents],
         "turn": "over" if session.over else "person" if session.agent is None else "agent",
@@ -59,7 +57,7 @@ def game_view(session: Session, look: Look, since: int = 0) -> View:
             last=session.last,
         ),
         "legal": _decisions(session),
-        "steps": [step_view(step, session.team_names()) for step in session.steps()],
+        "steps": [step_view(state, step, session.team_names()) for step in session.steps()],
         "log": log_view(session.log(since)),
         "undo": session.can_undo,
         "seed": session.seed,
@@ -68,14 +66,15 @@ def game_view(session: Session, look: Look, since: int = 0) -> View:
 
 
 def replay_view(replay: Replay) -> View:
-    """A game of a record: all but its positions."""
+    """A recorded game without its positions."""
     return {
-        **_table(replay.rules, replay.names),
+        **_seating(replay.rules, replay.names),
         "agents": list(replay.agents),
         "events": replay.events,
         "decisions": replay.decisions,
         "played": [event.get("action") for event in replay.record["events"]],
         "rounds": _round_starts(replay),
+        "outcome": replay.outcome(),
         "log": log_view(replay.log),
     }
 
@@ -83,7 +82,14 @@ def replay_view(replay: Replay) -> View:
 def position_view(
     replay: Replay, position: int, look: Look, values: list[float] | None = None
 ) -> View:
-    """A position of a record, before event number ``position``, with ``values`` drawn."""
+    """A position of a recorded game, before event number ``position``.
+
+    Args:
+        replay: the game.
+        position: 0 to ``replay.events``.
+        look: of the board.
+        values: ``(teams,)`` expected shares of the win, drawn on the board; None: not drawn.
+    """
     state = replay.states[position]
     return {
         "at": position,
@@ -99,18 +105,18 @@ def position_view(
     }
 
 
-def book_view(book: Book) -> View:
+def file_view(file: GameFile) -> View:
     """The list of a file's games."""
     return {
-        "name": book.name,
-        "problems": book.problems[:20],
-        "all_problems": len(book.problems),
-        "games": [summary._asdict() for summary in book.games],
+        "name": file.name,
+        "problems": file.problems[:20],
+        "all_problems": len(file.problems),
+        "games": [summary._asdict() for summary in file.games],
     }
 
 
 def looks_view() -> View:
-    """Colours and shapes of clans and teams, about the origin, for the page's buttons."""
+    """Colours and shapes of clans and teams for the page's icons, centred on the origin."""
     clans = [
         {"name": name, **CLAN_LOOKS[clan]._asdict(), "path": clan_shape(clan, 10.0)}
         for clan, name in enumerate(CLAN_NAMES)
@@ -119,7 +125,7 @@ def looks_view() -> View:
     return {"clans": clans, "teams": teams}
 
 
-def _table(rules: Rules, names: tuple[str, ...]) -> View:
+def _seating(rules: Rules, names: tuple[str, ...]) -> View:
     return {
         "names": list(names),
         "teams": [rules.team(seat) for seat in range(rules.players)],
@@ -145,7 +151,7 @@ def _situation(state: np.void, rules: Rules, names: tuple[str, ...]) -> View:
 
 
 def _round_starts(replay: Replay) -> list[int]:
-    """The position at which each round begins, the set-up first."""
+    """The position where each round begins, the set-up first."""
     rounds = replay.states["round"]
     return np.flatnonzero(np.diff(rounds, prepend=-1)).tolist()
 
@@ -154,17 +160,17 @@ def _round_starts(replay: Replay) -> list[int]:
 
 
 def standing_view(standing: Standing, teams: Sequence[str]) -> View:
-    """How a region stands: each team's strength, and what a stop of the Emperor would do."""
+    """How a region stands: each team's strength, and what a stop of the Emperor would do there."""
     return {
         "territories": standing.territories,
         "strengths": list(standing.strengths),
-        "powers": powers_text(standing.strengths, teams),
+        "powers": per_team(standing.strengths, teams),
         "result": standing.text(teams),
     }
 
 
 def _decisions(session: Session) -> list[View]:
-    """The legal decisions, those of paladins with their results."""
+    """The legal decisions; placements with their results."""
     state, teams = session.state, session.team_names()
     places = placements(state, session.names, teams)
     views = []
@@ -178,34 +184,24 @@ def _decisions(session: Session) -> list[View]:
 
 
 def decision_view(state: np.void, action: int) -> View:
-    """What the page must know of a legal action: what it is called, and what to click for it."""
-    if action >= FIRST_PLACE:
-        clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
-        return {
-            "action": action,
-            "kind": "place",
-            "clan": CLAN_NAMES[clan],
-            "held": int(state["reserves"][state["player"], clan]),
-            "to": destination,
-            "text": "court" if destination == 0 else region_text(state, destination - 1),
-        }
-    if action >= FIRST_MOVE:
-        steps = action - FIRST_MOVE + 1
-        where = region_text(state, steps % int(state["regions"]))
-        return {"action": action, "kind": "move", "text": f"{counted(steps, 'step')} to {where}"}
-    if action >= FIRST_CROWN:
-        clan = action - FIRST_CROWN
-        return {"action": action, "kind": "crown", "clan": CLAN_NAMES[clan], "text": "a crown"}
-    return {"action": action, "kind": "disc", "text": f"disc {action - FIRST_DISC + 1}"}
+    """A legal action: its name, and what to click on the board for it."""
+    kind, _, clan, destination = action_parts(action)
+    view: View = {"action": action, "kind": kind, "text": action_label(state, action)}
+    if clan != NOBODY:
+        view["clan"] = CLAN_NAMES[clan]
+    if kind == "place":
+        view["held"] = int(state["reserves"][state["player"], clan])
+        view["to"] = destination
+    return view
 
 
-def step_view(step: EmperorStep, teams: list[str]) -> View:
+def step_view(state: np.void, step: EmperorStep, teams: Sequence[str]) -> View:
     """A step of the Emperor and its result."""
     return {
         "action": step.action,
         "region": step.region,
         "territories": step.territories,
-        "text": f"{counted(step.steps, 'step')} to {step.territories}",
+        "text": action_label(state, step.action),
         "result": step.text(teams),
         "changes": step.owner != step.owner_before,
         "team": step.owner,
@@ -213,62 +209,56 @@ def step_view(step: EmperorStep, teams: list[str]) -> View:
     }
 
 
-def log_view(lines: list[LogLine]) -> list[View]:
+def log_view(lines: Sequence[LogLine]) -> list[View]:
+    """Lines of the log."""
     return [line._asdict() for line in lines]
 
 
-# ------------------------------------------------------------------------------------ opinions
+# ------------------------------------------------------------------------------------ hints
 
 
 def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
-    """What an agent thinks of a position: its choice, likely actions, each team's share.
+    """An agent's opinion: its choice, its most probable actions, each team's expected share.
 
-    The action that was ``played`` is among the likely ones in any case.
+    Args:
+        state: the position.
+        hint: the opinion.
+        played: the action of the record, which is always listed; None: there is none.
     """
     return {
         "agent": hint.agent,
         "choice": {"action": hint.choice, "text": action_words(state, hint.choice)},
-        "moves": likely(state, hint.probabilities, played),
-        "more": 0 if hint.probabilities is None else _unshown(hint.probabilities),
+        "moves": _listed(state, hint.probabilities, played),
+        "more": 0 if hint.probabilities is None else _unlisted(hint.probabilities),
         "values": None if hint.values is None else shares(hint.values),
     }
 
 
-def likely(
+def _listed(
     state: np.void, probabilities: npt.NDArray[np.float64] | None, played: int | None
 ) -> list[View] | None:
-    """The likeliest actions, the first first, and the one played; None where nothing is known."""
+    """The most probable actions, the first first, and the one played; None: no probabilities."""
     if probabilities is None:
         return None
     order = np.argsort(-probabilities, kind="stable").tolist()
-    shown = [action for action in order[:_LIKELY] if probabilities[action] >= _SMALL]
-    if played is not None and played not in shown:
-        shown.append(played)
+    listed = [action for action in order[:_LISTED] if probabilities[action] >= _SMALL]
+    if played is not None and played not in listed:
+        listed.append(played)
     return [
         {
             "action": action,
             "text": action_words(state, action),
             "share": round(float(probabilities[action]), 4),
         }
-        for action in shown
+        for action in listed
     ]
 
 
-def _unshown(probabilities: npt.NDArray[np.float64]) -> int:
-    """How many actions that are likely enough are not in the list."""
-    return max(0, int((probabilities >= _SMALL).sum()) - _LIKELY)
-
-
-def action_words(state: np.void, action: int) -> str:
-    """A legal action in words that name the region."""
-    decision = decision_view(state, action)
-    if decision["kind"] == "place":
-        where = "the court" if decision["to"] == 0 else decision["text"]
-        return f"{decision['clan']} to {where}"
-    if decision["kind"] == "crown":
-        return f"crown to {decision['clan']}"
-    return str(decision["text"])
+def _unlisted(probabilities: npt.NDArray[np.float64]) -> int:
+    """How many actions are probable enough but not listed."""
+    return max(0, int((probabilities >= _SMALL).sum()) - _LISTED)
 
 
 def shares(values: npt.NDArray[np.float64]) -> list[float]:
+    """``(teams,)`` shares of the win, rounded."""
     return [round(float(value), 4) for value in values]

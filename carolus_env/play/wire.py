@@ -1,9 +1,9 @@
-"""What comes over the wire, checked, and what goes back: JSON, and for errors a sentence."""
+"""Requests read and checked, and answers written: JSON, and a sentence for every error."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, cast
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
@@ -11,12 +11,20 @@ from starlette.responses import JSONResponse
 from carolus_env.drawing.board import LAYOUTS
 from carolus_env.drawing.style import THEMES
 from carolus_env.play import views
+from carolus_env.system.untrusted import DataError, check, only, parse_json
 
 MAX_BODY: Final = 4 * 2**20
+"""Bytes of a JSON request."""
 
 
 class RequestError(Exception):
-    """A request that is not granted: the status and a sentence, and more where that helps."""
+    """A request that is refused.
+
+    Args:
+        status: of the HTTP answer.
+        reason: a sentence for the page.
+        more: further keys of the answer.
+    """
 
     def __init__(self, status: int, reason: str, **more: Any) -> None:
         super().__init__(reason)
@@ -24,62 +32,61 @@ class RequestError(Exception):
 
 
 class Answer(JSONResponse):
-    """JSON in ASCII: halves of characters, which JSON may name, have no UTF-8."""
+    """JSON in ASCII, since UTF-8 cannot encode the lone surrogates that JSON may hold."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """What a request carries.
+    """The body of a request.
 
     Raises:
-        RequestError: when it is too much, or breaks off.
+        RequestError: when it is larger than ``most`` bytes, or the client hangs up.
     """
     data = bytearray()
     try:
         async for chunk in request.stream():
             data += chunk
             if len(data) > most:
-                raise RequestError(413, f"too large: at most {most // 2**20} MiB are taken")
+                raise RequestError(413, f"too large, the limit is {most // 2**20} MiB")
     except ClientDisconnect:  # nobody reads the answer
-        raise RequestError(400, "the request broke off") from None
+        raise RequestError(400, "the request was cut off") from None
     return bytes(data)
 
 
 async def json_of(request: Request, **known: type) -> dict[str, Any]:
-    """The JSON object that a request carries, with such keys; what is missing is None.
+    """The JSON object in the body of a request.
+
+    Args:
+        request: its content type must be JSON.
+        known: the keys that it may have, and the JSON type of each.
+
+    Returns:
+        A value for every known key; None where it is missing or null.
 
     Raises:
-        RequestError: when it is something else.
+        RequestError: for any other body.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise RequestError(415, "the body must be application/json")
     data = await body_of(request, MAX_BODY)
     try:
-        given = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(400, f"the body is not JSON: {str(error)[:200]}") from None
-    if not isinstance(given, dict):
-        raise RequestError(400, "the body must be a JSON object")
-    for key, value in given.items():
-        if key not in known:
-            raise RequestError(400, f"unknown key {key[:50]!r}, known are {', '.join(known)}")
-        wrong = isinstance(value, bool) and known[key] is int
-        if value is not None and (wrong or not isinstance(value, known[key])):
-            raise RequestError(400, f"{key} is of the wrong type")
-    return {key: given.get(key) for key in known}
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+        given = check(parse_json(data), dict, "the body")
+        only(given, known)
+        return {
+            key: None if given.get(key) is None else check(given[key], kind, key)
+            for key, kind in known.items()
+        }
+    except DataError as error:
+        raise RequestError(400, str(error)) from None
 
 
 def look_of(request: Request) -> views.Look:
-    """How boards are to be drawn.
+    """How boards are to be drawn, from the query.
 
     Raises:
-        RequestError: when a board cannot be drawn like that.
+        RequestError: for an unknown layout or theme.
     """
     look = {}
     for name, known in (("layout", LAYOUTS), ("theme", THEMES)):
@@ -90,7 +97,11 @@ def look_of(request: Request) -> views.Look:
 
 
 def number_of(request: Request, name: str, high: int) -> int:
-    """A number of the path or the query, 0 to ``high``."""
+    """A whole number from the path or the query, 0 to ``high``; 0 where it is missing.
+
+    Raises:
+        RequestError: for anything else.
+    """
     text = request.path_params.get(name) or request.query_params.get(name, "0")
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= high):
         raise RequestError(400, f"{name} must be a whole number from 0 to {high}")
@@ -98,7 +109,11 @@ def number_of(request: Request, name: str, high: int) -> int:
 
 
 def values_of(request: Request, teams: int) -> list[float] | None:
-    """Each team's share of the win, which the page knows from an agent and wants drawn."""
+    """Each team's expected share of the win, from the query; None where it is missing.
+
+    Raises:
+        RequestError: for anything but ``teams`` numbers from 0 to 1.
+    """
     text = request.query_params.get("values", "")
     if not text:
         return None

@@ -1,8 +1,8 @@
-// Talking to the server. An error carries the server's sentence.
+// Requests to the server. Errors carry the server's sentence.
 
 export class ServerError extends Error {
   constructor(status, answer) {
-    super(answer.error ?? "the server did not answer");
+    super(answer.error ?? "the server failed without a reason");
     this.status = status;
     this.answer = answer;
   }
@@ -14,7 +14,7 @@ async function ask(path, options) {
     response = await fetch(`/api/${path}`, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError(0, { error: "The server does not answer. The game is kept; start it again and reload." });
+    throw new ServerError(0, { error: "The server is not responding. Your game is kept: restart the server and reload this page." });
   }
   let answer;
   try {
@@ -35,7 +35,7 @@ export function post(path, data, signal) {
   return ask(path, { method: "POST", headers, body: JSON.stringify(data), signal });
 }
 
-/** Hand a file to the server, as it is. */
+/** Send a file to the server. */
 export function postFile(name, content) {
   const headers = { "content-type": "application/octet-stream" };
   return ask(`files?name=${encodeURIComponent(name)}`, { method: "POST", headers, body: content });

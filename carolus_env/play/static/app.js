@@ -1,29 +1,30 @@
-// Which page is asked for.
+// The entry: opens the page that the address names.
 
 import { get } from "./api.js";
 import { el, isTyping, onDrop, say, setLooks } from "./dom.js";
+import { openFile } from "./files.js";
 import { gamePage } from "./game.js";
-import { openFile, replayPage } from "./replay.js";
+import { replayPage } from "./replay.js";
 import { startPage } from "./start.js";
 import { setSetting } from "./store.js";
 
-const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+const THEMES = { auto: "same as system", light: "light", dark: "dark" };
 
 const help = document.getElementById("help");
 document.getElementById("help-button").addEventListener("click", () => help.showModal());
 const themeButton = document.getElementById("theme-button");
 const root = document.documentElement;
 if (!(root.dataset.theme in THEMES)) root.dataset.theme = "auto";
-const tellTheme = () => (themeButton.title = `Theme: ${THEMES[root.dataset.theme]}`);
+const showTheme = () => (themeButton.title = `Theme: ${THEMES[root.dataset.theme]}`);
 themeButton.addEventListener("click", () => {
   const names = Object.keys(THEMES);
   root.dataset.theme = names[(names.indexOf(root.dataset.theme) + 1) % names.length];
   setSetting("theme", root.dataset.theme);
-  tellTheme();
+  showTheme();
   say(themeButton.title);
   document.dispatchEvent(new Event("theme"));
 });
-tellTheme();
+showTheme();
 document.addEventListener("keydown", (event) => {
   if (event.key === "?" && !isTyping(event)) help.showModal();
 });
@@ -42,7 +43,7 @@ async function start() {
   } catch (error) {
     document.title = "Carolus";
     main.className = "start";
-    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "This cannot be shown"), el("p", { role: "alert" }, error.message), el("a", { class: "button primary", href: "/" }, "New game")));
+    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "This page cannot be shown"), el("p", { role: "alert" }, error.message), el("a", { class: "button primary", href: "/" }, "New game")));
     if (!error.status) console.error(error);
   }
 }

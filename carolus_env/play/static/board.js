@@ -1,19 +1,20 @@
-// The server's drawing on the page.
+// The board, drawn by the server as SVG.
 
 const wide = matchMedia("(min-width: 1000px)");
 const adopted = new Set();
 
-/** How the server should draw: as it fits the window, in the chosen theme. */
+/** The query that asks the server for the layout that fits the window and for the chosen theme. */
 export function look() {
   return `layout=${wide.matches ? "wide" : "tall"}&theme=${document.documentElement.dataset.theme}`;
 }
 
+/** Call `redraw` when layout or theme change. */
 export function onLook(redraw) {
   wide.addEventListener("change", redraw);
   document.addEventListener("theme", redraw);
 }
 
-/** The server's SVG as an element. Its style sheet is taken out before: no style may be inline. */
+/** The server's SVG as an element. Its style sheet is adopted, as the page's policy forbids inline styles. */
 export function drawing(text) {
   const bare = text.replace(/<style>([^]*?)<\/style>/g, (_, css) => {
     adopt(css);
@@ -22,7 +23,7 @@ export function drawing(text) {
   const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
   if (root.localName !== "svg") throw new Error("the drawing cannot be read");
   root.setAttribute("aria-label", root.querySelector("title").textContent);
-  for (const title of root.querySelectorAll(":scope > title, .region > title, .court > title")) title.remove(); // the page has tips of its own
+  for (const title of root.querySelectorAll(":scope > title, .region > title, .court > title")) title.remove(); // the page shows its own tips
   return document.adoptNode(root);
 }
 
@@ -34,12 +35,12 @@ function adopt(css) {
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 }
 
-/** Show a drawing in a place, instead of what is there. */
+/** Show a drawing in a place. */
 export function show(place, text) {
   place.replaceChildren(drawing(text));
 }
 
-/** The piece of the board that is at or about an element: what it is, and its numbers. */
+/** The piece of the board that an element belongs to, with its numbers; null: none. */
 export function pieceAt(target) {
   const found = target?.closest?.(".carolus .disc, .carolus .token, .carolus .region, .carolus .step, .carolus .court");
   if (!found) return null;

@@ -1,4 +1,4 @@
-// Building the page without ever reading text as HTML.
+// Elements built from code, so that text is never read as HTML; notices, and dropped files.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -10,7 +10,7 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** The same for SVG. */
+/** A new SVG element. */
 export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -57,20 +57,14 @@ function shape(path, fill, line) {
   );
 }
 
-/** The name of the round that a line of the log begins; null: it begins none. */
-export function roundName(line, before) {
-  if (line.round === before?.round) return null;
-  return line.round === 0 ? "set-up" : `round ${line.round}`;
-}
-
-/** Tell a screen reader, without moving anything. */
+/** Announce a text to screen readers. */
 export function say(text) {
   document.getElementById("said").textContent = text;
 }
 
 let hiding = 0;
 
-/** Tell everybody, for a while. */
+/** Show a notice for a few seconds. */
 export function notice(text) {
   const place = document.getElementById("notice");
   clearTimeout(hiding);
@@ -79,7 +73,7 @@ export function notice(text) {
   if (text) hiding = setTimeout(() => notice(""), 8000);
 }
 
-/** Whether a key press is for a field that text is typed into, or for the browser. */
+/** Whether a key press belongs to a form field, a dialog or the browser. */
 export function isTyping(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return true;
   const kind = event.target.tagName;

@@ -1,4 +1,4 @@
-// The evaluation of a game, decision by decision: each team's expected share of the win, stacked.
+// A graph of each team's expected share of the win over a game, stacked.
 
 import { svg, teamLook } from "./dom.js";
 
@@ -8,12 +8,14 @@ const HEIGHT = 120;
 /**
  * @param values each team's share at each of `positions`
  * @param rounds positions where rounds begin
+ * @param end the last position
+ * @param teams their names
  * @param jump called with the position that is clicked
  */
 export function graph(values, positions, rounds, end, teams, jump) {
-  [values, positions] = [[values[0], ...values, values.at(-1)], [0, ...positions, end]]; // to the edges
+  [values, positions] = [[values[0], ...values, values.at(-1)], [0, ...positions, end]]; // up to the edges
   const across = (position) => (end ? (WIDTH * position) / end : 0);
-  const root = svg("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `Expected shares of the win over the game: ${teams.join(", ")}` });
+  const root = svg("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `Expected share of the win over the game: ${teams.join(", ")}` });
   const below = values.map(() => 0);
   teams.forEach((_, team) => {
     const low = positions.map((position, i) => [across(position), HEIGHT * (1 - below[i])]);

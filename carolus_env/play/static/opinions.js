@@ -1,9 +1,54 @@
-// What agents think of a position.
+// What agents think of a position: likely actions, and expected shares of the win.
 
+import { post } from "./api.js";
 import { el, teamLook } from "./dom.js";
 
-/** An agent's likely actions and the teams' shares; `played` is the action that was taken. */
-export function opinionCard(found, teams, played = null) {
+/** Opinions in a list; new ones replace those before. */
+export class Opinions {
+  constructor(attributes = {}) {
+    this.element = el("div", { class: "opinions", ...attributes });
+    this.asked = 0; // numbers the questions, so that late answers are dropped
+  }
+
+  /** Show this instead of opinions. */
+  clear(...children) {
+    this.asked += 1;
+    this.element.replaceChildren(...children);
+  }
+
+  /**
+   * Ask agents one after the other.
+   * @param path of the request
+   * @param data of the request, without the agent
+   * @param teams their names
+   * @param played the action that was taken; null: none yet
+   * @param wait milliseconds before the first request
+   */
+  async ask(agents, path, data, teams, { played = null, wait = 0 } = {}) {
+    const asked = ++this.asked;
+    if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
+    if (asked !== this.asked) return;
+    const cards = agents.map(thinking);
+    this.element.replaceChildren(...cards);
+    for (const [k, agent] of agents.entries()) {
+      let card;
+      try {
+        card = opinionCard(await post(path, { ...data, agent }), teams, played);
+      } catch (error) {
+        card = el("p", {}, error.message);
+      }
+      if (asked !== this.asked) return;
+      cards[k].replaceWith(card);
+    }
+  }
+}
+
+/** A line that says so while an agent thinks. */
+export function thinking(agent) {
+  return el("p", { class: "thinking" }, `${agent} is thinking`);
+}
+
+function opinionCard(found, teams, played = null) {
   const moves = found.moves ?? [{ ...found.choice, share: null }];
   return el(
     "section",
@@ -19,7 +64,7 @@ export function opinionCard(found, teams, played = null) {
           { class: move.action === played ? "played" : "" },
           meter(move.share),
           el("span", {}, move.text),
-          el("span", { class: "share" }, move.share === null ? "its choice" : percent(move.share)),
+          el("span", { class: "share" }, move.share === null ? "choice" : percent(move.share)),
         ),
       ),
       found.more > 0 && el("li", {}, el("small", {}, `and ${found.more} more`)),
@@ -27,8 +72,8 @@ export function opinionCard(found, teams, played = null) {
   );
 }
 
-export function percent(share) {
-  return `${(100 * share).toFixed(share < 0.095 ? 1 : 0)} %`;
+function percent(share) {
+  return `${(100 * share).toFixed(share < 0.095 ? 1 : 0)}%`;
 }
 
 function meter(share) {
@@ -37,8 +82,8 @@ function meter(share) {
   return bar;
 }
 
-/** Each team's expected share of the win. */
-export function shareBar(values, teams) {
+/** A bar divided by each team's expected share of the win. */
+function shareBar(values, teams) {
   const said = values.map((value, team) => `${teams[team]} ${percent(value)}`).join(", ");
   return el(
     "div",

@@ -1,4 +1,4 @@
-// Games kept in the browser, so that a server which was started anew can take them up.
+// Games and settings kept in the browser; a restarted server takes the games up again.
 
 const LIST = "carolus.games";
 const MOST = 20;
@@ -11,7 +11,7 @@ function read(name, otherwise) {
   }
 }
 
-/** The games that are kept, the last one first: `{key, names, text, when}`. */
+/** The games that are kept, the latest first: `{key, names, text, when}`. */
 export function keptGames() {
   const games = read(LIST, []);
   return Array.isArray(games) ? games.filter((game) => typeof game?.key === "string") : [];
@@ -21,7 +21,7 @@ export function keptRecord(key) {
   return read(`carolus.game.${key}`, null);
 }
 
-/** Keep a game; a browser that keeps nothing is no obstacle. */
+/** Keep a game, if the browser can. */
 export function keep(key, view) {
   const text = view.outcome ?? (view.round ? `round ${view.round}` : "set-up");
   const entry = { key, names: view.names, text, when: Date.now(), over: view.turn === "over" };
@@ -31,7 +31,7 @@ export function keep(key, view) {
     localStorage.setItem(`carolus.game.${key}`, JSON.stringify(view.record));
     localStorage.setItem(LIST, JSON.stringify(games));
   } catch {
-    /* no room, or no permission */
+    /* the storage is full or not allowed */
   }
 }
 

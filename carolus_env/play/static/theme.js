@@ -1,4 +1,4 @@
-// The theme that was chosen, before anything is painted; none: the system's.
+// Sets the chosen theme before anything is painted; "auto" is the system's.
 
 try {
   document.documentElement.dataset.theme = JSON.parse(localStorage.getItem("carolus.theme")) ?? "auto";

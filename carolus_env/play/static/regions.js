@@ -1,8 +1,8 @@
-// How regions stand: beside the one that is pointed at, and the whole board in words.
+// How regions stand: a tip beside the one that is pointed at, and the whole board in words.
 
 import { el, teamIcon } from "./dom.js";
 
-/** A few words beside a piece of the board. */
+/** A tip beside a piece of the board. */
 export class Tip {
   constructor(stage) {
     this.stage = stage;
@@ -10,7 +10,7 @@ export class Tip {
     stage.append(this.place);
   }
 
-  /** `about`: `{territories, strengths, result}` of a region, or `{result}`; null: nothing. */
+  /** `about`: `{territories, strengths, result}` of a region, or `{result}`; null: no tip. */
   show(piece, about) {
     if (about && this.about === about) return;
     this.about = about;
@@ -34,12 +34,12 @@ export class Tip {
   }
 }
 
-/** Strengths and what comes of them, in words. */
+/** The same for a screen reader. */
 export function spoken(about) {
-  return about.powers ? `${about.powers}: ${about.result}` : about.result;
+  return about.powers ? `strength ${about.powers}; ${about.result}` : about.result;
 }
 
-/** A list of the whole board, for those who do not see it; `fill(view)` fills it. */
+/** A card that describes the whole board, for screen readers; `fill(view)` fills it. */
 export function boardInWords() {
   const list = el("ul", {});
   const card = el("details", { class: "card words" }, el("summary", {}, "The board in words"), list);

@@ -1,0 +1,47 @@
+// The log of a game: a line for each event, in words.
+
+import { el, teamIcon } from "./dom.js";
+
+export class Log {
+  constructor(attributes) {
+    this.element = el("ol", { class: "log", tabindex: "0", ...attributes });
+    this.lines = [];
+  }
+
+  /** Show `lines` in place of those from event number `since` on; `game` holds names and teams. */
+  fill(lines, game, since = 0) {
+    this.lines = this.lines.filter((line) => line.event < since);
+    while (this.element.children.length > this.lines.length) this.element.lastChild.remove();
+    for (const line of lines) {
+      const round = roundName(line, this.lines.at(-1));
+      this.element.append(
+        el("li", { "data-event": line.event, "data-round": round, title: line.text }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.words),
+      );
+      this.lines.push(line);
+    }
+  }
+
+  /** Mark what has happened since a person last decided. */
+  markFresh(agents) {
+    const seen = this.lines.findLast((line) => agents[line.seat] === null)?.event ?? -1;
+    this.lines.forEach((line, k) => this.element.children[k].classList.toggle("fresh", line.event > seen && agents.includes(null)));
+  }
+
+  /** Mark the last event before a position, and scroll to it. */
+  markPlace(position) {
+    this.element.querySelector("[aria-current]")?.removeAttribute("aria-current");
+    const item = this.element.children[position - 1];
+    item?.setAttribute("aria-current", "true");
+    this.element.scrollTop = item ? item.offsetTop - this.element.offsetTop - this.element.clientHeight / 2 : 0;
+  }
+
+  showEnd() {
+    this.element.scrollTop = this.element.scrollHeight;
+  }
+}
+
+/** The name of the round that begins with a line; null: the round goes on. */
+function roundName(line, before) {
+  if (line.round === before?.round) return null;
+  return line.round === 0 ? "set-up" : `round ${line.round}`;
+}
