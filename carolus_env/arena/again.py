@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.arena.games import ArenaError, Results, game_record, play_games
+from carolus_env.arena.columns import Results
+from carolus_env.arena.games import ArenaError, game_record, play_games
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
 from carolus_env.records.record import Record

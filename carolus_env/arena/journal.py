@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.arena.games import Results
+from carolus_env.arena.columns import Results
 from carolus_env.arena.seating import Plan
 from carolus_env.engine.rules import DISCS, REASON_NAMES
 from carolus_env.system.files import write_file

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
 SCHEDULES: Final = ("round_robin", "field", "mixed")
@@ -121,7 +121,7 @@ def deals_for(games: int, seatings: int) -> int:
     Raises:
         ValueError: for an impossible number of games.
     """
-    return math.ceil(_whole("games", games, 1, MOST_GAMES) / seatings)
+    return math.ceil(whole_number("games", games, 1, MOST_GAMES) / seatings)
 
 
 # ------------------------------------------------------------------------------------ plans
@@ -150,7 +150,7 @@ class Until:
         for name, width in (("elo", self.elo), ("rate", self.rate)):
             if width is not None and not 0 < width < math.inf:
                 raise ValueError(f"until: the width of {name} must be above 0, got {width!r}")
-        _whole("until: every", self.every, 1, MOST_GAMES)
+        whole_number("until: every", self.every, 1, MOST_GAMES)
         object.__setattr__(self, "pair", tuple(self.pair))
 
     def next_look(self, deals: int) -> int:
@@ -180,8 +180,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
-        _whole("seed", self.seed, 0, 2**64 - 1)
-        _whole("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
+        whole_number("seed", self.seed, 0, 2**64 - 1)
+        whole_number("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
         if self.until is not None and self.until.rate is not None:
             pair = self.until.pair
             if not any(set(pair) <= set(meeting.agents) for meeting in self.meetings):
@@ -255,11 +255,3 @@ class Plan:
             raise ValueError(f"{error.args[0]} is missing") from None
         except (TypeError, AttributeError) as error:
             raise ValueError(f"no plan of a tournament ({error})") from None
-
-
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not is_whole or not low <= operator.index(value) <= high:
-        limit = f"{high:,}" if high < 2**63 else "2^64 - 1"
-        raise ValueError(f"{name} must be a whole number from {low} to {limit}, got {value!r}")
-    return operator.index(value)

@@ -20,6 +20,7 @@ from carolus_env.engine.play import (
     step,
     strengths,
     whole_numbers,
+    win_shares,
 )
 from carolus_env.engine.setup import blank_games, new_games, next_games, rules_of
 
@@ -41,4 +42,5 @@ __all__ = [
     "step",
     "strengths",
     "whole_numbers",
+    "win_shares",
 ]
