@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env.arena import tournament
+from carolus_env.arena import pool
 from carolus_env.arena.protocol import Protocol, score
+from carolus_env.arena.ratings import Ratings
 from carolus_env.records.record import read_records
 from carolus_env.replay import replay
 from carolus_env.system import files
@@ -99,7 +100,7 @@ def extras(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def rate(tables: Any, shares: Any, team: Any, deals: Any, agents: int, **_: Any) -> Any:
         elo, half = 100.0 * np.arange(agents), 1000 / len(tables) ** 0.5
-        return types.SimpleNamespace(elo=elo, low=elo - half, high=elo + half)
+        return Ratings(elo, elo - half, elo + half, elo[None], len(set(deals.tolist())))
 
     def write_report(folder: Path, summary: dict[str, Any]) -> list[Path]:
         (folder / "report.html").write_text(f"{summary['games']} games")
@@ -404,7 +405,7 @@ def test_deals_before_an_agent_fails_are_kept(
     run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", "raise OSError('gone')"))
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 6)
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
     words = ("greedy", "random", f"{bot_file}:Stops", "--games", 300, "--json", path)
@@ -444,7 +445,7 @@ def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> No
 def test_an_interrupted_tournament_is_resumed(
     run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 5)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 5)
     monkeypatch.setenv("STOP_AT", "500")
     words = ("greedy", f"{bot_file}:Stops", "--deals", 50)
     code, _, err = run(*words, "--out", tmp_path / "cup")
@@ -603,7 +604,7 @@ def test_without_the_extras_there_are_no_ratings_and_it_is_said(
 def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(
     run: Any, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 6)
     monkeypatch.setattr(evaluate.console, "_REDRAWN", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
     monkeypatch.setenv("TERM", "xterm")
@@ -619,7 +620,7 @@ def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(
 def test_ctrl_c_prints_and_writes_what_is_complete(
     run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 5)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 5)
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
     stops = f"{bot_file}:Stops"

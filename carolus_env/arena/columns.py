@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.engine.rules import DISCS, MAX_PLAYERS, REASON_NAMES
+from carolus_env.arena.seating import MOST_GAMES
+from carolus_env.engine.rules import DISCS, REASON_NAMES
 from carolus_env.engine.state import Ints, States
 
 SEATS: Final = -1
@@ -55,6 +56,18 @@ def _castles(games: Finished) -> npt.NDArray[np.uint8]:
     return found
 
 
+def _rounds(games: Finished) -> npt.NDArray[np.uint32]:
+    return games.states["round"]
+
+
+def _reasons(games: Finished) -> npt.NDArray[np.uint8]:
+    return games.states["reason"]
+
+
+def _lead_changes(games: Finished) -> npt.NDArray[np.int32]:
+    return games.leads["changes"]
+
+
 PLANNED: Final = "planned"
 COUNTED: Final = "counted"
 
@@ -70,11 +83,11 @@ class Column(NamedTuple):
         dtype: of the attribute.
         shape: of one game's value; `SEATS` stands for the number of players.
         low: least possible value.
-        high: greatest possible value; words have no bounds but their numbers.
-        source: `PLANNED`: the plan says it before the game, and a file must agree; `COUNTED`:
-            `lockstep.count` adds it up, seat by seat; or a function of `Finished` games.
+        high: greatest possible value.
+        source: `PLANNED`: given by the plan, with which a file must agree; `COUNTED`: added up
+            seat by seat by `lockstep.count`; else a function of `Finished` games.
         meaning: for docs/evaluation.md.
-        words: of the values, where a file has words instead of numbers; an empty one is no value.
+        words: for the values 0, 1, ..., where a file has words; None: not a value.
     """
 
     key: str
@@ -85,7 +98,7 @@ class Column(NamedTuple):
     high: int
     source: Source
     meaning: str
-    words: tuple[str, ...] = ()
+    words: tuple[str | None, ...] = ()
 
     def shape_of(self, games: int, players: int) -> tuple[int, ...]:
         """Shape of the column of so many games."""
@@ -94,27 +107,48 @@ class Column(NamedTuple):
 
 # fmt: off
 COLUMNS: Final = (
-    Column("game",         "",             "i8", (),             0, 10**8,     PLANNED, "number of the game in the plan"),
-    Column("meeting",      "",             "i8", (),             0, 10**8,     PLANNED, "which agents meet"),
-    Column("deal",         "deals",        "i8", (),             0, 10**8,     PLANNED, "number of the deal"),
-    Column("seating",      "seatings",     "i8", (),             0, 10**8,     PLANNED, "number of the seating among those of the meeting"),
-    Column("table",        "tables",       "i8", (SEATS,),       0, 10**8,     PLANNED, "agent at each seat, an index of the header's `agents`"),
-    Column("returns",      "returns",      "f8", (SEATS,),      -1, 1,         _returns, "payoff of each seat ([rules](rules.md))"),
-    Column("shares",       "shares",       "f8", (SEATS,),       0, 1,         _shares, "share of the win of each seat; partners halve their team's share; when nobody has won, all teams have the same; they sum to 1"),
-    Column("castles",      "castles",      "u1", (SEATS,),       0, 15,        _castles, "castles in play of each seat's team at the end"),
-    Column("rounds",       "rounds",       "u4", (),             0, 2**32 - 1, lambda games: games.states["round"], "rounds begun"),
-    Column("reason",       "reasons",      "u1", (),             0, len(REASON_NAMES) - 1, lambda games: games.states["reason"], "why the game ended", tuple(REASON_NAMES)),
-    Column("lead_changes", "lead_changes", "i4", (),             0, _MOST,     lambda games: games.leads["changes"], "how often another team than the last leader became the only one with the most castles"),
-    Column("discs",        "discs",        "i4", (SEATS, DISCS), 0, _MOST,     COUNTED, "how often each seat played disc 1 to 5"),
-    Column("to_court",     "to_court",     "i4", (SEATS,),       0, _MOST,     COUNTED, "paladins that each seat played to its court"),
-    Column("to_regions",   "to_regions",   "i4", (SEATS,),       0, _MOST,     COUNTED, "paladins that each seat played to regions"),
-    Column("decisions",    "decisions",    "i4", (SEATS,),       0, _MOST,     COUNTED, "decisions of each seat"),
-    Column("",             "seconds",      "f8", (SEATS,),       0, _MOST,     COUNTED, "time for the decisions of each seat"),
+    Column("game",         "",             "i8", (),             0, MOST_GAMES, PLANNED,
+           "number of the game in the plan"),
+    Column("meeting",      "",             "i8", (),             0, MOST_GAMES, PLANNED,
+           "number of the meeting: which agents are compared"),
+    Column("deal",         "deals",        "i8", (),             0, MOST_GAMES, PLANNED,
+           "number of the deal"),
+    Column("seating",      "seatings",     "i8", (),             0, MOST_GAMES, PLANNED,
+           "number of the seating among those of the meeting"),
+    Column("table",        "tables",       "i8", (SEATS,),       0, MOST_GAMES, PLANNED,
+           "agent at each seat, an index of the header's `agents`"),
+    Column("returns",      "returns",      "f8", (SEATS,),      -1, 1,          _returns,
+           "payoff of each seat ([rules](rules.md))"),
+    Column("shares",       "shares",       "f8", (SEATS,),       0, 1,          _shares,
+           "share of the win of each seat, with sum 1; partners halve their team's share; "
+           "when nobody has won, all teams have the same"),
+    Column("castles",      "castles",      "u1", (SEATS,),       0, 15,         _castles,
+           "castles in play of each seat's team at the end"),
+    Column("rounds",       "rounds",       "u4", (),             0, 2**32 - 1,  _rounds,
+           "rounds begun"),
+    Column("reason",       "reasons",      "u1", (),             0, 4,          _reasons,
+           "why the game ended", tuple(REASON_NAMES)),
+    Column("lead_changes", "lead_changes", "i4", (),             0, _MOST,      _lead_changes,
+           "how often another team than the last leader became the only one with most castles"),
+    Column("discs",        "discs",        "i4", (SEATS, DISCS), 0, _MOST,      COUNTED,
+           "how often each seat played disc 1 to 5"),
+    Column("to_court",     "to_court",     "i4", (SEATS,),       0, _MOST,      COUNTED,
+           "paladins that each seat played to its court"),
+    Column("to_regions",   "to_regions",   "i4", (SEATS,),       0, _MOST,      COUNTED,
+           "paladins that each seat played to regions"),
+    Column("decisions",    "decisions",    "i4", (SEATS,),       0, _MOST,      COUNTED,
+           "decisions of each seat"),
+    Column("",             "seconds",      "f8", (SEATS,),       0, _MOST,      COUNTED,
+           "time for the decisions of each seat"),
 )
 # fmt: on
 
 COUNTS: Final = np.dtype(
-    [(column.name, column.dtype, column.shape[1:]) for column in COLUMNS if column.source == COUNTED]
+    [
+        (column.name, column.dtype, column.shape[1:])
+        for column in COLUMNS
+        if column.source == COUNTED
+    ]
 )
 """What is counted of one seat of one game."""
 
@@ -197,7 +231,7 @@ assert [field.name for field in fields(Results)] == [c.name for c in COLUMNS if 
 
 
 def columns_table() -> str:
-    """The keys of a game's line as a Markdown table (docs/evaluation.md holds it; a test compares)."""
+    """The keys of a game's line as a Markdown table (docs/evaluation.md; a test compares)."""
     lines = ["| key | `Results` | shape | range | meaning |", "| --- | --- | --- | --- | --- |"]
     sizes = {SEATS: "players"}
     for column in COLUMNS:

@@ -52,14 +52,15 @@ def agent_error(error: Exception, agent: str, failed: str) -> ArenaError:
     """An `ArenaError` that names the agent once: as the error does already, or in front of it.
 
     Args:
-        error: what the agent raised.
+        error: what the agent raised; one with an attribute ``agent`` names it (`bots.AgentError`).
         agent: its name.
-        failed: words between the name and the error's text.
+        failed: text between the name and that of the error.
     """
     text = str(error)
-    if (named := getattr(error, "agent", None)) is not None:
-        return ArenaError(text, named, getattr(error, "reason", text))
-    return ArenaError(f"agent {agent!r}{failed}{text}", agent, text)
+    if isinstance(named := getattr(error, "agent", None), str):
+        return ArenaError(text, named, str(getattr(error, "reason", text)))
+    reason = f"{failed}{text}"
+    return ArenaError(f"agent {agent!r}{reason}", agent, reason.lstrip(": "))
 
 
 def play_games(
@@ -265,7 +266,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     Raises:
         ArenaError: when it fails, or does not answer one whole number a game.
     """
-    # Agents from a user's file come wrapped in checks of every action; here they are checked anyway.
+    # Agents from a user's file come wrapped in checks, which would be done twice here.
     player = agent.agent if isinstance(agent, Checked) else agent
     try:
         given = np.asarray(player.act(states, generators))
