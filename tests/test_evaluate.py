@@ -213,7 +213,7 @@ def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
 def test_rounding_up_is_said_in_one_line(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     code, _, err = run("greedy", "random", "--players", 3, "--games", 10, "--json", path)
-    assert (code, err) == (0, "10 games rounded up to 12: whole rotations of the seats\n")
+    assert (code, err) == (0, "10 games rounded up to 12: complete rotations of the seats\n")
     report = json.loads(path.read_text())
     assert (report["deals"], report["games"], report["pairings"][0]["games"]) == (2, 12, 12)
 
@@ -295,8 +295,8 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy random --schedule swiss", "argument --schedule: invalid choice: 'swiss'"),
         ("greedy random --resume", "name it by --out"),
         ("greedy random --out FOLDER --resume", "games.jsonl: there is no such file"),
-        ("greedy random --out FILE", "--out FILE: no such folder can be made: File exists"),
-        ("greedy random --records FILE", "--records FILE: is there already; name another file"),
+        ("greedy random --out FILE", "--out FILE: the folder cannot be created: File exists"),
+        ("greedy random --records FILE", "--records FILE: exists; name another file"),
         ("greedy random --records FOLDER", "is a folder, a file is needed"),
         ("greedy FILE", "say which one of the file, as in"),
         ("greedy FILE:Nobody", "the file has no 'Nobody'"),
@@ -305,7 +305,10 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy FILE:Illegal", "FILE:Illegal' answered action "),
         ("greedy FILE:Broken", "FILE:Broken' failed with RuntimeError: two lines"),
         ("greedy nowhere.py:Bot", "there is no such file"),
-        ("greedy random --watch planner", "--watch planner: it does not play; greedy, random do"),
+        (
+            "greedy random --watch planner",
+            "--watch planner: this agent does not play; greedy, random do",
+        ),
         ("--watch greedy --out FOLDER", "games.jsonl: there is no such file"),
         ("--watch greedy", "name two agents or more"),
         ("greedy random --json FOLDER", "is a folder, a file is needed"),
@@ -434,7 +437,7 @@ def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> No
     before = (tmp_path / "cup" / "games.jsonl").read_bytes()
     code, out, err = run(*words)
     assert (code, out) == (2, "")
-    assert err.endswith("games.jsonl: is there already; resume it or move it\n")
+    assert err.endswith("games.jsonl: exists; resume it or move it\n")
     assert run(*words, "--resume")[0] == 0
     assert (tmp_path / "cup" / "games.jsonl").read_bytes() == before
     code, _, err = run(*words, "--resume", "--seed", 4)
@@ -450,7 +453,7 @@ def test_an_interrupted_tournament_is_resumed(
     words = ("greedy", f"{bot_file}:Stops", "--deals", 50)
     code, _, err = run(*words, "--out", tmp_path / "cup")
     assert code == 130
-    assert err.endswith("; --resume goes on\n")
+    assert err.endswith("; continue with --resume\n")
     assert 0 < len(game_lines(tmp_path / "cup")) < 100
     monkeypatch.setenv("STOP_AT", "0")
     assert run(*words, "--out", tmp_path / "cup", "--resume")[0] == 0
@@ -538,7 +541,7 @@ def test_no_code_is_run_because_a_folder_names_it(
     bot_file.write_text("raise RuntimeError('this was run')")
     code, _, said = run("--out", tmp_path / "cup", "--watch", "greedy")
     assert code == 2
-    assert f"games.jsonl names {mine!r}, and no code is run" in said
+    assert f"games.jsonl names {mine!r}, but" in said
     bot_file.write_text(BOTS)
     assert run(*words, "--resume", "--watch", mine) == (0, "", "")
     assert len(watched) == 1
@@ -719,7 +722,7 @@ def test_one_command_measures_an_agent(
     [
         ("random greedy --bench", "--bench measures one agent, got 2"),
         ("--bench", "--bench measures one agent, got 0"),
-        ("random --bench --games 5", "--bench fixes what is played: no --games"),
+        ("random --bench --games 5", "--bench fixes what is played and takes no --games"),
         ("random --bench --players 7", "has [2, 3, 4] players, got 7"),
         ("gredy --bench", "unknown agent 'gredy'"),
     ],

@@ -365,7 +365,7 @@ def test_what_was_read_back_is_what_was_played(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "games"
     path.write_text("precious")
-    with pytest.raises(arena.ResultsFileError, match="is there already"):
+    with pytest.raises(arena.ResultsFileError, match="exists; resume it or move it"):
         played(plan_of(), path)
     assert path.read_text() == "precious"
 

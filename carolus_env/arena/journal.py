@@ -92,7 +92,7 @@ class Journal:
             OSError: when it cannot be written.
         """
         if Path(path).exists():
-            raise ResultsFileError(path, None, "is there already; resume it or move it")
+            raise ResultsFileError(path, None, "exists; resume it or move it")
         header = {"format": FORMAT, "version": VERSION, **plan.to_dict(), "versions": versions()}
         write_file(path, _line(header))
         return cls(Path(path))
