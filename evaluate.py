@@ -111,11 +111,9 @@ def _parser() -> argparse.ArgumentParser:
         "--games",
         type=int,
         metavar="N",
-        help=f"games of each pairing, rounded up to whole deals (default {GAMES})",
+        help=f"games of each pairing, rounded up to complete deals (default {GAMES})",
     )
-    count.add_argument(
-        "--deals", type=int, metavar="N", help="number of deals, each played in all seatings"
-    )
+    count.add_argument("--deals", type=int, metavar="N", help="deals, each in all seatings")
     length.add_argument(
         "--until",
         type=float,

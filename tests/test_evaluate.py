@@ -563,7 +563,7 @@ def test_a_bot_that_plays_otherwise_the_second_time_is_not_watched(
         file.write("\nfrom carolus_env.bots import GreedyBot\nclass Mine(GreedyBot):\n    pass\n")
     code, _, said = run("--out", tmp_path / "cup", "--watch", mine)
     assert code == 2
-    assert "went another way when it was played again" in said
+    assert "went differently when it was played again" in said
     assert watched == []
 
 
