@@ -392,7 +392,7 @@ def shipped_table() -> str:
     """How the shipped models came about, from their files."""
     head = ["model", "decisions", "time", "trained on", "last command", "its commit"]
     lines = []
-    for path in sorted((FOLDER.parent.parent / "carolus_env/bots/models").glob("*.json")):
+    for path in sorted((FOLDER.parent.parent / "carolus_env/bots/neural/models").glob("*.json")):
         about = json.loads(path.read_text())["about"]
         decisions = time = 0.0
         part: Row | None = about

@@ -1,8 +1,9 @@
-"""Bots play as their pages say, agents are found by spec, and a stranger's mistakes are named."""
+"""Bots play as documented, specs make agents, and errors name the agent that made them."""
 
 from __future__ import annotations
 
 import copy
+import pickle
 import re
 from collections import Counter
 
@@ -319,11 +320,11 @@ def test_a_bot_wants_one_stream_for_each_game(name, generators):
         bots.make(name).act(engine.new_games(Rules(), 4, seed=1), generators)
 
 
-def played_on_one_by_one(agent, states, generators, tables, place, rows):
-    """What `CompiledAgent.play_on` is to do, by `act` and the engine; the number of decisions."""
+def played_on_one_by_one(agent, states, generators, seating, place, rows):
+    """What `CompiledAgent.play_on` must do, by `act` and the engine; the number of decisions."""
     decisions = 0
     for row in rows:
-        one, seats = states[row : row + 1], tables[row]
+        one, seats = states[row : row + 1], seating[row]
         while not engine.is_over(one)[0] and seats[one["player"][0]] == place:
             column = int(one["player"][0]) if generators.shape[1] > 1 else 0
             stream = generators[row, column : column + 1]
@@ -341,14 +342,14 @@ def test_a_compiled_bot_plays_on_as_act_and_step_would(name, players):
     ended = taken = 0
     for columns in (1, players):
         for rows in (None, np.arange(1, len(states), 3)[::-1].copy(), np.arange(0)):
-            tables = random.integers(-1, 2, (len(states), players))
-            tables[::20] = 1  # some play to the end
+            seating = random.integers(-1, 2, (len(states), players))
+            seating[::20] = 1  # some play to the end
             ours, theirs = states.copy(), states.copy()
             streams = new_streams(7, states.size * columns).reshape(-1, columns)
             drawn = streams.copy()
-            decisions = agent.play_on(ours, streams, tables, 1, rows)
+            decisions = agent.play_on(ours, streams, seating, 1, rows)
             each = range(len(states)) if rows is None else rows
-            assert decisions == played_on_one_by_one(agent, theirs, drawn, tables, 1, each)
+            assert decisions == played_on_one_by_one(agent, theirs, drawn, seating, 1, each)
             assert ours.tobytes() == theirs.tobytes()
             np.testing.assert_array_equal(streams, drawn)
             ended += engine.is_over(ours).sum()
@@ -422,7 +423,7 @@ def test_an_unknown_agent_is_refused_with_the_known_ones(spec):
 
 @pytest.mark.parametrize("name", ["random", "greedy"])
 def test_a_bot_without_options_takes_none(name):
-    with pytest.raises(ValueError, match=f"agent '{name}' takes no options, got 'foo'"):
+    with pytest.raises(ValueError, match=f"agent '{name}': takes no options, got 'foo'"):
         bots.make(f"{name}:foo")
 
 
@@ -524,7 +525,7 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("", "say which one of the file, as in"),
+        ("", "name an agent in the file, as in"),
         ("Missing", "the file has no 'Missing'"),
         ("NoAgent", "'NoAgent' must be an Agent or a function, got NoAgent"),
         ("number", "'number' must be an Agent or a function, got int"),
@@ -533,8 +534,9 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
     ],
 )
 def test_a_file_without_such_an_agent_is_refused(bot_file, name, said):
-    with pytest.raises(ValueError, match=rf"agent '.*my_bot\.py': {said}"):
+    with pytest.raises(bots.AgentError, match=rf"agent '.*my_bot\.py': {said}") as caught:
         bots.make(f"{bot_file}:{name}")
+    assert caught.value.agent == str(bot_file)
 
 
 def test_a_missing_file_is_refused(tmp_path):
@@ -559,22 +561,33 @@ def test_a_file_that_raises_is_named(tmp_path, source, said):
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "said"),
+    ("name", "reason"),
     [
-        ("floats", TypeError, "must answer integers, got dtype float64"),
-        ("nothing", TypeError, "must answer integers, got dtype object"),
-        ("scalar", ValueError, r"must answer one action a game, shape \(4,\), got shape \(\)"),
-        ("too_many", ValueError, r"must answer one action a game, shape \(4,\), got shape \(5,\)"),
-        ("illegal", ValueError, r"answered action 94 in phase crown; legal are \[5, 6, 7, 8, 9\]"),
-        ("negative", ValueError, "answered action -1 in phase crown"),
-        ("beyond", ValueError, "answered action 9223372036854775808 in phase crown"),
-        ("ragged", TypeError, "must answer integers"),
-        ("cheat", ValueError, "changed the states that it was shown"),
+        ("floats", "must answer integers, got dtype float64"),
+        ("nothing", "must answer integers, got dtype object"),
+        ("scalar", r"must answer one action per game, shape \(4,\), got shape \(\)"),
+        ("too_many", r"must answer one action per game, shape \(4,\), got shape \(5,\)"),
+        ("illegal", r"answered action 94 in phase crown; legal are \[5, 6, 7, 8, 9\]"),
+        ("negative", "answered action -1 in phase crown"),
+        ("beyond", "answered action 9223372036854775808 in phase crown"),
+        ("ragged", "must answer integers"),
+        ("cheat", "changed the states that it was given"),
     ],
 )
-def test_a_strangers_mistake_is_named_with_the_agent(bot_file, name, error, said):
-    with pytest.raises(error, match=rf"agent '.*my_bot\.py:{name}' {said}"):
-        answers(bots.make(f"{bot_file}:{name}"))
+def test_a_wrong_answer_is_named_with_the_agent(bot_file, name, reason):
+    agent = f"{bot_file}:{name}"
+    with pytest.raises(bots.AgentError, match=rf"agent '.*my_bot\.py:{name}': {reason}") as caught:
+        answers(bots.make(agent))
+    assert caught.value.agent == agent
+    assert re.match(reason, caught.value.reason)
+
+
+def test_an_agents_error_keeps_its_agent_between_processes():
+    with pytest.raises(bots.AgentError) as caught:
+        bots.make("mcts:sims=0")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.agent, again.reason) == ("mcts", caught.value.reason)
+    assert str(again) == f"agent 'mcts': {again.reason}"
 
 
 def test_a_copied_agent_plays_alike(bot_file):

@@ -325,7 +325,7 @@ def test_an_opponents_illegal_action_is_an_error():
 
     with pytest.raises(IllegalActionError):
         learners(2, opponents=Wrong())
-    with pytest.raises(ValueError, match="agent 'wrong' answered action 94"):
+    with pytest.raises(ValueError, match="agent 'wrong': answered action 94"):
         learners(2, opponents=bots.Checked(Wrong()))
 
 

@@ -20,7 +20,7 @@ from test_bots import middle_games
 
 from carolus_env import bots, engine
 from carolus_env.bots import Choice, Judge, MctsBot, MctsOptions
-from carolus_env.bots.planner.bot import evaluation
+from carolus_env.bots.planner import evaluation
 from carolus_env.bots.planner.plans import actions_of
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
@@ -187,8 +187,8 @@ def test_time_is_a_budget_too():
     assert bot.simulations > done
 
 
-def test_a_search_without_room_goes_on_with_what_it_has(monkeypatch):
-    monkeypatch.setattr(bots.mcts, "_LARGEST", 10)
+def test_a_search_with_a_full_tree_goes_on_without_adding_to_it(monkeypatch):
+    monkeypatch.setattr(bots.search.mcts, "_LARGEST", 10)
     states = some_games()
     for choices in searched("mcts:sims=100", states):
         assert sum(choice.visits for choice in choices) == 100 or len(choices) == 1

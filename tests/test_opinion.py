@@ -223,7 +223,7 @@ def test_what_is_no_opinion_is_refused_with_the_agents_name(said, wrong):
 
 
 def test_there_is_no_opinion_where_nobody_decides_or_players_are_mixed():
-    with pytest.raises(ValueError, match="game 0: nobody is to decide in phase roll"):
+    with pytest.raises(ValueError, match="game 0 does not wait for a decision: its phase is roll"):
         opinion(Silent(), positions.new_game())
     mixed = np.concatenate([a_game(), position(players=3)])
     with pytest.raises(ValueError, match="different numbers of players have different opinions"):

@@ -32,7 +32,7 @@ from positions import (
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions, evaluation, plans
+from carolus_env.bots.planner import PlannerBot, PlannerOptions, evaluation, plans
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CROWN_CHOICE,
@@ -55,8 +55,8 @@ NAMES = [feature.name for feature in evaluation.FEATURES]
 
 
 @entry
-def _list(states, width, weights, desk, found, values):
-    return plans.list_plans(states[0], width, weights, desk, found, values)
+def _list(states, width, weights, scratch, found, values):
+    return plans.list_plans(states[0], width, weights, scratch, found, values)
 
 
 def listed(game, width, most=50_000):
@@ -64,7 +64,7 @@ def listed(game, width, most=50_000):
     weights = evaluation.all_weights()[int(game["players"][0])].copy()
     found, values = np.zeros(most, np.int64), np.zeros(most)
     width = plans.WIDTHS.index(width)
-    count = _list(game, width, weights, plans.Desk().room(), found, values)
+    count = _list(game, width, weights, plans.PlanScratch.new(), found, values)
     return [plans.actions_of(int(plan)) for plan in found[:count]], values[:count]
 
 
@@ -269,7 +269,7 @@ def test_narrower_plans_are_among_the_wider_ones(players):
         assert int(one["reserves"][0, player].sum()) >= 2
 
 
-def test_the_best_plans_are_kept_where_there_is_no_room_for_all():
+def test_the_best_plans_are_kept_where_not_all_fit():
     for game in turns_of(2, PLACE)[:5]:
         one = np.array([game])
         everything, values = listed(one, "one")

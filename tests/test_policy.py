@@ -93,21 +93,24 @@ def test_a_name_may_have_a_dot(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"format": "zip"}, "format must be 'carolus-policy', found 'zip'"),
-        ({"version": 1}, "version must be 2, found 1"),
-        ({"version": True}, "version must be 2, found True"),
-        ({"network_version": 99}, f"network_version must be {network.VERSION}, found 99"),
-        ({"observation_version": 1}, "observation_version must be 2, found 1"),
+        ({"format": "zip"}, "format must be 'carolus-policy', got 'zip'"),
+        ({"version": 1}, "version must be 2, got 1"),
+        ({"version": True}, "version must be a whole number, got True"),
+        ({"network_version": 99}, f"network_version must be {network.VERSION}, got 99"),
+        ({"observation_version": 1}, "observation_version must be 2, got 1"),
         ({"players": 5}, "players must be 2, 3 or 4, got 5"),
-        ({"players": [2]}, r"players must be a whole number, found \[2\]"),
-        ({"players": 3}, r"p\.safetensors: no weights of Size\(players=3, .* must be float32"),
-        ({"region": 5}, r"clan must be float32 \(\d+, 5\), found float32 \(\d+, 4\)"),
+        ({"players": [2]}, r"players must be a whole number, got \[2\]"),
+        (
+            {"players": 3},
+            r"p\.safetensors: the weights do not fit Size\(players=3, .* must be float32",
+        ),
+        ({"region": 5}, r"clan must be float32 \(\d+, 5\), got float32 \(\d+, 4\)"),
         ({"trunk": 4096, "region": 4096}, "must be float32"),
         ({"trunk": 10**12}, "trunk must be an integer from 1 to 4096, got 1000000000000"),
-        ({"trunk": 8.0}, "trunk must be a whole number, found 8.0"),
-        ({"about": []}, r"about must be an object, found \[\]"),
-        ({"sha256": None}, "sha256 must be a string, found None"),
-        ({"sha256": "0" * 64}, "sha256 must be '0000.*, found [0-9a-f]{64}"),
+        ({"trunk": 8.0}, "trunk must be a whole number, got 8.0"),
+        ({"about": []}, r"about must be an object, got \[\]"),
+        ({"sha256": None}, "sha256 must be a text, got None"),
+        ({"sha256": "0" * 64}, "sha256 must be '0000.*, got [0-9a-f]{64}"),
     ],
 )
 def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
@@ -122,7 +125,7 @@ def test_a_json_without_a_key_is_refused(saved):
     for key in whole:
         rest = {k: v for k, v in whole.items() if k != key}
         saved.with_suffix(".json").write_text(json.dumps(rest))
-        with pytest.raises(ModelError, match=rf"p\.json: {key} must be .*, found (nothing|None)"):
+        with pytest.raises(ModelError, match=rf"p\.json: {key} is missing"):
             model.load(saved)
 
 
@@ -133,11 +136,11 @@ def test_a_json_without_a_key_is_refused(saved):
 )
 def test_a_json_that_is_none_is_refused(saved, junk):
     saved.with_suffix(".json").write_bytes(junk)
-    with pytest.raises(ModelError, match=r"p\.json: no model"):
+    with pytest.raises(ModelError, match=r"p\.json: not a model: "):
         model.load(saved)
 
 
-def test_what_a_stranger_wrote_makes_no_long_error(saved):
+def test_an_untrusted_file_makes_no_long_error(saved):
     rewrite(saved, players=[[[[["x" * 100_000] * 100]]]], format="y" * 100_000)
     for _ in range(2):
         with pytest.raises(ModelError) as caught:
@@ -195,8 +198,8 @@ def test_weights_other_than_the_networks_are_listed(saved):
     for text in (
         "crown is missing",
         "'extra' is unknown",
-        "disc must be float32 (8, 5), found float64 (8, 5)",
-        "move must be float32 (4, 1), found float32 (1, 4)",
+        "disc must be float32 (8, 5), got float64 (8, 5)",
+        "move must be float32 (4, 1), got float32 (1, 4)",
         "score_b holds NaN or infinity",
     ):
         assert text in str(caught.value)
@@ -213,9 +216,9 @@ def test_a_model_is_not_made_of_other_weights():
 
 def test_a_file_longer_than_any_model_is_refused(saved, monkeypatch):
     monkeypatch.setattr(model, "LARGEST", 100)
-    with pytest.raises(ModelError, match=r"p\.safetensors: no model, longer than 100 bytes"):
+    with pytest.raises(ModelError, match=r"p\.safetensors: not a model: longer than 100 bytes"):
         model.load(saved)
-    with pytest.raises(ModelError, match="at most 100 are read"):
+    with pytest.raises(ModelError, match="allowed are 100"):
         model.save(small(), saved)
 
 
@@ -223,10 +226,10 @@ def test_a_file_longer_than_any_model_is_refused(saved, monkeypatch):
 def test_a_missing_file_is_named(saved, suffix):
     path = saved.with_suffix(suffix)
     path.unlink()
-    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read \(No such file"):
+    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: No such file"):
         model.load(saved)
     path.mkdir()
-    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read \(not a regular file"):
+    with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: not a regular file"):
         model.load(saved)
 
 
@@ -372,14 +375,14 @@ def test_the_models_of_the_package_play(spec, players):
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("ppo:{},sims=3", "agent 'ppo' has no option 'sims=3'; options are .*temperature: a num"),
-        ("ppo:sims=3", "agent 'ppo' has no option 'sims=3'"),
+        ("ppo:{},sims=3", "agent 'ppo': has no option 'sims=3'; options are .*temperature: a num"),
+        ("ppo:sims=3", "agent 'ppo': has no option 'sims=3'"),
         ("ppo:{},temperature=hot", "option temperature must be a number from 0 to 100, got 'hot'"),
         ("ppo:{},temperature=-1", "option temperature must be a number from 0 to 100, got -1.0"),
-        ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read \(No such file"),
+        ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read: No such file"),
         ("ppo:5p", r"^5p\.json: cannot be read"),
         ("search:{},sims=0", "agent 'search': option sims must be a whole number from 1 to"),
-        ("search:{},depth=3", "agent 'search' has no option 'depth=3'"),
+        ("search:{},depth=3", "agent 'search': has no option 'depth=3'"),
     ],
 )
 def test_a_wrong_spec_is_refused(saved, spec, text):
@@ -390,16 +393,16 @@ def test_a_wrong_spec_is_refused(saved, spec, text):
 @pytest.mark.parametrize("spec", ["ppo:2p", "search:2p,sims=2"])
 def test_games_of_another_number_of_players_are_refused(spec):
     agent = bots.make(spec)
-    text = f"agent '{spec}' has a model for 2 players, not for 3"
+    text = f"agent '{spec}': has a model for 2 players, not for 3"
     with pytest.raises(ValueError, match=text):
         agent.act(decisions(3), ce.new_streams(0, 64))
 
 
 def test_a_missing_shipped_model_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(model, "SHIPPED", tmp_path)
-    with pytest.raises(ModelError, match=r"ships no model for 2 players, there is no .*2p\.json"):
+    with pytest.raises(ModelError, match=r"has no model for 2 players: there is no .*2p\.json"):
         bots.make("ppo:2p")
-    with pytest.raises(ModelError, match="ships no model for 3 players"):
+    with pytest.raises(ModelError, match="has no model for 3 players"):
         bots.make("ppo").act(decisions(3), ce.new_streams(0, 64))
 
 

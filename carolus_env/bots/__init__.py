@@ -1,7 +1,7 @@
-"""Opponents that need only NumPy and Numba, and the registry of all agents by spec string."""
+"""Bots that need only NumPy and Numba, and the registry of all agents by spec string."""
 
-from carolus_env.bots.agent import Agent, Checked, Opinion, drawn, opinion, uniforms
-from carolus_env.bots.compiled import CompiledAgent, is_compiled
+from carolus_env.bots.agent import Agent, AgentError, Checked, Opinion, drawn, opinion, uniforms
+from carolus_env.bots.compiled import CompiledAgent, Entries, is_compiled
 from carolus_env.bots.greedy import GreedyBot
 from carolus_env.bots.neural.model import Model, ModelError
 from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
@@ -13,9 +13,11 @@ from carolus_env.bots.search.mcts import Choice, Judge, MctsBot, MctsOptions
 
 __all__ = [
     "Agent",
+    "AgentError",
     "Checked",
     "Choice",
     "CompiledAgent",
+    "Entries",
     "GreedyBot",
     "Judge",
     "MctsBot",

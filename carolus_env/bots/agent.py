@@ -1,4 +1,4 @@
-"""What an agent is: something that answers a batch of games."""
+"""What an agent is: something that chooses an action for each game of a batch."""
 
 from __future__ import annotations
 
@@ -10,16 +10,34 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
-from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.engine.state import States, as_states, common_players, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
 
 
-class Opinion(NamedTuple):
-    """What an agent thinks of games in which somebody is to decide; None where it cannot say.
+class AgentError(ValueError):
+    """An agent that cannot be made, or that answers what it must not.
+
+    Its text is ``agent 'NAME': reason``.
 
     Attributes:
-        probabilities: ``(N, 95)`` how much is to be said for each action; rows sum to 1.
-        values: ``(N, teams)`` expected share of the win of each team; rows sum to 1.
+        agent: the agent's name or spec string.
+        reason: what is wrong.
+    """
+
+    def __init__(self, agent: str, reason: str) -> None:
+        super().__init__(agent, reason)
+        self.agent, self.reason = agent, reason
+
+    def __str__(self) -> str:
+        return f"agent {self.agent!r}: {self.reason}"
+
+
+class Opinion(NamedTuple):
+    """What an agent thinks of games that wait for a decision; None where it has no opinion.
+
+    Attributes:
+        probabilities: ``(N, 95)`` the probability of each action; rows sum to 1.
+        values: ``(N, teams)`` each team's expected share of the win; rows sum to 1.
     """
 
     probabilities: npt.NDArray[np.float64] | None = None
@@ -29,61 +47,66 @@ class Opinion(NamedTuple):
 class Agent(ABC):
     """Chooses actions for whole batches of games, so that thousands can be played at once.
 
-    A subclass writes `act`. It must not keep anything between calls that changes its choices,
-    nor draw random numbers from elsewhere than ``generators``: then results do not depend on how
-    games are grouped into batches. (What it planned for a turn it may keep under the position and
-    the stream that it left, which are of one game alone.)
+    A subclass implements `act`. It must keep no state between calls that changes its choices, and
+    draw random numbers from ``generators`` only. Then results do not depend on how games are
+    grouped into batches. (It may remember the plan of a turn under the position and the stream
+    that it left behind: they belong to one game.)
     """
 
     name: str = "agent"
-    """How results call it; `registry.make` sets the spec string."""
+    """The agent's name in results; `registry.make` sets it to the spec string."""
 
     @abstractmethod
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.integer]:
-        """One legal action for each game.
+        """Choose one legal action for each game.
 
         Args:
-            states: ``(N,)`` games in which somebody is to decide, seats and numbers of players
-                possibly mixed. Not to be changed.
-            generators: ``(N,)`` uint64, the random stream of the deciding seat in each game, to
-                be moved on in place (`engine.random_actions` does; see also `uniforms`).
+            states: ``(N,)`` games that wait for a decision; seats and numbers of players may be
+                mixed. Must not be changed.
+            generators: ``(N,)`` uint64, the random stream of the player to move in each game. The
+                agent advances them in place (see `engine.random_actions` and `uniforms`).
 
         Returns:
             ``(N,)`` integers.
         """
 
     def act_one(self, state: np.void, generator: npt.NDArray[np.uint64] | None = None) -> int:
-        """The action for one game ``states[i]``; ``generator`` is ``(1,)``, None: a fresh one."""
-        if generator is None:
-            generator = new_streams(None, 1)
-        return int(self.act(np.array(state, STATE).reshape(1), generator)[0])
-
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """What it thinks of games, for people to look at; no agent needs to have one.
-
-        It must not change what `act` will answer. Callers use `opinion`, the function, which
-        checks what is said here.
+        """Choose an action for one game.
 
         Args:
-            states: ``(N,)`` games of one number of players, as `act` gets them.
+            state: a record ``states[i]``.
+            generator: ``(1,)`` uint64; None: a fresh stream.
+        """
+        if generator is None:
+            generator = new_streams(None, 1)
+        return int(self.act(single(state), generator)[0])
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """What the agent thinks of games. By default it has no opinion.
+
+        It must not affect what `act` will answer. Call the function `opinion` instead, which checks
+        the result.
+
+        Args:
+            states: ``(N,)`` games of one number of players, as in `act`.
             generators: ``(N,)`` uint64 streams to draw from, not those of the games' seats.
         """
         return Opinion()
 
 
 class Checked(Agent):
-    """An agent whose answers are checked, so that errors name the agent: for strangers' code."""
+    """Wraps an agent from a file and checks its answers, so that errors name the agent."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.name = agent.name
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """What the agent answers.
+        """The agent's answer.
 
         Raises:
-            TypeError: when it is no array of integers.
-            ValueError: when its shape is wrong, or an action is illegal.
+            AgentError: when the answer is no array of integers, has the wrong shape or holds an
+                illegal action, or when the agent changed the states.
         """
         before = states.tobytes()
         given = self.agent.act(states, generators)
@@ -92,21 +115,22 @@ class Checked(Agent):
         except ValueError:  # rows of different lengths
             answer = np.asarray(None)
         if states.tobytes() != before:
-            raise ValueError(f"agent {self.name!r} changed the states that it was shown")
+            raise AgentError(self.name, "changed the states that it was given")
         if answer.dtype.kind not in "iu":
-            raise TypeError(f"agent {self.name!r} must answer integers, got dtype {answer.dtype}")
+            raise AgentError(self.name, f"must answer integers, got dtype {answer.dtype}")
         if answer.shape != states.shape:
-            raise ValueError(
-                f"agent {self.name!r} must answer one action a game, shape {states.shape}, "
-                f"got shape {answer.shape}"
+            raise AgentError(
+                self.name,
+                f"must answer one action per game, shape {states.shape}, got shape {answer.shape}",
             )
         legal = engine.are_legal(states, answer)
         if not legal.all():
             row = int(np.argmin(legal))
             allowed = engine.legal_actions(states[row]).tolist()
-            raise ValueError(
-                f"agent {self.name!r} answered action {answer[row]} "
-                f"in phase {PHASE_NAMES[int(states['phase'][row])]}; legal are {allowed}"
+            raise AgentError(
+                self.name,
+                f"answered action {answer[row]} "
+                f"in phase {PHASE_NAMES[int(states['phase'][row])]}; legal are {allowed}",
             )
         return answer.astype(np.int64)
 
@@ -117,17 +141,18 @@ class Checked(Agent):
 def opinion(
     agent: Agent, states: States, generators: npt.NDArray[np.uint64] | None = None
 ) -> Opinion:
-    """What an agent thinks of each game. The games and what it will play stay as they are.
+    """What an agent thinks of each game. Neither the games nor the agent's play are affected.
 
     Args:
-        agent: any; a plain one has no opinion.
-        states: ``(N,)`` games of one number of players in which somebody is to decide. The agent
-            does not see their generators.
-        generators: ``(N,)`` uint64 streams to draw from, for agents that search, moved on in
-            place; None: the same ones at every call.
+        agent: any agent; one that does not implement `Agent.opinion` has no opinion.
+        states: ``(N,)`` games of one number of players that wait for a decision. The agent does
+            not see their generators.
+        generators: ``(N,)`` uint64 streams for agents that search, advanced in place; None: the
+            same streams at every call.
 
     Raises:
-        ValueError: when nobody is to decide in a game, or the agent says what is no opinion.
+        AgentError: when the agent's answer is not a valid opinion.
+        ValueError: when a game does not wait for a decision, or numbers of players are mixed.
     """
     shown = as_states(states).copy()
     players = common_players(shown, "opinions")
@@ -135,19 +160,20 @@ def opinion(
     if not mask.any(axis=1).all():
         row = int(np.argmin(mask.any(axis=1)))
         phase = PHASE_NAMES[int(states["phase"][row])]
-        raise ValueError(f"game {row}: nobody is to decide in phase {phase}")
+        raise ValueError(f"game {row} does not wait for a decision: its phase is {phase}")
     shown["generator"] = 0
     if generators is None:
         generators = new_streams(0, len(states))
     check_streams(generators, states)
-    said = Opinion(*agent.opinion(shown, generators))
-    probabilities = _shares(said.probabilities, (len(states), ACTIONS), "probabilities", agent)
-    values = _shares(said.values, (len(states), TEAMS[players]), "values", agent)
+    given = Opinion(*agent.opinion(shown, generators))
+    probabilities = _shares(given.probabilities, (len(states), ACTIONS), "probabilities", agent)
+    values = _shares(given.values, (len(states), TEAMS[players]), "values", agent)
     if probabilities is not None and probabilities[mask == 0].any():
         row, action = np.argwhere((probabilities > 0) & (mask == 0))[0]
-        raise ValueError(
-            f"agent {agent.name!r} gives action {action} a probability of "
-            f"{probabilities[row, action]:.3g}, but it is illegal"
+        raise AgentError(
+            agent.name,
+            f"gives action {action} a probability of {probabilities[row, action]:.3g}, "
+            "but it is illegal",
         )
     return Opinion(probabilities, values)
 
@@ -155,7 +181,7 @@ def opinion(
 def _shares(
     given: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
 ) -> npt.NDArray[np.float64] | None:
-    """What an agent gave, made sure that its rows are shares of 1."""
+    """One array of an agent's opinion, checked: its rows must be shares of 1."""
     if given is None:
         return None
     try:
@@ -163,22 +189,24 @@ def _shares(
     except (ValueError, TypeError):  # rows of different lengths, or no numbers
         shares = np.zeros(0)
     if shares.shape != shape:
-        raise ValueError(
-            f"agent {agent.name!r}: the {what} of its opinion must be numbers of shape {shape}, "
-            f"got shape {np.shape(given) if shares.size else None}"
+        raise AgentError(
+            agent.name,
+            f"the {what} of its opinion must be numbers of shape {shape}, "
+            f"got shape {np.shape(given) if shares.size else None}",
         )
     wrong = ~((shares >= 0).all(axis=1) & (np.abs(shares.sum(axis=1) - 1) < 1e-6))
     if wrong.any():
         row = shares[int(np.argmax(wrong))]
-        raise ValueError(
-            f"agent {agent.name!r}: the {what} of its opinion must be shares of 1, "
-            f"got a row from {row.min():.3g} to {row.max():.3g} with sum {row.sum():.6g}"
+        raise AgentError(
+            agent.name,
+            f"the {what} of its opinion must be shares of 1, "
+            f"got a row from {row.min():.3g} to {row.max():.3g} with sum {row.sum():.6g}",
         )
     return shares
 
 
 def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """One random number in [0, 1) from each stream, moved on in place: ``(N,)`` float64."""
+    """One random number in [0, 1) from each stream, advanced in place: ``(N,)`` float64."""
     bits = random_bits(generators)
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)
 
@@ -186,11 +214,11 @@ def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
 def drawn(
     chances: npt.NDArray[np.float64], generators: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.int64]:
-    """One column of each row, drawn in proportion to its chance by one number of each stream.
+    """Draw one column of each row, in proportion to its chance, by one number of each stream.
 
     Args:
-        chances: ``(N, K)``, 0 and more; rows need not sum to 1.
-        generators: ``(N,)`` uint64 streams, moved on in place.
+        chances: ``(N, K)``, not negative; rows need not sum to 1.
+        generators: ``(N,)`` uint64 streams, advanced in place.
 
     Returns:
         ``(N,)`` columns.

@@ -1,79 +1,134 @@
-"""Agents whose choice is a kernel: they play on by themselves, decision after decision.
+"""Agents whose choice is a kernel: they can play many decisions in one call.
 
-Where a choice is compiled, so can be the whole way to somebody else's decision: one call then
-plays thousands of games on, and no game comes back to Python in between. An agent that can do
-that is a `CompiledAgent`; what plays games asks `is_compiled` and takes the way of `Agent.act`
-for everybody else. Both ways take the same decisions out of the same streams.
+Such an agent plays thousands of games on until other agents must decide, and no game comes back to
+Python in between. Code that plays games asks `is_compiled` and uses `CompiledAgent.play_on` for
+these agents, `Agent.act` for all others. Both ways take the same decisions from the same streams.
 
-A bot writes its choice as a kernel and adds an entry in whose loop `on_turn` asks whose decision
-it is; `carolus_env.bots.random` is the shortest example.
+A bot writes its choice as a kernel, ``choose(s, bits, context) -> (action, bits)``: ``s`` is a
+game that waits for a decision, ``bits`` is its random stream, and ``context`` holds whatever else
+the bot needs (`CompiledAgent.context`). Two `entry` functions of one line each hand that kernel to
+`choose_in_all` and `play_games_on`. The shortest example is `carolus_env.bots.random`.
+
+A factory that made these entries would be shorter still, but Numba cannot keep the machine code of
+a closure over a kernel for the next process.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TypeGuard
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
 from carolus_env.bots.agent import Agent
+from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import OVER
-from carolus_env.engine.state import States
-from carolus_env.system.compiler import kernel
+from carolus_env.engine.state import States, as_states
+from carolus_env.engine.streams import check_streams
+from carolus_env.system.compiler import kernel, part
+
+
+class Entries(NamedTuple):
+    """The entries of a compiled bot."""
+
+    act: Callable[..., None]
+    """``(states, generators, actions, context)``, calls `choose_in_all`."""
+    play_on: Callable[..., int]
+    """``(states, generators, seating, place, rows, context)``, calls `play_games_on`."""
 
 
 class CompiledAgent(Agent):
-    """An agent that can play on in many games by one call."""
+    """An agent that can play on in many games by one call.
 
-    @abstractmethod
+    A subclass sets `entries`, and overrides `context` where its choice needs one.
+    """
+
+    entries: ClassVar[Entries]
+
+    def context(self) -> Any:
+        """What the choice needs besides the game and its stream: parameters and scratch memory."""
+        return None
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        as_states(states)
+        check_streams(generators, states)
+        actions = np.empty(len(states), np.int64)
+        self.entries.act(states, generators, actions, self.context())
+        return actions
+
     def play_on(
         self,
         states: States,
         generators: npt.NDArray[np.uint64],
-        tables: npt.NDArray[np.int64],
+        seating: npt.NDArray[np.int64],
         place: int,
         rows: npt.NDArray[np.int64] | None = None,
     ) -> int:
-        """Decide in each game, again and again, until somebody else is to decide or it is over.
+        """Decide in each game, again and again, until another agent must decide or it is over.
 
-        What `act` and `engine.step` do in turns, with the same draws. What is due is rolled.
-        Nothing is checked: this is for those who have checked it.
+        This is `act` and `engine.step` in turns, with the same draws; due dice are rolled. The
+        arguments are not checked: the caller must have checked them.
 
         Args:
-            states: ``(N,)`` games without a due roll, played on in place.
-            generators: ``(N, 1)`` or ``(N, players)`` uint64, C-contiguous: one stream a game,
-                or one a seat; moved on in place.
-            tables: ``(N, players)`` int64, who sits at each seat.
-            place: which number in ``tables`` is this agent.
-            rows: ``(M,)`` int64, games to play on; None: all.
+            states: ``(N,)`` games in which no roll is due, played on in place.
+            generators: ``(N, 1)`` or ``(N, players)`` uint64, C-contiguous: one stream per game or
+                one per seat; advanced in place.
+            seating: ``(N, players)`` int64, the number of the agent at each seat.
+            place: this agent's number in ``seating``.
+            rows: ``(M,)`` int64, the games to play on; None: all.
 
         Returns:
-            How many decisions it took.
+            The number of decisions taken.
         """
+        chosen = np.arange(len(states)) if rows is None else rows
+        return self.entries.play_on(states, generators, seating, place, chosen, self.context())
 
 
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
-    """Whether `CompiledAgent.play_on` stands for the agent's `act`.
+    """Whether `CompiledAgent.play_on` takes the decisions of the agent's `act`.
 
-    It does not where a subclass has changed `act` alone: then `act` is what counts.
+    It does not where a subclass overrides `act` alone.
     """
     for owner in (agent, *type(agent).__mro__):
         if "play_on" in vars(owner):
-            return owner is not CompiledAgent
+            return True
         if "act" in vars(owner):
             return False
     return False
 
 
-@kernel
-def on_turn(s, tables, row, place):
-    """Whether ``place`` in ``tables[row]`` is to decide."""
-    return s["phase"] != OVER and tables[row, s["player"]] == place
+@part
+def choose_in_all(choose, states, generators, actions, context):
+    """One decision for each game: the loop of `Entries.act`."""
+    for g in range(states.shape[0]):
+        actions[g], generators[g] = choose(states[g], generators[g], context)
+
+
+@part
+def play_games_on(choose, states, generators, seating, place, rows, context):
+    """The loop of `Entries.play_on`; returns the number of decisions."""
+    decisions = 0
+    for i in range(rows.shape[0]):
+        g = rows[i]
+        s = states[g]
+        while _is_to_move(s, seating, g, place):
+            stream = _stream_of(s, generators)
+            action, generators[g, stream] = choose(s, generators[g, stream], context)
+            turns.play(s, action)
+            turns.roll_on(s)
+            decisions += 1
+    return decisions
 
 
 @kernel
-def stream_of(s, generators):
-    """Column of ``generators`` that the deciding seat draws from."""
+def _is_to_move(s, seating, row, place):
+    """Whether the agent numbered ``place`` in ``seating[row]`` must decide."""
+    return s["phase"] != OVER and seating[row, s["player"]] == place
+
+
+@kernel
+def _stream_of(s, generators):
+    """The column of ``generators`` that the player to move draws from."""
     return int64(s["player"]) if generators.shape[1] > 1 else 0

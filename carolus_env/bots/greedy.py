@@ -1,8 +1,8 @@
-"""``greedy``: one decision at a time, the best immediate gain.
+"""``greedy``: the best immediate gain, one decision at a time.
 
-It tries every legal action and looks at once: first how many castles its team is ahead of the
-other teams by, then how many clans. Ties are broken at random. It sees neither dice nor the
-decisions to come, its own included.
+It tries every legal action and looks at the position right after it: first at the castles by which
+its team leads the other teams, then at clans. Ties are broken at random. It foresees neither dice
+nor later decisions, not even those of the same turn.
 """
 
 from __future__ import annotations
@@ -13,56 +13,19 @@ from numpy import int64
 
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
-from carolus_env.bots.compiled import CompiledAgent, on_turn, stream_of
+from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.rules import ACTIONS, CLANS, NOBODY
-from carolus_env.engine.state import STATE, States, as_states, pick
-from carolus_env.engine.streams import check_streams
+from carolus_env.engine.state import STATE, States, pick
 from carolus_env.system.compiler import entry, kernel
 
 _CASTLE = 100  # one castle outweighs any number of clans
 
 
-class GreedyBot(CompiledAgent):
-    """Takes the best immediate gain in castles, then in control; ties at random."""
-
-    name = "greedy"
-
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        as_states(states)
-        check_streams(generators, states)
-        actions = np.empty(len(states), np.int64)
-        _greedy_actions(states, generators, np.zeros(1, STATE), actions)
-        return actions
-
-    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """The actions with the best immediate gain, all alike."""
-        rows, actions = np.nonzero(engine.legal_masks(states))
-        after = pick(states, rows)
-        engine.step(after, actions, roll=False)
-        points = np.full((len(states), ACTIONS), -np.inf)
-        gains = np.empty(len(rows), np.int64)
-        _standings(after, states["team"][rows, states["player"][rows]].astype(np.int64), gains)
-        points[rows, actions] = gains
-        best = points == points.max(axis=1, keepdims=True)
-        return Opinion(best / best.sum(axis=1, keepdims=True))
-
-    def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        tables: npt.NDArray[np.int64],
-        place: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
-        chosen = np.arange(len(states)) if rows is None else rows
-        return _play_on(states, chosen, tables, place, generators, np.zeros(1, STATE))
-
-
 @kernel
 def standing(s, team):
-    """How far the team is ahead: castles first, then controlled clans, less all others' share."""
+    """The team's lead in points over all others: castles first, then controlled clans."""
     points = 0
     for other in range(int64(s["teams"])):
         sign = 1 if other == team else -1
@@ -77,13 +40,16 @@ def standing(s, team):
 
 
 @kernel
-def best_action(s, scratch, bits):
-    """The best action, ties by lot, and where the lots leave the stream ``bits``; -1: nobody's."""
+def choose(s, bits, scratch):
+    """The best action, ties broken at random, and the advanced stream.
+
+    ``scratch`` is ``(1,)`` of dtype `STATE`. The action is -1 when the game waits for no decision.
+    """
     team = int64(s["team"][s["player"]])
-    number = legal.legal_set(s)
+    legal_set = legal.legal_set(s)
     best, ties, chosen = -(1 << 30), 0, -1
     for action in range(ACTIONS):
-        if legal.allows(number, action) == 0:
+        if legal.allows(legal_set, action) == 0:
             continue
         scratch[0] = s
         turns.play(scratch[0], action)
@@ -99,27 +65,38 @@ def best_action(s, scratch, bits):
 
 
 @entry
+def _act(states, generators, actions, scratch):
+    choose_in_all(choose, states, generators, actions, scratch)
+
+
+@entry
+def _play_on(states, generators, seating, place, rows, scratch):
+    return play_games_on(choose, states, generators, seating, place, rows, scratch)
+
+
+@entry
 def _standings(states, teams, points):
     for g in range(states.shape[0]):
         points[g] = standing(states[g], teams[g])
 
 
-@entry
-def _greedy_actions(states, generators, scratch, actions):
-    for g in range(states.shape[0]):
-        actions[g], generators[g] = best_action(states[g], scratch, generators[g])
+class GreedyBot(CompiledAgent):
+    """Takes the best immediate gain in castles, then in clans; ties are broken at random."""
 
+    name = "greedy"
+    entries = Entries(_act, _play_on)
 
-@entry
-def _play_on(states, rows, tables, place, generators, scratch):
-    decisions = 0
-    for i in range(rows.shape[0]):
-        g = rows[i]
-        s = states[g]
-        while on_turn(s, tables, g, place):
-            stream = stream_of(s, generators)
-            action, generators[g, stream] = best_action(s, scratch, generators[g, stream])
-            turns.play(s, action)
-            turns.roll_on(s)
-            decisions += 1
-    return decisions
+    def context(self) -> States:
+        return np.zeros(1, STATE)
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """The actions with the best immediate gain are equally likely."""
+        rows, actions = np.nonzero(engine.legal_masks(states))
+        after = pick(states, rows)
+        engine.step(after, actions, roll=False)
+        points = np.full((len(states), ACTIONS), -np.inf)
+        gains = np.empty(len(rows), np.int64)
+        _standings(after, states["team"][rows, states["player"][rows]].astype(np.int64), gains)
+        points[rows, actions] = gains
+        best = points == points.max(axis=1, keepdims=True)
+        return Opinion(best / best.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""``random``: every legal action equally likely."""
+"""``random``: every legal action is equally likely."""
 
 from __future__ import annotations
 
@@ -7,48 +7,36 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
-from carolus_env.bots.compiled import CompiledAgent, on_turn, stream_of
-from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.state import States
-from carolus_env.system.compiler import entry
+from carolus_env.system.compiler import entry, kernel
+
+
+@kernel
+def choose(s, bits, context):
+    """A legal action, uniformly at random, and the advanced stream."""
+    bits = generator.step(bits)
+    return legal.random_action(legal.legal_set(s), generator.mix(bits)), bits
+
+
+@entry
+def _act(states, generators, actions, context):
+    choose_in_all(choose, states, generators, actions, context)
+
+
+@entry
+def _play_on(states, generators, seating, place, rows, context):
+    return play_games_on(choose, states, generators, seating, place, rows, context)
 
 
 class RandomBot(CompiledAgent):
     """Plays uniformly at random: the lowest rung of every ladder."""
 
     name = "random"
-
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        return engine.random_actions(states, generators)
+    entries = Entries(_act, _play_on)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Every legal action is as good as any other."""
-        legal_ones = engine.legal_masks(states)
-        return Opinion(legal_ones / legal_ones.sum(axis=1, keepdims=True))
-
-    def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        tables: npt.NDArray[np.int64],
-        place: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
-        chosen = np.arange(len(states)) if rows is None else rows
-        return _play_on(states, chosen, tables, place, generators)
-
-
-@entry
-def _play_on(states, rows, tables, place, generators):
-    decisions = 0
-    for i in range(rows.shape[0]):
-        g = rows[i]
-        s = states[g]
-        while on_turn(s, tables, g, place):
-            stream = stream_of(s, generators)
-            generators[g, stream] = generator.step(generators[g, stream])
-            bits = generator.mix(generators[g, stream])
-            turns.play(s, legal.random_action(legal.legal_set(s), bits))
-            turns.roll_on(s)
-            decisions += 1
-    return decisions
+        """All legal actions are equally likely."""
+        masks = engine.legal_masks(states)
+        return Opinion(masks / masks.sum(axis=1, keepdims=True))

@@ -1,8 +1,8 @@
 """Agents by spec string: ``greedy``, ``mcts:sims=400,leaf=playout``, ``my_bot.py:MyBot``.
 
-A spec is ``name`` or ``name:argument``; for most the argument is typed options,
-``key=value,key=value`` (`bots.options`), after a model's name where there is one. A Python file of
-one's own needs no registration.
+A spec is ``name`` or ``name:argument``. The argument usually holds typed options,
+``key=value,key=value`` (`bots.options`), after the name of a model where the bot takes one. An
+agent in your own Python file needs no registration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent, Checked
+from carolus_env.bots.agent import Agent, AgentError, Checked
 from carolus_env.bots.greedy import GreedyBot
 from carolus_env.bots.neural.policy import PolicyOptions, make_policy
 from carolus_env.bots.options import NoOptions, parse
@@ -30,7 +30,7 @@ Maker = Callable[[str], Agent]
 
 
 class Entry(NamedTuple):
-    """A kind of agent: how to make one from a spec's argument, and a line about it."""
+    """A kind of agent: the function that makes one of a spec's argument, and a description."""
 
     make: Maker
     about: str
@@ -40,32 +40,42 @@ _registry: dict[str, Entry] = {}
 
 
 class UnknownAgentError(ValueError):
-    """A spec string that names no agent; the text lists the known ones."""
+    """A spec string that names no known agent; the text lists the known ones."""
 
 
 def register(name: str, maker: Maker, about: str) -> None:
-    """Add a kind of agent: ``maker`` gets what follows ``name:`` in the spec (empty: nothing)."""
+    """Add a kind of agent.
+
+    Args:
+        name: a plain word, the first part of the spec.
+        maker: gets the rest of the spec after ``name:``, empty if there is none.
+        about: a description in one line.
+
+    Raises:
+        ValueError: when the name is no plain word.
+    """
     if not name.isidentifier():
         raise ValueError(f"an agent's name must be a plain word, got {name!r}")
     _registry[name] = Entry(maker, about)
 
 
 def known() -> dict[str, str]:
-    """The registered names, each with its line."""
+    """The registered names, each with its description."""
     return {name: entry.about for name, entry in _registry.items()}
 
 
 def make(spec: str | Agent) -> Agent:
-    """The agent that a spec string names.
+    """Make the agent that a spec string names.
 
     Args:
-        spec: ``name``, ``name:argument``, or ``path/to/file.py:Name`` for an `Agent` (class or
-            instance) or a function ``act(states, generators)`` of one's own. An agent is
-            returned as it is.
+        spec: ``name``, ``name:argument``, or ``path/to/file.py:Name``, where Name is an `Agent`
+            (class or instance) or a function ``act(states, generators)``. An agent is returned
+            as it is.
 
     Raises:
-        UnknownAgentError: for an unknown name, with the known ones.
-        ValueError: for a wrong argument, or a file that gives no agent.
+        UnknownAgentError: for an unknown name.
+        AgentError: for a wrong argument, or a file that holds no such agent.
+        ModelError: for a model that cannot be read or does not fit.
     """
     if isinstance(spec, Agent):
         return spec
@@ -79,7 +89,7 @@ def make(spec: str | Agent) -> Agent:
         rows = "\n".join(f"  {name:10} {about}" for name, about in known().items())
         raise UnknownAgentError(
             f"unknown agent {spec!r}; known are\n{rows}\n"
-            "  FILE.py:NAME  an agent of your own from a Python file"
+            "  FILE.py:NAME  your own agent in a Python file"
         )
     agent.name = spec
     return agent
@@ -87,9 +97,9 @@ def make(spec: str | Agent) -> Agent:
 
 def _from_file(path: Path, name: str) -> Agent:
     if not name:
-        raise ValueError(f"agent {str(path)!r}: say which one of the file, as in {path}:MyBot")
+        raise AgentError(str(path), f"name an agent in the file, as in {path}:MyBot")
     if not path.is_file():
-        raise ValueError(f"agent {str(path)!r}: there is no such file")
+        raise AgentError(str(path), "there is no such file")
     module_name = f"_agent_file_{path.stem}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     assert module_spec is not None and module_spec.loader is not None
@@ -98,25 +108,23 @@ def _from_file(path: Path, name: str) -> Agent:
     try:
         module_spec.loader.exec_module(module)
     except Exception as error:
-        raise ValueError(
-            f"agent {str(path)!r}: the file fails with {type(error).__name__}: {error}"
-        ) from error
+        reason = f"the file fails with {type(error).__name__}: {error}"
+        raise AgentError(str(path), reason) from error
     found = getattr(module, name, None)
     if found is None:
-        raise ValueError(f"agent {str(path)!r}: the file has no {name!r}")
+        raise AgentError(str(path), f"the file has no {name!r}")
     if isinstance(found, type):
         try:
             found = found()
         except Exception as error:
-            raise ValueError(
-                f"agent {str(path)!r}: {name}() fails with {type(error).__name__}: {error}"
-            ) from error
+            reason = f"{name}() fails with {type(error).__name__}: {error}"
+            raise AgentError(str(path), reason) from error
     if isinstance(found, Agent):
         return found
     if callable(found):
         return _Function(found)
-    raise ValueError(
-        f"agent {str(path)!r}: {name!r} must be an Agent or a function, got {type(found).__name__}"
+    raise AgentError(
+        str(path), f"{name!r} must be an Agent or a function, got {type(found).__name__}"
     )
 
 
@@ -142,12 +150,12 @@ OPTIONS: Final = {
     "ppo": PolicyOptions,
     "search": SearchOptions,
 }
-"""The options of each bot of the package, a dataclass made with `bots.options.option`."""
+"""The dataclass of options of each bot in the package (see `bots.options.option`)."""
 
 for _name, _bot, _about in (
     ("random", lambda _: RandomBot(), "every legal action equally likely"),
-    ("greedy", lambda _: GreedyBot(), "best immediate gain in castles, then in control"),
-    ("planner", PlannerBot, "plans its whole turn, by an evaluation with fitted weights"),
+    ("greedy", lambda _: GreedyBot(), "takes the best immediate gain in castles, then in clans"),
+    ("planner", PlannerBot, "plans whole turns by an evaluation with fitted weights"),
     ("mcts", MctsBot, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
 ):
     register(_name, _with_options(_name, OPTIONS[_name], _bot), _about)

@@ -1,4 +1,4 @@
-"""``ppo``: trained networks, their files, and the bot that plays what they say."""
+"""``ppo``: trained networks, their files, and the bot that plays by them."""
 
 from carolus_env.bots.neural.model import Model, ModelError
 from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions

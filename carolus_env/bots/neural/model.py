@@ -1,14 +1,14 @@
-"""Trained networks as files: ``NAME.safetensors`` holds the weights, ``NAME.json`` what they are.
+"""Trained networks as files: the weights in ``NAME.safetensors``, about them in ``NAME.json``.
 
-Reading them runs no code, whoever wrote them. What does not fit this version of the package
-(network, observation, sizes) is refused, and so is a file that is damaged or something else.
+Both may be untrusted (see `system.untrusted`): reading them runs no code. A file is refused when it
+is damaged, of another kind, or does not fit this version of the package (network, observation,
+sizes).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,40 +20,39 @@ import numpy.typing as npt
 from carolus_env.bots.neural import network
 from carolus_env.bots.neural.network import Size
 from carolus_env.engine import observation
+from carolus_env.system import untrusted
 from carolus_env.system.files import replacing
+from carolus_env.system.untrusted import DataError, cut, shown
 
 FORMAT: Final = "carolus-policy"
 VERSION: Final = 2
-"""Of the files. Version 1 held the plain perceptrons of an earlier training."""
+"""Version of the files. Version 1 held plain perceptrons."""
 
 SHIPPED: Final = Path(__file__).parent / "models"
 NAMES: Final = ("2p", "3p", "4p")
-"""The models of the package, by which agents and commands call them."""
-LARGEST: Final = 64 * 2**20  # bytes; a usual model has 0.4 million
+"""The models of the package, as specs and commands name them."""
+LARGEST: Final = 64 * 2**20
+"""Bytes of weights that are read at most; a usual model has 0.4 million."""
 _LARGEST_JSON: Final = 2**20
 _LISTED: Final = 6  # differences that an error text names
-_KINDS: Final = {
-    **dict.fromkeys(("players", "region", "trunk"), (int, "a whole number")),
-    "sha256": (str, "a string"),
-    "about": (dict, "an object"),
-}
+_KINDS: Final = {"players": int, "region": int, "trunk": int, "sha256": str, "about": dict}
 
 
 class ModelError(ValueError):
-    """A model that cannot be read or does not fit; the text says which, and what was expected."""
+    """A model that cannot be read or does not fit; the text says which and why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A network's size and weights, and where they come from.
+    """A network's size and weights, and their origin.
 
     Attributes:
-        size: of the network, the number of players with it.
+        size: number of players and widths of the network.
         weights: the arrays that `network.shapes` names, float32.
-        about: how it came about, in what JSON can hold: rules, command, seed, decisions ...
+        about: their origin, as JSON can hold it: rules, command, seed, decisions ...
 
     Raises:
-        ModelError: when the weights are not those of a network of that size.
+        ModelError: when the weights do not fit a network of that size.
     """
 
     size: Size
@@ -62,25 +61,27 @@ class Model:
 
     def __post_init__(self) -> None:
         if wrong := _differences(self.weights, network.shapes(self.size)):
-            raise ModelError(f"no weights of {self.size}: {_listed(wrong)}")
+            raise ModelError(f"the weights do not fit {self.size}: {_listed(wrong)}")
 
 
 def save(model: Model, path: str | Path) -> None:
-    """Write ``path.safetensors`` and ``path.json``; the old ones stay until both are written.
+    """Write ``path.safetensors`` and ``path.json``; older files stay until both are written.
 
     Args:
+        model: the model.
         path: with or without one of the suffixes.
 
     Raises:
         OSError: when they cannot be written (no space, no permission).
         ModelError: when the model is larger than `LARGEST`.
-        TypeError: when ``about`` holds what JSON cannot.
+        TypeError: when ``about`` holds something that JSON cannot.
+        ValueError: when ``about`` holds NaN or an infinity.
     """
     from safetensors.numpy import save as to_bytes
 
     weights = to_bytes({name: np.ascontiguousarray(w) for name, w in model.weights.items()})
     if len(weights) > LARGEST:
-        raise ModelError(f"{path}: {len(weights):,} bytes of weights, at most {LARGEST:,} are read")
+        raise ModelError(f"{path}: {len(weights):,} bytes of weights, allowed are {LARGEST:,}")
     about = {
         **_versions(),
         "players": model.size.players,
@@ -89,7 +90,7 @@ def save(model: Model, path: str | Path) -> None:
         "sha256": hashlib.sha256(weights).hexdigest(),
         "about": dict(model.about),
     }
-    text = (json.dumps(about, indent=1) + "\n").encode()
+    text = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
     with replacing(_named(path, ".json")) as beside:
         beside.write(text)
         beside.flush()  # a full disk shows here
@@ -98,20 +99,20 @@ def save(model: Model, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Model:
-    """Read what `save` wrote. Runs no code from the files.
+    """Read the files that `save` wrote, without running code from them.
 
     Args:
         path: with or without one of the suffixes.
 
     Raises:
-        ModelError: when a file is missing, damaged, something else, or not of this version.
+        ModelError: when a file is missing, damaged, of another kind or of another version.
     """
     where = _named(path, ".json")
     about = _read_json(where)
     try:
         size = Size(about["players"], about["region"], about["trunk"])
     except ValueError as error:
-        raise ModelError(f"{where}: {error}") from None
+        raise ModelError(f"{where}: {cut(str(error))}") from None
     where = _named(path, ".safetensors")
     weights = _read_weights(where, about["sha256"])
     try:
@@ -121,7 +122,7 @@ def load(path: str | Path) -> Model:
 
 
 def shipped(players: int) -> Model:
-    """The model for so many players that comes with the package.
+    """The package's model for games of ``players`` players.
 
     Raises:
         ModelError: when this installation has none.
@@ -129,14 +130,14 @@ def shipped(players: int) -> Model:
     path = SHIPPED / f"{players}p"
     if not _named(path, ".json").exists():
         raise ModelError(
-            f"this installation ships no model for {players} players, there is no {path}.json; "
-            "a model of your own is named by its path"
+            f"this installation has no model for {players} players: there is no {path}.json; "
+            "name a model of your own by its path"
         )
     return load(path)
 
 
 def find(name: str) -> Model:
-    """The model that a word means: one of `NAMES`, else a path.
+    """The model that a spec names: one of `NAMES`, or a path.
 
     Raises:
         ModelError: see `load` and `shipped`.
@@ -148,7 +149,7 @@ def find(name: str) -> Model:
 
 
 def _versions() -> dict[str, Any]:
-    """What is written into every model's JSON, and must stand there when it is read."""
+    """What stands in every model's JSON, and is required when it is read."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -158,21 +159,20 @@ def _versions() -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """What the JSON says, so far as it can be said without the weights."""
+    """The JSON, checked as far as it can be without the weights."""
     data = _read(path, _LARGEST_JSON)
     try:
-        about = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: no model, not JSON ({error})") from None
-    if not isinstance(about, dict):
-        raise ModelError(f"{path}: no model, a JSON object was expected")
-    for key, value in _versions().items():
-        if type(about.get(key)) is not type(value) or about[key] != value:
-            found = _short(about[key]) if key in about else "nothing"
-            raise ModelError(f"{path}: {key} must be {value!r}, found {found}")
-    for key, (kind, named) in _KINDS.items():
-        if type(about.get(key)) is not kind:
-            raise ModelError(f"{path}: {key} must be {named}, found {_short(about.get(key))}")
+        about: dict[str, Any] = untrusted.check(untrusted.parse_json(data), dict, "its JSON")
+    except DataError as error:
+        raise ModelError(f"{path}: not a model: {error}") from None
+    try:
+        for key, value in _versions().items():
+            if untrusted.get(about, key, type(value)) != value:
+                raise DataError(f"{key} must be {value!r}, got {shown(about[key])}")
+        for key, kind in _KINDS.items():
+            untrusted.get(about, key, kind)
+    except DataError as error:
+        raise ModelError(f"{path}: {error}") from None
     return about
 
 
@@ -184,39 +184,39 @@ def _read_weights(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
     found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise ModelError(
-            f"{path}: not the weights that its JSON describes: sha256 must be {_short(digest)}, "
-            f"found {found}"
+            f"{path}: not the weights that its JSON describes: sha256 must be {shown(digest)}, "
+            f"got {found}"
         )
     try:
         return {name: np.array(w) for name, w in from_bytes(data).items()}
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelError(f"{path}: not a safetensors file of arrays ({reason[:200]})") from None
+        reason = shown(" ".join(str(error).split()))
+        raise ModelError(f"{path}: not a safetensors file of arrays: {reason}") from None
 
 
 def _read(path: Path, most: int) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise ModelError(f"{path}: cannot be read (not a regular file)")
+            raise ModelError(f"{path}: cannot be read: not a regular file")
         with path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror})") from None
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > most:
-        raise ModelError(f"{path}: no model, longer than {most:,} bytes")
+        raise ModelError(f"{path}: not a model: longer than {most:,} bytes")
     return data
 
 
 def _differences(
     weights: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]
 ) -> list[str]:
-    """What is wrong with the weights, one line each."""
+    """What is wrong with the weights, a text for each array."""
     wrong = [f"{name} is missing" for name in shapes if name not in weights]
-    wrong += [f"{_short(name)} is unknown" for name in weights if name not in shapes]
+    wrong += [f"{shown(name)} is unknown" for name in weights if name not in shapes]
     for name in shapes.keys() & weights.keys():
         found, shape = weights[name], shapes[name]
         if found.shape != shape or found.dtype != np.float32:
-            wrong.append(f"{name} must be float32 {shape}, found {found.dtype} {found.shape}")
+            wrong.append(f"{name} must be float32 {shape}, got {found.dtype} {found.shape}")
         elif not np.isfinite(found).all():
             wrong.append(f"{name} holds NaN or infinity")
     return sorted(wrong)
@@ -226,11 +226,6 @@ def _listed(differences: Iterable[str]) -> str:
     every = list(differences)
     more = len(every) - _LISTED
     return "; ".join(every[:_LISTED]) + (f"; and {more} more" if more > 0 else "")
-
-
-_shortening = reprlib.Repr()
-_shortening.maxstring = _shortening.maxother = 80
-_short = _shortening.repr  # of what strangers wrote: neither long nor deep
 
 
 def _named(path: str | Path, suffix: str) -> Path:

@@ -1,13 +1,13 @@
-"""A network that knows the game's shape: regions in a circle, clans, players, and who has what.
+"""A network that knows the game's structure: regions in a circle, clans, players and paladins.
 
-What an observation says of a region, of a clan and of the rest goes into three kinds of vectors.
-The weights are the same for every region and for every clan, so renaming the clans renames the
-answers and changes nothing else. Regions and clans tell each other what they know by way of the
-paladins: a region hears of each clan as often as it holds paladins of it, and the other way round.
+An observation is split into three kinds of vectors: one per region, one per clan, and one for the
+rest. All regions share their weights, and so do all clans; so renaming the clans renames the
+answers and changes nothing else. Regions and clans exchange messages along the paladins: a region
+receives each clan's message once per paladin of that clan on it, and a clan each region's.
 
-`forward` is written once for NumPy and PyTorch: what trains calls the same lines as the tests that
-hold `bots/inference.py` to them, the kernel by which bots play. Its answers: a logit for each
-action, and a score for each team (counted from the viewer's), whose softmax are the chances to win.
+`forward` is one function for NumPy and PyTorch: training runs it, and tests compare the kernel that
+bots play by (`neural.inference`) with it. It answers a logit for each action and a score for each
+team, the viewer's team first; the softmax of the scores are the chances to win.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,15 +24,41 @@ from carolus_env.engine import observation
 from carolus_env.engine.rules import CASTLES_TO_WIN, DICE, DISCS, TEAMS, TERRITORIES
 
 VERSION: Final = 2
-"""Of the network: other numbers from the same weights would be another version.
+"""Version of the network. A change of the answers to the same weights is a new version.
 
-Version 1 chose discs from what is kept of the whole alone; now regions within reach are looked at.
+Version 1 chose discs by the trunk alone; now it looks at the regions within reach too.
 """
 
-MARGINS = (-3, 5)  # a strength's margin is told in steps from "at least -3" to "at least 4"
-LEADS = (-3, 5)  # the same for courts
-HELD = (1, 5)  # paladins in a reserve: at least 1 to at least 4
-FEW_REGIONS = (4, 10)
+
+class Steps(NamedTuple):
+    """A number that becomes several inputs: 1 for each step that it reaches, else 0."""
+
+    low: int
+    """The first step."""
+    high: int
+    """One more than the last step."""
+
+
+MARGINS: Final = Steps(-3, 5)
+"""Of the margins of strength on regions."""
+LEADS: Final = Steps(-3, 5)
+"""Of the leads in courts."""
+HELD: Final = Steps(1, 5)
+"""Of paladins of a clan in a reserve."""
+FEW_REGIONS: Final = Steps(4, 10)
+"""Of the number of regions."""
+
+# Scales bring inputs, messages and sums to the order of 1. They belong to the weights.
+CASTLES_SCALE: Final = 0.25  # castles on a region
+REGION_SCALE: Final = 0.2  # paladins on a region
+COURT_SCALE: Final = 0.1  # paladins of a clan in a court
+RESERVE_SCALE: Final = 0.2  # paladins of a clan in a reserve
+CLAN_SCALE: Final = 0.05  # paladins of a clan on all regions
+SUPPLY_DIVISOR: Final = 40  # paladins of a clan in the supply are divided by it
+MESSAGE_SCALE: Final = 0.2  # a message, per paladin
+REGIONS_SUM_SCALE: Final = 0.2  # the sum over the regions
+CLANS_SUM_SCALE: Final = 0.4  # the sum over the clans
+REACH_SCALE: Final = 0.5  # the sum over the regions within a disc's reach
 
 BY_REGION = {"region_exists", "region_castles", "region_paladins", "region_strength"}
 BY_CLAN = {"supply", "reserves", "courts", "control"}
@@ -40,17 +66,17 @@ BY_CLAN = {"supply", "reserves", "courts", "control"}
 
 @dataclass(frozen=True)
 class Size:
-    """How wide the network is.
+    """Number of players and widths of the network.
 
     Raises:
-        ValueError: for a width out of range, naming it.
+        ValueError: for a value out of range.
     """
 
     players: int
     region: int = 32
-    """Numbers kept of each region, and of each clan."""
+    """Width of the layers of regions and clans."""
     trunk: int = 128
-    """Numbers kept of the whole."""
+    """Width of the layers of the whole."""
 
     def __post_init__(self) -> None:
         if type(self.players) is not int or self.players not in (2, 3, 4):
@@ -62,17 +88,17 @@ class Size:
 
 
 def shapes(size: Size) -> dict[str, tuple[int, ...]]:
-    """The arrays of weights by name, float32. ``*_b`` are added, the others multiplied."""
+    """Shapes of the weights by name, float32. ``*_b`` are biases, all others matrices."""
     players, teams = size.players, TEAMS[size.players]
-    steps = MARGINS[1] - MARGINS[0]
+    steps = MARGINS.high - MARGINS.low
     a_region = 1 + 2 * teams + (steps if teams == 2 else steps * teams) + 4 * teams + 1
-    a_clan = (LEADS[1] - LEADS[0] + 3 + HELD[1] - HELD[0]) * players + teams + 2
+    a_clan = (LEADS.high - LEADS.low + 3 + HELD.high - HELD.low) * players + teams + 2
     rest = sum(
         int(np.prod(block.shape))
         for block in observation.layout(players)
         if block.name not in BY_REGION | BY_CLAN
     )
-    rest += DICE[players] + teams * CASTLES_TO_WIN[players] + FEW_REGIONS[1] - FEW_REGIONS[0]
+    rest += DICE[players] + teams * CASTLES_TO_WIN[players] + FEW_REGIONS.high - FEW_REGIONS.low
     d, z = size.region, size.trunk
     return {
         "rest": (rest, z),
@@ -123,10 +149,10 @@ def shapes(size: Size) -> dict[str, tuple[int, ...]]:
 
 
 def initial(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
-    """Weights to start from: all actions about equally likely, all teams too.
+    """Weights to start training from: all actions are about equally likely, and so are all teams.
 
-    He's uniform distribution (arXiv:1502.01852) for what goes into a rectifier, a hundredth of it
-    for the answers.
+    He's uniform distribution (arXiv:1502.01852) before a rectifier, a hundredth of it before the
+    answers.
     """
     random = np.random.default_rng(seed)
     answers = {"score", "disc", "reach", "crown", "move", "court", "place_clan"}
@@ -136,7 +162,7 @@ def initial(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
         limit = 0.0 if name.endswith("_b") else np.sqrt(6 / shape[0])
         if name in answers:
             limit *= 0.01
-        elif "_" in name and name != "place_region":  # one of a few that are added up
+        elif "_" in name and name != "place_region":  # one of several that are added
             limit *= 0.5
         made[name] = random.uniform(-limit, limit, shape).astype(np.float32)
     return made
@@ -150,7 +176,7 @@ def forward(weights: Mapping[str, Any], seen: Any, players: int, xp: ModuleType)
 
     Args:
         weights: of `shapes`, arrays of ``xp``.
-        seen: ``(N, length)`` observations in whole numbers, as float32.
+        seen: ``(N, length)`` observations, unscaled, as float32.
         players: 2, 3 or 4.
         xp: ``numpy`` or ``torch``.
 
@@ -165,38 +191,38 @@ def forward(weights: Mapping[str, Any], seen: Any, players: int, xp: ModuleType)
     rest, clan, region = _features(blocks, players, count, xp)
 
     relu = _relu if xp is np else xp.relu
-    by_region = 0.2 * xp.swapaxes(paladins, 1, 2)
-    by_clan = 0.2 * paladins
+    by_region = MESSAGE_SCALE * xp.swapaxes(paladins, 1, 2)
+    by_clan = MESSAGE_SCALE * paladins
     exists = blocks["region_exists"][:, :, None]
 
     rest = relu(rest @ w["rest"] + w["rest_b"])
     clan = relu(clan @ w["clan"] + (rest @ w["clan_rest"] + w["clan_b"])[:, None])
-    heard = by_region @ (clan @ w["region_clan"]) + w["region_b"]
-    heard = heard + (rest @ w["region_rest"])[:, None]
-    region = relu(region @ w["region"] + heard) * exists
+    messages = by_region @ (clan @ w["region_clan"]) + w["region_b"]
+    messages = messages + (rest @ w["region_rest"])[:, None]
+    region = relu(region @ w["region"] + messages) * exists
     clan = relu(clan @ w["clan_2"] + by_clan @ (region @ w["clan_2_region"]) + w["clan_2_b"])
     trunk = relu(
         rest @ w["trunk_rest"]
-        + (region.sum(1) * 0.2) @ w["trunk_region"]
-        + (clan.sum(1) * 0.4) @ w["trunk_clan"]
+        + (region.sum(1) * REGIONS_SUM_SCALE) @ w["trunk_region"]
+        + (clan.sum(1) * CLANS_SUM_SCALE) @ w["trunk_clan"]
         + w["trunk_b"]
     )
     clan = relu(clan @ w["clan_3"] + (trunk @ w["clan_3_trunk"] + w["clan_3_b"])[:, None])
-    heard = by_region @ (clan @ w["region_2_clan"]) + w["region_2_b"]
-    told = (trunk @ w["region_2_trunk"])[:, None]
-    region = relu(region @ w["region_2"] + heard + told) * exists
+    messages = by_region @ (clan @ w["region_2_clan"]) + w["region_2_b"]
+    whole = (trunk @ w["region_2_trunk"])[:, None]
+    region = relu(region @ w["region_2"] + messages + whole) * exists
 
     value = relu(
         trunk @ w["value_trunk"]
-        + (region.sum(1) * 0.2) @ w["value_region"]
-        + (clan.sum(1) * 0.4) @ w["value_clan"]
+        + (region.sum(1) * REGIONS_SUM_SCALE) @ w["value_region"]
+        + (clan.sum(1) * CLANS_SUM_SCALE) @ w["value_clan"]
         + w["value_b"]
     )
     scores = value @ w["score"] + w["score_b"]
 
-    reached = 0.5 * xp.cumsum(region[:, 1 : DISCS + 1], 1)  # by a disc of so many steps
-    told = (trunk @ w["reach_trunk"] + value @ w["reach_value"])[:, None] + w["reach_b"]
-    reached = relu(reached @ w["reach_region"] + told)
+    reached = REACH_SCALE * xp.cumsum(region[:, 1 : DISCS + 1], 1)  # within each disc's reach
+    whole = (trunk @ w["reach_trunk"] + value @ w["reach_value"])[:, None] + w["reach_b"]
+    reached = relu(reached @ w["reach_region"] + whole)
     discs = trunk @ w["disc"] + w["disc_b"] + (reached @ w["reach"])[:, :, 0]
     crowns = (clan @ w["crown"])[:, :, 0]
     stops = (region @ w["move"])[:, :, 0]
@@ -220,17 +246,17 @@ def _unpack(seen: Any, players: int) -> dict[str, Any]:
 
 
 def _features(blocks: dict[str, Any], players: int, count: Any, xp: ModuleType) -> tuple[Any, ...]:
-    """What is said of the whole ``(N, A)``, of each clan ``(N, 5, B)``, of each region."""
+    """The inputs: of the rest ``(N, A)``, of clans ``(N, 5, B)``, of regions ``(N, 15, C)``."""
     teams = TEAMS[players]
     n = count.shape[0]
 
     def at_least(x: Any, low: int, high: int) -> Any:
-        """1 for each whole number from ``low`` to ``high - 1`` that ``x`` reaches, else 0."""
+        """1 for each step (see `Steps`) that ``x`` reaches, else 0."""
         steps = xp.arange(low - 1, high - 1, dtype=xp.float32, device=x.device)
         return xp.clip(x[..., None] - steps, 0, 1)
 
     def over_others(x: Any) -> Any:
-        """``(N, K, M)``: each of the K less the most of the other K - 1."""
+        """``(N, K, M)``: each of the K numbers less the largest of the others."""
         if x.shape[1] == 2:
             return x - xp.flip(x, (1,))
         others = []
@@ -243,14 +269,14 @@ def _features(blocks: dict[str, Any], players: int, count: Any, xp: ModuleType) 
         return x - xp.stack(others, axis=1)
 
     def last(x: Any) -> Any:
-        """``(N, ..., M)`` to ``(N, M, everything else)``."""
+        """``(N, K, M)`` or ``(N, K, M, L)`` to ``(N, M, K)`` or ``(N, M, K * L)``."""
         return xp.moveaxis(x, 2, 1).reshape(n, x.shape[2], -1)
 
     # regions
     castles, strength = blocks["region_castles"], blocks["region_strength"]
     margins = over_others(strength)
     margins = margins[:, :1] if teams == 2 else margins
-    owned = xp.concatenate([xp.clip(castles, 0, 1), 0.25 * castles], axis=1)
+    owned = xp.concatenate([xp.clip(castles, 0, 1), CASTLES_SCALE * castles], axis=1)
     place = xp.arange(0, TERRITORIES, dtype=xp.float32, device=castles.device)
     ends = xp.clip(place + 2 - count[:, None], 0, 1)  # 1 from the last region on
     following = (place + 1) * (1 - ends)
@@ -263,25 +289,25 @@ def _features(blocks: dict[str, Any], players: int, count: Any, xp: ModuleType) 
             xp.moveaxis(at_least(margins, *MARGINS), 3, 2).reshape(n, -1, TERRITORIES),
             _take(owned, following[:, None], xp),
             _take(owned, before[:, None], xp),
-            0.2 * paladins.sum(1)[:, None],
+            REGION_SCALE * paladins.sum(1)[:, None],
         ],
         axis=1,
     )
 
     # clans
     courts, control, reserves = blocks["courts"], blocks["control"], blocks["reserves"]
-    own = (control * blocks["partner"][:, :, None]).sum(1)[:, None]
-    sides = xp.concatenate([own, control.sum(1)[:, None] - own], axis=1)
+    ours = (control * blocks["partner"][:, :, None]).sum(1)[:, None]
+    sides = xp.concatenate([ours, control.sum(1)[:, None] - ours], axis=1)
     clan = xp.concatenate(
         [
             last(at_least(over_others(courts), *LEADS)),
             last(at_least(reserves, *HELD)),
             last(control),
-            last(0.1 * courts),
-            last(0.2 * reserves),
+            last(COURT_SCALE * courts),
+            last(RESERVE_SCALE * reserves),
             last(sides if teams == 2 else control),
-            (blocks["supply"] / 40)[:, :, None],
-            (0.05 * paladins.sum(2))[:, :, None],
+            (blocks["supply"] / SUPPLY_DIVISOR)[:, :, None],
+            (CLAN_SCALE * paladins.sum(2))[:, :, None],
         ],
         axis=2,
     )
@@ -309,7 +335,7 @@ def _relu(x: Any) -> Any:
 
 
 def _take(values: Any, places: Any, xp: ModuleType) -> Any:
-    """Along the last axis, the values at ``places`` (whole numbers in float32)."""
+    """The values at the indices ``places`` (as float32) of the last axis."""
     if xp is np:
         wide = np.broadcast_to(places, (*values.shape[:-1], places.shape[-1]))
         return np.take_along_axis(values, wide.astype(np.int64), -1)

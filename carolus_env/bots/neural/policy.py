@@ -1,7 +1,6 @@
-"""``ppo`` plays what a trained network says.
+"""``ppo`` plays by the policy of a trained network; it does not need PyTorch.
 
-It needs no torch. Models come as files (`bots.neural.model`): those of the package, ``2p``,
-``3p`` and ``4p``, or one's own.
+Models are files (`bots.neural.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent, Opinion, drawn
+from carolus_env.bots.agent import Agent, AgentError, Opinion, drawn
 from carolus_env.bots.neural import model
 from carolus_env.bots.neural.inference import Net
 from carolus_env.bots.neural.model import Model
@@ -26,11 +25,13 @@ class PolicyOptions:
     """How `PolicyAgent` plays.
 
     Raises:
-        ValueError: for a value that is not allowed, naming the option and what is.
+        AgentError: for a value that is not allowed, with the option and its allowed values.
     """
 
     temperature: float = option(
-        0.0, "0: the likeliest action; 1: drawn by the policy; higher: more alike", among=(0, 100)
+        0.0,
+        "0: the likeliest action; 1: drawn from the policy; higher: flatter",
+        among=(0, 100),
     )
 
     def __post_init__(self) -> None:
@@ -38,11 +39,11 @@ class PolicyOptions:
 
 
 class PolicyAgent(Agent):
-    """Plays what a network says.
+    """Plays by a network's policy.
 
     Args:
-        policy: for games of ``policy.size.players`` players; None: the models of the package,
-            read when games of their numbers of players come.
+        policy: a model, for games of ``policy.size.players`` players; None: the models of the
+            package, each read when it is first needed.
         options: see `PolicyOptions`.
     """
 
@@ -53,10 +54,10 @@ class PolicyAgent(Agent):
         self._networks = Networks(policy)
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """One legal action for each game; of equally likely ones the lowest.
+        """Choose one legal action for each game; of equally likely ones the lowest.
 
         Raises:
-            ValueError: for games of another number of players than the model was trained for.
+            AgentError: for games of another number of players than the model was trained for.
         """
         as_states(states)
         check_streams(generators, states)
@@ -67,7 +68,7 @@ class PolicyAgent(Agent):
         if self.options.temperature == 0:
             return log_policy.argmax(axis=1)
         log_policy -= log_policy.max(axis=1, keepdims=True)
-        with np.errstate(over="ignore"):  # near 0 all but the likeliest go to minus infinity
+        with np.errstate(over="ignore"):  # minus infinity near temperature 0
             weights = np.exp(log_policy / self.options.temperature)
         return drawn(weights, generators)
 
@@ -79,7 +80,7 @@ class PolicyAgent(Agent):
 
 
 class Networks:
-    """Networks by number of players: one model's, or those of the package as they are needed."""
+    """Networks by number of players: of one model, or the package's, read when needed."""
 
     def __init__(self, policy: Model | None) -> None:
         self._fixed = policy is not None
@@ -88,11 +89,19 @@ class Networks:
             self._nets[policy.size.players] = Net(policy.size, policy.weights)
 
     def of(self, name: str, players: int) -> Net:
-        """The network for so many players; ``name`` is how an error calls the agent."""
+        """The network for games of ``players`` players.
+
+        Args:
+            name: the agent's name, for the error.
+            players: 2, 3 or 4.
+
+        Raises:
+            AgentError: when the one model is for another number of players.
+        """
         if players not in self._nets:
             if self._fixed:
-                [own] = self._nets
-                raise ValueError(f"agent {name!r} has a model for {own} players, not for {players}")
+                [trained] = self._nets
+                raise AgentError(name, f"has a model for {trained} players, not for {players}")
             policy = model.shipped(players)
             self._nets[players] = Net(policy.size, policy.weights)
         return self._nets[players]
@@ -102,17 +111,17 @@ class Networks:
 
 
 def make_policy(argument: str) -> Agent:
-    """``ppo:ARGUMENT``: ``2p``, a path or nothing, then options, all divided by commas."""
+    """``ppo:ARGUMENT``: ``2p``, a path or nothing, then options, all separated by commas."""
     policy, options = parsed("ppo", argument, PolicyOptions)
     return PolicyAgent(policy, options)
 
 
 def parsed(name: str, argument: str, kind: type[Options]) -> tuple[Model | None, Options]:
-    """The model that is named before the options, if any, and the options.
+    """The model named before the options, None if there is none, and the options.
 
     Raises:
-        ValueError: for a wrong option.
-        ModelError: for a model that is not there or does not fit.
+        AgentError: for a wrong option.
+        ModelError: for a model that is missing or does not fit.
     """
     first, _, rest = argument.partition(",")
     key, equals, _ = first.partition("=")

@@ -1,4 +1,4 @@
-"""``planner``: a fitted evaluation, the plans of a turn, and the bot that uses both."""
+"""``planner``: a fitted evaluation, the plans of a turn, and the bot that uses them."""
 
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 

@@ -1,11 +1,11 @@
-"""How good a position is for each team: a few features, a weight for each, chances of winning.
+"""How good a position is for each team: features, a weight for each, and chances to win.
 
-A team's *score* is the sum of its features times their weights (``weights.json``), and its chance
-to win is the softmax of the scores. So only differences between teams count, and two, three and
-four players are evaluated alike, each with weights of their own. The weights are fitted to the
-results of games (``python -m agents.fit_planner``), not set by hand.
+A team's *score* is the sum of its features times their weights (``weights.json``), and the teams'
+chances to win are the softmax of their scores. So only differences between teams count. Two, three
+and four players have the same features and separate weights. The weights are fitted to the results
+of games (``python -m agents.fit_planner``), not set by hand.
 
-`FEATURES` is the one list of what is counted; the page of the planner is made from it.
+`FEATURES` is the list of features; the table in docs/bots.md is made from it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from carolus_env.system.compiler import entry, kernel, part, rare
 
 
 class Feature(NamedTuple):
-    """One thing that is counted for each team."""
+    """A number that is counted for each team."""
 
     name: str
     meaning: str
@@ -48,24 +48,24 @@ class Feature(NamedTuple):
 
 FEATURES: Final = (
     Feature("castles", "castles in play"),
-    Feature("castles_squared", "their square, by the castles that win"),
-    Feature("clans", "clans that its players control"),
-    Feature("influence", "paladins on the regions of those clans"),
-    Feature("lead", "lead in court for each of those clans, at most 6 each"),
-    Feature("lead_paladins", "the same, each times the paladins on the regions, by ten"),
-    Feature("backing", "paladins of those clans in their holders' reserves"),
-    Feature("takeable", "clans of others that one of its players could take over from the reserve"),
-    Feature("takeable_paladins", "paladins on the regions of the clans so taken over"),
-    Feature("ahead_1", "territories it would own if the Emperor stopped one step on"),
-    Feature("ahead_2", "the same, two steps on"),
-    Feature("ahead_3", "the same, three steps on"),
+    Feature("castles_squared", "the square of that, divided by the castles needed to win"),
+    Feature("clans", "clans controlled by its players"),
+    Feature("influence", "paladins of those clans on the regions"),
+    Feature("lead", "lead in court over all other players in each of those clans, at most 6 each"),
+    Feature("lead_paladins", "the same, each times a tenth of the clan's paladins on the regions"),
+    Feature("backing", "paladins of those clans in the reserves of the players who control them"),
+    Feature("takeable", "clans of other teams that one of its players could take from its reserve"),
+    Feature("takeable_paladins", "paladins of those clans on the regions"),
+    Feature("ahead_1", "territories that it would own if the Emperor stopped one step ahead"),
+    Feature("ahead_2", "the same, two steps ahead"),
+    Feature("ahead_3", "the same, three steps ahead"),
     Feature("ahead_far", "the same, summed over all other regions"),
-    Feature("hold", "margins of strength on its own regions, each from -3 to 3"),
-    Feature("attack", "margins of strength on the others' regions, each from -3 to 3"),
-    Feature("gain", "most castles that a player of its still to act this round can win by a move"),
-    Feature("last_blow", "1 when such a gain would win the game"),
-    Feature("turns_left", "its players' turns still to come this round"),
-    Feature("highest", "sum of the highest disc of each of its players"),
+    Feature("hold", "margins of strength on its regions, each from -3 to 3"),
+    Feature("attack", "margins of strength on all other regions, each from -3 to 3"),
+    Feature("gain", "most castles that one of its players still to act this round can win"),
+    Feature("last_blow", "1 if that would win the game, else 0"),
+    Feature("turns_left", "turns of its players still to come this round"),
+    Feature("highest", "sum of the highest discs in its players' hands"),
     Feature("reserve", "paladins in its players' reserves, crowns included"),
 )
 (
@@ -92,9 +92,9 @@ FEATURES: Final = (
 ) = range(len(FEATURES))
 
 assert AHEAD_FAR == AHEAD_1 + 3
-NOBODY_ROW: Final = NOBODY & 3  # of a table of features
+NOBODY_ROW: Final = NOBODY & 3  # the row of features after the last team
 assert NOBODY_ROW == MAX_TEAMS
-SURE: Final = 50.0  # score of a game that is won
+SURE: Final = 50.0  # the winners' score when the game is over
 _MARGIN, _LEAD = 3, 6
 
 _HIGHEST = np.array([hand.bit_length() for hand in range(1 << DISCS)])
@@ -107,16 +107,16 @@ _255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
 
 @kernel
 def _count(circle, region):
-    """Count ``region`` of a circle, which is two words."""
+    """The count of ``region`` in a circle, which is two words."""
     word = circle[0] if region < WORD else circle[1]
     return int64((word >> uint64(8 * (region % WORD))) & _255)
 
 
 @kernel
 def _strengths(s, team):
-    """Circle of the paladins that count for the team, castles not included.
+    """A circle of the paladins that count for the team, castles not included.
 
-    Counts are bytes: more than 255 paladins on one region would spoil the evaluation, no rule.
+    Counts are bytes. More than 255 paladins on a region would distort the evaluation, but no rule.
     """
     clans = clans_of(s, team)
     low, high = NOTHING, NOTHING
@@ -129,7 +129,7 @@ def _strengths(s, team):
 
 @kernel
 def _paladins_out(s, clan):
-    """Paladins of the clan on all regions, which are at most 200."""
+    """Paladins of the clan on all regions, at most 200."""
     word = load(s["region_paladins"][clan], 0) + load(s["region_paladins"][clan], WORD)
     pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
     pairs += pairs >> _32
@@ -186,7 +186,7 @@ def _count_regions(s, features):
     three = int64(s["teams"] > 2)
     circle_0, circle_1 = _strengths(s, 0), _strengths(s, 1)
     circle_2 = _strengths(s, 2) if three else (NOTHING, NOTHING)
-    reach_0, reach_1, reach_2 = 0, 0, 0  # by team: the longest way of those still to act
+    reach_0, reach_1, reach_2 = 0, 0, 0  # by team: the highest disc of those still to act
     for place in range(int64(s["players"])):
         if _acts_this_round(s, place):
             player = int64(s["order"][place])
@@ -210,7 +210,7 @@ def _count_regions(s, features):
             max(power_0, power_2),
             max(power_0, power_1),
         )
-        # NOBODY is the row after the last team, which nobody looks at.
+        # NOBODY_ROW comes after the last team and is never read.
         heir = owner & NOBODY_ROW
         heir = 0 if power_0 > most_12 else heir
         heir = 1 if power_1 > most_02 else heir
@@ -232,7 +232,7 @@ def _count_regions(s, features):
 
 @part
 def write_features(s, features):
-    """Count `FEATURES` of each team into ``features``, ``(4, F)`` float64; the last is waste."""
+    """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
     for team in range(MAX_TEAMS):
         for k in range(features.shape[1]):
             features[team, k] = 0.0
@@ -257,13 +257,13 @@ def write_features(s, features):
 
 @rare
 def write_scores(s, weights, features, scores):
-    """Score of each team into ``scores``, ``(3,)`` float64; of a game that is over, who has won."""
+    """Write each team's score to ``scores``, ``(3,)`` float64; `SURE` if it has won."""
     if s["phase"] == OVER:
         for team in range(MAX_TEAMS):
             scores[team] = SURE * (int64(s["winners"]) >> team & 1)
         return
     write_features(s, features)
-    score_0, score_1, score_2 = 0.0, 0.0, 0.0  # side by side: sums one after the other would wait
+    score_0, score_1, score_2 = 0.0, 0.0, 0.0  # side by side: one sum would wait for the next
     for k in range(features.shape[1]):
         score_0 += weights[k] * features[0, k]
         score_1 += weights[k] * features[1, k]
@@ -273,7 +273,7 @@ def write_scores(s, weights, features, scores):
 
 @kernel
 def advantage(scores, team, teams):
-    """Log odds that the team wins: its score less the others' (their log-sum-exp)."""
+    """The team's log odds to win: its score less the log-sum-exp of the other scores."""
     first, second = (team + 1) % teams, (team + 2) % teams
     if teams == 2:
         return scores[team] - scores[first]
@@ -283,7 +283,7 @@ def advantage(scores, team, teams):
 
 @kernel
 def write_chances(scores, teams, chances):
-    """Softmax of the scores of ``teams`` teams: each one's part of the win."""
+    """Write each team's expected share of the win: the softmax of the scores."""
     most = max(scores[0], scores[1])
     most = max(most, scores[2]) if teams > 2 else most
     total = 0.0
@@ -299,7 +299,7 @@ def write_chances(scores, teams, chances):
 
 @cache
 def all_weights() -> npt.NDArray[np.float64]:
-    """``(5, F)``: the weights by number of players (rows 0 and 1 are empty), not writeable.
+    """The fitted weights by number of players: ``(5, F)`` float64, read-only, rows 0 and 1 zero.
 
     Raises:
         ValueError: when the file does not hold one number for each feature.
@@ -318,7 +318,7 @@ def all_weights() -> npt.NDArray[np.float64]:
 
 
 def features(states: States) -> npt.NDArray[np.float64]:
-    """`FEATURES` of each team in each game: ``(N, 3, F)`` float64, zeros for a team that is not."""
+    """`FEATURES` of each team in each game: ``(N, 3, F)`` float64, zeros for missing teams."""
     counted = np.zeros((len(as_states(states)), MAX_TEAMS + 1, len(FEATURES)))
     _features(states, counted)
     return counted[:, :MAX_TEAMS]
@@ -330,12 +330,12 @@ def chances(
     """Each team's chance to win: ``(N, 3)`` float64; rows sum to 1.
 
     Args:
-        states: ``(N,)`` games at any point; of one that is over, who has won.
+        states: ``(N,)`` games at any point; when a game is over, the winners have all chances.
         weights: ``(5, F)`` by number of players; None: the fitted ones.
     """
     won = np.zeros((len(as_states(states)), MAX_TEAMS))
-    room = np.zeros((MAX_TEAMS + 1, len(FEATURES))), np.zeros(MAX_TEAMS)
-    _chances(states, all_weights().copy() if weights is None else weights, *room, won)
+    counted, scores = np.zeros((MAX_TEAMS + 1, len(FEATURES))), np.zeros(MAX_TEAMS)
+    _chances(states, all_weights().copy() if weights is None else weights, counted, scores, won)
     return won
 
 

@@ -1,52 +1,69 @@
-"""What a player can do with a turn: plans, each a few placements and a move, best ones first.
+"""The plans of a turn, best first: a plan is all placements of the turn and the Emperor's move.
 
-A plan is worked out as a whole, once for every *set* of placements: they are listed in one order
-only, since no other order leads anywhere else. It is one number, its actions packed in 7 bits
-each (`pack`, `first_of`, `rest_of`).
+Each *set* of placements is listed once, in one order, since every order leads to the same position.
+A plan is one number that holds its actions in 7 bits each (`pack`, `first_of`, `rest_of`).
 
-How wide to look is a choice, `WIDTHS`: with ``stop`` paladins go to the own court or to the region
-where the Emperor will stop; with ``one`` to the own court or to any one region, to defend it, say;
-with ``all`` anywhere. ``all`` is exhaustive.
+`WIDTHS` says where paladins may go. With ``stop`` they go to the player's court or to the region
+where the Emperor will stop; with ``one`` to the court or to any one region, for instance to defend
+it; with ``all`` anywhere. So ``all`` is exhaustive.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy import int64
 
 from carolus_env.bots.planner.evaluation import FEATURES, advantage, write_scores
 from carolus_env.engine.kernels.legal import emperor_steps
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
-from carolus_env.engine.state import STATE
+from carolus_env.engine.state import STATE, States
 from carolus_env.system.compiler import kernel, part, rare
 
 WIDTHS: Final = ("stop", "one", "all")
 STOP, ONE, ALL = range(len(WIDTHS))
 
 MOST_PLACEMENTS: Final = 4
-_STEP: Final = 7  # bits of an action, which is stored plus 1: nothing is left when all bits are 0
+_STEP: Final = 7  # bits of an action; it is stored plus 1, so 0 means that no action is left
 _LOW: Final = (1 << _STEP) - 1
 
-# Beyond this a plan is not worth keeping a place for.
 NONE_YET: Final = -1e9
+"""A value below that of any position."""
+
+LEVEL: Final = np.dtype(
+    [
+        ("following", "<i8"),  # the next pair of clan and target to try here
+        ("target", "<i8"),  # the one region that paladins went to so far, 0: none
+        ("plan", "<i8"),  # the placements so far, see `pack`
+    ]
+)
 
 
-class Desk:
-    """Room for the kernels to plan on: made once, used for every position in turn."""
+class PlanScratch(NamedTuple):
+    """Memory that kernels list and value plans in, used for one position after the other."""
 
-    def __init__(self) -> None:
-        levels = MOST_PLACEMENTS + 2
-        self.boards = np.zeros(levels, STATE)
-        self.cursor = np.zeros((3, levels), np.int64)
-        self.features = np.zeros((MAX_TEAMS + 1, len(FEATURES)))
-        self.scores = np.zeros(MAX_TEAMS)
+    states: States
+    """``(6,)`` STATE: the position after so many placements; the last is for what is valued."""
+    levels: npt.NDArray[np.void]
+    """``(6,)`` LEVEL: how far the listing is after so many placements."""
+    features: npt.NDArray[np.float64]
+    """``(4, F)`` float64: the features of each team, see `evaluation.write_features`."""
+    scores: npt.NDArray[np.float64]
+    """``(3,)`` float64: the score of each team, see `evaluation.write_scores`."""
 
-    def room(self) -> tuple[Any, ...]:
-        """What the kernels take as ``desk``."""
-        return self.boards, self.cursor, self.features, self.scores
+    @classmethod
+    def new(cls) -> PlanScratch:
+        """Fresh memory."""
+        depth = MOST_PLACEMENTS + 2
+        return cls(
+            np.zeros(depth, STATE),
+            np.zeros(depth, LEVEL),
+            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
+            np.zeros(MAX_TEAMS),
+        )
 
 
 # ------------------------------------------------------------------------------------ packing
@@ -54,7 +71,7 @@ class Desk:
 
 @kernel
 def pack(plan, action, place):
-    """The plan with ``action`` as its action number ``place``."""
+    """The plan with ``action`` added at index ``place``, which is still free."""
     return plan | (int64(action) + 1) << (_STEP * place)
 
 
@@ -66,7 +83,7 @@ def first_of(plan):
 
 @kernel
 def rest_of(plan):
-    """The plan without its first action; 0 when nothing is left."""
+    """The plan without its first action; 0 when no action is left."""
     return plan >> _STEP
 
 
@@ -84,10 +101,10 @@ def actions_of(plan: int) -> list[int]:
 
 @kernel
 def _keep(plan, value, plans, values, kept):
-    """Put a plan into the list of the best, best first; returns how many are kept."""
-    room = plans.shape[0]
-    if kept == room:
-        if not value > values[room - 1]:
+    """Insert a plan into the list of the best, best first; returns the new length."""
+    longest = plans.shape[0]
+    if kept == longest:
+        if not value > values[longest - 1]:
             return kept
         kept -= 1
     place = kept
@@ -99,68 +116,69 @@ def _keep(plan, value, plans, values, kept):
 
 
 @part
-def _stop_at(board, steps, team, weights, desk):
-    """What the position is worth to the team once the Emperor has moved so far."""
-    boards, _, features, scores = desk
-    last = boards.shape[0] - 1
-    boards[last] = board
-    move_emperor(boards[last], steps)
-    write_scores(boards[last], weights, features, scores)
-    return advantage(scores, team, int64(board["teams"]))
+def _value_of_stop(s, steps, team, weights, scratch):
+    """The team's log odds to win once the Emperor has moved ``steps``."""
+    last = scratch.states.shape[0] - 1
+    scratch.states[last] = s
+    move_emperor(scratch.states[last], steps)
+    write_scores(scratch.states[last], weights, scratch.features, scratch.scores)
+    return advantage(scratch.scores, team, int64(s["teams"]))
 
 
 @rare
-def list_plans(s, width, weights, desk, plans, values):
-    """List the best plans of the player to act in ``s`` (phase place or move), best first.
+def list_plans(s, width, weights, scratch, plans, values):
+    """List the best plans of the player to move in ``s`` (phase place or move), best first.
 
     Args:
-        s: the position; it stays as it is.
+        s: the position; it is not changed.
         width: `STOP`, `ONE` or `ALL`.
         weights: ``(F,)`` of the evaluation.
-        desk: see `Desk`.
-        plans, values: ``(K,)`` int64 and float64: the K best plans, and their log odds to win.
+        scratch: a `PlanScratch`.
+        plans, values: ``(K,)`` int64 and float64, written: the K best plans and their log odds to
+            win.
 
     Returns:
-        How many there are, at most K.
+        The number of plans listed, at most K.
     """
-    boards, cursor, _, _ = desk
-    following, targets, prefix = cursor[0], cursor[1], cursor[2]
+    states, levels = scratch.states, scratch.levels
     player, regions = int64(s["player"]), int64(s["regions"])
     team = int64(s["team"][player])
     steps = emperor_steps(s)
-    stops = min(steps, regions)  # farther ones stop where he has been
-    places = 1 + (stops if width == STOP else regions)
+    stops = min(steps, regions)  # after a full circle the same stops come again
+    targets = 1 + (stops if width == STOP else regions)  # 0 the court, k the region k steps ahead
     left = int64(s["placements_left"])
     kept, depth = 0, 0
-    boards[0] = s
-    following[0], targets[0], prefix[0] = 0, 0, 0
+    states[0] = s
+    levels[0]["following"], levels[0]["target"], levels[0]["plan"] = 0, 0, 0
     while depth >= 0:
+        level = levels[depth]
         if depth == left:
             for stop in range(1, stops + 1):
-                if width == STOP and targets[depth] != 0 and targets[depth] != stop:
+                if width == STOP and level["target"] != 0 and level["target"] != stop:
                     continue
-                value = _stop_at(boards[depth], stop, team, weights, desk)
-                plan = pack(prefix[depth], FIRST_MOVE + stop - 1, depth)
+                value = _value_of_stop(states[depth], stop, team, weights, scratch)
+                plan = pack(level["plan"], FIRST_MOVE + stop - 1, depth)
                 kept = _keep(plan, value, plans, values, kept)
             depth -= 1
             continue
-        pair = following[depth]
-        if pair == CLANS * places:
+        pair = level["following"]
+        if pair == CLANS * targets:
             depth -= 1
             continue
-        following[depth] = pair + 1
-        clan, target = pair // places, pair % places
-        if boards[depth]["reserves"][player, clan] == 0:
+        level["following"] = pair + 1
+        clan, target = pair // targets, pair % targets
+        if states[depth]["reserves"][player, clan] == 0:
             continue
-        elsewhere = targets[depth] != 0 and targets[depth] != target
+        elsewhere = level["target"] != 0 and level["target"] != target
         if width != ALL and target != 0 and elsewhere:
             continue
         destination = 0 if target == 0 else 1 + target % regions
-        boards[depth + 1] = boards[depth]
-        place_paladin(boards[depth + 1], clan, destination)
+        states[depth + 1] = states[depth]
+        place_paladin(states[depth + 1], clan, destination)
         action = FIRST_PLACE + DESTINATIONS * clan + destination
-        prefix[depth + 1] = pack(prefix[depth], action, depth)
-        targets[depth + 1] = target if target != 0 else targets[depth]
-        following[depth + 1] = pair
+        below = levels[depth + 1]
+        below["plan"] = pack(level["plan"], action, depth)
+        below["target"] = target if target != 0 else level["target"]
+        below["following"] = pair
         depth += 1
     return kept

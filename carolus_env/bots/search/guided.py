@@ -1,4 +1,4 @@
-"""``search``: the tree search of ``mcts`` with a trained network's judgement."""
+"""``search``: the tree search of ``mcts`` with a trained network as its judge."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from carolus_env.engine.state import States, as_states, common_players
 
 @dataclass(frozen=True)
 class SearchOptions(MctsOptions):
-    """How ``search`` searches: as ``mcts`` does, but the network values new positions.
+    """How ``search`` searches: like ``mcts``, but the network values new positions.
 
-    At the start of a turn that is the position after the planner's best plan, and whole turns have
-    the planner's list and prior; the network's policy is the prior of discs and crowns. With
-    ``moves="single"`` it is the prior of every choice.
+    Where a turn begins, the network values the position after the planner's best plan, and the
+    choices and their priors are the planner's. The network's policy is the prior of discs and
+    crowns; with ``moves="single"``, of every choice.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
     """
 
     leaf: str = option("network", "value of a new position", among=("network",))
@@ -35,8 +38,8 @@ class NetworkJudge(Judge):
     """A network's policy and value, for `MctsBot`.
 
     Args:
-        policy: see `PolicyAgent`.
-        name: how errors call it.
+        policy: the model, see `PolicyAgent`.
+        name: the agent's name, for errors.
     """
 
     def __init__(self, policy: Model | None = None, *, name: str = "search") -> None:
@@ -44,10 +47,10 @@ class NetworkJudge(Judge):
         self._networks = Networks(policy)
 
     def judge(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """See `Judge`; games of one number of players.
+        """See `Judge`; the games must have one number of players.
 
         Raises:
-            ValueError: for games of another number of players than the model was trained for.
+            AgentError: for games of another number of players than the model was trained for.
         """
         return self.net(common_players(as_states(states), "judgements")).judge(states)
 
@@ -56,7 +59,7 @@ class NetworkJudge(Judge):
 
 
 def make_search(argument: str) -> Agent:
-    """``search:ARGUMENT``: a model's name or path, or nothing, then options, divided by commas."""
+    """``search:ARGUMENT``: a model's name or path or nothing, then options, separated by commas."""
     policy, options = parsed("search", argument, SearchOptions)
     name = f"search:{argument}" if argument else "search"
     return MctsBot(options, judge=NetworkJudge(policy, name=name))

@@ -1,12 +1,12 @@
 """``mcts``: Monte-Carlo tree search over whole turns, with chance.
 
-The tree's choices are discs and whole turns: the planner lists a turn's plans, best ones first,
-and its evaluation is a plan's prior and first value. So a turn is one choice, no order of
-placements is looked at twice, and a search at the start of a turn settles all its decisions; they
-are remembered until they are asked for. How the tree works: `carolus_env.bots.search.tree`.
+The tree's choices are discs and whole turns: the planner lists a turn's plans, best first, and its
+evaluation gives their priors and first values. So a turn is one choice, no set of placements is
+tried twice, and a search at the start of a turn settles all its decisions, which are remembered
+until they are needed. How the tree works: `carolus_env.bots.search.tree`.
 
-Instead of the evaluation a `Judge` can value positions, many games at a time: a network, say. Then
-the evaluation says only how much better one plan is than the next.
+A `Judge`, for example a network, can value positions instead of the evaluation, those of many games
+at a time. Then the evaluation only compares the plans of a turn.
 """
 
 from __future__ import annotations
@@ -21,35 +21,30 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Agent, Opinion
+from carolus_env.bots.agent import Agent, AgentError, Opinion
 from carolus_env.bots.neural.inference import Net
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights, chances
 from carolus_env.bots.planner.plans import WIDTHS, actions_of
-from carolus_env.bots.search.tree import (
+from carolus_env.bots.search.forest import (
     CHANCES,
     JUDGE,
     LEAVES,
     MOVES,
-    VALUED,
     Forest,
-    back_up,
-    begin,
-    go_down,
-    grow,
-    judge_valued,
-    simulate,
+    Settings,
     tree_of,
 )
+from carolus_env.bots.search.tree import back_up, begin, go_down, grow, judge_valued, simulate
 from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
-from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.engine.state import States, as_states, common_players, single
 from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.system.compiler import entry
 
-_WIDEST: Final = 80  # single actions of a position, at most
+_WIDEST: Final = 80  # single actions in a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
-_PORTION: Final = 32  # simulations between two looks at the clock, and at what is settled
-_REMEMBERED: Final = 100_000
+_PORTION: Final = 32  # simulations before the clock and the visits are looked at again
+_REMEMBERED: Final = 100_000  # plans
 
 
 @dataclass(frozen=True)
@@ -57,68 +52,69 @@ class MctsOptions:
     """How `MctsBot` searches; see docs/bots.md.
 
     Raises:
-        ValueError: for a value that is not allowed, naming the option and what is.
+        AgentError: for a value that is not allowed, with the option and its allowed values.
     """
 
-    sims: int = option(400, "simulations a search", among=(1, 10_000_000))
+    sims: int = option(400, "simulations per search", among=(1, 10_000_000))
     seconds: float = option(
-        0.0, "time of a search instead, 0: count simulations", among=(0.0, 3600.0)
+        0.0, "seconds per search instead; 0: count simulations", among=(0.0, 3600.0)
     )
     moves: str = option("turn", "choices of the tree: whole turns, or single actions", among=MOVES)
     chance: str = option(
-        "open", "dice: averaged over where they are not the own, or a node each", among=CHANCES
+        "open", "dice of others: averaged over, or a node for each outcome", among=CHANCES
     )
     leaf: str = option(
-        "planner", "value of a new position: evaluation, or playout", among=LEAVES[:JUDGE]
+        "planner",
+        "value of a new position: by evaluation, or by playout",
+        among=LEAVES[:JUDGE],
     )
-    root: str = option("one", "plans of the turn to be played, see the planner", among=WIDTHS)
-    plans: str = option("stop", "plans of turns to come", among=WIDTHS)
-    width: int = option(32, "plans kept of a turn, the best ones", among=(1, 4096))
-    c: float = option(0.2, "how much is explored", among=(0.0, 100.0))
-    temperature: float = option(1.0, "of the priors; higher: more alike", among=(0.01, 100.0))
+    root: str = option("one", "plans of the turn to play, see the planner", among=WIDTHS)
+    plans: str = option("stop", "plans of later turns", among=WIDTHS)
+    width: int = option(32, "best plans kept of a turn", among=(1, 4096))
+    c: float = option(0.2, "exploration", among=(0.0, 100.0))
+    temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
 
     def __post_init__(self) -> None:
         check("mcts", self)
 
 
 class Judge(ABC):
-    """What values positions in place of the evaluation: a learned policy and value, say."""
+    """Values positions instead of the evaluation: for example a learned policy and value."""
 
     @abstractmethod
     def judge(
         self, states: States
     ) -> tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.floating[Any]]]:
-        """Value games in which somebody is to decide.
+        """Value games that wait for a decision.
 
         Where a whole turn is to be planned, a search asks about the position after the turn's best
-        plan (by the evaluation) and the dice that follow; else about the position itself.
+        plan (by the evaluation) and the dice that follow, else about the position itself.
 
         Args:
-            states: ``(N,)`` games. Not to be changed.
+            states: ``(N,)`` games of one number of players. Must not be changed.
 
         Returns:
-            ``(N, 95)``: log probabilities of the actions for who is to decide; what is said of
-            illegal ones is not looked at. ``(N, teams)``: each team's part of the win, from 0 to
-            1, rows sum to 1.
+            ``(N, 95)``: log probabilities of the actions; those of illegal actions are ignored.
+            ``(N, teams)``: each team's expected share of the win; rows sum to 1.
         """
 
     def net(self, players: int) -> Net | None:
-        """The network that answers for so many players, if `judge` is that and nothing else.
+        """The network for ``players`` players, if `judge` does nothing but ask it.
 
-        A search then asks it without coming back to Python.
+        A search then asks it inside the kernel. None: the search calls `judge`.
         """
         return None
 
 
 class Choice(NamedTuple):
-    """What a search has found of one choice at its root.
+    """The result of a search for one choice at its root.
 
     Attributes:
-        actions: action numbers, in order: a whole turn, or one.
-        visits: simulations that took it.
-        prior: how likely it was held to be, before; all choices together 1.
-        chances: ``(teams,)`` float64, mean part of the win of each team over those simulations;
-            zeros where there were none.
+        actions: action numbers, in order: of a whole turn, or one.
+        visits: the number of simulations that took it.
+        prior: its probability before the search; the sum over all choices is 1.
+        chances: ``(teams,)`` float64, each team's mean share of the win over these simulations;
+            zeros without any.
     """
 
     actions: list[int]
@@ -128,18 +124,21 @@ class Choice(NamedTuple):
 
 
 class MctsBot(Agent):
-    """Searches a tree from each position; plays the choice that was visited most.
+    """Searches a tree from each position and plays the most visited choice.
 
-    With a budget of simulations the same streams give the same decisions.
+    With a budget of simulations, the same streams give the same decisions.
 
     Args:
         options: see `MctsOptions`.
-        judge: values positions, whatever ``options.leaf`` says; None: that does. Policies are the
-            priors of discs, crowns and single actions; whole turns keep the evaluation's.
-        weights: ``(5, F)`` of the evaluation; None: the fitted ones.
+        judge: values positions instead of ``options.leaf``; None: as that says. Its policy
+            is the prior of discs, crowns and single actions; whole turns keep the evaluation's.
+        weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
 
     Attributes:
-        simulations: how many it has done so far.
+        simulations: the number of simulations so far.
+
+    Raises:
+        AgentError: when ``options.leaf`` is ``network`` and there is no judge.
     """
 
     name = "mcts"
@@ -157,25 +156,26 @@ class MctsBot(Agent):
         self._weights = all_weights().copy() if weights is None else weights
         leaf = LEAVES.index(self.options.leaf) if judge is None else JUDGE
         if leaf == JUDGE and judge is None:
-            raise ValueError(
-                f"agent 'mcts': leaf {self.options.leaf!r} needs a judge, got None; without one it "
-                f"is {' or '.join(LEAVES[:JUDGE])}"
+            raise AgentError(
+                self.name,
+                f"leaf {self.options.leaf!r} needs a judge, got None; without one it must be "
+                f"{' or '.join(LEAVES[:JUDGE])}",
             )
-        self._ways = (
-            MOVES.index(self.options.moves),
-            CHANCES.index(self.options.chance),
-            leaf,
-            WIDTHS.index(self.options.plans),
-            WIDTHS.index(self.options.root),
-            float(self.options.temperature),
-            float(self.options.c),
-            int(self.options.width),
+        self._settings = Settings(
+            moves=MOVES.index(self.options.moves),
+            chance=CHANCES.index(self.options.chance),
+            leaf=leaf,
+            root=WIDTHS.index(self.options.root),
+            plans=WIDTHS.index(self.options.plans),
+            width=int(self.options.width),
+            exploration=float(self.options.c),
+            temperature=float(self.options.temperature),
         )
         self._forest: Forest | None = None
         self._plans: dict[tuple[int, bytes], list[int]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_forest": None}  # room is made anew where it is needed
+        return {**vars(self), "_forest": None}  # memory is allocated again where it is needed
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
@@ -202,11 +202,11 @@ class MctsBot(Agent):
         actions: npt.NDArray[np.int64],
         plans: list[list[int]],
     ) -> None:
-        """Keep what is left of the plans, each under its game: the stream and what comes next."""
+        """Keep the rest of each plan under its game: the stream and the next position."""
         rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
         if not len(rows):
             return
-        if len(self._plans) > _REMEMBERED:  # of games that were left
+        if len(self._plans) > _REMEMBERED:  # most are of abandoned games
             self._plans.clear()
         after = states[rows]
         engine.step(after, actions[rows], roll=False)
@@ -214,10 +214,12 @@ class MctsBot(Agent):
             self._plans[int(generators[row]), _position(state)] = plans[row][1:]
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """A search from each game: the share of its visits that each first action got, and the
-        mean over all of them of each team's part of the win."""
+        """A search from each game: each first action's share of the visits, and their mean value.
+
+        Where only one action is legal nothing is searched, and the value is the position's.
+        """
         probabilities = np.zeros((len(states), ACTIONS))
-        values = self._values_now(states)  # where there is one legal action, nothing is searched
+        values = self._values_now(states)
         for row, choices in enumerate(self.consider(states, generators)):
             visits = np.array([choice.visits for choice in choices], np.float64)
             if visits.sum() == 0:
@@ -239,11 +241,11 @@ class MctsBot(Agent):
         """Search from each position, whatever was planned before.
 
         Args:
-            states: ``(N,)`` games in which somebody is to decide; they stay as they are.
-            generators: ``(N,)`` uint64 streams, moved on in place.
+            states: ``(N,)`` games that wait for a decision; they are not changed.
+            generators: ``(N,)`` uint64 streams, advanced in place.
 
         Returns:
-            For each game its choices, the one to play first.
+            For each game its choices; the first is the one to play.
         """
         as_states(states)
         check_streams(generators, states)
@@ -252,11 +254,11 @@ class MctsBot(Agent):
     def _considered(
         self, states: States, generators: npt.NDArray[np.uint64], *, fully: bool
     ) -> list[list[Choice]]:
-        """Search from each position; unless ``fully``, only until it is settled what to play."""
+        """Search from each position; unless ``fully``, only until the choice is settled."""
         legal = engine.legal_masks(states)
         found = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
-        open_ones = np.flatnonzero(legal.sum(axis=1) > 1)  # else there is nothing to find out
-        for rows in self._side_by_side(states, open_ones):
+        undecided = np.flatnonzero(legal.sum(axis=1) > 1)
+        for rows in self._side_by_side(states, undecided):
             streams = generators[rows]
             searched = self._searched(states[rows], streams, fully)
             for row, choices in zip(rows, searched, strict=True):
@@ -267,7 +269,7 @@ class MctsBot(Agent):
     def _side_by_side(
         self, states: States, rows: npt.NDArray[np.int64]
     ) -> Iterator[npt.NDArray[np.int64]]:
-        """Games to search together: one by one, or all that Python judges at once."""
+        """Groups of games to search together: single games, or all that Python judges."""
         players = states["players"][rows]
         for number in np.unique(players).tolist():
             same = rows[players == number]
@@ -284,7 +286,7 @@ class MctsBot(Agent):
     def _searched(
         self, states: States, generators: npt.NDArray[np.uint64], fully: bool
     ) -> list[list[Choice]]:
-        forest = self._room(len(states))
+        forest = self._forest_of(len(states))
         asks_python = self._asks_python(int(states["players"][0]))
         step = self._simulate_judged if asks_python else self._simulate
         step(states, generators, forest, 0)
@@ -296,13 +298,13 @@ class MctsBot(Agent):
             step(states, generators, forest, portion)
             done += portion
             left = self._left(done, time.perf_counter() - start)
-        if self.options.seconds == 0:  # what was saved changes nothing of what comes after
+        if self.options.seconds == 0:  # stopping early must not change later draws
             move_on(generators, int(left))
         self.simulations += done * len(states)
         return [_choices(forest, g, states[g]) for g in range(len(states))]
 
     def _left(self, done: int, seconds: float) -> float:
-        """How many simulations are still to come; where the clock decides, about how many."""
+        """The number of simulations left; estimated where the clock decides."""
         if self.options.seconds == 0:
             return self.options.sims - done
         if done == 0:
@@ -316,62 +318,61 @@ class MctsBot(Agent):
         forest: Forest,
         sims: int,
     ) -> None:
-        """So many simulations in every game; 0 begins."""
+        """Simulations in every game; 0 begins the search."""
         net = self._net(int(states["players"][0]))
-        room, policy = (None, None) if net is None else (net.room(), np.empty((1, ACTIONS)))
-        _search(states, self._ways, self._weights, forest.room(), generators, sims, room, policy)
+        arrays, policy = (None, None) if net is None else (net.arrays(), np.empty((1, ACTIONS)))
+        _search(states, self._settings, self._weights, forest, generators, sims, arrays, policy)
 
     def _simulate_judged(
         self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
     ) -> None:
-        """The same, where new positions of all games are judged together."""
-        room, begins = forest.room(), sims == 0
+        """The same by a judge in Python, who values the new positions of all games together."""
         for _ in range(max(sims, 1)):
-            _go_down(states, self._ways, self._weights, room, generators, begins)
-            valued = forest.tables[: len(states), VALUED]
+            _go_down(states, self._settings, self._weights, forest, generators, sims == 0)
+            valued = forest.valued[: len(states)]
             undecided = np.flatnonzero(valued["phase"] != OVER)
             policy = np.zeros((len(states), ACTIONS))
             chances = np.zeros((len(states), MAX_TEAMS))
             if len(undecided):
                 policy[undecided], chances[undecided] = self._judged(valued[undecided])
-            _grow(self._ways, self._weights, room, policy, chances)
+            _grow(self._settings, self._weights, forest, policy, chances)
 
     def _judged(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         assert self._judge is not None
-        policy, parts = self._judge.judge(states)
+        policy, values = self._judge.judge(states)
         teams = int(states["teams"].max())
-        if np.shape(policy) != (len(states), ACTIONS) or np.shape(parts) != (len(states), teams):
+        if np.shape(policy) != (len(states), ACTIONS) or np.shape(values) != (len(states), teams):
             raise ValueError(
                 f"a judge of {len(states)} games must give shapes {(len(states), ACTIONS)} and "
-                f"{(len(states), teams)}, got {np.shape(policy)} and {np.shape(parts)}"
+                f"{(len(states), teams)}, got {np.shape(policy)} and {np.shape(values)}"
             )
         chances = np.zeros((len(states), MAX_TEAMS))
-        chances[:, :teams] = parts
+        chances[:, :teams] = values
         return np.array(policy, np.float64, order="C"), chances
 
-    def _room(self, trees: int) -> Forest:
-        """A forest with as many trees; the last one where it will do."""
-        if self._forest is None or self._forest.trees < trees:
+    def _forest_of(self, trees: int) -> Forest:
+        """A forest of at least so many trees: the last one if it is large enough."""
+        if self._forest is None or len(self._forest.nodes) < trees:
             nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
             width = self.options.width if self.options.moves == "turn" else _WIDEST
-            self._forest = Forest(trees, nodes, max(width, 5))
+            self._forest = Forest.new(trees, nodes, max(width, 5))
         return self._forest
 
 
 def _position(state: np.void) -> bytes:
-    """A position by value, without its generator."""
-    bare = np.array(state, STATE)
+    """A position as bytes, without its generator."""
+    bare = single(state)
     bare["generator"] = 0
     return bare.tobytes()
 
 
 def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
-    """The only legal action, as a choice without a search."""
+    """The only legal action as a choice, without a search."""
     return Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))
 
 
 def _are_settled(forest: Forest, games: int, left: float) -> bool:
-    """Whether in no game another choice can still become the most visited one."""
+    """Whether the most visited choice of every game can no longer change."""
     for g in range(games):
         visits = np.sort(forest.edges["visits"][g, : forest.nodes["edges"][g, 0]])
         if len(visits) > 1 and visits[-1] - visits[-2] <= left:
@@ -380,7 +381,7 @@ def _are_settled(forest: Forest, games: int, left: float) -> bool:
 
 
 def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
-    """The choices at the root, most visited first, then the more valued."""
+    """The choices at the root, by visits, then by value, best first."""
     edges = forest.edges[g, : forest.nodes["edges"][g, 0]]
     teams, team = int(state["teams"]), int(state["team"][state["player"]])
     means = edges["value"][:, :teams] / np.maximum(edges["visits"], 1)[:, None]
@@ -397,39 +398,39 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 
 
 @entry
-def _search(states, ways, weights, forest, generators, sims, net, policy):
-    """So many simulations in every game; 0 begins. ``net`` and ``policy``: see `simulate`."""
+def _search(states, settings, weights, forest, generators, sims, net, policy):
+    """Simulations in every game; 0 begins. For ``net`` and ``policy`` see `simulate`."""
     for g in range(states.shape[0]):
         s = states[g]
         bits = generators[g]
         tree = tree_of(forest, g)
         if sims == 0:
-            begin(s, ways, weights[s["players"]], tree, bits)
+            begin(s, settings, weights[s["players"]], tree, bits)
             judge_valued(net, policy, tree)
-            grow(ways, weights[s["players"]], tree, policy, 0)
+            grow(settings, weights[s["players"]], tree, policy, 0)
         for _ in range(sims):
-            bits = simulate(s, ways, weights[s["players"]], tree, bits, net, policy)
+            bits = simulate(s, settings, weights[s["players"]], tree, bits, net, policy)
         generators[g] = bits
 
 
 @entry
-def _go_down(states, ways, weights, forest, generators, begins):
-    """To the next leaf in every game; or ``begins``."""
+def _go_down(states, settings, weights, forest, generators, begins):
+    """Go to the next leaf in every game, or begin the search."""
     for g in range(states.shape[0]):
         s = states[g]
         tree = tree_of(forest, g)
         if begins:
-            begin(s, ways, weights[s["players"]], tree, generators[g])
+            begin(s, settings, weights[s["players"]], tree, generators[g])
         else:
-            generators[g] = go_down(s, ways, weights[s["players"]], tree, generators[g])
+            generators[g] = go_down(s, settings, weights[s["players"]], tree, generators[g])
 
 
 @entry
-def _grow(ways, weights, forest, policy, chances):
-    """Take the leaves into the trees, with what was judged."""
+def _grow(settings, weights, forest, policy, chances):
+    """Add the leaves to the trees, with the judge's ``policy`` and ``chances``."""
     for g in range(policy.shape[0]):
         tree = tree_of(forest, g)
         for team in range(chances.shape[1]):
-            tree[5][team] = chances[g, team]
-        grow(ways, weights[tree[4][VALUED]["players"]], tree, policy, g)
+            tree.chances[team] = chances[g, team]
+        grow(settings, weights[tree.valued[0]["players"]], tree, policy, g)
         back_up(tree)

@@ -1,0 +1,161 @@
+"""The memory of the search: its settings and trees, as the kernels of `tree` take them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots.planner.plans import PlanScratch
+from carolus_env.engine.rules import MAX_TEAMS
+from carolus_env.engine.state import STATE, States
+from carolus_env.system.compiler import kernel
+
+NODE: Final = np.dtype(
+    [
+        ("key", "<u8"),  # tells apart the positions after one choice
+        ("sibling", "<i4"),  # the next of these positions, 0: none
+        ("first_edge", "<i4"),
+        ("edges", "<i4"),  # number of choices
+        ("visits", "<i4"),
+        ("team", "i1"),  # the team to move
+    ]
+)
+EDGE: Final = np.dtype(
+    [
+        ("plan", "<i8"),  # see `plans.pack`
+        ("prior", "<f8"),  # sums to 1 over the edges of a node
+        ("value", "<f8", (MAX_TEAMS,)),  # sum over the visits
+        ("first_value", "<f8"),  # to the team to move, before the first visit
+        ("visits", "<i4"),
+        ("child", "<i4"),  # the first position after it, 0: none yet
+    ]
+)
+LONGEST: Final = 200
+"""Choices on a path, at most."""
+_USUAL_WIDTH: Final = 32  # choices per position that there is memory for, on average
+
+MOVES: Final = ("turn", "single")
+CHANCES: Final = ("open", "explicit")
+LEAVES: Final = ("planner", "playout", "network")
+TURN, SINGLE = range(len(MOVES))
+OPEN, EXPLICIT = range(len(CHANCES))
+PLANNER, PLAYOUT, JUDGE = range(len(LEAVES))  # a network is one kind of judge
+
+
+class Settings(NamedTuple):
+    """How to search: `MctsOptions` in numbers."""
+
+    moves: int
+    """`TURN` or `SINGLE`."""
+    chance: int
+    """`OPEN` or `EXPLICIT`."""
+    leaf: int
+    """`PLANNER`, `PLAYOUT` or `JUDGE`."""
+    root: int
+    """Where paladins may go in plans at the root: an index into `plans.WIDTHS`."""
+    plans: int
+    """The same for plans of later turns."""
+    width: int
+    """Plans kept of a turn, at most."""
+    exploration: float
+    """The factor c of PUCT."""
+    temperature: float
+    """Of the priors."""
+
+
+class Forest(NamedTuple):
+    """Memory for T searches side by side, a tree for each game."""
+
+    nodes: npt.NDArray[np.void]
+    """``(T, nodes)`` NODE; the first is the root."""
+    edges: npt.NDArray[np.void]
+    """``(T, edges)`` EDGE; those of a node stand side by side."""
+    used: npt.NDArray[np.int64]
+    """``(T, 2)`` int64: the numbers of nodes and of edges in use."""
+    paths: npt.NDArray[np.int64]
+    """``(T, 1 + LONGEST)`` int64: the length of the simulation's path, then its edges."""
+    leaves: States
+    """``(T,)`` STATE: the position that the simulation has come to."""
+    valued: States
+    """``(T,)`` STATE: the position to value for it, see `tree.list_choices`."""
+    chances: npt.NDArray[np.float64]
+    """``(T, 3)`` float64: the value of that position, each team's chance to win."""
+    listed: npt.NDArray[np.int64]
+    """``(T,)`` int64: the number of choices at the leaf."""
+    plans: npt.NDArray[np.int64]
+    """``(T, width)`` int64: these choices, see `plans.pack`."""
+    values: npt.NDArray[np.float64]
+    """``(T, width)`` float64: their logits; of plans, the log odds to win."""
+    scratch: PlanScratch
+    """Memory to plan turns, used for one tree after the other."""
+
+    @classmethod
+    def new(cls, trees: int, nodes: int, width: int) -> Forest:
+        """Fresh memory.
+
+        Args:
+            trees: the number of trees.
+            nodes: the positions that fit into a tree. When it is full, simulations still value and
+                count their leaves, but do not add them.
+            width: the choices that are kept of a position, at most.
+        """
+        return cls(
+            np.zeros((trees, nodes), NODE),
+            np.zeros((trees, nodes * min(width, _USUAL_WIDTH) + width), EDGE),
+            np.zeros((trees, 2), np.int64),
+            np.zeros((trees, LONGEST + 1), np.int64),
+            np.zeros(trees, STATE),
+            np.zeros(trees, STATE),
+            np.zeros((trees, MAX_TEAMS)),
+            np.zeros(trees, np.int64),
+            np.zeros((trees, width), np.int64),
+            np.zeros((trees, width)),
+            PlanScratch.new(),
+        )
+
+
+class Tree(NamedTuple):
+    """One game's part of a `Forest`, where its fields are explained; all are views."""
+
+    nodes: npt.NDArray[np.void]
+    """``(nodes,)`` NODE."""
+    edges: npt.NDArray[np.void]
+    """``(edges,)`` EDGE."""
+    used: npt.NDArray[np.int64]
+    """``(2,)`` int64: nodes and edges in use."""
+    path: npt.NDArray[np.int64]
+    """``(1 + LONGEST,)`` int64: the length, then the edges."""
+    leaf: States
+    """``(1,)`` STATE."""
+    valued: States
+    """``(1,)`` STATE."""
+    chances: npt.NDArray[np.float64]
+    """``(3,)`` float64."""
+    listed: npt.NDArray[np.int64]
+    """``(1,)`` int64."""
+    plans: npt.NDArray[np.int64]
+    """``(width,)`` int64."""
+    values: npt.NDArray[np.float64]
+    """``(width,)`` float64."""
+    scratch: PlanScratch
+    """Shared with the other trees."""
+
+
+@kernel
+def tree_of(forest, g):
+    """The tree of game ``g``."""
+    return Tree(
+        forest.nodes[g],
+        forest.edges[g],
+        forest.used[g],
+        forest.paths[g],
+        forest.leaves[g : g + 1],
+        forest.valued[g : g + 1],
+        forest.chances[g],
+        forest.listed[g : g + 1],
+        forest.plans[g],
+        forest.values[g],
+        forest.scratch,
+    )
