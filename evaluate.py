@@ -7,10 +7,10 @@
     python evaluate.py my_bot.py:MyBot --bench --out measured
     python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
 
-Every pair of the agents is a pairing (--schedule round_robin), or the first agent plays each of
-the others (field), or three agents sit at every table (mixed). Each deal of set-up and dice is
-played in all seatings: with 2 players both; with 3 each agent alone against two of the other, in
-all rotations; with 4 the agents are teams. See docs/evaluation.md. --bench measures one agent by
+Every pair of agents plays (--schedule round_robin), or the first agent plays each of the others
+(field), or three different agents play at a time (mixed). Every deal of set-up and dice is played
+in all seatings: with 2 players both; with 3 each agent alone against two of the other, in all
+rotations; with 4 each agent as a team. See docs/evaluation.md. --bench measures one agent by
 CarolusBench v1, the protocol for papers: docs/bench.md.
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 
-# Threads that spin while they wait slow everything else down; set before torch is imported.
+# Waiting threads should not spin, which slows all others down; set before torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 
 from carolus_env import arena, bots
 from carolus_env.arena import console
+from carolus_env.arena.games import agent_error
 from carolus_env.arena.protocol import BENCH_V1, score
 from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
@@ -42,12 +43,12 @@ from carolus_env.system.files import check_writable, write_json
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 GAMES, MAX_DEALS = 1000, 10_000
-WATCHED = 100  # games that are opened
+WATCHED = 100  # games opened at most
 GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
 
 
 class UserError(Exception):
-    """Something that the user can put right; the text is one line."""
+    """An error that the user can correct; the text is one line."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,18 +69,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             options.players = 2 if options.players is None else options.players
             code, _ = _evaluate(options)
-        print(end="", flush=True)  # so that a full disk is met here, not at Python's exit
+        print(end="", flush=True)  # a full disk fails here, not at Python's exit
         return code
     except UserError as error:
-        return _complain(str(error), USER_ERROR)
+        return _fail(str(error), USER_ERROR)
     except MemoryError:
-        return _complain("not enough memory for so many games", USER_ERROR)
+        return _fail("not enough memory for so many games", USER_ERROR)
     except KeyboardInterrupt:
-        return _complain("interrupted before any game was finished", INTERRUPTED)
-    except BrokenPipeError:  # `| head` has seen enough
+        return _fail("interrupted before any game was finished", INTERRUPTED)
+    except BrokenPipeError:  # the reader, say `head`, has closed the pipe
         return WRITE_FAILED
     except OSError as error:
-        return _complain(f"the output could not be written: {error.strerror}", WRITE_FAILED)
+        return _fail(f"the output could not be written: {error.strerror}", WRITE_FAILED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,73 +91,95 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("agents", nargs="*", metavar="AGENT", help="two or more: see --list, or FILE.py:NAME")
+    add("agents", nargs="*", metavar="AGENT", help="two or more, from --list or as FILE.py:NAME")
     add("--bench", action="store_true", help=f"measure one agent by {BENCH_V1.name}")
     add("--players", type=int, metavar="P", help="2, 3 or 4 (default 2; with --bench all three)")
-    add("--schedule", choices=arena.SCHEDULES, default=arena.SCHEDULES[0])
+    add(
+        "--schedule",
+        choices=arena.SCHEDULES,
+        default=arena.SCHEDULES[0],
+        help="who plays whom (default %(default)s)",
+    )
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
-    add("--time-limit", type=float, metavar="SECONDS", help="for a decision, on average of a batch")
+    add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
     add("--quiet", action="store_true", help="print nothing but errors")
-    add("--list", action="store_true", help="list the known agents and stop")
-    length = parser.add_argument_group("how long")
+    add("--list", action="store_true", help="list the known agents and exit")
+    length = parser.add_argument_group("length")
     count = length.add_mutually_exclusive_group()
     count.add_argument(
         "--games",
         type=int,
         metavar="N",
-        help=f"games of each pairing, rounded up to whole deals (default {GAMES})",
+        help=f"games of each pairing, rounded up to complete deals (default {GAMES})",
     )
     count.add_argument("--deals", type=int, metavar="N", help="deals, each in all seatings")
     length.add_argument(
         "--until",
         type=float,
         metavar="ELO",
-        help="until the 95 %% interval of every rating is narrower than so many Elo points",
+        help="play until the 95 %% interval of every rating is narrower than ELO points",
     )
     length.add_argument(
         "--until-rate",
         type=float,
         metavar="WIDTH",
-        help="until that of the first two agents' win rate is (0.02: two percent points)",
+        help="play until the 95 %% interval of the first two agents' win rate is narrower than "
+        "WIDTH (0.02: two percentage points)",
     )
     length.add_argument(
         "--max-deals",
         type=int,
         metavar="N",
-        help=f"with --until and --until-rate, at most so many (default {MAX_DEALS:,})",
+        help=f"with --until or --until-rate, the most deals (default {MAX_DEALS:,})",
     )
     files = parser.add_argument_group("files")
-    files.add_argument("--json", type=Path, metavar="FILE", help="write the summary there too")
+    files.add_argument("--json", type=Path, metavar="FILE", help="write the summary to FILE")
     files.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help=f"write every game ({GAMES_FILE}), {SUMMARY_FILE} and a report there",
+        help=f"write every game ({GAMES_FILE}), {SUMMARY_FILE} and a report to FOLDER",
     )
-    files.add_argument("--resume", action="store_true", help="go on with the games in --out")
+    files.add_argument("--resume", action="store_true", help="resume the tournament in --out")
     files.add_argument(
         "--records",
         type=Path,
         metavar="FILE",
-        help="write a record of every game, .jsonl or .jsonl.gz, for carolus_env.replay",
+        help="write a record of every game (.jsonl or .jsonl.gz), for carolus_env.replay",
     )
     files.add_argument(
         "--watch",
         metavar="AGENT",
-        help="then open the games that this agent lost in the viewer of carolus_env.play; with "
-        "--out alone those of a tournament that was played before",
+        help="afterwards open the games that AGENT lost in the viewer of carolus_env.play; with "
+        "--out and no agents, those of an earlier tournament",
     )
     rules = parser.add_argument_group("rules")
-    rules.add_argument("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
-    rules.add_argument("--partners", choices=PARTNERS, default=PARTNERS[0])
-    rules.add_argument("--paladins-per-clan", type=int, default=40, metavar="K")
+    rules.add_argument(
+        "--crown-choice",
+        choices=CROWN_CHOICES,
+        default=CROWN_CHOICES[0],
+        help="when a crown becomes a paladin (default %(default)s)",
+    )
+    rules.add_argument(
+        "--partners",
+        choices=PARTNERS,
+        default=PARTNERS[0],
+        help="seats of partners, with four players (default %(default)s)",
+    )
+    rules.add_argument(
+        "--paladins-per-clan",
+        type=int,
+        default=40,
+        metavar="K",
+        help="paladins of each clan in the game (default %(default)s)",
+    )
     rules.add_argument(
         "--max-rounds",
         type=_rounds,
         default=100,
         metavar="N",
-        help="games are cut off then (default %(default)s); none: a game that is stuck never ends",
+        help="cut games off after N rounds (default %(default)s); none: a game may never end",
     )
     return parser
 
@@ -173,7 +196,7 @@ def _rounds(text: str) -> int | None:
 def _list_agents() -> int:
     for name, about in bots.known().items():
         print(f"{name:14} {about}")
-    print(f"{'FILE.py:NAME':14} an agent of your own from a Python file")
+    print(f"{'FILE.py:NAME':14} your own agent, from a Python file")
     return DONE
 
 
@@ -187,7 +210,7 @@ def _bench(options: argparse.Namespace) -> int:
     fixed = ("games", "deals", "until", "until_rate", "max_deals", "json", "records", "watch")
     for name in fixed:
         if getattr(options, name) is not None:
-            raise UserError(f"--bench fixes what is played: no --{name.replace('_', '-')}")
+            raise UserError(f"--bench fixes what is played and takes no --{name.replace('_', '-')}")
     scores: dict[int, float] = {}
     for players in BENCH_V1.deals if options.players is None else [options.players]:
         try:
@@ -214,16 +237,18 @@ def _bench(options: argparse.Namespace) -> int:
 def _evaluate(
     options: argparse.Namespace, plan: arena.Plan | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Play and tell; returns the exit code, and the summary, empty where no deal was played."""
+    """Play, print and write; the exit code, and the summary, empty if no deal was completed."""
     plan = plan or _plan(options)
     if options.watch is not None and options.watch not in plan.agents:
-        raise UserError(f"--watch {options.watch}: it does not play; {', '.join(plan.agents)} do")
+        raise UserError(
+            f"--watch {options.watch}: this agent does not play; {', '.join(plan.agents)} do"
+        )
     _check_files(options)
     unrated = _unrated()
     if unrated and (options.out or options.until):
         raise UserError(unrated)
     made = _make_agents(options.agents)
-    several = options.workers != 1  # workers make their own
+    several = options.workers != 1  # workers make their own agents
     try:
         cup = arena.Tournament(
             plan,
@@ -234,7 +259,7 @@ def _evaluate(
         raise UserError(_one_line(error)) from error
     wanted, played = options.games, plan.deals * len(plan.meetings[0].seatings)
     if wanted and played > wanted and not options.quiet:
-        _say(f"{wanted} games rounded up to {played}: whole rotations of the seats")
+        _note(f"{wanted} games rounded up to {played}: complete rotations of the seats")
     code, trouble = _play(options, cup)
     counted = cup.games // plan.games_per_deal * plan.games_per_deal
     unsaved, summary = "", {}
@@ -249,16 +274,16 @@ def _evaluate(
             title = f"{plan.rules.players} players, seed {plan.seed}, {cup.seconds:.1f} s"
             console.print_tables(title, cup, None if unrated else summary)
             if unrated:
-                _say(unrated)
+                _note(unrated)
     for text in filter(None, (trouble, unsaved)):
-        _complain(text, code)
+        _fail(text, code)
     if options.watch and code == DONE:
         code = _watch(options.watch, plan, cup.results, made)
     return code, summary
 
 
 def _watch_folder(options: argparse.Namespace) -> int:
-    """The games that an agent lost in a tournament of a folder."""
+    """Open the games that an agent lost in the tournament in a folder."""
     try:
         saved = arena.read_games(options.out / GAMES_FILE)
     except arena.ResultsFileError as error:
@@ -266,34 +291,34 @@ def _watch_folder(options: argparse.Namespace) -> int:
     for spec in saved.plan.agents:
         if spec.partition(":")[0].endswith(".py") and spec != options.watch:
             raise UserError(
-                f"{GAMES_FILE} names {spec!r}, and no code is run because a file names it; "
-                "name the agents as for the tournament, with --resume"
+                f"{GAMES_FILE} names {spec!r}, but a file's word is not enough to run code; "
+                "give the agents as for the tournament, with --resume"
             )
     agents = _make_agents(saved.plan.agents)
     return _watch(options.watch, saved.plan, saved.results, agents)
 
 
 def _watch(agent: str, plan: arena.Plan, results: arena.Results, agents: list[bots.Agent]) -> int:
-    """Play the games that an agent lost once more, and open them; until Ctrl-C."""
+    """Play the games that an agent lost again, and show them until Ctrl-C."""
     try:
         rows = arena.lost_games(plan, results, agent)
         records = arena.records_of(plan, results, rows[:WATCHED], agents)
     except (arena.ArenaError, ValueError) as error:
         raise UserError(_one_line(error)) from error
     if not records:
-        _say(f"{agent} lost none of {len(results)} games")
+        _note(f"{agent} lost none of {len(results)} games")
         return DONE
     if len(rows) > WATCHED:
-        _say(f"the first {WATCHED} of {len(rows)} games that {agent} lost")
-    own = [name for name in dict.fromkeys(plan.agents) if not Roster().allows(name)]
+        _note(f"the first {WATCHED} of {len(rows)} games that {agent} lost")
+    others = [name for name in dict.fromkeys(plan.agents) if not Roster().allows(name)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lost.jsonl"
         write_records(path, records)
-        return viewer.main([str(path), *(f"--bot={name}" for name in own)])
+        return viewer.main([str(path), *(f"--bot={name}" for name in others)])
 
 
 def _plan(options: argparse.Namespace) -> arena.Plan:
-    """What is to be played; a `UserError` for what cannot be."""
+    """The plan that the options describe; a `UserError` if there is none."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
     stops = options.until is not None or options.until_rate is not None
@@ -327,17 +352,17 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
 
 
 def _check_files(options: argparse.Namespace) -> None:
-    """Meet what would fail at the end before hours are played."""
+    """Fail now, rather than after hours of play, if a file cannot be written."""
     if options.watch and not all(map(find_spec, ("starlette", "uvicorn"))):
         raise UserError(f"--watch: {viewer.NO_EXTRA}")
     if options.resume and not options.out:
-        raise UserError("--resume goes on with the games in a folder: name it by --out")
+        raise UserError("--resume needs the folder of the tournament: name it by --out")
     try:
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"--out {options.out}: no such folder can be made: {error.strerror}"
+            f"--out {options.out}: the folder cannot be created: {error.strerror}"
         ) from error
     files = {"--json": options.json, "--records": options.records}
     if options.out:
@@ -352,11 +377,11 @@ def _check_files(options: argparse.Namespace) -> None:
                 f"{option} {path}: cannot be written: {error.strerror or error}"
             ) from error
     if options.records and options.records.exists():
-        raise UserError(f"--records {options.records}: is there already; name another file")
+        raise UserError(f"--records {options.records}: exists; name another file")
 
 
 def _play(options: argparse.Namespace, cup: arena.Tournament) -> tuple[int, str]:
-    """Play, and say with which exit code and why it ended early."""
+    """Play; the exit code, and why it ended early."""
     try:
         with console.watching(cup, quiet=options.quiet) as progress:
             cup.run(
@@ -365,7 +390,7 @@ def _play(options: argparse.Namespace, cup: arena.Tournament) -> tuple[int, str]
                 resume=options.resume,
                 records=options.records,
                 progress=progress,
-                notice=_say,
+                notice=_note,
             )
     except (arena.ArenaError, ValueError) as error:
         return USER_ERROR, _one_line(error)
@@ -375,9 +400,9 @@ def _play(options: argparse.Namespace, cup: arena.Tournament) -> tuple[int, str]
         per_deal = cup.plan.games_per_deal
         text = (
             f"interrupted: {cup.games} of {cup.plan.games} games kept, "
-            f"{cup.games // per_deal * per_deal} counted (those of whole deals)"
+            f"{cup.games // per_deal * per_deal} counted (those of complete deals)"
         )
-        return INTERRUPTED, text + ("; --resume goes on" if options.out else "")
+        return INTERRUPTED, text + ("; continue with --resume" if options.out else "")
     return DONE, ""
 
 
@@ -397,7 +422,7 @@ def _write(options: argparse.Namespace, summary: dict[str, Any]) -> None:
 
 
 def _unrated() -> str:
-    """Why there can be no ratings and no report; empty where there can."""
+    """Why ratings and reports are not possible; empty if they are."""
     try:
         extra("ratings")
         extra("report")
@@ -416,10 +441,8 @@ def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
         except bots.UnknownAgentError as error:
             known = ", ".join(bots.known())
             raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
-        except Exception as error:  # a file or model of the user's own can fail in any way
-            text = _one_line(error)
-            named = text.startswith("agent ")
-            raise UserError(text if named else f"agent {spec!r}: {text}") from error
+        except Exception as error:  # a user's file or model can fail in any way
+            raise UserError(_one_line(agent_error(error, spec, ": "))) from error
     return [made[spec] for spec in specs]
 
 
@@ -427,12 +450,12 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _say(text: str) -> None:
+def _note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _complain(text: str, code: int) -> int:
-    _say(f"evaluate.py: {text}")
+def _fail(text: str, code: int) -> int:
+    _note(f"evaluate.py: {text}")
     return code
 
 

@@ -1,10 +1,10 @@
 """Play the ladder, the table of all bots: ``python docs/ladder.py``, or ``make ladder``.
 
-Round robins with 2, 3 and 4 players by fixed seeds. Their summaries go to benchmarks/results/, and
-docs/tables.py makes the tables of docs/ladder.md from them. Budgets are simulations, so that
-everybody gets the same games; only the times differ.
+Round robins with 2, 3 and 4 players and fixed seeds. The summaries go to benchmarks/results/, from
+which docs/tables.py makes the tables of docs/ladder.md. Search budgets are numbers of simulations,
+so the games are the same on every machine; only the times differ.
 
-Games are kept in --folder: the same command goes on where it was stopped.
+Games are kept in --folder: the same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEALS = {2: 60, 3: 12, 4: 40}
 
 
 def plan(players: int) -> arena.Plan:
-    """The round robin for so many players."""
+    """The round robin for that number of players."""
     return arena.Plan(Rules(players), AGENTS[players], deals=DEALS[players], seed=SEED)
 
 
@@ -38,8 +38,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=Path("runs/ladder"))
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("runs/ladder"), help="where the games are kept"
+    )
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for players in options.players:

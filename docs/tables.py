@@ -18,6 +18,7 @@ import structure
 
 import carolus_env as ce
 from carolus_env import notation
+from carolus_env.arena.columns import columns_table
 from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
 from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions
@@ -177,6 +178,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options search": lambda: options_table(SearchOptions),
     "position fields": position_fields,
     "position in text": position_page,
+    "results keys": columns_table,
     "values": results.values_table,
     "weights": weights_table,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import pickle
+import re
 import statistics
 import time
 from collections import Counter
@@ -31,6 +33,14 @@ from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.replay import replay
 
 GREEDY, RANDOM = bots.make("greedy"), bots.make("random")
+
+
+class NamedError(ValueError):
+    """An error that names its agent, as those of agents from files and models do."""
+
+    def __init__(self, agent: str, reason: str) -> None:
+        super().__init__(f"agent {agent!r} {reason}")
+        self.agent, self.reason = agent, reason
 
 
 class Spy(bots.RandomBot):
@@ -392,6 +402,9 @@ def test_shares_are_the_parts_of_the_win_that_the_returns_pay(players: int) -> N
     seats_of_a_team = players / rules.teams
     s = results.shares * seats_of_a_team
     assert np.allclose((rules.teams * s - 1) / (rules.teams - 1), results.returns)
+    running = engine.new_games(rules, 3, seed=0)
+    assert (engine.win_shares(running) == 1 / players).all()
+    assert (engine.returns(running) == 0).all()
     assert (results.returns[results.reasons == BY_MAX_ROUNDS] == 0).all()
     assert set(results.reasons.tolist()) >= {BY_CASTLES, BY_MAX_ROUNDS}
 
@@ -417,7 +430,7 @@ def test_no_games_give_empty_results() -> None:
     [
         (failing(KeyError("lost")), "failed with KeyError: 'lost'"),
         (failing(AssertionError()), "failed with AssertionError"),
-        (failing(ValueError("agent 'spy' is for two players")), "is for two players$"),
+        (failing(NamedError("spy", "is for two players")), "is for two players$"),
         (Spy(after=lambda actions: actions[:-1]), r"one whole number a game, shape \(20,\), got"),
         (Spy(after=lambda actions: actions * 1.0), "whole number .* dtype float64"),
         (Spy(after=lambda actions: None), "whole number .* dtype object"),
@@ -429,6 +442,10 @@ def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, said:
     with pytest.raises(ArenaError, match=f"^agent 'spy' .*{said}") as caught:
         arena.play_games(np.zeros((20, 2), int), [agent], Rules(players=2), seed=0)
     assert str(caught.value).count("spy") == 1
+    assert caught.value.agent == "spy"
+    assert re.search(said, caught.value.reason)
+    again = pickle.loads(pickle.dumps(caught.value))  # as a worker sends it
+    assert (str(again), again.agent) == (str(caught.value), "spy")
 
 
 def test_an_illegal_action_names_the_game_that_shows_it_again() -> None:
@@ -614,7 +631,7 @@ def test_a_plan_survives_json() -> None:
     plan = Plan(Rules(3, "deferred"), ("a", "b", "a"), "mixed", 77, 5, until)
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     for broken in ({}, {**plan.to_dict(), "agents": "ab"}, {**plan.to_dict(), "until": {"x": 1}}):
-        with pytest.raises(ValueError, match=r"missing|must be a list|no plan"):
+        with pytest.raises(ValueError, match=r"missing|must be a list|not the plan"):
             Plan.from_dict(broken)
 
 

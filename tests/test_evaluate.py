@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env.arena import tournament
+from carolus_env.arena import pool
 from carolus_env.arena.protocol import Protocol, score
+from carolus_env.arena.ratings import Ratings
 from carolus_env.records.record import read_records
 from carolus_env.replay import replay
 from carolus_env.system import files
@@ -99,7 +100,7 @@ def extras(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def rate(tables: Any, shares: Any, team: Any, deals: Any, agents: int, **_: Any) -> Any:
         elo, half = 100.0 * np.arange(agents), 1000 / len(tables) ** 0.5
-        return types.SimpleNamespace(elo=elo, low=elo - half, high=elo + half)
+        return Ratings(elo, elo - half, elo + half, elo[None], len(set(deals.tolist())))
 
     def write_report(folder: Path, summary: dict[str, Any]) -> list[Path]:
         (folder / "report.html").write_text(f"{summary['games']} games")
@@ -212,7 +213,7 @@ def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
 def test_rounding_up_is_said_in_one_line(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     code, _, err = run("greedy", "random", "--players", 3, "--games", 10, "--json", path)
-    assert (code, err) == (0, "10 games rounded up to 12: whole rotations of the seats\n")
+    assert (code, err) == (0, "10 games rounded up to 12: complete rotations of the seats\n")
     report = json.loads(path.read_text())
     assert (report["deals"], report["games"], report["pairings"][0]["games"]) == (2, 12, 12)
 
@@ -294,8 +295,8 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy random --schedule swiss", "argument --schedule: invalid choice: 'swiss'"),
         ("greedy random --resume", "name it by --out"),
         ("greedy random --out FOLDER --resume", "games.jsonl: there is no such file"),
-        ("greedy random --out FILE", "--out FILE: no such folder can be made: File exists"),
-        ("greedy random --records FILE", "--records FILE: is there already; name another file"),
+        ("greedy random --out FILE", "--out FILE: the folder cannot be created: File exists"),
+        ("greedy random --records FILE", "--records FILE: exists; name another file"),
         ("greedy random --records FOLDER", "is a folder, a file is needed"),
         ("greedy FILE", "say which one of the file, as in"),
         ("greedy FILE:Nobody", "the file has no 'Nobody'"),
@@ -304,7 +305,10 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy FILE:Illegal", "FILE:Illegal' answered action "),
         ("greedy FILE:Broken", "FILE:Broken' failed with RuntimeError: two lines"),
         ("greedy nowhere.py:Bot", "there is no such file"),
-        ("greedy random --watch planner", "--watch planner: it does not play; greedy, random do"),
+        (
+            "greedy random --watch planner",
+            "--watch planner: this agent does not play; greedy, random do",
+        ),
         ("--watch greedy --out FOLDER", "games.jsonl: there is no such file"),
         ("--watch greedy", "name two agents or more"),
         ("greedy random --json FOLDER", "is a folder, a file is needed"),
@@ -404,7 +408,7 @@ def test_deals_before_an_agent_fails_are_kept(
     run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", "raise OSError('gone')"))
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 6)
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
     words = ("greedy", "random", f"{bot_file}:Stops", "--games", 300, "--json", path)
@@ -433,7 +437,7 @@ def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> No
     before = (tmp_path / "cup" / "games.jsonl").read_bytes()
     code, out, err = run(*words)
     assert (code, out) == (2, "")
-    assert err.endswith("games.jsonl: is there already; resume it or move it\n")
+    assert err.endswith("games.jsonl: exists; resume it or move it\n")
     assert run(*words, "--resume")[0] == 0
     assert (tmp_path / "cup" / "games.jsonl").read_bytes() == before
     code, _, err = run(*words, "--resume", "--seed", 4)
@@ -444,12 +448,12 @@ def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> No
 def test_an_interrupted_tournament_is_resumed(
     run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 5)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 5)
     monkeypatch.setenv("STOP_AT", "500")
     words = ("greedy", f"{bot_file}:Stops", "--deals", 50)
     code, _, err = run(*words, "--out", tmp_path / "cup")
     assert code == 130
-    assert err.endswith("; --resume goes on\n")
+    assert err.endswith("; continue with --resume\n")
     assert 0 < len(game_lines(tmp_path / "cup")) < 100
     monkeypatch.setenv("STOP_AT", "0")
     assert run(*words, "--out", tmp_path / "cup", "--resume")[0] == 0
@@ -537,7 +541,7 @@ def test_no_code_is_run_because_a_folder_names_it(
     bot_file.write_text("raise RuntimeError('this was run')")
     code, _, said = run("--out", tmp_path / "cup", "--watch", "greedy")
     assert code == 2
-    assert f"games.jsonl names {mine!r}, and no code is run" in said
+    assert f"games.jsonl names {mine!r}, but" in said
     bot_file.write_text(BOTS)
     assert run(*words, "--resume", "--watch", mine) == (0, "", "")
     assert len(watched) == 1
@@ -559,7 +563,7 @@ def test_a_bot_that_plays_otherwise_the_second_time_is_not_watched(
         file.write("\nfrom carolus_env.bots import GreedyBot\nclass Mine(GreedyBot):\n    pass\n")
     code, _, said = run("--out", tmp_path / "cup", "--watch", mine)
     assert code == 2
-    assert "went another way when it was played again" in said
+    assert "went differently when it was played again" in said
     assert watched == []
 
 
@@ -603,7 +607,7 @@ def test_without_the_extras_there_are_no_ratings_and_it_is_said(
 def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(
     run: Any, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 6)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 6)
     monkeypatch.setattr(evaluate.console, "_REDRAWN", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
     monkeypatch.setenv("TERM", "xterm")
@@ -619,7 +623,7 @@ def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(
 def test_ctrl_c_prints_and_writes_what_is_complete(
     run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 5)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 5)
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
     stops = f"{bot_file}:Stops"
@@ -718,7 +722,7 @@ def test_one_command_measures_an_agent(
     [
         ("random greedy --bench", "--bench measures one agent, got 2"),
         ("--bench", "--bench measures one agent, got 0"),
-        ("random --bench --games 5", "--bench fixes what is played: no --games"),
+        ("random --bench --games 5", "--bench fixes what is played and takes no --games"),
         ("random --bench --players 7", "has [2, 3, 4] players, got 7"),
         ("gredy --bench", "unknown agent 'gredy'"),
     ],

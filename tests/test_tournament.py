@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import signal
@@ -17,7 +18,10 @@ import numpy as np
 import pytest
 
 from carolus_env import arena, bots
-from carolus_env.arena import Plan, Tournament, Until, tournament
+from carolus_env.arena import Plan, Tournament, Until, pool
+from carolus_env.arena import summary as summaries
+from carolus_env.arena.columns import COLUMNS, columns_table
+from carolus_env.arena.ratings import Ratings
 from carolus_env.engine.rules import Rules
 from carolus_env.records.record import read_records
 from carolus_env.replay import replay
@@ -54,7 +58,7 @@ def bot_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 7)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
 
 
 @pytest.fixture
@@ -77,7 +81,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         )
         elo = 100.0 * np.arange(agents)
         half = 1000 / np.sqrt(len(tables))
-        return types.SimpleNamespace(elo=elo, low=elo - half, high=elo + half)
+        return Ratings(elo, elo - half, elo + half, elo[None], len(set(deals.tolist())))
 
     module = types.ModuleType("carolus_env.arena.ratings")
     module.rate = rate  # type: ignore[attr-defined]
@@ -112,7 +116,7 @@ def test_games_do_not_depend_on_the_size_of_blocks(
 ) -> None:
     plan = plan_of(schedule=schedule)
     whole = played(plan, tmp_path / "whole")
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 7)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
     parts = played(plan, tmp_path / "parts")
     assert game_lines(tmp_path / "whole") == game_lines(tmp_path / "parts")
     assert len(game_lines(tmp_path / "whole")) == whole.games == plan.games
@@ -147,10 +151,11 @@ def test_two_workers_play_the_same_games_as_one(
     ("name", "said"),
     [("Broken", "failed with RuntimeError: lost the thread"), ("Dies", r"died \(exit code 3\)")],
 )
-def test_what_fails_in_a_worker_is_told(bot_file: Path, name: str, said: str) -> None:
+def test_a_failure_in_a_worker_is_raised_here(bot_file: Path, name: str, said: str) -> None:
     cup = Tournament(Plan(Rules(2), ("random", f"{bot_file}:{name}"), deals=4))
-    with pytest.raises(arena.ArenaError, match=said):
+    with pytest.raises(arena.ArenaError, match=said) as caught:
         cup.run(workers=2)
+    assert caught.value.agent == (f"{bot_file}:Broken" if name == "Broken" else None)
     assert not cup.complete
 
 
@@ -180,8 +185,9 @@ def test_an_impossible_number_of_workers_is_refused(workers: Any) -> None:
 
 
 def test_an_unknown_agent_is_named() -> None:
-    with pytest.raises(arena.ArenaError, match="agent 'nobody': unknown agent 'nobody'"):
+    with pytest.raises(arena.ArenaError, match="agent 'nobody': unknown agent 'nobody'") as caught:
         Tournament(Plan(Rules(2), ("nobody", "random"))).run()
+    assert caught.value.agent == "nobody"
 
 
 def test_progress_counts_every_game_on_one_process(small_blocks: None) -> None:
@@ -208,22 +214,67 @@ def test_records_of_all_games_replay(tmp_path: Path) -> None:
 
 
 def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large() -> None:
-    pace = tournament._Pace(1)
+    pace = pool.Pace(1)
     pace.begin(2.0)
     assert pace.games(1000) == 5
-    block = tournament._Block(0, arena.play_games(np.zeros((5, 2), int), [bots.make("random")],
+    block = pool.Block(0, arena.play_games(np.zeros((5, 2), int), [bots.make("random")],
                                                   Rules(2), seed=0), 0.005, [])  # fmt: skip
     pace.note(block)
     assert pace.games(10**6) == 20, "not more than four times as many at once"
     pace.begin(1e-4)
-    assert pace.games(10**6) == tournament.SIDE_BY_SIDE
+    assert pace.games(10**6) == pool.SIDE_BY_SIDE
     assert pace.games(3) == 3
-    two = tournament._Pace(2)
+    two = pool.Pace(2)
     two.begin(1.0)
     assert two.games(12) == 6, "the other worker is to get some"
 
 
 # ------------------------------------------------------------------------------------ the file
+
+
+@pytest.mark.parametrize(
+    ("rules", "agents", "schedule", "digest"),
+    [
+        (Rules(2), ("greedy", "random"), "round_robin", "ed553f8e10825b60"),
+        (
+            Rules(3, "deferred", max_rounds=8),
+            ("greedy", "random", "greedy"),
+            "mixed",
+            "908f96b380cdcee6",
+        ),
+        (
+            Rules(4, partners="adjacent", max_rounds=12),
+            ("greedy", "random"),
+            "field",
+            "9ceaf69d71340687",
+        ),
+        (Rules(3, max_rounds=9), ("random", "greedy", "random"), "round_robin", "0f67e82d8e561e3f"),
+    ],
+)
+def test_the_lines_of_games_stay_byte_for_byte_what_they_were(
+    tmp_path: Path, rules: Rules, agents: tuple[str, ...], schedule: str, digest: str
+) -> None:
+    played(Plan(rules, agents, schedule, deals=3, seed=11), tmp_path / "games")
+    lines = (tmp_path / "games").read_bytes().splitlines(keepends=True)
+    games = b"".join(line for line in lines if line.startswith(b'{"game"'))
+    assert hashlib.sha256(games).hexdigest()[:16] == digest
+
+
+def test_every_statistic_is_within_the_bounds_of_its_column() -> None:
+    for players in (2, 3, 4):
+        rules = Rules(players, max_rounds=6)  # some games are cut off
+        results = played(Plan(rules, ("greedy", "random"), deals=8)).results
+        for column in COLUMNS:
+            if column.name:
+                values = getattr(results, column.name)
+                assert values.shape == column.shape_of(len(results), players)
+                assert values.dtype == column.dtype
+                assert column.low <= values.min() <= values.max() <= column.high
+
+
+def test_the_page_has_the_table_of_keys() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "evaluation.md").read_text()
+    assert columns_table() in page
 
 
 def test_a_tournament_that_is_killed_and_resumed_is_as_an_undisturbed_one(
@@ -233,9 +284,9 @@ def test_a_tournament_that_is_killed_and_resumed_is_as_an_undisturbed_one(
     plan = Plan(Rules(2), agents, deals=60, seed=5)
     code = (
         "from carolus_env import arena\n"
-        "from carolus_env.arena import tournament\n"
+        "from carolus_env.arena import pool\n"
         "from carolus_env.engine.rules import Rules\n"
-        "tournament.SIDE_BY_SIDE = 4\n"
+        "pool.SIDE_BY_SIDE = 4\n"
         f"plan = arena.Plan(Rules(2), {agents!r}, deals=60, seed=5)\n"
         f"arena.Tournament(plan).run(file={str(file)!r})\n"
     )
@@ -257,7 +308,7 @@ def test_a_tournament_that_is_killed_and_resumed_is_as_an_undisturbed_one(
     notices: list[str] = []
     resumed = Tournament(plan)
     resumed.run(file=file, resume=True, notice=notices.append)
-    assert notices == [f"{file}: the last line was cut short; its game is played again"]
+    assert notices == [f"{file}: the last line is incomplete; its game is played again"]
     undisturbed = played(plan, tmp_path / "undisturbed")
     assert game_lines(file) == game_lines(tmp_path / "undisturbed")
     assert game_lines(file)[: len(before)] == before
@@ -287,7 +338,7 @@ def test_a_finished_file_is_read_and_nothing_is_played(
 ) -> None:
     first = played(plan_of(), tmp_path / "games")
     before = (tmp_path / "games").read_bytes()
-    monkeypatch.setattr(tournament, "play_games", lambda *_, **__: first.results.rows(slice(0)))
+    monkeypatch.setattr(pool, "play_games", lambda *_, **__: first.results.rows(slice(0)))
     again = played(plan_of(), tmp_path / "games", resume=True)
     assert again.complete
     assert (tmp_path / "games").read_bytes() == before
@@ -314,7 +365,7 @@ def test_what_was_read_back_is_what_was_played(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "games"
     path.write_text("precious")
-    with pytest.raises(arena.ResultsFileError, match="is there already"):
+    with pytest.raises(arena.ResultsFileError, match="exists; resume it or move it"):
         played(plan_of(), path)
     assert path.read_text() == "precious"
 
@@ -368,7 +419,7 @@ def changed(line: str, **values: Any) -> str:
     ("number", "edit", "said"),
     [
         (1, lambda line: "", "not JSON"),
-        (1, lambda line: "[]", "an object is needed"),
+        (1, lambda line: "[]", r"the header must be an object, got \[\]"),
         (1, lambda line: changed(line, format="x"), "format must be 'carolus-tournament', got 'x'"),
         (1, lambda line: changed(line, version=2), "version must be 1, got 2"),
         (1, lambda line: changed(line, deals=0), "deals must be a whole number from 1"),
@@ -376,8 +427,9 @@ def changed(line: str, **values: Any) -> str:
         (1, lambda line: changed(line, versions=None), "versions must be an object"),
         (4, lambda line: line[:-5], "not JSON"),
         (4, lambda line: "\x00" * 8, "not JSON"),
-        (4, lambda line: "\udcff", "not JSON"),
-        (4, lambda line: "[" * 100_000, "not JSON"),
+        (4, lambda line: "\udcff", "not UTF-8: byte 1"),
+        (4, lambda line: "[" * 100_000, "not JSON: nested too deeply"),
+        (4, lambda line: "[]", r"a line must be an object, got \[\]"),
         (4, lambda line: changed(line, game=3), "game 2 must follow, got 3"),
         (4, lambda line: changed(line, table=[1, 0, 1]), r"table must be \[1, 1, 0\], got"),
         (4, lambda line: changed(line, deal=1), "deal must be 0, got 1"),
@@ -393,9 +445,10 @@ def changed(line: str, **values: Any) -> str:
         (4, lambda line: changed(line, reason=None), "reason must be one of castles, regions"),
         (4, lambda line: line.replace('"rounds":', '"rounds":NaN,"x":'), "NaN is no number"),
         (-1, lambda line: changed(line, block=[0, 17]), "does not end with the last game"),
-        (-1, lambda line: changed(line, block=[0]), "no block of games"),
+        (-1, lambda line: changed(line, block=[0]), "block must be 2 whole numbers"),
         (-1, lambda line: changed(line, seconds=[1]), "seconds must be 3 numbers"),
         (-1, lambda line: changed(line, wall=-1), "seconds must be 3 numbers"),
+        (-1, lambda line: changed(line, wall=10**400), "seconds must be 3 numbers"),
     ],
 )
 def test_a_damaged_line_is_refused_by_its_number(
@@ -449,7 +502,7 @@ def test_it_stops_when_a_win_rate_is_sure_enough(monkeypatch: pytest.MonkeyPatch
     before = dataclasses.replace(plan, deals=looks[-2], until=None)
     low, high = played(before).pairings()[1].ci95[0]
     assert high - low >= 0.1
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 50)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
     assert without_times(played(plan)) == without_times(cup)
 
 
@@ -506,7 +559,7 @@ def test_ctrl_c_keeps_whole_blocks(tmp_path: Path, small_blocks: None) -> None:
 def test_a_failing_agent_leaves_what_was_played_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tournament, "SIDE_BY_SIDE", 2)
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 2)
     calls = iter(range(10**9))
 
     class Fails(bots.RandomBot):
@@ -616,8 +669,17 @@ def test_what_ratings_need_is_named_when_it_is_missing(monkeypatch: pytest.Monke
     assert told == [], "before anything is played"
 
 
+@pytest.mark.parametrize(("module", "needed"), [("ratings", "scipy"), ("report", "matplotlib")])
+def test_a_missing_package_of_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, needed: str
+) -> None:
+    monkeypatch.setitem(sys.modules, needed, None)
+    with pytest.raises(arena.ArenaError, match=rf"{module} .*'{needed}'.*carolus-env\[arena\]"):
+        summaries.extra(module)
+
+
 def test_ratings_tell_strong_from_weak() -> None:
-    pytest.importorskip("carolus_env.arena.ratings", exc_type=ImportError)
+    pytest.importorskip("scipy")
     summary = played(plan_of(20)).summary()
     strong, weak, equal = (agent["rating"] for agent in summary["agents"])
     assert weak["elo"] == 0

@@ -1,12 +1,13 @@
-"""The arena: agents play many games side by side, and what they win is counted.
+"""The arena: agents play many games side by side, and their wins are counted.
 
-`play_games` plays any tables, `play_pairing` compares two agents, and a `Tournament` plays a whole
-`Plan`: every pairing, one agent against a field, or mixed tables of three. It keeps its games in a
-file, goes on after a crash, and stops when intervals are narrow enough.
+`play_games` plays games with given seats, `play_pairing` compares two agents, and a `Tournament`
+plays a `Plan`: every pair of agents, one agent against the others, or three different agents at a
+time. It keeps its games in a file, resumes after a crash, and stops when intervals are narrow
+enough.
 
-Games of one *deal* share their set-up and, seat by seat, their dice; every deal is played in all
-seatings. The same seed gives the same games, however many are played at once, on however many
-processes. docs/evaluation.md tells more.
+Games of one *deal* share the set-up and the dice of each seat; every deal is played in all
+seatings. The same seed gives the same games, on any number of processes and however many are
+played at once. See docs/evaluation.md.
 
     >>> from carolus_env import arena, bots
     >>> from carolus_env.engine.rules import Rules
@@ -14,21 +15,17 @@ processes. docs/evaluation.md tells more.
     >>> result = arena.play_pairing(pair, Rules(players=3), 300, seed=1)
     >>> result.win_rate, result.ci95
 
-``seating`` who meets whom, the plan; ``games`` and ``lockstep`` playing them; ``pairing`` win
-rates and intervals; ``journal`` the results file; ``again``
-games to look at; ``summary`` what it came to; ``tournament``
-workers, resuming, stop rules; ``console`` what a terminal shows. ``ratings`` and ``report`` need
-the extra ``arena``.
+``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
+playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` playing
+games once more; ``summary`` the statistics of a tournament; ``pool`` worker processes;
+``tournament`` resuming and stop rules; ``console`` output to a terminal; ``protocol``
+CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report`` need the extra
+``arena``.
 """
 
 from carolus_env.arena.again import lost_games, records_of
-from carolus_env.arena.games import (
-    ArenaError,
-    Progress,
-    Results,
-    game_record,
-    play_games,
-)
+from carolus_env.arena.columns import Results
+from carolus_env.arena.games import ArenaError, Progress, game_record, play_games
 from carolus_env.arena.journal import ResultsFileError, Saved, read_games
 from carolus_env.arena.pairing import (
     PairingResult,

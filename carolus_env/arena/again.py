@@ -1,4 +1,4 @@
-"""Games of a tournament played once more, to look at them: a plan says all that they depend on."""
+"""Games of a tournament played again, to look at them: they depend on its plan alone."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.arena.games import ArenaError, Results, game_record, play_games
+from carolus_env.arena.columns import Results
+from carolus_env.arena.games import ArenaError, game_record, play_games
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
 from carolus_env.records.record import Record
 
 
 def lost_games(plan: Plan, results: Results, agent: str) -> npt.NDArray[np.int64]:
-    """Rows of the games that an agent lost: none of its seats has a share of the win.
+    """Rows of the games that an agent lost: none of its seats has won or shares the win.
 
     Raises:
-        ValueError: when it does not play in the plan.
+        ValueError: when the plan does not have the agent.
     """
     if agent not in plan.agents:
         raise ValueError(f"agent {agent!r} does not play; these do: {', '.join(plan.agents)}")
-    its = np.isin(results.tables, np.flatnonzero([name == agent for name in plan.agents]))
-    lost = (results.returns < 0) | ~its
-    return np.flatnonzero(its.any(axis=1) & lost.all(axis=1))
+    mine = np.isin(results.tables, np.flatnonzero([name == agent for name in plan.agents]))
+    lost = (results.returns < 0) | ~mine
+    return np.flatnonzero(mine.any(axis=1) & lost.all(axis=1))
 
 
 def records_of(
     plan: Plan, results: Results, rows: npt.NDArray[np.int64], agents: Sequence[Agent]
 ) -> list[Record]:
-    """The records of some of a tournament's games, which are played again.
+    """Play some of a tournament's games again, for their records.
 
     Args:
         plan: of the tournament.
-        results: of its games so far, as the plan orders them.
+        results: its games so far, in the plan's order.
         rows: which of them.
         agents: for each name in the plan.
 
     Raises:
-        ArenaError: when a game does not end as it did: an agent that thinks for so many seconds,
-            or has changed, plays another one.
+        ArenaError: when a game ends otherwise than before, because an agent is limited by time
+            or has changed.
     """
     wanted = results.rows(rows)
     actions: list[npt.NDArray[np.uint8]] = []
@@ -56,8 +57,8 @@ def records_of(
     if not same.all():
         game = int(rows[int(np.argmin(same.all(axis=1)))])
         raise ArenaError(
-            f"game {game} went another way when it was played again: an agent is limited by time, "
-            "or has changed since; records that are written while playing show what was played"
+            f"game {game} went differently when it was played again: an agent is limited by time, "
+            "or has changed since; records written during the tournament show what was played"
         )
     found = []
     for row, played, table in zip(rows.tolist(), actions, wanted.tables, strict=True):

@@ -1,6 +1,6 @@
-"""What a terminal shows of a tournament: progress with the table so far, and the tables at the end.
+"""A tournament on a terminal: progress and standings while it is played, tables at the end.
 
-It looks best with rich; without it the tables are plain and nothing is shown while games go on.
+This uses rich. Without it the tables are plain, and there is no progress bar.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 from carolus_env.arena.games import ArenaError, Progress
 from carolus_env.arena.pairing import PairingResult
-from carolus_env.arena.seating import Plan
+from carolus_env.arena.seating import Plan, labels
 from carolus_env.arena.summary import extra
 from carolus_env.arena.tournament import Tournament
 
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
 _WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
-_REDRAWN = 2.0  # seconds between two looks at the table so far
+_REDRAWN = 2.0  # seconds between two updates of the table
 
 
 @contextlib.contextmanager
 def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progress]:
-    """A bar with the time left, and the table so far, on a terminal; else nothing."""
+    """Shows a progress bar, the time left and the table so far; on a terminal only."""
     try:
         from rich import progress
         from rich.console import Console, Group
@@ -44,27 +44,27 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
         progress.TimeRemainingColumn(),
     )
     task = bar.add_task("games", total=tournament.plan.games)
-    shown, looked = 0, time.monotonic()
+    drawn, since = 0, time.monotonic()
     with Live(bar, console=console, transient=True, refresh_per_second=4) as live:
 
-        def told(done: int) -> None:
-            nonlocal shown, looked
+        def update(done: int) -> None:
+            nonlocal drawn, since
             bar.update(task, completed=done)
-            if tournament.games > shown and time.monotonic() - looked > _REDRAWN:
+            if tournament.games > drawn and time.monotonic() - since > _REDRAWN:
                 table = _rich_table("", tournament.plan, tournament.pairings())
                 live.update(Group(table, bar))
-                shown, looked = tournament.games, time.monotonic()
+                drawn, since = tournament.games, time.monotonic()
 
-        yield told
+        yield update
 
 
 def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | None = None) -> None:
-    """One row a pairing, seen from its first agent; how fast the agents are; the cross table.
+    """Print a row for each pairing, seen from its first agent; the agents' times; the cross table.
 
     Args:
         title: of the first table.
-        tournament: with at least one whole deal.
-        summary: of it, for the cross table; None: without.
+        tournament: with at least one complete deal.
+        summary: of it, for the cross table; None: no cross table.
     """
     plan, pairings = tournament.plan, tournament.pairings()
     try:
@@ -74,17 +74,17 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
         print(_speeds(tournament))
         return
 
-    def show(table: Any) -> None:
+    def print_table(table: Any) -> None:
         console = Console()
-        if not console.is_terminal:  # a file has no width that the table must fit
+        if not console.is_terminal:  # a file has no width that limits the table
             console = Console(width=Console(width=10_000).measure(table).maximum)
         console.print(table)
 
-    show(_rich_table(title, plan, pairings))
+    print_table(_rich_table(title, plan, pairings))
     print(_speeds(tournament))
     if summary is not None:
-        with contextlib.suppress(ArenaError):  # its caller has said so
-            show(extra("report").cross_table(summary))
+        with contextlib.suppress(ArenaError):  # the caller has reported a missing extra
+            print_table(extra("report").cross_table(summary))
 
 
 def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> Any:
@@ -136,11 +136,3 @@ def _speeds(tournament: Tournament) -> str:
     agents = tournament.summary(rated=False)["agents"]
     taken = {agent["spec"]: agent["us_per_decision"] for agent in agents}
     return "time for a decision: " + ", ".join(f"{spec} {us:.3g} us" for spec, us in taken.items())
-
-
-def labels(specs: Sequence[str]) -> list[str]:
-    """The specs, numbered where one is given twice."""
-    return [
-        f"{spec} #{specs[: place + 1].count(spec)}" if specs.count(spec) > 1 else spec
-        for place, spec in enumerate(specs)
-    ]

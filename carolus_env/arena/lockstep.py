@@ -1,136 +1,145 @@
-"""Games in lockstep as kernels: one call plays a decision in every game and shows what is next."""
+"""Games in lockstep as kernels: one call plays a decision in every game and asks for the next."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy import int64
 
 from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.rules import DESTINATIONS, DISCS, FIRST_CROWN, FIRST_PLACE, OVER
+from carolus_env.engine.kernels.actions import destination_of, disc_of
+from carolus_env.engine.rules import FIRST_CROWN, FIRST_PLACE, OVER
 from carolus_env.engine.streams import branch
 from carolus_env.system.compiler import entry, kernel
 
-# What is counted of each seat: discs 1 to 5, then these.
-TO_COURT: Final = DISCS
-TO_REGIONS: Final = DISCS + 1
-DECISIONS: Final = DISCS + 2
-COUNTS: Final = DISCS + 3
+
+class Games(NamedTuple):
+    """``G`` games that are played side by side; every array is changed in place."""
+
+    states: npt.NDArray[np.void]
+    """``(G,)`` of dtype `state.STATE`."""
+    tables: npt.NDArray[np.int64]
+    """``(G, players)``: the agent at each seat; never changed."""
+    dice: npt.NDArray[np.uint64]
+    """``(G, players)``: the generator by which each seat rolls."""
+    streams: npt.NDArray[np.uint64]
+    """``(G, players)``: the random stream of the agent at each seat."""
+    counts: npt.NDArray[np.void]
+    """``(G, players)`` of dtype `columns.COUNTS`."""
+    leads: npt.NDArray[np.void]
+    """``(G,)`` of dtype `columns.LEADS`."""
+
+
+class Questions(NamedTuple):
+    """The games in play, grouped by the agent to move: ``I`` of them.
+
+    Agent ``k`` answers entries ``bounds[k]`` to ``bounds[k + 1] - 1``.
+    """
+
+    in_play: npt.NDArray[np.int64]
+    """``(I,)``: the numbers of the games in play, ascending."""
+    games: npt.NDArray[np.int64]
+    """``(I,)``: the number of the game of each question."""
+    states: npt.NDArray[np.void]
+    """``(I,)`` of dtype `state.STATE`: copies for the agents, with generators of their streams."""
+    streams: npt.NDArray[np.uint64]
+    """``(I,)``: the agents' random streams, which they move on."""
+    bounds: npt.NDArray[np.int64]
+    """``(agents + 2,)``: where each agent's questions begin; the last entry is unused."""
 
 
 @entry
-def begin(
-    states,
-    tables,
-    streams,
-    dice,
-    counts,
-    leads,
-    seconds,
-    in_play,
-    asked,
-    drawn,
-    bounds,
-    shown,
-):
-    """The rolls of the set-up, and the first games to show."""
-    for g in range(states.shape[0]):
-        turns.roll_dealt(states[g], dice, g)
-    show(states, tables, streams, counts, in_play, in_play.shape[0], asked, drawn, bounds, shown)
+def begin(games, questions):
+    """Roll the set-up's dice, and ask for the first decisions."""
+    for g in range(games.states.shape[0]):
+        turns.roll_dealt(games.states[g], games.dice, g)
+    ask(games, questions, questions.in_play.shape[0])
 
 
 @entry
-def step(
-    states,
-    tables,
-    streams,
-    dice,
-    counts,
-    leads,
-    seconds,
-    costs,
-    actions,
-    in_play,
-    asked,
-    drawn,
-    bounds,
-    shown,
-):
-    """Play every game on by one decision, and show those that go on.
+def step(games, questions, actions, seconds):
+    """Play every game on by one decision, and ask for the next ones.
+
+    Args:
+        games: `Games`.
+        questions: the `Questions` that were answered; the first entries become the next ones.
+        actions: ``(I,)`` int64, the answers.
+        seconds: ``(agents,)``, what each agent took for one of them.
 
     Returns:
         the index of the first illegal action (then nothing was played) or -1, and how many games
         are still in play.
     """
-    for i in range(asked.shape[0]):
-        if not legal.is_legal(states[asked[i]], actions[i]):
-            return i, asked.shape[0]
-    for i in range(asked.shape[0]):
-        g = asked[i]
-        s = states[g]
+    asked = questions.games.shape[0]
+    for i in range(asked):
+        if not legal.is_legal(games.states[questions.games[i]], actions[i]):
+            return i, asked
+    for i in range(asked):
+        g = questions.games[i]
+        s = games.states[g]
         seat = int64(s["player"])
-        streams[g, seat] = drawn[i]
-        seconds[g, seat] += costs[tables[g, seat]]
-        count(counts, g, seat, actions[i])
+        games.streams[g, seat] = questions.streams[i]
+        count(games.counts[g, seat], actions[i], seconds[games.tables[g, seat]])
         turns.play(s, actions[i])
-        turns.roll_dealt(s, dice, g)
-        note_lead(s, leads, g)
+        turns.roll_dealt(s, games.dice, g)
+        note_lead(s, games.leads[g])
     left = 0
-    for i in range(in_play.shape[0]):
-        g = in_play[i]
-        in_play[left] = g
-        left += int64(states[g]["phase"] != OVER)
-    show(states, tables, streams, counts, in_play, left, asked, drawn, bounds, shown)
+    for i in range(asked):
+        g = questions.in_play[i]
+        questions.in_play[left] = g
+        left += int64(games.states[g]["phase"] != OVER)
+    ask(games, questions, left)
     return -1, left
 
 
 @kernel
-def count(counts, g, seat, action):
-    """What a decision of the seat adds to its statistics."""
-    counts[g, seat, DECISIONS] += 1
+def count(counts, action, seconds):
+    """Add a decision to the statistics of its seat."""
+    counts["decisions"] += 1
+    counts["seconds"] += seconds
     if action >= FIRST_PLACE:
-        to_court = (action - FIRST_PLACE) % DESTINATIONS == 0
-        counts[g, seat, TO_COURT if to_court else TO_REGIONS] += 1
+        if destination_of(action) == 0:
+            counts["to_court"] += 1
+        else:
+            counts["to_regions"] += 1
     elif action < FIRST_CROWN:
-        counts[g, seat, action] += 1
+        counts["discs"][disc_of(action) - 1] += 1
 
 
 @kernel
-def note_lead(s, leads, g):
-    """``leads[g]``: 1 + the last team to have most castles alone, and how often that changed."""
+def note_lead(s, lead):
+    """Follow which team was the last to have the most castles alone."""
     leaders = turns.teams_with_most_castles(s)
     if leaders & (leaders - 1) != 0:
         return
     leader = 1 + int64(leaders > 1) + int64(leaders > 2)
-    before = int64(leads[g, 0])
-    leads[g, 0] = leader
-    leads[g, 1] += int64(before != 0 and before != leader)
+    before = int64(lead["leader"])
+    lead["leader"] = leader
+    lead["changes"] += int64(before != 0 and before != leader)
 
 
 @kernel
-def show(states, tables, streams, counts, in_play, left, asked, drawn, bounds, shown):
-    """Group the games in play by the agent that is to decide, and copy what it may see.
-
-    Agent ``k`` gets ``shown[bounds[k] : bounds[k + 1]]`` with the streams in ``drawn``; ``asked``
-    are the numbers of these games.
-    """
+def ask(games, questions, left):
+    """Group the ``left`` games in play by the agent to move, and copy what it may see."""
+    bounds = questions.bounds
     for k in range(bounds.shape[0]):
         bounds[k] = 0
     for i in range(left):
-        g = in_play[i]
-        bounds[tables[g, states[g]["player"]] + 2] += 1
+        g = questions.in_play[i]
+        bounds[games.tables[g, games.states[g]["player"]] + 2] += 1
     for k in range(2, bounds.shape[0]):
         bounds[k] += bounds[k - 1]
-    for i in range(left):  # bounds[k + 1] goes from the start of agent k's games to their end
-        g = in_play[i]
-        s = states[g]
+    for i in range(left):  # bounds[k + 1] goes from the start of agent k's questions to their end
+        g = questions.in_play[i]
+        s = games.states[g]
         seat = int64(s["player"])
-        agent = tables[g, seat]
+        agent = games.tables[g, seat]
         place = bounds[agent + 1]
         bounds[agent + 1] = place + 1
-        asked[place] = g
-        drawn[place] = streams[g, seat]
-        shown[place] = s
-        number = np.uint64(int64(counts[g, seat, DECISIONS]))
-        shown[place]["generator"] = branch(streams[g, seat], number)
+        questions.games[place] = g
+        questions.streams[place] = games.streams[g, seat]
+        questions.states[place] = s
+        decision = np.uint64(int64(games.counts[g, seat]["decisions"]))
+        questions.states[place]["generator"] = branch(games.streams[g, seat], decision)

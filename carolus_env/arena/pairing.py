@@ -1,4 +1,4 @@
-"""How two agents did against each other: a win rate, and how sure it is."""
+"""The result of two agents against each other: a win rate and its interval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.arena.games import Progress, Results, play_games, warm_up
+from carolus_env.arena.columns import Results
+from carolus_env.arena.games import Progress, play_games, warm_up
 from carolus_env.arena.seating import Plan, deals_for, pairing
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import REASON_NAMES, Rules
@@ -20,31 +21,31 @@ _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
 
 @dataclass(frozen=True)
 class PairingResult:
-    """How two agents did against each other; pairs of values are in the order of ``agents``."""
+    """The result of two agents against each other; pairs are in the order of ``agents``."""
 
     agents: tuple[str, str]
     deals: int
-    """Deals that were played with every seating."""
+    """Deals, each played in every seating."""
     games: int
     wins: tuple[int, int]
-    """Games that seats of this agent alone have won."""
+    """Games that this agent's seats alone have won."""
     draws: int
     """Games that neither has won alone: shared, cut off, or won by a third agent."""
     win_rate: tuple[float, float]
-    """Mean part of the win, see `pairing_result`: 0.5 each between equals, 1 for all wins."""
+    """See `pairing_result`: 0.5 each between equals, 1 for all wins."""
     ci95: tuple[tuple[float, float], tuple[float, float]]
     """95 % interval (low, high) of each win rate."""
     mean_rounds: float
     mean_castles: tuple[float, float]
-    """Castles in play of the agent's team at the end; the mean, where it had two seats alone."""
+    """Castles in play of the agent's team at the end; the mean of its seats' teams."""
     ends: dict[str, int]
-    """Games by why they ended (`rules.REASON_NAMES`)."""
+    """Number of games by the reason for their end (`rules.REASON_NAMES`)."""
     decisions: tuple[int, int]
     seconds: tuple[float, float]
-    """Time that each agent took for its decisions, as far as it is known."""
+    """Time that each agent took for its decisions, as far as known."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values for JSON."""
+        """The result as plain values for JSON."""
         return asdict(self)
 
 
@@ -53,20 +54,20 @@ def pairing_result(
 ) -> PairingResult:
     """Count the games in which both agents of a pair sat.
 
-    An agent's part of a game is (1 + s - t) / 2 with s its own seats' share of the win and t the
-    other's. Where the two are alone at the table that is its share: all of it when only its seats
-    (or its team) won, half when two tied seats are of both agents. A game that a third agent won
-    is half a game for each. A game that was cut off is held by every team alike.
+    An agent scores (1 + s - t) / 2 in a game, with s the share of the win of its seats and t that
+    of the other agent's seats. Without a third agent that is s: 1 when only its seats won, 0.5
+    when one seat of each agent shares the win. A game that a third agent won scores 0.5 for each.
+    In a game that was cut off all teams have the same share.
 
-    The win rate is the mean of that part over all games. Between equals it is 0.5, also with
-    three players, where an agent sits alone in half of the games (1/3 of the win is to be
-    expected) and on two seats in the other half (2/3). An agent whose seats always win has 1.0.
+    The win rate is the mean score. Between equals it is 0.5, also with three players: there an
+    agent has one seat in half of the games (expected share 1/3) and two in the other half (2/3).
+    An agent whose seats always win has 1.0.
 
-    Games of one deal belong together, which the interval knows (`mean_interval`).
+    The interval allows for what games of one deal have in common (`mean_interval`).
 
     Args:
         agents: the names, by number.
-        results: games, those of other agents included.
+        results: games; those without both agents are left out.
         pair: numbers of the two.
 
     Raises:
@@ -81,9 +82,9 @@ def pairing_result(
     mine = np.stack([results.tables == k for k in pair])
     shares = (results.shares * mine).sum(axis=2)
     wins = (shares > 1 - 1e-9).sum(axis=1)
-    parts = (1 + shares[0] - shares[1]) / 2
-    low, high = mean_interval(parts, results.deals)
-    rate = float(parts.mean())
+    scores = (1 + shares[0] - shares[1]) / 2
+    low, high = mean_interval(scores, results.deals)
+    rate = float(scores.mean())
     castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in mine]
     decisions = (results.decisions * mine).sum(axis=(1, 2))
     seconds = np.nansum(results.seconds * mine, axis=(1, 2))
@@ -114,11 +115,11 @@ def play_pairing(
     """Let two agents play each other, every deal in every seating.
 
     Args:
-        agents: the two; the same one twice is allowed.
+        agents: the two; they may be the same object.
         rules: of all games.
         games: how many; rounded up to whole deals (of 2 games, or 6 for three players).
         seed: deal ``d`` has seed ``seed + d``.
-        progress: told how many games are finished.
+        progress: called with the number of finished games.
 
     Raises:
         ArenaError, ValueError: as `play_games`; ValueError for an impossible number of games.
@@ -141,7 +142,7 @@ def play_pairing(
 
 
 def count_ends(results: Results) -> dict[str, int]:
-    """Games by why they ended."""
+    """Number of games by the reason for their end."""
     counts = np.bincount(results.reasons).tolist()
     return {str(REASON_NAMES[reason]): count for reason, count in enumerate(counts) if count}
 
@@ -151,18 +152,18 @@ def mean_interval(
 ) -> tuple[float, float]:
     """95 % interval (low, high) for the mean of values from 0 to 1.
 
-    Wilson's score interval (JASA 22, 1927): for independent zeros and ones it is exactly that. It
-    stays within 0 and 1 and has a width at 100 % wins too, where the usual mean +- 1.96 s /
-    sqrt(n) has none. Other values count as ``n / c`` zeros and ones, c being the variance of
-    their mean by that of as many independent zeros and ones (Kish's design effect, as in Korn and
-    Graubard, Survey Methodology 24, 1998). Values in between spread less, which makes c smaller.
+    For independent zeros and ones this is Wilson's score interval (JASA 22, 1927). It stays
+    within 0 and 1 and has a width even at 100 % wins, where the usual mean +- 1.96 s / sqrt(n)
+    has none. Other values count as ``n / c`` zeros and ones, with c Kish's design effect: the
+    variance of the values' mean, divided by that of as many independent zeros and ones (as in
+    Korn and Graubard, Survey Methodology 24, 1998). Values between 0 and 1 make c smaller.
 
-    Values of one deal belong together, deals are independent. So the variance is that of sums
-    over whole deals: luck that the seatings of a deal cancel makes c smaller, and whatever else
-    they have in common makes it larger. Each deal holds every seating once, so what seats are
-    worth does not count. For c alone a zero and a one are added, each a deal of its own, which
-    keeps some width when all values are the same. Few deals tell little about c, so the normal
-    quantile is Student's, one degree of freedom for each deal, less one, and the two added.
+    Deals are independent, values of one deal are not. So the variance is taken from sums over
+    deals: luck that the seatings of a deal cancel makes c smaller, and what they have in common
+    makes it larger. Each deal has every seating once, so the advantage of a seat does not count.
+    For c alone a zero and a one are added, each as another deal, which keeps some width when all
+    values are the same. Since few deals tell little about c, Student's quantile replaces the
+    normal one; its degrees of freedom are the deals and the two added ones, less one.
 
     Args:
         values: ``(N,)``.
@@ -180,12 +181,12 @@ def mean_interval(
     weight = (_Z if deals is None else _student(last + 2)) ** 2 * c / n
     middle = (mean + weight / 2) / (1 + weight)
     half = math.sqrt(weight * mean * (1 - mean) + weight**2 / 4) / (1 + weight)
-    # Rounding may miss the mean by a hair where an end coincides with it (0 %, 100 %).
+    # Rounding may move an end past the mean where they coincide (0 %, 100 %).
     return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
 
 
 def _student(freedom: int) -> float:
-    """Student's quantile of a two-sided 95 % (Abramowitz and Stegun 26.7.5): 0.1 % off at 5."""
+    """Student's quantile of a two-sided 95 % (Abramowitz and Stegun 26.7.5); 0.1 % off at 5."""
     z, n = _Z, freedom
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

@@ -1,11 +1,10 @@
 """CarolusBench: fixed opponents, deals and seeds, so that papers can be compared.
 
-An agent plays each opponent on the same deals as everybody's agent did, with 2, 3 and 4 players.
-What to report is its win rate against each, with the 95 % interval, and the mean of them, the
-score (docs/bench.md).
+Every agent plays each opponent on the same deals, with 2, 3 and 4 players. Report the win rate
+against each opponent, with the 95 % interval, and their mean, the score (docs/bench.md).
 
-A protocol never changes. Where an opponent would play differently, or the rules or the deals were
-other ones, the next version has another number; a test holds the opponents to their decisions.
+A protocol never changes: other opponents, rules or deals get another version number. A test
+pins the opponents' decisions.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ class Protocol:
     """What an agent is measured by.
 
     Attributes:
-        name: how papers call it.
-        opponents: spec strings, from the weakest on.
-        deals: against each opponent, by number of players; each in all seatings.
+        name: for papers.
+        opponents: spec strings, the weakest first.
+        deals: against each opponent, by number of players; each is played in all seatings.
         seed: of the first deal.
     """
 
@@ -35,7 +34,7 @@ class Protocol:
     seed: int
 
     def plan(self, agent: str, players: int) -> Plan:
-        """The tournament of ``agent`` (a spec, or what to call it) for so many players.
+        """The tournament of ``agent``, a spec or another name, for that number of players.
 
         Raises:
             ValueError: for a number of players that the protocol does not have.

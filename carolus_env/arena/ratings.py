@@ -1,30 +1,29 @@
-"""Ratings: one number an agent, from all games at once, with intervals.
+"""Ratings: one number for each agent, from all games at once, with intervals.
 
-A team's strength is the mean of its members' ratings. A team wins with probability
-``exp(strength)``, divided by the sum of that over the teams at the table: Bradley and Terry's
-model (Biometrika 39, 1952) for two teams, Luce's choice (Individual Choice Behavior, 1959) of the
-winner for three. A shared win counts for each team by its part. An agent on two seats of a table
-plays for both.
+A team's strength is the mean of its members' ratings. A team wins with probability proportional
+to ``exp(strength)``: the model of Bradley and Terry (Biometrika 39, 1952) for two teams, and
+Luce's choice axiom (Individual Choice Behavior, 1959) for three. A shared win counts for each team
+by its share. An agent on two seats of a game plays for both.
 
-A deal is all games of one number: they share set-up and dice, so they are no independent
-evidence. What counts is the number of deals.
+Games of one deal share set-up and dice, so they are not independent evidence: what counts is the
+number of deals.
 
-The prior keeps ratings finite where an agent has won or lost everything. It is one virtual deal,
-drawn, for each agent: each kind of table (who sits with whom, whatever the seats) gets
-``1 / (fewest kinds of table at which one of its agents sits)`` of a deal, drawn by all its teams
-and as many games long as the real deals of that kind.
+The prior keeps ratings finite where an agent has won or lost everything. It is about one virtual,
+drawn deal for each agent. A *line-up* is who plays with and against whom, whatever the seats. Each
+line-up gets ``1 / (fewest line-ups in which one of its agents plays)`` of a virtual deal, which all
+its teams share and which is as long as the real deals of that line-up.
 
 Intervals come from the Bayesian bootstrap over deals (Rubin, Annals of Statistics 9, 1981): every
-refit gives each deal a random weight, the same for all of its games. The weights are those of a
-Dirichlet distribution: 1 for a deal; a virtual deal is shared out between the outcomes "this team
-wins". So the prior's outcomes vary too, and an interval has a width at 100 % wins, where the usual
-bootstrap (which draws deals again and never sees a loss) has none. For two agents and one game a
-deal the win rate behind the ratings follows the Beta distribution of Jeffreys's interval (Brown,
-Cai and DasGupta, Statistical Science 16, 2001).
+refit gives each deal a random weight, the same for all its games. The weights are Dirichlet
+distributed, with parameter 1 for each deal; a virtual deal's parameter is divided among the
+outcomes "this team wins". So the prior's outcomes vary too, and an interval has a width even at
+100 % wins, where the usual bootstrap (which resamples deals and never sees a loss) has none. For
+two agents and one game a deal, the win rate behind the ratings has the Beta distribution of
+Jeffreys's interval (Brown, Cai and DasGupta, Statistical Science 16, 2001).
 
-The fit is an own one, Newton's method on all refits at once: libraries of such models (choix,
-openskill) take neither weights, ties, teams nor an agent that sits at a table twice, and fit a
-thousand times one after the other. choix is the oracle in the tests.
+The fit is Newton's method on all refits at once. Libraries for such models (choix, openskill) do
+not support weights, ties, teams or an agent on two seats, and would fit a thousand times in turn.
+The tests compare with choix.
 
     >>> ratings = rate(results.tables, results.shares, team, deals, agents=3, anchor=2)
     >>> ratings.elo, ratings.low, ratings.high
@@ -40,11 +39,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.arena.arguments import seatings_array, whole_number, whole_numbers
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 ELO: Final = 400 / math.log(10)
-"""Points of the Elo scale in a logit: 400 points are odds of 10 to 1."""
+"""Elo points in a logit: 400 points are odds of 10 to 1."""
 
 MOST_BOOTSTRAPS: Final = 100_000
 
@@ -53,50 +54,50 @@ _CELLS: Final = 2**22  # numbers in the largest array of a chunk of refits
 
 
 class RatingsError(ValueError):
-    """These games give no ratings; the text says why."""
+    """The games do not determine ratings; the text says why."""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of ``A`` agents on the Elo scale, and how sure they are."""
+    """Ratings of ``A`` agents on the Elo scale, with intervals."""
 
     elo: Floats
-    """``(A,)``: 0 for the anchor; without one the mean is 0."""
+    """``(A,)``: 0 for the anchor; without an anchor the mean is 0."""
     low: Floats
     """``(A,)``: lower end of the 95 % interval."""
     high: Floats
-    """``(A,)``: upper end. The anchor's interval is its rating: 0."""
+    """``(A,)``: upper end. Both ends of the anchor's interval are 0."""
     samples: Floats
     """``(bootstraps, A)``: the ratings of every refit."""
     deals: int
-    """Deals that the games came from; with fewer than some 50 intervals are a little too narrow."""
+    """Number of deals; with fewer than about 50 the intervals are a little too narrow."""
 
     def difference(self, i: int, j: int) -> tuple[float, float, float]:
         """Agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
 
-        Narrower than the two agents' intervals suggest: what both share cancels out.
+        The interval is narrower than those of the two agents suggest: what they share cancels.
 
         Raises:
-            IndexError: for an agent that there is not.
+            IndexError: when there is no such agent.
         """
         i, j = self._agent(i), self._agent(j)
         low, high = _interval(self.samples[:, i] - self.samples[:, j])
         return float(self.elo[i] - self.elo[j]), float(low), float(high)
 
     def stronger(self, i: int, j: int) -> float:
-        """Probability that agent ``i`` is stronger than ``j``: its part of the refits.
+        """Probability that agent ``i`` is stronger than ``j``: the fraction of such refits.
 
         Raises:
-            IndexError: for an agent that there is not.
+            IndexError: when there is no such agent.
         """
         ahead = self.samples[:, self._agent(i)] - self.samples[:, self._agent(j)]
         return float(np.mean((ahead > 0) + 0.5 * (ahead == 0)))
 
     def of(self, agent: int) -> dict[str, float]:
-        """An agent's rating as a tournament's summary holds it: elo, low, high.
+        """An agent's rating for a tournament's summary: elo, low, high.
 
         Raises:
-            IndexError: for an agent that there is not.
+            IndexError: when there is no such agent.
         """
         k = self._agent(agent)
         return {name: float(getattr(self, name)[k]) for name in ("elo", "low", "high")}
@@ -122,18 +123,17 @@ def rate(
 
     Args:
         tables: ``(G, players)`` whole numbers: the agent at each seat.
-        shares: ``(G, players)``: each seat's part of the win; rows sum to 1. In a game that was
-            cut off every team has the same part.
+        shares: ``(G, players)``: each seat's share of the win; rows sum to 1. In a game that was
+            cut off every team has the same share.
         team: ``(players,)`` whole numbers: the team of each seat; all teams of the same size.
-        deals: ``(G,)`` whole numbers: games of the same number share their luck.
-        agents: how many there are, 2 or more.
+        deals: ``(G,)`` whole numbers: games of the same number share set-up and dice.
+        agents: their number, 2 or more.
         anchor: the agent whose rating is 0; None: the mean is 0.
-        seed: 0 to 2^64 - 1, of the bootstrap. The same seed gives the same intervals.
-        bootstraps: refits, 100 to 100,000.
+        seed: of the bootstrap, 0 to 2^64 - 1. The same seed gives the same intervals.
+        bootstraps: number of refits, 100 to 100,000.
 
     Raises:
-        RatingsError: when the games do not connect the agents, naming the groups between which
-            no comparison leads.
+        RatingsError: when no games connect some of the agents; the text names the groups.
         ValueError: for impossible values; the text names them.
     """
     games = _checked(tables, shares, team, deals, agents)
@@ -143,7 +143,7 @@ def rate(
         ("bootstraps", bootstraps, 100, MOST_BOOTSTRAPS),
     ):
         if not (name == "anchor" and value is None):
-            _whole(name, value, low, high)
+            whole_number(name, value, low, high)
 
     evidence = _evidence(games, agents)
     _check_connected(evidence.strength)
@@ -153,7 +153,7 @@ def rate(
         return ELO * (logits - zero[:, None])
 
     everything = np.ones((1, evidence.deals))
-    kinds, teams, _ = evidence.strength.shape
+    lineups, teams, _ = evidence.strength.shape
     drawn = np.repeat(evidence.virtual[:, None] / teams, teams, axis=1)  # (K, T)
     best = _fit(evidence, everything, drawn[None], np.zeros((1, agents)))
     generator = np.random.default_rng(seed)
@@ -163,7 +163,7 @@ def rate(
     for start in range(0, bootstraps, chunk):
         n = min(chunk, bootstraps - start)
         weights = generator.standard_exponential((n, evidence.deals))
-        outcomes = generator.standard_gamma(drawn, (n, kinds, teams))
+        outcomes = generator.standard_gamma(drawn, (n, lineups, teams))
         outcomes = np.maximum(outcomes, _LEAST * (drawn > 0))
         refits.append(_fit(evidence, weights, outcomes, np.repeat(best, n, axis=0)))
     elo, samples = anchored(best)[0], anchored(np.concatenate(refits))
@@ -183,61 +183,62 @@ class _Games(NamedTuple):
     """Games, team by team: ``G`` games, ``T`` teams of ``M`` members each."""
 
     members: Ints  # (G, T, M): agents
-    parts: Floats  # (G, T): of the win
+    shares: Floats  # (G, T): of the win
     deals: Ints  # (G,)
 
 
 class _Evidence(NamedTuple):
-    """What the fit needs of the games: ``K`` kinds of table, ``D`` deals."""
+    """What the fit needs of the games: ``K`` line-ups, ``D`` deals."""
 
-    strength: Floats  # (K, T, A): what each rating adds to the strength of each team
-    counts: Any  # sparse (A + K, D): each agent's part of the wins, games of each kind
+    strength: Floats  # (K, T, A): weight of each rating in the strength of each team
+    counts: Any  # sparse (A + K, D): wins of each agent, games of each line-up
     virtual: Floats  # (K,): the prior, in deals
-    length: Floats  # (K,): games of a kind in a deal that has any
+    length: Floats  # (K,): games of a line-up in a deal that has any
     deals: int
 
 
 def _evidence(games: _Games, agents: int) -> _Evidence:
     from scipy.sparse import csr_array
 
-    members, parts, _ = games
+    members, shares, _ = games
     _, teams, size = members.shape
     digits = agents ** np.arange(size)
     codes = np.sort((np.sort(members, axis=2) * digits).sum(axis=2), axis=1)
-    kinds, kind = np.unique(codes, axis=0, return_inverse=True)
-    kind = kind.reshape(-1)  # numpy 2.0 gave it a second axis
-    sitting = kinds[..., None] // digits % agents  # (K, T, M)
+    lineups, lineup = np.unique(codes, axis=0, return_inverse=True)
+    lineup = lineup.reshape(-1)  # NumPy 2.0 gave it a second axis
+    sitting = lineups[..., None] // digits % agents  # (K, T, M)
     strength = (sitting[..., None] == np.arange(agents)).mean(axis=2)
 
     numbers, deal = np.unique(games.deals, return_inverse=True)
-    won = np.repeat(parts / size, size, axis=1)  # (G, T M), members of a team side by side
+    won = np.repeat(shares / size, size, axis=1)  # (G, T M), members of a team side by side
     counts = csr_array(
         (
-            np.concatenate([won.ravel(), np.ones(len(kind))]),
+            np.concatenate([won.ravel(), np.ones(len(lineup))]),
             (
-                np.concatenate([members.ravel(), agents + kind]),
+                np.concatenate([members.ravel(), agents + lineup]),
                 np.concatenate([np.repeat(deal, teams * size), deal]),
             ),
         ),
-        shape=(agents + len(kinds), len(numbers)),
+        shape=(agents + len(lineups), len(numbers)),
     )
-    deals_with = np.bincount(np.unique(deal * len(kinds) + kind) % len(kinds))
-    tells = (strength != strength[:, :1]).any(axis=(1, 2))  # not all teams are the same
-    sits = (strength > 0).any(axis=1) & tells[:, None]  # (K, A)
+    deals_with = np.bincount(np.unique(deal * len(lineups) + lineup) % len(lineups))
+    informs = (strength != strength[:, :1]).any(axis=(1, 2))  # not all teams are the same
+    sits = (strength > 0).any(axis=1) & informs[:, None]  # (K, A)
     return _Evidence(
         strength=strength,
         counts=counts,
         virtual=(sits / np.maximum(1, sits.sum(axis=0))).max(axis=1),
-        length=np.bincount(kind) / deals_with,
+        length=np.bincount(lineup) / deals_with,
         deals=len(numbers),
     )
 
 
 def _check_connected(strength: Floats) -> None:
-    """Refuse games that leave the difference of two ratings open."""
+    """Refuse games that do not determine the difference of two ratings."""
     compared = (strength - strength[:, :1]).reshape(-1, strength.shape[2])
     open_ = np.eye(compared.shape[1]) - np.linalg.pinv(compared) @ compared
-    # Ratings may be moved along the rows of `open_`: agents that always move together are a group.
+    # Ratings are free to move along the rows of `open_`; agents that always move together are a
+    # group.
     apart = np.abs(open_[:, :, None] - open_[:, None, :]).max(axis=0) > 1e-6
     groups = sorted({tuple(np.flatnonzero(~row).tolist()) for row in apart})
     if len(groups) > 1:
@@ -249,25 +250,26 @@ def _check_connected(strength: Floats) -> None:
 
 
 def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) -> Floats:
-    """Likeliest ratings in logits, ``(B, A)``, for each of ``B`` weightings of the deals.
+    """Most likely ratings in logits, ``(B, A)``, for each of ``B`` weightings of the deals.
 
-    Newton's method with steps shortened to ``log(1 + d) / d``, ``d`` being the range of the step:
-    these likelihoods' third derivative is at most ``d`` times the second, so every step climbs and
-    the last ones converge quadratically (Sun and Tran-Dinh, Mathematical Programming 178, 2019).
+    Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
+    range. The third derivative of these likelihoods is at most ``d`` times the second, so every
+    step improves the likelihood, and the last ones converge quadratically (Sun and Tran-Dinh,
+    Mathematical Programming 178, 2019).
 
     Args:
-        evidence: ``K`` kinds of table, ``T`` teams, ``D`` deals, ``A`` agents.
+        evidence: ``K`` line-ups, ``T`` teams, ``D`` deals, ``A`` agents.
         weights: ``(B, D)`` of the deals.
-        outcomes: ``(B, K, T)`` virtual deals that each team wins.
+        outcomes: ``(B, K, T)``, virtual deals that each team wins.
         start: ``(B, A)``.
 
     Raises:
-        ArithmeticError: when it does not converge, which no weighting above 0 can cause.
+        ArithmeticError: when it does not converge, which cannot happen with weights above 0.
     """
     strength = evidence.strength
-    kinds, teams, agents = strength.shape
-    flat = strength.reshape(kinds * teams, agents)
-    products = (flat[:, :, None] * flat[:, None, :]).reshape(kinds * teams, agents**2)
+    lineups, teams, agents = strength.shape
+    flat = strength.reshape(lineups * teams, agents)
+    products = (flat[:, :, None] * flat[:, None, :]).reshape(lineups * teams, agents**2)
 
     totals = (evidence.counts @ weights.T).T
     virtual = outcomes * evidence.length[:, None]
@@ -276,14 +278,15 @@ def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) 
 
     logits = start
     for _ in range(500):
-        power = (logits @ flat.T).reshape(-1, kinds, teams)
+        power = (logits @ flat.T).reshape(-1, lineups, teams)
         power = np.exp(power - power.max(axis=2, keepdims=True))
-        chance = power / power.sum(axis=2, keepdims=True)
-        wins = (games[..., None] * chance).reshape(-1, kinds * teams)
-        mean = (chance[:, :, None, :] @ strength)[:, :, 0, :]  # (B, K, A)
+        probability = power / power.sum(axis=2, keepdims=True)
+        wins = (games[..., None] * probability).reshape(-1, lineups * teams)
+        mean = (probability[:, :, None, :] @ strength)[:, :, 0, :]  # (B, K, A)
         curvature = (wins @ products).reshape(-1, agents, agents)
         curvature -= mean.transpose(0, 2, 1) @ (games[..., None] * mean)
-        # All ratings may move together; the gradient has no part of that, so any value will do.
+        # Shifting all ratings changes nothing and the gradient has no such component, so this term,
+        # which makes the matrix regular, may have any size.
         curvature += games.sum(axis=1)[:, None, None] / agents
         step = np.linalg.solve(curvature, (won - wins @ flat)[..., None])[..., 0]
         d = np.ptp(step, axis=1, keepdims=True)
@@ -303,33 +306,19 @@ def _checked(
     deals: npt.ArrayLike,
     agents: int,
 ) -> _Games:
-    seating, parts = np.asarray(tables), np.asarray(shares)
-    sides, luck = np.asarray(team), np.asarray(deals)
-    _whole("agents", agents, 2, 10**6)
-    if seating.dtype.kind not in "iu" or seating.ndim != 2:
-        raise ValueError(
-            "tables must be whole numbers of shape (games, players), "
-            f"got shape {seating.shape} and dtype {seating.dtype}"
-        )
-    games, players = seating.shape
+    whole_number("agents", agents, 2, 10**6)
+    seats, parts = seatings_array(tables, agents), np.asarray(shares)
+    games, players = seats.shape
     if games == 0:
         raise ValueError("no game to rate by: tables are empty")
-    if not 0 <= seating.min() <= seating.max() < agents:
-        raise ValueError(
-            f"tables must name agents 0 to {agents - 1}, got {seating.min()} to {seating.max()}"
-        )
-    for name, value, shape in (("team", sides, (players,)), ("deals", luck, (games,))):
-        if value.dtype.kind not in "iu" or value.shape != shape:
-            raise ValueError(
-                f"{name} must be whole numbers of shape {shape}, "
-                f"got shape {value.shape} and dtype {value.dtype}"
-            )
-    sizes = np.unique(sides, return_counts=True)[1]
+    teams = whole_numbers("team", team, (players,))
+    luck = whole_numbers("deals", deals, (games,))
+    sizes = np.unique(teams, return_counts=True)[1]
     if len(sizes) < 2 or len(set(sizes.tolist())) > 1:
-        raise ValueError(f"team must be two or more teams of the same size, got {sides.tolist()}")
-    if parts.dtype.kind not in "iuf" or parts.shape != seating.shape:
+        raise ValueError(f"team must be two or more teams of the same size, got {teams.tolist()}")
+    if parts.dtype.kind not in "iuf" or parts.shape != seats.shape:
         raise ValueError(
-            f"shares must be numbers of the tables' shape {seating.shape}, "
+            f"shares must be numbers of the tables' shape {seats.shape}, "
             f"got shape {parts.shape} and dtype {parts.dtype}"
         )
     wrong = ~((parts >= 0).all(axis=1) & (np.abs(parts.sum(axis=1) - 1) < 1e-6))
@@ -339,16 +328,10 @@ def _checked(
             f"shares of a game must be 0 or more and sum to 1, got {parts[game].tolist()} "
             f"in game {game}"
         )
-    by_team = np.argsort(sides, kind="stable")
+    by_team = np.argsort(teams, kind="stable")
     by_game = (games, len(sizes), int(sizes[0]))
     return _Games(
-        members=seating[:, by_team].reshape(by_game).astype(np.int64),
-        parts=parts[:, by_team].reshape(by_game).sum(axis=2, dtype=np.float64),
+        members=seats[:, by_team].reshape(by_game),
+        shares=parts[:, by_team].reshape(by_game).sum(axis=2, dtype=np.float64),
         deals=luck,
     )
-
-
-def _whole(name: str, value: Any, low: int, high: int) -> None:
-    is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not is_whole or not low <= int(value) <= high:
-        raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")

@@ -1,16 +1,15 @@
 """Who meets whom, in which seats, and how often.
 
-Agents that are compared sit together at a `Meeting`, in every seating that the comparison needs.
-A *deal* is one set-up with one luck of the dice (`carolus_env.arena.games`); every deal is played
-with every seating, so luck and seats favour nobody. A `Plan` numbers all games of a tournament,
-deal by deal, so that wherever it stops, all meetings have had the same deals.
+Agents are compared at a `Meeting`, in every seating that a fair comparison needs. A *deal* is one
+set-up with fixed dice (`carolus_env.arena.games`). Every deal is played in every seating, so
+neither luck nor seats favour anyone. A `Plan` numbers all games of a tournament, deal by deal:
+wherever it stops, all meetings have had the same deals.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -19,14 +18,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
 SCHEDULES: Final = ("round_robin", "field", "mixed")
-MOST_GAMES: Final = 10**8  # more than anybody waits for; as numbers in a file they are readable
+MOST_GAMES: Final = 10**8  # more than anybody waits for
 
 
 class Meeting(NamedTuple):
-    """Agents that are compared with each other, and every way in which they sit down.
+    """Agents that are compared with each other, and all their seatings.
 
     Attributes:
         agents: their numbers, ascending.
@@ -38,7 +38,7 @@ class Meeting(NamedTuple):
 
 
 class Fixtures(NamedTuple):
-    """Games to be played, as columns of length ``G``.
+    """``G`` games to be played, as columns.
 
     Attributes:
         meetings: number of each game's meeting.
@@ -54,7 +54,7 @@ class Fixtures(NamedTuple):
 
 
 def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
-    """Two agents in every way that compares them fairly.
+    """Two agents in all seatings that compare them fairly.
 
     2 players: both seatings. 3 players: one against two of the other and the reverse, each in all
     three rotations. 4 players: each agent is a team of partners, on either pair of seats.
@@ -67,8 +67,8 @@ def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
     return Meeting((first, second), np.array([first, second])[np.array(rotation)])
 
 
-def mixed_table(agents: tuple[int, int, int]) -> Meeting:
-    """Three agents for three players, in all six orders: each is in every seat equally often."""
+def _mixed(agents: tuple[int, int, int]) -> Meeting:
+    """Three agents and three players, in all six orders: each sits in every seat equally often."""
     return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
 
 
@@ -76,13 +76,13 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
     """All meetings of a tournament.
 
     Args:
-        schedule: ``round_robin`` (every pairing), ``field`` (the first agent against each other
-            one) or ``mixed`` (three players: every three agents at one table).
+        schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
+            of the others) or ``mixed`` (three players: every three agents together).
         rules: number of players, and who are partners.
         agents: how many take part.
 
     Raises:
-        ValueError: for an unknown schedule, too few agents, or mixed tables of other than three.
+        ValueError: for an unknown schedule, too few agents, or ``mixed`` without three players.
     """
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
@@ -91,7 +91,7 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
             raise ValueError(f"mixed tables are for 3 players, got {rules.players}")
         if agents < 3:
             raise ValueError(f"a mixed table needs three agents, got {agents}")
-        return [mixed_table(three) for three in itertools.combinations(range(agents), 3)]
+        return [_mixed(three) for three in itertools.combinations(range(agents), 3)]
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
     firsts = range(agents if schedule == "round_robin" else 1)
@@ -99,7 +99,7 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
 
 
 def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
-    """The seatings of a `pairing` of agents 0 and 1 over and over: for `games.play_games`.
+    """The seatings of a `pairing` of agents 0 and 1, repeated, for `games.play_games`.
 
     Args:
         rules: number of players, and who are partners.
@@ -116,12 +116,12 @@ def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
 
 
 def deals_for(games: int, seatings: int) -> int:
-    """How many deals make at least so many games of a meeting.
+    """The fewest deals that make so many games of a meeting with that many seatings.
 
     Raises:
         ValueError: for an impossible number of games.
     """
-    return math.ceil(_whole("games", games, 1, MOST_GAMES) / seatings)
+    return math.ceil(whole_number("games", games, 1, MOST_GAMES) / seatings)
 
 
 # ------------------------------------------------------------------------------------ plans
@@ -129,20 +129,21 @@ def deals_for(games: int, seatings: int) -> int:
 
 @dataclass(frozen=True)
 class Until:
-    """Play until intervals are narrow enough. It is looked at after whole deals only.
+    """Play until intervals are narrow enough. They are looked at after complete deals only.
 
     Raises:
         ValueError: for a width or a number of deals that is not positive, or without any width.
     """
 
     elo: float | None = None
-    """Every rating's 95 % interval is narrower than so many Elo points."""
+    """Stop when the 95 % interval of every rating is narrower than this, in Elo points."""
     rate: float | None = None
-    """The 95 % interval of the win rate of ``pair`` is narrower; 0.02 is two percent points."""
+    """Stop when the 95 % interval of the win rate of ``pair`` is narrower; 0.02: two percentage
+    points. Where both widths are given, both must be reached."""
     pair: tuple[int, int] = (0, 1)
     every: int = 50
-    """The first look is after so many deals; each further one after as many more, or a quarter
-    more than there are, so that looking never takes most of the time."""
+    """The first look is after this many deals. The next one is after as many more or a quarter
+    more, whichever is later, so that looking never takes most of the time."""
 
     def __post_init__(self) -> None:
         if self.elo is None and self.rate is None:
@@ -150,38 +151,38 @@ class Until:
         for name, width in (("elo", self.elo), ("rate", self.rate)):
             if width is not None and not 0 < width < math.inf:
                 raise ValueError(f"until: the width of {name} must be above 0, got {width!r}")
-        _whole("until: every", self.every, 1, MOST_GAMES)
+        whole_number("until: every", self.every, 1, MOST_GAMES)
         object.__setattr__(self, "pair", tuple(self.pair))
 
     def next_look(self, deals: int) -> int:
-        """The number of deals to be played before the next look."""
+        """After how many deals the next look is, where there are ``deals`` now."""
         return max(deals + self.every, deals + math.ceil(deals / 4))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that decides which games a tournament plays.
+    """Everything that decides which games a tournament plays.
 
     Game ``n`` is deal ``n // D`` with ``D`` games a deal: all meetings in turn, each in all of its
     seatings.
 
     Raises:
-        ValueError: for agents, a schedule, deals or a seed that cannot be.
+        ValueError: for impossible agents, schedule, deals, seed or stop rule.
     """
 
     rules: Rules
     agents: tuple[str, ...]
     schedule: str = "round_robin"
     deals: int = 500
-    """To be played; at most so many, where ``until`` may stop earlier."""
+    """Deals to be played, or the most, where ``until`` may stop earlier."""
     seed: int = 0
     """0 to 2^64 - 1; deal ``d`` has seed ``seed + d``, in every meeting."""
     until: Until | None = field(default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
-        _whole("seed", self.seed, 0, 2**64 - 1)
-        _whole("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
+        whole_number("seed", self.seed, 0, 2**64 - 1)
+        whole_number("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
         if self.until is not None and self.until.rate is not None:
             pair = self.until.pair
             if not any(set(pair) <= set(meeting.agents) for meeting in self.meetings):
@@ -193,7 +194,7 @@ class Plan:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """All two agents that meet, ascending."""
+        """All pairs of agents that meet, ascending."""
         found = {
             pair for meeting in self.meetings for pair in itertools.combinations(meeting.agents, 2)
         }
@@ -205,7 +206,7 @@ class Plan:
 
     @property
     def games(self) -> int:
-        """All games, or the most that will be played."""
+        """Games of all deals."""
         return self.deals * self.games_per_deal
 
     def fixtures(self, start: int, stop: int) -> Fixtures:
@@ -254,12 +255,12 @@ class Plan:
         except KeyError as error:
             raise ValueError(f"{error.args[0]} is missing") from None
         except (TypeError, AttributeError) as error:
-            raise ValueError(f"no plan of a tournament ({error})") from None
+            raise ValueError(f"not the plan of a tournament ({error})") from None
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not is_whole or not low <= operator.index(value) <= high:
-        limit = f"{high:,}" if high < 2**63 else "2^64 - 1"
-        raise ValueError(f"{name} must be a whole number from {low} to {limit}, got {value!r}")
-    return operator.index(value)
+def labels(names: Sequence[str]) -> list[str]:
+    """The names of agents, numbered where one occurs more than once."""
+    return [
+        f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]

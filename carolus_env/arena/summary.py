@@ -1,31 +1,40 @@
-"""What a tournament came to, as plain values: the table that is printed, reported and kept."""
+"""The summary of a tournament: plain values, which are printed, reported and kept as JSON."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 
-from carolus_env.arena.games import ArenaError, Results
+from carolus_env.arena.columns import Results
+from carolus_env.arena.games import ArenaError
 from carolus_env.arena.pairing import PairingResult, count_ends, pairing_result
 from carolus_env.arena.seating import Plan
 from carolus_env.system.machine import machine, versions
+from carolus_env.system.untrusted import shown
+
+Summary = Mapping[str, Any]
+"""As `summary` makes it."""
 
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1
 ANCHOR: Final = "random"
 """The agent whose rating is 0, where it takes part."""
 
+_NEEDED: Final = {"ratings": "scipy", "report": "matplotlib"}
+
 
 def whole_deals(plan: Plan, results: Results) -> Results:
-    """The games of deals that were played in all seatings of all meetings."""
+    """The games of complete deals: those played in all seatings of all meetings."""
     games = len(results) - len(results) % plan.games_per_deal
     return results if games == len(results) else results.rows(slice(games))
 
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
-    """Each two agents that met, with what came of it, over whole deals; none without any."""
+    """Each pair of agents that met, with its result over complete deals; none without any."""
     counted = whole_deals(plan, results)
     if not len(counted):
         return []
@@ -33,10 +42,10 @@ def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], Pairin
 
 
 def ratings(plan: Plan, results: Results) -> Any:
-    """`carolus_env.arena.ratings.rate` of whole deals.
+    """Ratings from the complete deals, see `carolus_env.arena.ratings.rate`.
 
     Raises:
-        ArenaError: when what ratings need is not installed.
+        ArenaError: when the extra ``arena`` is not installed.
     """
     rate = extra("ratings").rate
     counted = whole_deals(plan, results)
@@ -53,12 +62,14 @@ def ratings(plan: Plan, results: Results) -> Any:
 
 
 def extra(name: str) -> Any:
-    """A module of the arena that needs more than the package itself.
+    """A module of the arena that needs the extra ``arena``.
 
     Raises:
-        ArenaError: when that is missing, saying how to install it.
+        ArenaError: when that is missing; the text says how to install it.
     """
     try:
+        if find_spec(needed := _NEEDED[name]) is None:
+            raise ImportError(f"No module named {needed!r}")
         return importlib.import_module(f"carolus_env.arena.{name}")
     except ImportError as error:
         raise ArenaError(
@@ -69,18 +80,18 @@ def extra(name: str) -> Any:
 def summary(
     plan: Plan, results: Results, *, complete: bool, seconds: float, rated: bool = True
 ) -> dict[str, Any]:
-    """All that is told about a tournament (docs/evaluation.md), for JSON and for the report.
+    """Statistics of a tournament, for JSON and for the report.
 
     Args:
         plan: of the tournament.
-        results: its games; only those of whole deals count.
+        results: its games; only those of complete deals count.
         complete: whether the tournament was played to its end.
         seconds: that it took.
-        rated: False leaves the ratings out (None), and what they need need not be installed.
+        rated: False leaves the ratings out (None), which works without the extra ``arena``.
 
     Raises:
-        ArenaError: when ratings are wanted and cannot be made.
-        ValueError: when no deal is whole.
+        ArenaError: when ratings are wanted and the extra is missing.
+        ValueError: when no deal is complete.
     """
     counted = whole_deals(plan, results)
     if not len(counted):
@@ -93,12 +104,7 @@ def summary(
         agents.append(
             {
                 "spec": spec,
-                "rating": rating
-                and {
-                    "elo": float(rating.elo[k]),
-                    "low": float(rating.low[k]),
-                    "high": float(rating.high[k]),
-                },
+                "rating": None if rating is None else rating.of(k),
                 "win_share": float(np.mean(rates)),
                 **_play_of(counted, k),
             }
@@ -125,8 +131,24 @@ def summary(
     }
 
 
+def check_summary(data: Any) -> Summary:
+    """Make sure that this is a summary, say one that was read from a file.
+
+    Raises:
+        ValueError: when its format or version is another one.
+    """
+    found = data if isinstance(data, Mapping) else {}
+    for key, wanted in (("format", FORMAT), ("version", VERSION)):
+        if found.get(key) != wanted:
+            raise ValueError(
+                f"not the summary of a tournament: {key} must be {wanted!r}, "
+                f"got {shown(found.get(key))}"
+            )
+    return found
+
+
 def _play_of(results: Results, agent: int) -> dict[str, Any]:
-    """How one agent played, over all of its seats."""
+    """How one agent played, over all its seats."""
     seats = results.tables == agent
     decisions, seconds = results.decisions[seats], results.seconds[seats]
     timed = ~np.isnan(seconds)

@@ -21,6 +21,7 @@ from carolus_env.engine.play import (
     step,
     strengths,
     whole_numbers,
+    win_shares,
 )
 from carolus_env.engine.setup import blank_games, new_games, next_games, rules_of
 
@@ -42,4 +43,5 @@ __all__ = [
     "step",
     "strengths",
     "whole_numbers",
+    "win_shares",
 ]

@@ -261,6 +261,19 @@ def returns(states: States) -> npt.NDArray[np.float64]:
     return payoffs[:, :players]
 
 
+def win_shares(states: States) -> npt.NDArray[np.float64]:
+    """Share of the win of each seat: ``(N, players)`` float64, rows sum to 1.
+
+    Winning teams share evenly, and partners split their team's share. While nobody has won (the
+    game goes on or was cut off), every team has the same share.
+    """
+    as_states(states)
+    shares = np.zeros((len(states), MAX_PLAYERS))
+    _write_win_shares(states, shares)
+    players = int(states["players"].max()) if len(states) else MAX_PLAYERS
+    return shares[:, :players]
+
+
 def forfeit(states: States, *, rows: Ints | None = None) -> None:
     """End games by forfeit: the team to move loses and the others share the win.
 
@@ -295,6 +308,12 @@ def _any_clan(states):
 def _write_returns(states, payoffs):
     for g in range(states.shape[0]):
         turns.write_returns(states[g], payoffs, g)
+
+
+@entry
+def _write_win_shares(states, shares):
+    for g in range(states.shape[0]):
+        turns.write_win_shares(states[g], shares, g)
 
 
 @entry

@@ -358,15 +358,20 @@ def forfeit(s):
 
 
 @kernel
-def payoff(s, seat):
-    """(n s - 1) / (n - 1), s the player's share of the win and n the teams; 0 before the end."""
+def win_share(s, seat):
+    """The share of the win of the player's team; where nobody has won, all teams have the same."""
     winners = int64(s["winners"])
     sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
     if sharing == 0:
-        return 0.0
+        return 1.0 / int64(s["teams"])
+    return (winners >> int64(s["team"][seat]) & 1) / sharing
+
+
+@kernel
+def payoff(s, seat):
+    """(n s - 1) / (n - 1), s the share of the win of the player's team and n the teams."""
     teams = int64(s["teams"])
-    share = (winners >> int64(s["team"][seat]) & 1) / sharing
-    return (teams * share - 1.0) / (teams - 1.0)
+    return (teams * win_share(s, seat) - 1.0) / (teams - 1.0)
 
 
 @kernel
@@ -374,6 +379,15 @@ def write_returns(s, returns, row):
     """The payoff of each player."""
     for seat in range(int64(s["players"])):
         returns[row, seat] = payoff(s, seat)
+
+
+@kernel
+def write_win_shares(s, shares, row):
+    """The share of the win of each player: partners split their team's evenly."""
+    players = int64(s["players"])
+    partners = players // int64(s["teams"])
+    for seat in range(players):
+        shares[row, seat] = win_share(s, seat) / partners
 
 
 @kernel

@@ -1,0 +1,302 @@
+"""Who plays a tournament's blocks: this process, or a pool of worker processes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Final
+
+from carolus_env import bots
+from carolus_env.arena.columns import Results
+from carolus_env.arena.games import (
+    SIDE_BY_SIDE,
+    ArenaError,
+    Progress,
+    agent_error,
+    game_record,
+    play_games,
+    warm_up,
+)
+from carolus_env.arena.seating import Plan
+from carolus_env.bots import Agent
+from carolus_env.records.record import record_line
+
+BLOCK_SECONDS: Final = 10.0
+"""What a block should take, and so about the most that an interruption loses."""
+
+_WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
+_DECISIONS: Final = 150  # of a game, as a first guess
+_GROWTH: Final = 4  # a block is at most this many times as large as the one before
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process needs to play any block of a plan; it can be pickled if its agents can.
+
+    Attributes:
+        plan: which games.
+        agents: for each name in the plan, a spec string or an agent.
+        time_limit: seconds for a decision, see `play_games`.
+        imports: modules whose import registers agents.
+    """
+
+    plan: Plan
+    agents: tuple[str | Agent, ...]
+    time_limit: float | None
+    imports: tuple[str, ...]
+
+    def runner(self) -> Runner:
+        """Make the agents, and measure how long they think.
+
+        Raises:
+            ArenaError: when one cannot be made, or fails.
+        """
+        for name in self.imports:
+            importlib.import_module(name)
+        made: dict[str, Agent] = {}
+        agents = []
+        for spec in self.agents:
+            if isinstance(spec, str) and spec not in made:
+                try:
+                    made[spec] = bots.make(spec)
+                except Exception as error:  # a user's file or model can fail in any way
+                    raise agent_error(error, spec, ": ") from error
+            agents.append(made[spec] if isinstance(spec, str) else spec)
+        decision = float(warm_up(agents, self.plan.rules).mean())
+        return Runner(self, agents, decision * _DECISIONS)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Games that were played together.
+
+    Attributes:
+        start: number of the first.
+        results: of the games.
+        seconds: that they took.
+        records: of the games, a line each; empty where they are not wanted.
+    """
+
+    start: int
+    results: Results
+    seconds: float
+    records: list[bytes]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A task with its agents made, ready to play.
+
+    Attributes:
+        task: as given.
+        agents: for each name in the plan.
+        seconds_a_game: a guess.
+    """
+
+    task: Task
+    agents: list[Agent]
+    seconds_a_game: float
+
+    def play(self, start: int, stop: int, records: bool, progress: Progress | None) -> Block:
+        """Games ``start`` to ``stop - 1`` of the plan."""
+        plan = self.task.plan
+        fixtures = plan.fixtures(start, stop)
+        actions: list[Any] = []
+        started = time.perf_counter()
+        results = play_games(
+            fixtures.tables,
+            self.agents,
+            plan.rules,
+            seed=plan.seed,
+            deals=fixtures.deals,
+            seatings=fixtures.seatings,
+            time_limit=self.task.time_limit,
+            actions=actions if records else None,
+            progress=progress,
+        )
+        seconds = time.perf_counter() - started
+        lines = []
+        for row, game in enumerate(actions):
+            deal, seating = int(fixtures.deals[row]), int(fixtures.seatings[row])
+            names = [plan.agents[agent] for agent in fixtures.tables[row]]
+            about = {"game": start + row, "deal": deal, "seating": seating, "agents": names}
+            lines.append(record_line({**game_record(plan.rules, plan.seed, deal, game), **about}))
+        return Block(start, results, seconds, lines)
+
+
+class Pace:
+    """Decides how many games make a block."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.seconds_a_game = 0.0
+        self.largest = 0
+
+    def begin(self, seconds_a_game: float) -> None:
+        """Start from a guess, before anything was played."""
+        self.seconds_a_game = max(seconds_a_game, 1e-9)
+        self.largest = max(int(BLOCK_SECONDS / self.seconds_a_game), 1)
+
+    def note(self, block: Block) -> None:
+        """Learn from a block that was played."""
+        games = len(block.results)
+        self.seconds_a_game = max(block.seconds / games, 1e-9)
+        self.largest = max(self.largest, _GROWTH * games)
+
+    def games(self, left: int) -> int:
+        """Games of the next block, where ``left`` are left; every worker should get some."""
+        most = min(int(BLOCK_SECONDS / self.seconds_a_game), self.largest, SIDE_BY_SIDE)
+        fair = max(-(-left // self.workers), int(_WORTH_SHARING / self.seconds_a_game))
+        return max(1, min(most, fair, left))
+
+
+class Pool:
+    """Plays blocks in worker processes, or in this one; a context manager that ends the workers.
+
+    Args:
+        task: what to play.
+        workers: processes; 1: this one.
+        records: whether blocks hold game records.
+    """
+
+    def __init__(self, task: Task, workers: int, *, records: bool) -> None:
+        self.task, self.workers, self.records = task, workers, records
+        self.pace = Pace(workers)
+        self._runner: Runner | None = None  # of this process
+        self._processes: dict[Connection, multiprocessing.process.BaseProcess] = {}
+        self._idle: list[Connection] = []
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.terminate()
+        for connection, process in self._processes.items():
+            process.join()
+            connection.close()
+
+    def play(self, start: int, stop: int, progress: Progress | None) -> Iterator[Block]:
+        """Games ``start`` to ``stop - 1`` of the plan, block by block in their order.
+
+        Raises:
+            ArenaError: when an agent fails, or a worker dies.
+            ValueError: when the agents cannot be sent to workers.
+        """
+        if start == stop:
+            return
+        if self.workers == 1:
+            yield from self._play_here(start, stop, progress)
+        else:
+            yield from self._play_in_workers(start, stop)
+
+    def _play_here(self, start: int, stop: int, progress: Progress | None) -> Iterator[Block]:
+        if self._runner is None:
+            self._runner = self.task.runner()
+            self.pace.begin(self._runner.seconds_a_game)
+        while start < stop:
+            before = start
+
+            def advance(done: int, before: int = before) -> None:
+                if progress is not None:
+                    progress(before + done)
+
+            games = self.pace.games(stop - start)
+            block = self._runner.play(start, start + games, self.records, advance)
+            self.pace.note(block)
+            start += len(block.results)
+            yield block
+
+    def _play_in_workers(self, start: int, stop: int) -> Iterator[Block]:
+        if not self._processes:
+            self._start_workers()
+        finished: dict[int, Block] = {}  # blocks that ended before their turn
+        given = start
+        while start < stop:
+            while self._idle and given < stop and self.pace.seconds_a_game:
+                block_stop = given + self.pace.games(stop - given)
+                self._send(self._idle.pop(), (given, block_stop))
+                given = block_stop
+            for connection in wait(list(self._processes)):
+                assert isinstance(connection, Connection)
+                answer = self._receive(connection)
+                self._idle.append(connection)
+                if isinstance(answer, Block):
+                    self.pace.note(answer)
+                    finished[answer.start] = answer
+                elif not self.pace.seconds_a_game:
+                    self.pace.begin(answer)
+            while start in finished:
+                block = finished.pop(start)
+                start += len(block.results)
+                yield block
+
+    def _start_workers(self) -> None:
+        try:
+            task = pickle.dumps((self.task, self.records))
+        except Exception as error:
+            raise ValueError(
+                f"agents cannot be sent to workers ({error}); name them by spec strings"
+            ) from error
+        context = multiprocessing.get_context("spawn")
+        for _ in range(self.workers):
+            here, there = context.Pipe()
+            process = context.Process(target=_work, args=(there, task), daemon=True)
+            process.start()
+            there.close()
+            self._processes[here] = process
+
+    def _send(self, connection: Connection, games: tuple[int, int]) -> None:
+        try:
+            connection.send(games)
+        except OSError:
+            raise self._death(connection) from None
+
+    def _receive(self, connection: Connection) -> Any:
+        """A worker's answer; the error, raised, if it failed."""
+        try:
+            answer = connection.recv()
+        except (EOFError, OSError):
+            raise self._death(connection) from None
+        if isinstance(answer, ArenaError):
+            raise answer
+        return answer
+
+    def _death(self, connection: Connection) -> ArenaError:
+        process = self._processes[connection]
+        process.join()
+        return ArenaError(
+            f"a worker process died (exit code {process.exitcode}); is there enough memory?"
+        )
+
+
+def _work(connection: Connection, pickled: bytes) -> None:
+    """Run a worker: make the agents, send how long they think, then play until the parent ends.
+
+    It is sent pairs (start, stop), and sends a `Block` for each, or an `ArenaError`.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and ends the workers
+    # Threads of several processes would compete for the cores.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
+        try:
+            task, records = pickle.loads(pickled)
+            runner = task.runner()
+            connection.send(runner.seconds_a_game)
+            while True:
+                start, stop = connection.recv()
+                connection.send(runner.play(start, stop, records, None))
+        except (EOFError, BrokenPipeError):
+            raise
+        except ArenaError as error:
+            connection.send(error)
+        except Exception as error:
+            connection.send(ArenaError(f"a worker failed with {type(error).__name__}: {error}"))
