@@ -34,7 +34,7 @@ from carolus_env.bots.neural.model import Model, find, save
 from carolus_env.engine import observation
 from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, OVER, Rules
 from carolus_env.engine.streams import new_streams
-from carolus_env.learners.ppo import TorchPlayer
+from carolus_env.learners.player import TorchPlayer
 
 LAYERS = ("disc", "reach")
 """Names of the weights that answer discs begin like this."""

@@ -45,7 +45,8 @@ from carolus_env.bots.neural import network
 from carolus_env.engine.rules import OVER
 from carolus_env.envs.learner import LEARNER, FixedOpponents, Opponents
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.ppo import SelfPlayPPO, TorchPlayer
+from carolus_env.learners.player import TorchPlayer
+from carolus_env.learners.ppo import SelfPlayPPO
 from carolus_env.system.files import check_writable, write_json
 
 DTYPES = {"stock": np.float32, "selfplay": np.uint8}

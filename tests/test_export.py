@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from agents import export  # noqa: E402
+from carolus_env.learners import export  # noqa: E402
 
 
 def session(data):
