@@ -381,9 +381,7 @@ def test_a_run_that_cannot_be_resumed_is_reported(tmp_path, capsys, damage):
     assert "Traceback" not in error
 
 
-def test_a_full_disk_at_a_checkpoint_does_not_end_training(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_full_disk_at_a_checkpoint_does_not_end_training(tmp_path, monkeypatch, capsys):
     whole = Run.checkpoint
     calls = []
 
