@@ -93,9 +93,9 @@ def collect(model: Model, teacher: Agent, options: Options) -> Choices:
                 wanted = np.asarray(teacher.act(asked, own), np.int64)
                 teachers[rows] = own
                 free = masks.sum(axis=1) > 1
-                discs = np.array([action_parts(action).number - 1 for action in wanted[free]])
+                discs = [action_parts(action).number - 1 for action in wanted[free]]
                 seen, legal = observation.observe(asked), masks[:, :DISCS] == 1
-                batches.append((seen[free], legal[free], discs))
+                batches.append((seen[free], legal[free], np.array(discs, np.int64)))
                 actions[rows] = np.where(random.random(len(rows)) < 0.5, wanted, actions[rows])
                 found += int(free.sum())
                 progress.update(task, completed=found)

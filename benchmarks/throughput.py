@@ -35,6 +35,7 @@ import machine
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0
+from carolus_env.engine.rules import OVER
 
 Window = Callable[[float], tuple[int, int, float]]
 """Plays for about the given seconds; returns decisions, games and seconds."""
@@ -148,7 +149,7 @@ def gym_vector(players: int, batch: int, threads: int) -> Window:
 
     def portion() -> tuple[int, int]:
         # a game that is over waits for its restart and takes no decision in this step
-        over = envs.games.states["phase"] == ce.rules.OVER
+        over = envs.games.states["phase"] == OVER
         _, _, terminated, truncated, _ = envs.step(ce.random_actions(envs.games.states, streams))
         return batch - int(over.sum()), int(terminated.sum() + truncated.sum())
 

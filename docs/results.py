@@ -304,7 +304,7 @@ def rendering_table() -> str:
 
 
 def training_table() -> str:
-    """Decisions a second of training, with an empty environment too, and the environment's share."""
+    """Decisions a second of training, also without an environment, and the environment's share."""
     rows = load("training")
     lines = [
         [

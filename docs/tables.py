@@ -21,7 +21,7 @@ from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
 from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions
 from carolus_env.bots.options import options_table
-from carolus_env.bots.planner.bot import evaluation
+from carolus_env.bots.planner import evaluation
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.records import record

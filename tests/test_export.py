@@ -10,6 +10,7 @@ from test_policy import decisions, small
 
 import carolus_env as ce
 from carolus_env.bots.neural import model, network
+from carolus_env.engine import observation
 
 pytest.importorskip("torch")
 pytest.importorskip("onnx")
@@ -48,7 +49,7 @@ def test_the_command_writes_a_file_with_metadata(tmp_path, capsys):
     assert about == {
         "players": 3,
         "network_version": network.VERSION,
-        "observation_version": ce.observation.VERSION,
+        "observation_version": observation.VERSION,
         "about": {"seed": 0},
     }
     assert [(i.name, i.type) for i in ran.get_inputs()] == [
