@@ -1,9 +1,9 @@
 """Train an agent by self-play.
 
-python train.py                            # 2 players, some minutes on two cores
-python train.py --players 4 --steps 5000000 --name four
-python train.py --config agents/2p.toml    # options from a file; the command line overrides it
-python train.py --resume runs/four         # continue an interrupted run
+$ python train.py                          # 2 players, some minutes on two cores
+$ python train.py --players 4 --steps 5000000 --name four
+$ python train.py --config agents/2p.toml  # options from a file; the command line overrides it
+$ python train.py --resume runs/four       # continue an interrupted run
 
 docs/training.md explains how training works, and what a run leaves behind.
 """

@@ -489,6 +489,7 @@ def test_help_shows_every_option(capsys):
     shown = capsys.readouterr().out
     for field in dataclasses.fields(train.Options):
         assert f"--{field.name.replace('_', '-')} " in shown
+    assert "\n$ python train.py --resume runs/four" in shown
 
 
 @pytest.mark.parametrize(
