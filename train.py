@@ -1,9 +1,11 @@
-"""Train an agent by self-play: ``python train.py --help``.
+"""Train an agent by self-play.
 
-python train.py                          # 2 players, some minutes on two cores
-python train.py --players 4 --steps 5000000 --name four
-python train.py --config agents/2p.toml # options from a file; those after it count more
-python train.py --resume runs/four       # go on where it stopped
+$ python train.py                          # 2 players, some minutes on two cores
+$ python train.py --players 4 --steps 5000000 --name four
+$ python train.py --config agents/2p.toml  # options from a file; the command line overrides it
+$ python train.py --resume runs/four       # continue an interrupted run
+
+docs/training.md explains how training works, and what a run leaves behind.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 try:
     import tyro
@@ -33,84 +36,112 @@ try:
 
     from carolus_env.bots.neural.model import load, save
     from carolus_env.learners.config import Config, from_mapping, read
-    from carolus_env.learners.run import Progress, Run, commit, versions
+    from carolus_env.learners.provenance import provenance
+    from carolus_env.learners.run import Progress, Run
     from carolus_env.system.files import write_json
-    from carolus_env.system.machine import machine
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"train: {error.name} is missing; training needs the extra: pip install -e '.[train]'"
     ) from None
 
 
-def main(arguments: list[str] | None = None) -> int:
+@dataclass
+class Source:
+    """Where the options come from, besides the command line."""
+
+    config: Path | None = None
+    """A TOML file of options; the command line overrides it."""
+    resume: Path | None = None
+    """The folder of a run to continue; only --steps may be given with it."""
+
+
+@dataclass
+class Options(Config, Source):
+    """Train an agent by self-play."""
+
+
+@dataclass
+class Extension:
+    """Continue a run."""
+
+    steps: int | None = None
+    """Train up to this many decisions in all; by default as many as the run was started with."""
+
+
+@dataclass
+class Job:
+    """A run to start or to continue: what its ``config.json`` says, and where it lies."""
+
+    config: Config
+    folder: Path
+    command: str
+    made_with: dict[str, Any]
+    resumed: bool
+
+    def write(self) -> None:
+        """Write ``config.json``."""
+        options = {"config": dataclasses.asdict(self.config), "command": self.command}
+        write_json(self.folder / "config.json", {**self.made_with, **options})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Train, evaluate, and return the exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    console, folder = Console(), None
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    console, job = Console(), None
     try:
-        command = shlex.join(["python", "train.py", *arguments])
-        resume = "--resume" in arguments
-        if resume:
-            config, folder, first = _resumed(arguments)
-            if config.steps != first["config"]["steps"]:
-                command = f"{first['command']}; {command}"
-            else:
-                command = first["command"]
-        else:
-            config = _options(arguments)
-            folder = _new_folder(config)
-        with _Display(console, config.steps) as display:
-            run = Run(config, folder, command=command, show=display.show)
-            if resume:
+        job = read_job(arguments)
+        with _Display(console, job.config.steps) as display:
+            run = Run(job.config, job.folder, command=job.command, show=display.show)
+            if job.resumed:
                 run.resume()
-                made = first
-            else:
-                made = {"commit": commit(), "machine": machine(), "versions": versions()}
-            about = {"config": dataclasses.asdict(config), "command": command}
-            write_json(folder / "config.json", {**made, **about})
-            console.print(f"{folder}: {config.players} players, {config.steps:,} decisions")
+            job.write()
+            console.print(
+                f"{job.folder}: {job.config.players} players, {job.config.steps:,} decisions"
+            )
             with _stopping(run, console):
                 done = run.train()
         if not done:
-            console.print(f"stopped and saved; go on with: python train.py --resume {folder}")
+            console.print(f"stopped and saved; continue: python train.py --resume {job.folder}")
             return 130
         return _finish(run, console)
     except KeyboardInterrupt:
-        saved = folder is not None and (folder / "resume").exists()
-        more = f"; python train.py --resume {folder} goes on from the last save" if saved else ""
-        print(f"train: interrupted{more}")
+        print("train: interrupted")
+        if job is not None and (job.folder / "resume").exists():
+            print(f"continue from the last checkpoint: python train.py --resume {job.folder}")
         return 130
     except (ValueError, OSError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
 
 
-@contextlib.contextmanager
-def _stopping(run: Run, console: Console) -> Iterator[None]:
-    """Ctrl-C ends training after the update under way; a second one at once."""
+def read_job(arguments: Sequence[str]) -> Job:
+    """The run that the command line asks for; the folder of a new one is made.
 
-    def stop(*_: Any) -> None:
-        if run.stop:
-            raise KeyboardInterrupt
-        run.stop = True
-        console.print("stopping after this update (Ctrl-C once more: at once) ...")
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _options(arguments: list[str]) -> Config:
-    """The command line's options, on top of those of the file after ``--config``."""
-    arguments, default = list(arguments), Config()
-    if "--config" in arguments:
-        place = arguments.index("--config")
-        if len(arguments) < place + 2:
-            raise ValueError("--config needs a file")
-        default = read(Path(arguments[place + 1]))
-        del arguments[place : place + 2]
-    return tyro.cli(Config, args=arguments, default=default, description=__doc__, prog="train.py")
+    Raises:
+        ValueError: for options, files or folders that cannot be used.
+        SystemExit: after --help, and for a command line that is not understood.
+    """
+    # Read first, without --help: it decides which options there are, and their defaults.
+    source, others = tyro.cli(
+        Source, args=arguments, prog="train.py", return_unknown_args=True, add_help=False
+    )
+    command = shlex.join(["python", "train.py", *arguments])
+    if source.resume is not None:
+        if source.config is not None:
+            raise ValueError("--resume takes its options from the run; leave out --config")
+        extension = tyro.cli(Extension, args=others, prog="train.py --resume FOLDER")
+        return _resumed(source.resume, extension.steps, command)
+    given = read(source.config) if source.config is not None else Config()
+    options = tyro.cli(
+        Options,
+        args=others,
+        default=Options(**dataclasses.asdict(given)),
+        description=__doc__,
+        prog="train.py",
+    )
+    names = [field.name for field in dataclasses.fields(Config)]
+    config = Config(**{name: getattr(options, name) for name in names})
+    return Job(config, _new_folder(config), command, provenance(), resumed=False)
 
 
 def _new_folder(config: Config) -> Path:
@@ -124,36 +155,44 @@ def _new_folder(config: Config) -> Path:
     return folder
 
 
-def _resumed(arguments: list[str]) -> tuple[Config, Path, dict[str, Any]]:
-    """The run to go on with, its folder, and what its ``config.json`` says.
-
-    Only the number of decisions may be changed.
-    """
-
-    @dataclasses.dataclass
-    class Resume:
-        """Go on with a run where it stopped."""
-
-        resume: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
-        """The run's folder."""
-        steps: int | None = None
-        """Train up to this many decisions in all; left out: as many as were asked for at first."""
-
-    asked = tyro.cli(Resume, args=arguments, prog="train.py")
-    path = asked.resume / "config.json"
+def _resumed(folder: Path, steps: int | None, command: str) -> Job:
+    """The run in a folder; only its number of decisions may change."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no run to resume: there is no such folder")
+    path = folder / "config.json"
     try:
         first = json.loads(path.read_text())
-        config = from_mapping(first["config"])
-        first["command"] = str(first["command"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: no run to resume ({error})") from None
-    if asked.steps is not None:
-        config.steps = asked.steps
-    return config, asked.resume, first
+        config = from_mapping(first.pop("config"))
+        original = str(first.pop("command"))
+    except OSError as error:
+        raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
+    if steps is None or steps == config.steps:
+        return Job(config, folder, original, first, resumed=True)
+    config.steps = steps
+    return Job(config, folder, f"{original}; {command}", first, resumed=True)
+
+
+@contextlib.contextmanager
+def _stopping(run: Run, console: Console) -> Iterator[None]:
+    """Ctrl-C ends training after the current update; a second Ctrl-C at once."""
+
+    def stop(*_: Any) -> None:
+        if run.stop:
+            raise KeyboardInterrupt
+        run.stop = True
+        console.print("stopping after this update (Ctrl-C again: at once) ...")
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _finish(run: Run, console: Console) -> int:
-    """Save the last policy, measure the best one, and say where everything is."""
+    """Save the final policy, evaluate the best one, and print the results."""
     save(run.snapshot(), run.folder / "final")
     if not (run.folder / "best.json").exists():
         save(run.snapshot(), run.folder / "best")
@@ -163,8 +202,9 @@ def _finish(run: Run, console: Console) -> int:
     write_json(run.folder / "result.json", results)
     console.print(f"{run.folder}/best, playing its likeliest action:")
     table = Table()
-    for heading in ("against", "games", "win rate", "95 % interval"):
-        table.add_column(heading, justify="left" if heading == "against" else "right")
+    table.add_column("against")
+    for heading in ("games", "win rate", "95 % interval"):
+        table.add_column(heading, justify="right")
     for spec, result in results.items():
         low, high = result["ci95"]
         table.add_row(
@@ -172,13 +212,13 @@ def _finish(run: Run, console: Console) -> int:
         )
     console.print(table)
     console.print(
-        f"play it:  python evaluate.py ppo:{run.folder}/best greedy --players {run.config.players}"
+        f"next: python evaluate.py ppo:{run.folder}/best greedy --players {run.config.players}"
     )
     return 0
 
 
 class _Display:
-    """The progress bar: decisions, speed, and shares of the win against each kind of opponent."""
+    """A progress bar: decisions, pace, and the share of the win against each kind of opponent."""
 
     def __init__(self, console: Console, steps: int) -> None:
         self._console = console

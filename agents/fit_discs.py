@@ -1,10 +1,9 @@
-"""Teach a model which discs the planner plays: ``python -m agents.fit_discs MODEL --out NAME``.
+"""Teach a model the planner's discs: ``python -m agents.fit_discs MODEL --out NAME``.
 
-A disc decides the order and the reach of a whole round, and its result comes late: of all decisions
-it is the one from which PPO learns least. The planner plays the round through for each disc. Here
-the model plays against itself, in half of the decisions with the planner's disc; then the layers
-that answer discs, and no others, learn the planner's choices by heart. `train.py --start` goes on
-from there.
+A disc decides the order and the reach of a whole round, and its result comes late, so of all
+decisions PPO learns least from discs. The planner plays the round through for each disc. Here the
+model plays against itself, with the planner's disc in half of the decisions. Then the layers that
+choose discs, and no others, learn the planner's choices. ``train.py --start`` continues from there.
 """
 
 from __future__ import annotations
@@ -32,32 +31,32 @@ from carolus_env.bots import Agent, make
 from carolus_env.bots.neural import network
 from carolus_env.bots.neural.model import Model, find, save
 from carolus_env.engine import observation
-from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, OVER, Rules
+from carolus_env.engine.rules import DISC, DISCS, OVER, Rules, action_parts
 from carolus_env.engine.streams import new_streams
-from carolus_env.learners.ppo import TorchPlayer
+from carolus_env.learners.player import TorchPlayer
 
 LAYERS = ("disc", "reach")
-"""Names of the weights that answer discs begin like this."""
+"""Names of the weights that choose discs begin with these."""
 
 
 @dataclass
 class Options:
-    """Teach a model which discs another agent plays."""
+    """Teach a model the discs of another agent."""
 
     model: Annotated[Path, tyro.conf.Positional]
     """The model to start from."""
     out: Path
-    """Where the taught one is written."""
+    """Where the taught model is written."""
     teacher: str = "planner"
-    """Whose discs are learnt, by spec string."""
+    """The agent whose discs are learnt, by spec."""
     positions: int = 60_000
-    """Choices of a disc to learn from."""
+    """How many choices of a disc to learn from."""
     games: int = 256
     """Games played side by side."""
     epochs: int = 8
     """Passes over the positions."""
     seed: int = 1
-    """Of games and order."""
+    """Seed of the games and of the order of learning."""
 
 
 class Choices(NamedTuple):
@@ -66,7 +65,7 @@ class Choices(NamedTuple):
     Attributes:
         seen: ``(N, length)`` uint8 observations.
         legal: ``(N, 5)`` bool.
-        discs: ``(N,)`` int64, from 0, the teacher's.
+        discs: ``(N,)`` int64, the teacher's, from 0.
     """
 
     seen: npt.NDArray[np.uint8]
@@ -74,45 +73,46 @@ class Choices(NamedTuple):
     discs: npt.NDArray[np.int64]
 
 
-def watch(model: Model, teacher: Agent, options: Options) -> Choices:
-    """What the teacher would play in games of the model against itself."""
+def collect(model: Model, teacher: Agent, options: Options) -> Choices:
+    """The discs that the teacher would choose in games of the model against itself."""
     rules, n = Rules(model.size.players), options.games
     player = TorchPlayer(model.weights, rules.players, temperature=1.0, device="cpu")
     random = np.random.default_rng(options.seed)
     states = engine.new_games(rules, n, seed=options.seed)
     streams, teachers = new_streams(options.seed, n), new_streams(options.seed + 1, n)
-    noted: list[tuple[npt.NDArray[Any], ...]] = []
+    batches: list[tuple[npt.NDArray[Any], ...]] = []
     found = 0
     with Progress() as progress:
-        task = progress.add_task("watching", total=options.positions)
+        task = progress.add_task("playing", total=options.positions)
         while found < options.positions:
             actions = player.act(states, streams)
             rows = np.flatnonzero(states["phase"] == DISC)
             if len(rows):
                 asked, masks = states[rows], engine.legal_masks(states[rows])
-                own = teachers[rows]
+                own = teachers[rows]  # the teacher moves these streams on
                 wanted = np.asarray(teacher.act(asked, own), np.int64)
                 teachers[rows] = own
-                open_ones = masks.sum(axis=1) > 1
+                free = masks.sum(axis=1) > 1
+                discs = [action_parts(action).number - 1 for action in wanted[free]]
                 seen, legal = observation.observe(asked), masks[:, :DISCS] == 1
-                noted.append((seen[open_ones], legal[open_ones], wanted[open_ones] - FIRST_DISC))
+                batches.append((seen[free], legal[free], np.array(discs, np.int64)))
                 actions[rows] = np.where(random.random(len(rows)) < 0.5, wanted, actions[rows])
-                found += int(open_ones.sum())
+                found += int(free.sum())
                 progress.update(task, completed=found)
             engine.step(states, actions)
             over = np.flatnonzero(states["phase"] == OVER)
             if len(over):
                 states[over] = engine.next_games(states[over])
-    columns: list[Any] = [np.concatenate(one) for one in zip(*noted, strict=True)]
+    columns: list[Any] = [np.concatenate(one) for one in zip(*batches, strict=True)]
     return Choices(*columns)
 
 
 def teach(model: Model, choices: Choices, options: Options) -> tuple[Model, float, float]:
-    """Learn the choices; the last tenth is kept apart.
+    """Learn all choices but the last tenth, which is a test set.
 
     Returns:
-        the taught model, and the share of the choices kept apart in which the likeliest disc is
-        the teacher's, before and after.
+        the taught model, and the share of the test set in which the likeliest disc is the
+        teacher's, before and after.
     """
     weights = {name: torch.from_numpy(w.copy()) for name, w in model.weights.items()}
     taught = [weight for name, weight in weights.items() if name.startswith(LAYERS)]
@@ -124,8 +124,8 @@ def teach(model: Model, choices: Choices, options: Options) -> tuple[Model, floa
 
     def logits(rows: npt.NDArray[np.int64]) -> torch.Tensor:
         seen = torch.from_numpy(choices.seen[rows]).float()
-        answers, _ = network.forward(weights, seen, model.size.players, torch)
-        return answers[:, :DISCS].masked_fill(torch.from_numpy(~choices.legal[rows]), -1e9)
+        outputs, _ = network.forward(weights, seen, model.size.players, torch)
+        return outputs[:, :DISCS].masked_fill(torch.from_numpy(~choices.legal[rows]), -1e9)
 
     @torch.no_grad()
     def agreement() -> float:
@@ -147,7 +147,7 @@ def teach(model: Model, choices: Choices, options: Options) -> tuple[Model, floa
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Watch, teach, write the model, and return the exit code."""
+    """Play, teach, write the model, and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = tyro.cli(Options, args=arguments, description=__doc__, prog="agents.fit_discs")
     torch.set_num_threads(1)
@@ -156,14 +156,14 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"fit_discs: {error}", file=sys.stderr)
         return 2
-    choices = watch(model, teacher, options)
+    choices = collect(model, teacher, options)
     taught, before, after = teach(model, choices, options)
     command = shlex.join(["python", "-m", "agents.fit_discs", *arguments])
     about = {**model.about, "command": f"{model.about.get('command', '')}; {command}"}
     save(Model(taught.size, taught.weights, about), options.out)
     print(
-        f"{options.out}: {len(choices.discs):,} choices, the teacher's disc in "
-        f"{100 * before:.1f} % before and {100 * after:.1f} % after"
+        f"{options.out}: {len(choices.discs):,} choices, agreement with the teacher "
+        f"{100 * before:.1f} % before, {100 * after:.1f} % after"
     )
     return 0
 

@@ -1,16 +1,16 @@
 """Fit the planner's weights to the results of its own games.
 
-    python -m agents.fit_planner                   # 2, 3 and 4 players; shows what it finds
+    python -m agents.fit_planner                   # 2, 3 and 4 players; shows the weights
     python -m agents.fit_planner --players 3 --write
 
-Again and again the latest planners play each other, with some random decisions so that all kinds
-of positions occur; then the weights are fitted to everything seen so far: softmax regression of
-who won on what was counted at the ends of turns and before discs (conditional logit: McFadden,
-1974), with a little ridge. Each new planner meets the best one on deals that no fit has seen, and
-takes its place where it wins more. The first one knows castles and clans alone.
+In each round the latest planners play each other, with some random decisions so that all kinds of
+positions occur. Then the weights are fitted to all positions so far: a softmax regression of the
+winner on the features at the ends of turns and before discs (conditional logit: McFadden, 1974),
+with a little ridge. Each new planner meets the best one on deals that no fit has seen, and replaces
+it if it wins more. The first one knows castles and clans alone.
 
-With ``--write`` the best weights go into carolus_env/bots/weights.json, together with how they
-were found.
+With ``--write`` the best weights go into carolus_env/bots/planner/weights.json, together with the
+command that found them.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.system.files import write_json
 
 FIRST = {"castles": 0.5, "clans": 0.2}
-POOL = 4  # planners that play for the next fit: the latest
+POOL = 4  # the latest planners, which play for the next fit
 RANDOM_DISCS, RANDOM_OTHERS = 0.3, 0.05  # shares of random decisions
 RIDGE = 1e-3
-MATCH_SEED = 1_000_000_000  # deals of matches, far from those that are fitted
+MATCH_SEED = 1_000_000_000  # deals of matches, far from those of the fits
 
 Array = npt.NDArray[np.float64]
 
 
 class Positions(NamedTuple):
-    """What was counted in many positions, and how their games ended.
+    """The features of positions, and how their games ended.
 
     Attributes:
         features: ``(N, teams, F)`` float32.
-        parts: ``(N, teams)`` float32, each team's part of the win.
+        shares: ``(N, teams)`` float32, each team's share of the win.
     """
 
     features: npt.NDArray[np.float32]
-    parts: npt.NDArray[np.float32]
+    shares: npt.NDArray[np.float32]
 
 
 def play(rules: Rules, pool: Sequence[Array], games: int, seed: int) -> Positions:
-    """Games between members of the pool, a random one for each team of each game."""
+    """Play games between members of the pool, a random one for each team of each game."""
     random = np.random.default_rng([seed, rules.players])
     states = ce.new_games(rules, games, seed=seed * games)
     planners = [PlannerBot(weights=weights) for weights in pool]
-    seated = random.integers(len(pool), size=(games, rules.teams))
+    members = random.integers(len(pool), size=(games, rules.teams))
     numbers = np.arange(games)
     winners = np.zeros(games, np.int64)
     counted, of_game = [], []
@@ -78,7 +78,7 @@ def play(rules: Rules, pool: Sequence[Array], games: int, seed: int) -> Position
         share = np.where(phase == DISC, RANDOM_DISCS, RANDOM_OTHERS)
         planned = random.random(len(states)) >= share
         for k, planner in enumerate(planners):
-            mine = np.flatnonzero(planned & (seated[numbers, team] == k))
+            mine = np.flatnonzero(planned & (members[numbers, team] == k))
             actions[mine] = planner.act(states[mine], streams[mine])
         ce.step(states, actions, roll=False)
         now = states["phase"]
@@ -90,62 +90,62 @@ def play(rules: Rules, pool: Sequence[Array], games: int, seed: int) -> Position
         states, numbers = states[~over], numbers[~over]
 
     won = (winners[:, None] >> np.arange(rules.teams) & 1).astype(np.float32)
-    won[winners == 0] = 1  # cut off: equal parts
+    won[winners == 0] = 1  # cut off: equal shares
     won /= won.sum(axis=1, keepdims=True)
     return Positions(np.concatenate(counted), won[np.concatenate(of_game)])
 
 
 def fit(positions: Positions) -> tuple[Array, float]:
-    """The weights whose chances explain the results best, and the mean log loss."""
+    """The weights whose win probabilities fit the results best, and the mean log loss."""
     from scipy.optimize import minimize
 
-    features, parts = positions
+    features, shares = positions
     spread = features.reshape(-1, features.shape[2]).std(axis=0).astype(np.float64)
-    spread[spread == 0] = np.inf  # what never differs has no weight
+    spread[spread == 0] = np.inf  # a constant feature has no weight
     scaled = (features / spread).astype(np.float32)
 
     def loss(weights: Array) -> tuple[float, Array]:
         scores = (scaled @ weights.astype(np.float32)).astype(np.float64)
         scores -= scores.max(axis=1, keepdims=True)
         logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-        off = (parts - np.exp(logs)).astype(np.float32)
-        slope = -np.tensordot(off, scaled, axes=2) / len(parts) + 2 * RIDGE * weights
-        return float(-(parts * logs).sum() / len(parts) + RIDGE * weights @ weights), slope
+        error = (shares - np.exp(logs)).astype(np.float32)
+        slope = -np.tensordot(error, scaled, axes=2) / len(shares) + 2 * RIDGE * weights
+        return float(-(shares * logs).sum() / len(shares) + RIDGE * weights @ weights), slope
 
     found = minimize(loss, np.zeros(len(spread)), jac=True, method="L-BFGS-B")
     return found.x / spread, float(found.fun)
 
 
 def match(rules: Rules, weights: Sequence[Array], games: int, seed: int) -> Any:
-    """The pairing of two planners."""
-    pair = [PlannerBot(weights=table) for table in weights]
-    tables = arena.pairing_tables(rules, games)
+    """A match of a new planner against the best one."""
+    pair = [PlannerBot(weights=one) for one in weights]
+    seatings = arena.pairing_tables(rules, games)
     return arena.pairing_result(
-        ("new", "best"), arena.play_games(tables, pair, rules, seed=MATCH_SEED + seed)
+        ("new", "best"), arena.play_games(seatings, pair, rules, seed=MATCH_SEED + seed)
     )
 
 
 def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
-    """The best weights of so many rounds of playing and fitting: ``(F,)``."""
+    """The best weights after ``rounds`` rounds of playing and fitting: ``(F,)``."""
     rules = Rules(players=players)
     names = [feature.name for feature in evaluation.FEATURES]
 
-    def table(row: Array) -> Array:
-        return np.tile(row, (5, 1))
+    def for_all(row: Array) -> Array:
+        return np.tile(row, (5, 1))  # by number of players
 
-    best = table(np.array([FIRST.get(name, 0.0) for name in names]))
+    best = for_all(np.array([FIRST.get(name, 0.0) for name in names]))
     pool, seen = [best], []
     for number in range(rounds):
         started = time.perf_counter()
         seen.append(play(rules, pool[-POOL:], games, seed + number))
-        together = Positions(*(np.concatenate(part) for part in zip(*seen, strict=True)))
+        together = Positions(*(np.concatenate(column) for column in zip(*seen, strict=True)))
         weights, loss = fit(together)
-        new = table(weights)
+        new = for_all(weights)
         pool.append(new)
         result = match(rules, (new, best), match_games, seed)
         low, high = result.ci95[0]
         print(
-            f"{players} players, fit {number + 1}: {len(together.parts):,} positions, "
+            f"{players} players, fit {number + 1}: {len(together.shares):,} positions, "
             f"log loss {loss:.4f}, against the best {100 * result.win_rate[0]:.1f} % "
             f"({100 * low:.1f} - {100 * high:.1f}), {time.perf_counter() - started:.0f} s",
             flush=True,
@@ -156,7 +156,7 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the script with these arguments (None: the command line's); returns the exit code."""
+    """Fit and print the weights; returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -164,9 +164,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     add("--games", type=int, default=1500, help="games for each fit (default %(default)s)")
     add("--rounds", type=int, default=5, help="fits (default %(default)s)")
-    add("--match-games", type=int, default=600, help="games against the best, after each fit")
-    add("--seed", type=int, default=1)
-    add("--write", action="store_true", help="write what was found into the package")
+    add(
+        "--match-games",
+        type=int,
+        default=600,
+        help="games against the best planner after each fit (default %(default)s)",
+    )
+    add("--seed", type=int, default=1, help="default %(default)s")
+    add("--write", action="store_true", help="write the weights into the package")
     options = parser.parse_args(argv)
     path = Path(evaluation.__file__).with_name("weights.json")
     for players in options.players:
@@ -185,10 +190,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"  {name:18} {weight:9.4f}")
         bot, greedy = PlannerBot(weights=np.tile(list(row.values()), (5, 1))), bots.make("greedy")
         rules = Rules(players=players)
-        tables = arena.pairing_tables(rules, options.match_games)
+        seatings = arena.pairing_tables(rules, options.match_games)
         against = arena.pairing_result(
             ("planner", "greedy"),
-            arena.play_games(tables, [bot, greedy], rules, seed=2 * MATCH_SEED),
+            arena.play_games(seatings, [bot, greedy], rules, seed=2 * MATCH_SEED),
         )
         print(f"  against greedy: {100 * against.win_rate[0]:.1f} %", flush=True)
         if options.write:

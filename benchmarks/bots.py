@@ -3,9 +3,9 @@
     python benchmarks/bots.py
     python benchmarks/bots.py --players 2 --json bots.json
 
-One core. Decisions are timed on positions from games of the planner against itself, asked in one
-batch of each phase, several times; a bot that plans a turn is asked for its first decision there.
-Pairings play whole games side by side; *outside* is the time in which no bot was thinking.
+On one core. Decisions are timed on positions from games of the planner against itself, in one batch
+for each phase, several times. A bot that plans whole turns is asked for the first decision of one.
+Pairings play whole games side by side; *outside* is the share of time in which no bot was deciding.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POSITIONS = {"mcts": 20}
 
 
 def positions(players: int, games: int = 40) -> Any:
-    """Positions of games between planners, all of them."""
+    """All positions of games between planners with a disc, a crown, a move or a turn to begin."""
     states, planner = ce.new_games(Rules(players), games, seed=1), bots.make("planner")
     streams, seen = ce.new_streams(1, games), []
     while len(states):
@@ -46,7 +46,7 @@ def positions(players: int, games: int = 40) -> Any:
 
 
 def decisions(spec: str, states: Any, repeats: int) -> list[dict[str, Any]]:
-    """Microseconds for a decision in each phase, and simulations a second where there are any."""
+    """Microseconds a decision in each phase, and simulations a second of bots that simulate."""
     rows, random = [], np.random.default_rng(1)
     players = int(states["players"][0])
     for phase in PHASES:
@@ -57,7 +57,7 @@ def decisions(spec: str, states: Any, repeats: int) -> list[dict[str, Any]]:
         times, rates = [], []
         for repeat in range(repeats):
             bot, streams = bots.make(spec), ce.new_streams(repeat, count)
-            bot.act(asked[:1], streams[:1])  # makes its tree
+            bot.act(asked[:1], streams[:1])  # allocates its tree
             before = getattr(bot, "simulations", 0)
             started = time.perf_counter()
             bot.act(asked, streams)
@@ -82,25 +82,25 @@ def decisions(spec: str, states: Any, repeats: int) -> list[dict[str, Any]]:
 
 
 def pairings(players: int, repeats: int) -> list[dict[str, Any]]:
-    """Games a second of each two bots, and the part of the time outside of them."""
+    """Games a second of each two bots, and the share of the time outside of them."""
     rows, rules = [], Rules(players)
     for pair in itertools.combinations_with_replacement(BOTS[:-1], 2):
         made = [bots.make(spec) for spec in pair]
         games = min(GAMES[spec.partition(":")[0]] for spec in pair)
-        tables = arena.pairing_tables(rules, games)
-        arena.play_games(tables[:6], made, rules, seed=0)
+        seatings = arena.pairing_tables(rules, games)
+        arena.play_games(seatings[:6], made, rules, seed=0)
         rates, outside = [], []
         for repeat in range(repeats):
             started = time.perf_counter()
-            results = arena.play_games(tables, made, rules, seed=repeat)
+            results = arena.play_games(seatings, made, rules, seed=repeat)
             seconds = time.perf_counter() - started
-            rates.append(len(tables) / seconds)
+            rates.append(len(seatings) / seconds)
             outside.append(1 - float(results.seconds.sum()) / seconds)
         rows.append(
             {
                 "pair": list(pair),
                 "players": players,
-                "games": len(tables),
+                "games": len(seatings),
                 "games_per_s": statistics.median(rates),
                 "min": min(rates),
                 "max": max(rates),

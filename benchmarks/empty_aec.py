@@ -1,7 +1,7 @@
-"""A PettingZoo environment that does nothing: what PettingZoo's own way costs.
+"""A PettingZoo environment that does nothing: the cost of PettingZoo's own interface.
 
-Written as PettingZoo's tutorial writes one (AgentSelector, reward dictionaries), with the spaces
-of Carolus; observations are made once and handed out again and again.
+Written like the environment of PettingZoo's tutorial (AgentSelector, reward dictionaries), with the
+spaces of Carolus. Observations are made once and returned again and again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from carolus_env import ACTIONS
 from carolus_env.envs.aec import observation_box
 
-TURNS = 180  # about the decisions of a random game of two
+TURNS = 180  # about as many as a random game of 2 players has decisions
 
 
 def env(players: int = 2) -> OrderEnforcingWrapper:

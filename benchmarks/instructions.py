@@ -1,18 +1,19 @@
 """Instructions a decision: a guard against lost speed that a busy machine cannot disturb.
 
-    python benchmarks/instructions.py             # counts, beside the reference
-    python benchmarks/instructions.py --check     # ends with 1 where something costs 5 % more
+    python benchmarks/instructions.py             # counts, next to the reference
+    python benchmarks/instructions.py --check     # exit code 1 if anything costs 5 % more
     python benchmarks/instructions.py --update    # makes these counts the reference
 
-On request only: it needs valgrind (on Linux and x86-64) and about a minute. Everything is counted
-twice, with few games and with the same games several times over, in as many calls. What the many
-cost more is the price of a ``decision``; what is left then is the price of a ``call``, mostly the
-checks in Python. Start-up and loading are not counted. `aec_raw` plays one game and three, and a
-decision includes its share of the reset.
+On request only: it needs valgrind (Linux, x86-64) and about a minute. Everything is counted twice,
+with few games and with the same games several times over, in the same number of calls. What the
+many cost more is the price of a ``decision``; the rest is the price of a ``call``, mostly checks in
+Python. Start-up and loading are not counted. `aec_raw` plays one game and three, and a decision
+includes its share of the reset.
 
-Counts repeat to within half a percent. They are no seconds: a missed cache and a wrongly guessed
-branch cost nothing here. Valgrind has no AVX-512, so the code is compiled for a processor without.
-Another Python, NumPy or Numba counts otherwise; the reference says what it was counted with.
+Counts repeat to within half a percent. They are not seconds: cache misses and wrongly predicted
+branches cost nothing here. Valgrind has no AVX-512, so the code is compiled for a processor without
+it. Another Python, NumPy or Numba gives other counts; the reference names the versions it was made
+with.
 """
 
 from __future__ import annotations
@@ -45,21 +46,21 @@ from carolus_env.system.files import write_json
 REFERENCE = Path(__file__).parent / "results" / "instructions.json"
 TOLERANCE = 0.05
 
-BATCHES = (128, 512)  # few games, and the same ones four times over
-CALLS, STRIDE = 40, 5  # one in five decisions of random games, over the length of a game
+BATCHES = (128, 512)  # few games, and the same games four times over
+CALLS, STRIDE = 40, 5  # every fifth decision of random games
 AEC_GAMES = (1, 3)
 
 Counts = dict[str, dict[str, float]]
 """``{"step, 2 players": {"decision": 310.2, "call": 21870.0}, ...}``, in instructions."""
 
 Work = Callable[[], int]
-"""Plays; returns the decisions."""
+"""Does the work; returns the number of decisions."""
 
 PROCESSOR = {
     "NUMBA_CPU_NAME": "haswell",
     "NUMBA_CPU_FEATURES": "+avx2,+bmi,+bmi2,+fma,+lzcnt,+popcnt,+sse4.2",
 }
-"""Said in full: else Numba would see another processor under valgrind, and compile there."""
+"""Set explicitly: under valgrind Numba would see another processor, and compile again."""
 
 # ------------------------------------------------------------------------------------ the work
 
@@ -83,7 +84,7 @@ def positions(players: int) -> list[tuple[Any, ...]]:
 
 
 def calling(function: Callable[..., object]) -> Callable[[int, int], Work]:
-    """A call for each of the `positions`, with the games repeated up to ``size``."""
+    """A call for each of the `positions`, with the games repeated until there are ``size``."""
 
     def make(players: int, size: int) -> Work:
         times = size // BATCHES[0]
@@ -153,25 +154,25 @@ MODES: dict[str, tuple[tuple[int, int], Callable[[int, int], Work]]] = {
     ),
     "aec_raw": (AEC_GAMES, aec),
 }
-"""Few and many, and how to make the work of so many."""
+"""Sizes of the few and the many, and what makes the work of a size."""
 
 
 def name(mode: str, players: int, size: int) -> str:
-    """Of one count, in callgrind's files and between the processes."""
+    """The name of a count, in callgrind's files and between the processes."""
     return f"{mode}, {players} players, {size}"
 
 
 # ------------------------------------------------------------------------------------ in valgrind
 
-# How a program talks to valgrind (valgrind.h): rdi points to the request, and four rotations that
-# cancel out with an exchange of a register with itself call for attention. To a processor they
-# mean nothing, so the program also runs without valgrind.
+# How a program talks to valgrind (valgrind.h): rdi points to the request. Four rotations that
+# cancel out, and the exchange of a register with itself, announce it. A processor does nothing for
+# them, so the program also runs without valgrind.
 MAGIC = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db c3")
 ZERO, DUMP, START = 0x43540001, 0x43540003, 0x43540004  # callgrind.h: the counters, counting
 
 
 class Callgrind:
-    """The program's line to callgrind; without valgrind nobody answers."""
+    """Sends requests to callgrind; without valgrind they have no effect."""
 
     def __init__(self) -> None:
         may = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
@@ -181,7 +182,7 @@ class Callgrind:
         self.call = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint64))(start)
 
     def request(self, code: int, text: bytes = b"") -> None:
-        """Hand over a request, with the name that `DUMP` takes."""
+        """Send a request; ``text`` is the name for `DUMP`."""
         self.call(
             (ctypes.c_uint64 * 6)(
                 code, ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p).value or 0
@@ -190,8 +191,8 @@ class Callgrind:
 
 
 def run_all() -> None:
-    """Do all the work once uncounted and once counted; print the decisions as JSON."""
-    gc.disable()  # when it runs depends on what was imported
+    """Do all work once as a warm-up and once counted; print the decisions as JSON."""
+    gc.disable()  # when it would run depends on what was imported
     callgrind = Callgrind()
     works = [
         (name(mode, players, size), make(players, size), make(players, size))
@@ -214,7 +215,7 @@ def run_all() -> None:
 
 
 def count() -> Counts:
-    """Run `run_all` twice, first to compile everything and then under callgrind."""
+    """Run `run_all` twice: to compile everything, and then under callgrind."""
     with tempfile.TemporaryDirectory() as folder:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_")}
         environment = {
@@ -238,7 +239,9 @@ def count() -> Counts:
             text=True,
         )
         if files_of(Path(folder) / "cache") != compiled:
-            raise RuntimeError("functions were compiled under valgrind: the counts are worthless")
+            raise RuntimeError(
+                "functions were compiled under valgrind, so the counts are worthless"
+            )
         instructions = {}
         for file in Path(folder).glob("counts.*"):
             text = file.read_text()
@@ -250,12 +253,12 @@ def count() -> Counts:
 
 
 def files_of(folder: Path) -> dict[Path, int]:
-    """Every file below the folder and when it was written (ns)."""
+    """Every file below the folder, with its modification time (ns)."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def per_decision(instructions: dict[str, int], decisions: dict[str, int]) -> Counts:
-    """What a decision costs and, in batches, what a call costs besides."""
+    """The price of a decision and, for batches, of a call."""
     counts: Counts = {}
     for mode, (sizes, _) in MODES.items():
         for players in (2, 3, 4):
@@ -276,7 +279,7 @@ def counted_with() -> dict[str, str]:
 
 
 def compare(counts: Counts, reference: Counts) -> list[str]:
-    """Print the counts beside the reference; what costs more than it may, or is missing."""
+    """Print the counts next to the reference; returns what costs too much or is missing."""
     failures = [f"{one}: not counted" for one in reference if one not in counts]
     print(f"{'':28}{'instructions':>16}{'reference':>12}{'change':>10}")
     for one, row in counts.items():
@@ -286,13 +289,13 @@ def compare(counts: Counts, reference: Counts) -> list[str]:
             if before is not None:
                 line += f"{before:12,.0f}{found / before - 1:+10.1%}"
                 if found > before * (1 + TOLERANCE):
-                    failures.append(f"{one}: a {price} costs {found:,.0f}, not {before:,.0f}")
+                    failures.append(f"{one}: a {price} costs {found:,.0f} instead of {before:,.0f}")
             print(line)
     return failures
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Count, compare with the reference or write it."""
+    """Count, and compare with the reference or write it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The machine that measured, in one line: figures of different machines do not compare."""
+"""The machine of a measurement in one line: figures of different machines do not compare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def describe(*packages: str) -> dict[str, str]:
 
 
 def line(*packages: str) -> str:
-    """`describe` as one line, for the top of a table and for every row of JSON."""
+    """`describe` as one line, printed above a table and written into every row of JSON."""
     about = describe(*packages)
     processor, number, date = about.pop("cpu"), about.pop("cores"), about.pop("date")
     versions = ", ".join(f"{name} {version}" for name, version in about.items())

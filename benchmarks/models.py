@@ -1,13 +1,13 @@
-"""How strong the models of the package are: matches against the bots, and with search.
+"""How strong the shipped models are: matches against the bots, alone and with search.
 
-    python benchmarks/models.py                     # all matches that are not in the results yet
+    python benchmarks/models.py                     # all matches that the results lack
     python benchmarks/models.py --players 3 4
-    python benchmarks/models.py --again --players 2 # all from the start, as after a change of a bot
+    python benchmarks/models.py --again --players 2 # all anew, as after a change of a bot
 
-Paired deals, the likeliest action. Games are kept in --folder as they end, so the first command
-goes on where it was stopped: the match at one second a search takes some hours on one core. Where a
-model stands on the ladder is written into its JSON, too. The machine does not matter to the matches
-by simulations; it does to those by seconds.
+Paired deals, the likeliest action. Games are kept in --folder as they end, so the same command
+continues an interrupted one: the match at one second a search takes some hours on one core. Each
+model's rating on the ladder is also written into its JSON. Results of matches by simulations do not
+depend on the machine; those by seconds do.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ from carolus_env.arena import console
 from carolus_env.arena.seating import deals_for, pairing
 from carolus_env.bots.neural.model import SHIPPED
 from carolus_env.engine.rules import Rules
-from carolus_env.learners.run import ladder_rating
 from carolus_env.system.files import write_json
 
-RESULTS = Path(__file__).parent / "results" / "models.json"
+FOLDER = Path(__file__).parent / "results"
+RESULTS = FOLDER / "models.json"
 SEED = 2_000_000_011
 
 MATCHES: dict[int, dict[tuple[str, str], int]] = {
@@ -60,27 +61,27 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
 
 
 def digest(players: int) -> str:
-    """Which weights are shipped, so that matches of others are played again."""
+    """Identifies the shipped weights: matches of other weights are played again."""
     about = json.loads((SHIPPED / f"{players}p.json").read_text())
     return str(about["sha256"][:12])
 
 
 def journal(players: int, pair: tuple[str, str], folder: Path) -> Path:
-    """Where the games of a match are kept."""
+    """The file that keeps a match's games."""
     games = plan(players, pair).games
     name = f"{players}-{'-'.join(pair)}-{games}-{digest(players)}.jsonl"
     return folder / name.replace(":", "_")
 
 
 def plan(players: int, pair: tuple[str, str]) -> arena.Plan:
-    """Which games a match has."""
+    """The games of a match."""
     rules = Rules(players)
     deals = deals_for(MATCHES[players][pair], len(pairing(rules).seatings))
     return arena.Plan(rules, pair, deals=deals, seed=SEED)
 
 
 def match(players: int, pair: tuple[str, str], file: Path, workers: int) -> dict[str, Any]:
-    """Play one, or what is missing of it, and what there is to say of it."""
+    """Play what is missing of a match, and return its row."""
     cup = arena.Tournament(plan(players, pair))
     with console.watching(cup) as progress:
         cup.run(workers=workers, file=file, resume=file.exists(), progress=progress)
@@ -112,7 +113,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
-    parser.add_argument("--again", action="store_true", help="play what was played already")
+    parser.add_argument("--again", action="store_true", help="play all matches anew")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("runs/models"))
     options = parser.parse_args()
@@ -141,7 +142,7 @@ def main() -> int:
 
 
 def note_rating(players: int, rows: list[dict[str, Any]]) -> None:
-    """Write the rating on the ladder into the shipped model's JSON."""
+    """Write the model's rating on the ladder into its JSON."""
     path = SHIPPED / f"{players}p.json"
     met = {row["pair"][1]: row for row in rows if row["pair"][0] == f"ppo:{players}p"}
     about = json.loads(path.read_text())
@@ -151,6 +152,30 @@ def note_rating(players: int, rows: list[dict[str, Any]]) -> None:
         "games": {spec: row["games"] for spec, row in met.items()},
     }
     write_json(path, about)
+
+
+def ladder_rating(players: int, results: Mapping[str, Mapping[str, Any]]) -> float | None:
+    """Elo on the ladder of docs/ladder.md, from results against the bots that stand on it.
+
+    The rating whose expected wins equal the wins, after one more lost game and one more won game
+    against each bot, which keep it finite. None if no such bot was met.
+    """
+    ladder = json.loads((FOLDER / f"ladder_{players}.json").read_text())
+    elos = {row["spec"]: row["rating"]["elo"] for row in ladder["agents"]}
+    met = [
+        (elos[spec], row["win_rate"], row["games"]) for spec, row in results.items() if spec in elos
+    ]
+    if not met:
+        return None
+    low, high = -2000.0, 6000.0
+    for _ in range(50):  # bisection: the expected wins grow with the rating
+        middle = (low + high) / 2
+        surplus = 0.0
+        for elo, rate, games in met:
+            expected = 1 / (1 + 10 ** ((elo - middle) / 400))
+            surplus += (games + 2) * expected - (rate * games + 1)
+        low, high = (low, middle) if surplus > 0 else (middle, high)
+    return round(middle, 1)
 
 
 if __name__ == "__main__":

@@ -3,26 +3,26 @@
     python benchmarks/peers.py
     python benchmarks/peers.py --peers pgx --repeats 9 --json peers.json
 
-Each row plays windows of `--seconds` in turn, peer, ours, peer, ours, ..., and gives the median of
-the ratios of neighbours, ours / peer, with the lowest and the highest; rates are medians too. All
-runs on the first `--cores` cores of this process, JAX on the CPU. Warm-up is not measured: it
-compiles, and ends three games a lane, so that the games of a batch no longer end together.
+Each row plays windows of `--seconds` in turn, peer, ours, peer, ours, ..., and gives the median,
+lowest and highest ratio of neighbouring windows, ours / peer; rates are medians too. Everything
+runs on the first `--cores` cores of this process, JAX on the CPU. A warm-up is not measured: it
+compiles, and ends three games of each lane, so that the games of a batch no longer end together.
 
-Ours are the modes of throughput.py, 2 players unless `--players` says otherwise. What a step of a
-peer includes, and what is counted (choices are uniform over the legal actions everywhere):
+Ours are the modes of throughput.py, with 2 players unless `--players` says otherwise. Choices are
+uniform over the legal actions everywhere. What a step of a peer includes, and what is counted:
 
-    pgx_*                    choice, step, mask, observation and Pgx's own auto-reset, compiled
-                             into one loop; every step of a game counts, forced passes too
+    pgx_*                    choice, step, mask, observation and Pgx's auto-reset, compiled into
+                             one loop; every step of a game counts, forced passes too
     openspiel_backgammon     from Python: legal_actions, choice, apply_action. Dice are drawn from
-                             chance_outcomes: their time is in, but only the players' decisions
-                             count, forced passes too; one decision plays two dice
-    pettingzoo_connect_four  last(), choice by the mask, step: one loop for theirs and for ours;
+                             chance_outcomes: their time is included, but only the players'
+                             decisions count, forced passes too; one decision plays two dice
+    pettingzoo_connect_four  last(), choice by the mask, step: the same loop for theirs and ours;
                              _raw: without wrappers
     aec_empty                that loop on an environment that does nothing (of throughput.py):
-                             what the interface alone costs; _raw: without wrappers
+                             the cost of the interface alone; _raw: without wrappers
 
 The games differ in length and rules: decisions/s says how fast an environment steps, games/s how
-fast whole games come.
+fast complete games come.
 """
 
 from __future__ import annotations
@@ -44,19 +44,20 @@ import throughput
 
 from carolus_env import __version__
 from carolus_env.system.files import check_writable, write_json
+from carolus_env.system.machine import cpu
 
 INSTALL = (
     "pip install -e . pgx==2.6.0 jax==0.10.2 open_spiel==2.0.2 pettingzoo==1.27.0 pygame-ce==2.5.8"
 )
-"""The peers are no dependency of this project: best in an environment of their own."""
+"""The peers are no dependencies of this project; best use a separate environment."""
 
 BATCH = 4096  # our batch
 PGX_BATCH = {"connect_four": 4096, "backgammon": 256}  # more are no faster
-PGX_STEPS = 32  # of a batch in one call: hundredths of a second, beside which a call is nothing
-GAMES_BEFORE = 3  # that a lane ends on average before it is measured
+PGX_STEPS = 32  # a call takes hundredths of a second, so its overhead is negligible
+WARM_UP_GAMES = 3  # that a lane ends on average before it is measured
 
 Window = Callable[[float], tuple[int, int, float]]
-"""Plays for about so many seconds; returns decisions, games and seconds."""
+"""Plays for about the given seconds; returns decisions, games and seconds."""
 
 
 # ------------------------------------------------------------------------------------ the peers
@@ -64,7 +65,7 @@ Window = Callable[[float], tuple[int, int, float]]
 
 def pgx_loop(game: str) -> Window:
     """Pgx: a batch stepped, observed and reset in one compiled loop."""
-    # Pgx is measured on the cores that ours is, not on an accelerator; read when JAX is imported.
+    # Pgx runs on the same cores as ours, not on an accelerator; read when JAX is imported.
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
     import jax.numpy as jnp
@@ -79,7 +80,7 @@ def pgx_loop(game: str) -> Window:
         states, key, ended = carried
         key, for_choice, for_step = jax.random.split(key, 3)
         mask = states.legal_action_mask
-        # One number a lane picks the nth legal action: faster than jax.random.categorical.
+        # One random number for each lane picks the nth legal action: faster than categorical.
         nth = (jax.random.uniform(for_choice, (batch,)) * mask.sum(axis=1)).astype(jnp.int32)
         actions = (jnp.cumsum(mask, axis=1) > nth[:, None]).argmax(axis=1)
         states = step(states, actions, jax.random.split(for_step, batch))
@@ -87,7 +88,7 @@ def pgx_loop(game: str) -> Window:
 
     @jax.jit
     def play(states: Any, key: Any) -> Any:
-        # The states are handed back whole, or the compiler would leave out the observations.
+        # The whole states are returned, or the compiler would drop the observations.
         return jax.lax.fori_loop(0, PGX_STEPS, body, (states, key, jnp.int32(0)))
 
     key = jax.random.PRNGKey(1)
@@ -99,7 +100,7 @@ def pgx_loop(game: str) -> Window:
         started = time.perf_counter()
         while (elapsed := time.perf_counter() - started) < seconds:
             states, key, ended = play(states, key)
-            games += int(ended)  # waits until it is played
+            games += int(ended)  # waits for the result
             decisions += PGX_STEPS * batch
         return decisions, games, elapsed
 
@@ -131,24 +132,24 @@ def openspiel_loop(game: str) -> Window:
 
 
 def drawn(outcomes: list[tuple[int, float]]) -> int:
-    """One of OpenSpiel's (outcome, probability), at random."""
+    """One of OpenSpiel's pairs (outcome, probability), at random."""
     left = random.random()
     for outcome, probability in outcomes:
         left -= probability
         if left < 0:
             return outcome
-    return outcomes[-1][0]  # where rounding leaves a rest
+    return outcomes[-1][0]  # rounding may leave a remainder
 
 
 def connect_four(wrapped: bool) -> Window:
-    """PettingZoo's connect four, with the wrappers it comes in or without."""
+    """PettingZoo's connect four, with its wrappers or without."""
     from pettingzoo.classic import connect_four_v3
 
     return throughput.aec_loop((connect_four_v3.env if wrapped else connect_four_v3.raw_env)())
 
 
 class Peer(NamedTuple):
-    """Packages whose versions count, games at a time, and how to make a window."""
+    """Packages whose versions matter, games at a time, and what makes a window."""
 
     packages: tuple[str, ...]
     batch: int
@@ -170,7 +171,7 @@ PEERS = {
 }
 
 ROWS = (
-    # Pgx observes at every step: rollout_u8, with observations of bytes, is the like of it.
+    # Pgx observes at every step, so rollout_u8 is its counterpart.
     ("rollout_mask", "pgx_connect_four", "decisions/s"),
     ("rollout_u8", "pgx_connect_four", "decisions/s"),
     ("playout", "pgx_backgammon", "games/s"),
@@ -183,7 +184,7 @@ ROWS = (
     ("aec_raw", "aec_empty_raw", "decisions/s"),
     ("aec", "aec_empty", "decisions/s"),
 )
-"""Our mode, the peer, and what is compared."""
+"""Our mode, the peer, and the unit of comparison."""
 
 
 # ------------------------------------------------------------------------------------ measuring
@@ -191,7 +192,7 @@ ROWS = (
 
 @cache
 def peer_window(peer: str) -> Window:
-    """A peer, warmed up; the rows that compare with it share it."""
+    """A peer, warmed up; its rows share it."""
     return warmed_up(PEERS[peer].make(), PEERS[peer].batch)
 
 
@@ -204,9 +205,9 @@ def our_window(mode: str, players: int, cores: int) -> Window:
 
 
 def warmed_up(window: Window, batch: int) -> Window:
-    """The window, after it has compiled and its games have ceased to end together."""
+    """The window, compiled, with games that no longer end together."""
     games = 0
-    while games < GAMES_BEFORE * batch:
+    while games < WARM_UP_GAMES * batch:
         games += window(0.3)[1]
     return window
 
@@ -248,16 +249,16 @@ def measure(
 def rate(window: Window, unit: str, seconds: float) -> float:
     """Decisions or games a second."""
     decisions, games, elapsed = window(seconds)
-    while unit == "games/s" and not games:  # a window too short for any to end
+    while unit == "games/s" and not games:  # the window was too short for a game to end
         _, games, more = window(seconds)
         elapsed += more
     return (games if unit == "games/s" else decisions) / elapsed
 
 
 def machine(cores: int) -> dict[str, object]:
-    """What the figures belong to."""
+    """The machine of the figures."""
     return {
-        "cpu": cpu_model(),
+        "cpu": cpu(),
         "cores": os.cpu_count(),
         "cores_used": cores,
         "platform": platform.platform(),
@@ -266,31 +267,21 @@ def machine(cores: int) -> dict[str, object]:
     }
 
 
-def cpu_model() -> str:
-    """The processor's name, as far as the system tells it."""
-    listing = Path("/proc/cpuinfo")
-    if listing.exists():
-        for line in listing.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
 def keep_to(cores: int) -> None:
-    """Hold this process, and what it will start, to its first cores.
+    """Restrict this process and its children to its first cores.
 
     Raises:
         ValueError: when it has fewer.
     """
-    if cores == 1:  # read when JAX is imported; before what the user set, which counts more
+    if cores == 1:  # read when JAX is imported; the user's flags come later and override
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {flags}".strip()
     if not hasattr(os, "sched_setaffinity"):
-        print("this system holds no process to cores: Pgx may use more than ours", file=sys.stderr)
+        print("this system cannot pin a process: Pgx may use more cores than ours", file=sys.stderr)
         return
     allowed = sorted(os.sched_getaffinity(0))
     if not 1 <= cores <= len(allowed):
-        raise ValueError(f"cores must be from 1 to {len(allowed)}, which are free, got {cores}")
+        raise ValueError(f"cores must be from 1 to {len(allowed)}, got {cores}")
     os.sched_setaffinity(0, allowed[:cores])
 
 
@@ -345,7 +336,7 @@ def main(argv: list[str] | None = None) -> int:
             flush=True,
         )
     if skipped:
-        print(f"what is skipped can be installed, best in an environment of its own:\n  {INSTALL}")
+        print(f"to install what was skipped, best in a separate environment:\n  {INSTALL}")
     if options.json:
         write_json(options.json, rows)
     return 0

@@ -3,12 +3,11 @@
     python benchmarks/rendering.py
     python benchmarks/rendering.py --modes ansi svg --players 2 --json rendering.json
 
-A frame is what a PettingZoo environment gives in mid-game, the last decision looked up and marked
-(but in text): `render()` in render modes ansi and rgb_array (800 pixels across), and for svg what
-a notebook shows. The frames of a window are positions of random games, one after each fifth
-decision; the decisions themselves are not counted. Each figure is the median of `--repeats`
-windows of `--frames`; the windows of the modes follow each other in turn. Figures of different
-machines do not compare.
+A frame is the picture of a PettingZoo environment in mid-game, with the last decision marked (not
+in text): `render()` in the render modes ansi and rgb_array (800 pixels wide), and for svg what a
+notebook shows. The frames of a window are positions of random games, every fifth decision; the
+decisions themselves are not counted. Each figure is the median of `--repeats` windows of
+`--frames`. The modes take turns. Figures of different machines do not compare.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ MODES: dict[str, Callable[[Any], Any]] = {
     "svg": lambda env: env._repr_svg_(),
     "rgb_array": lambda env: env.render(),
 }
-"""What makes a frame."""
+"""How each mode draws a frame."""
 
 STEPS = 5  # decisions from one frame to the next
 
 
 def positions(mode: str, players: int) -> Iterator[Any]:
-    """An environment in one position after the other, of random games."""
+    """An environment in one position after another of random games."""
     render_mode = mode if mode in ("ansi", "rgb_array") else None
     env = carolus_magnus_v0.env(players=players, render_mode=render_mode)
     random, seed = np.random.default_rng(1), 0
@@ -54,7 +53,7 @@ def positions(mode: str, players: int) -> Iterator[Any]:
 
 
 def window(mode: str, at: Iterator[Any], frames: int) -> float:
-    """Milliseconds a frame, over so many frames."""
+    """Mean milliseconds a frame."""
     draw, seconds = MODES[mode], 0.0
     for _ in range(frames):
         env = next(at)
@@ -65,11 +64,11 @@ def window(mode: str, at: Iterator[Any], frames: int) -> float:
 
 
 def measure(modes: list[str], players: int, frames: int, repeats: int) -> list[dict[str, Any]]:
-    """The rows of a number of players."""
+    """The rows for one number of players."""
     at = {mode: positions(mode, players) for mode in modes}
     times: dict[str, list[float]] = {mode: [] for mode in modes}
     for mode in modes:
-        window(mode, at[mode], 3)  # imports, fonts
+        window(mode, at[mode], 3)  # warm-up: imports, fonts
     for _ in range(repeats):
         for mode in modes:
             times[mode].append(window(mode, at[mode], frames))

@@ -3,10 +3,10 @@
     python benchmarks/startup.py
     python benchmarks/startup.py --imports --json startup.json
 
-Cold: an empty cache of compiled kernels, so everything is compiled. Warm: the cache of the run
-before. Import, reset, the first observation with its mask, and one step are included. One repeat
-is one cold run and five of everything else. `--imports` adds the packages whose import takes
-longest, with all that they import first.
+Cold: with an empty cache of compiled kernels, so everything is compiled. Warm: with the cache of
+the run before. Import, reset, the first observation with its mask, and one step are included. A
+repeat is one cold run and five warm ones. `--imports` adds the packages whose import takes longest,
+each with the packages that it imports first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from machine import line
 
-WARM_RUNS = 5  # for each cold one, which takes many times as long
+WARM_RUNS = 5  # for each cold one, which takes far longer
 
 FIRST_STEPS = {
     "first AEC step": """
@@ -58,7 +58,7 @@ def seconds(code: str, cache: str) -> float:
 
 
 def cold_and_warm(code: str, repeats: int) -> tuple[list[float], list[float]]:
-    """Wall times with an empty cache, and with the one that such a run has left."""
+    """Wall times with an empty cache, and with the cache of such a run."""
     cold, warm = [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
@@ -68,9 +68,9 @@ def cold_and_warm(code: str, repeats: int) -> tuple[list[float], list[float]]:
 
 
 def slowest_imports(count: int) -> list[tuple[str, float]]:
-    """Packages that ``import carolus_env`` takes most time for, with what they import first.
+    """The packages that ``import carolus_env`` spends most time on, and cumulative seconds.
 
-    Modules inside other packages are left out: they are in the package's own time.
+    Modules inside other packages are left out: their package's time includes them.
     """
     report = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", "import carolus_env"],
@@ -80,7 +80,7 @@ def slowest_imports(count: int) -> list[tuple[str, float]]:
     ).stderr
     found = []
     for entry in report.splitlines():
-        fields = entry.removeprefix("import time:").split("|")  # own us, cumulative us, name
+        fields = entry.removeprefix("import time:").split("|")  # self us, cumulative us, name
         if len(fields) != 3 or not fields[1].strip().isdigit():
             continue
         name = fields[2].strip()

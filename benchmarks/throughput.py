@@ -3,11 +3,11 @@
     python benchmarks/throughput.py
     python benchmarks/throughput.py --modes rollout_mask step_u8 --players 2 --json throughput.json
 
-Ended games start anew; the choice of the actions is included everywhere. Modes:
+Ended games start anew; choosing the actions is always included. Modes:
 
     playout        whole games at random, no masks: `carolus_env.engine.playout`
-    rollout_*      `GameBatch.rollout`: random choice in the kernel, and at every decision the mask
-                   (rollout_mask) and an observation (rollout_u8, rollout_f32) written out
+    rollout_*      `GameBatch.rollout`: random choice in the kernel; at every decision the mask
+                   (rollout_mask) and also an observation (rollout_u8, rollout_f32) are written
     step_*         `GameBatch.step`, one call a step, with actions from outside: `sample`'s
     single         one game from Python: legal mask as a view, random choice, `Game.play`
     aec_raw, aec   PettingZoo's `last()`, masked random choice, `step`; raw, and in its wrapper
@@ -15,8 +15,8 @@ Ended games start anew; the choice of the actions is included everywhere. Modes:
     gym_vector     Gymnasium vector environment: the learners' decisions, random opponents
     sb3_vec_env    Stable-Baselines3 VecEnv: likewise, masks collected
 
-Each figure is the median of `--repeats` windows of `--seconds`; the windows of all rows that differ
-only in players or batch follow each other. Figures of different machines do not compare.
+Each figure is the median of `--repeats` windows of `--seconds` each. Figures of different machines
+do not compare.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ import machine
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0
+from carolus_env.engine.rules import OVER
 
 Window = Callable[[float], tuple[int, int, float]]
-"""Plays for about so many seconds; returns decisions, games and seconds."""
+"""Plays for about the given seconds; returns decisions, games and seconds."""
 
 _PORTION = 65_536  # decisions between two looks at the clock
 
@@ -105,7 +106,7 @@ def single(players: int, batch: int, threads: int) -> Window:
 
 
 def aec_game(env: Any, seed: int, draw: Callable[[], float]) -> int:
-    """PettingZoo's way through one game of any environment with masks; returns the decisions."""
+    """Play one game of any PettingZoo environment with masks; returns the decisions."""
     env.reset(seed=seed)
     decisions = 0
     for _ in env.agent_iter():
@@ -120,7 +121,7 @@ def aec_game(env: Any, seed: int, draw: Callable[[], float]) -> int:
 
 
 def aec_loop(env: Any) -> Window:
-    """One `aec_game` after the other."""
+    """One `aec_game` after another."""
     seeds, draw = iter(range(1 << 60)), random.Random(1).random
     return repeating(lambda: (aec_game(env, next(seeds), draw), 1))
 
@@ -147,8 +148,8 @@ def gym_vector(players: int, batch: int, threads: int) -> Window:
     streams = ce.new_streams(1, batch)
 
     def portion() -> tuple[int, int]:
-        # games that are over wait for their restart: they take no decision in that step
-        over = envs.games.states["phase"] == ce.engine.rules.OVER
+        # a game that is over waits for its restart and takes no decision in this step
+        over = envs.games.states["phase"] == OVER
         _, _, terminated, truncated, _ = envs.step(ce.random_actions(envs.games.states, streams))
         return batch - int(over.sum()), int(terminated.sum() + truncated.sum())
 
@@ -186,18 +187,18 @@ MODES: dict[str, tuple[str, Callable[[int, int, int], Window]]] = {
     "aec_empty_raw": ("single", partial(aec_empty, wrapped=False)),
     "aec_empty": ("single", partial(aec_empty, wrapped=True)),
 }
-"""What a mode can vary (batch and threads, the batch only, nothing), and its window."""
+"""What a mode can vary (threads and batch, the batch, nothing), and its window."""
 
 
 def make_window(mode: str, players: int, batch: int = 1, threads: int = 1) -> Window:
-    """A window of a mode, made and ready; `measure` shows its use."""
+    """A window of a mode; `measure` uses it."""
     return MODES[mode][1](players, batch, threads)
 
 
 def measure(
     mode: str, players: int, batch: int, threads: int, seconds: float, repeats: int
 ) -> dict[str, object]:
-    """One row of the table; the first window only warms up."""
+    """One row of the table; the first window is a warm-up."""
     window = make_window(mode, players, batch, threads)
     window(min(seconds, 0.3))
     windows = [window(seconds) for _ in range(repeats)]
@@ -252,7 +253,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def write(path: Path, rows: list[dict[str, object]], *, keep: bool) -> None:
-    """Write the rows; with ``keep``, beside the file's other ones."""
+    """Write the rows; with ``keep`` the file's other rows stay."""
     import json
 
     from carolus_env.system.files import write_json

@@ -1,19 +1,19 @@
-"""What the environment costs in training: decisions a second of learners, and their shares of time.
+"""What the environment costs in training: decisions a second, and shares of the time.
 
     python benchmarks/training.py
     python benchmarks/training.py --players 4 --cases stock:random selfplay:itself --json four.json
 
-A case is a learner and who else sits at its tables, LEARNER:OPPONENTS. Learners: ``stock``,
-sb3-contrib's MaskablePPO with its MlpPolicy, and ``selfplay``, `learners.ppo` with a network
-that knows the game's shape. Opponents: the spec of a bot; or, for ``selfplay``, ``itself``, where
-every decision of every seat is learnt from, and ``frozen``, where a copy of the network plays the
-other seats and one seat's decisions are learnt from. Decisions are counted that are learnt from.
+A case is LEARNER:OPPONENTS. Learners are ``stock``, sb3-contrib's MaskablePPO with its MlpPolicy,
+and ``selfplay``, `carolus_env.learners.ppo` with a network that knows the game's structure.
+Opponents are the spec of a bot or, for ``selfplay``, ``itself`` (it learns from every decision of
+every seat) or ``frozen`` (a copy of the network plays the other seats, and it learns from one
+seat's decisions). Only decisions that are learnt from are counted.
 
-All cases are trained in one process, in turns, and between them each learner on an environment that
-costs nothing. A window is some rollouts with their updates. The ratio, decisions a second by those
-of the same learner with the empty environment in the same turn, is what is left of the learner's
-own pace. The share is the time inside the environment's methods, the opponents' thinking included,
-by all time. Needs the extra ``train``.
+All cases take turns in one process, together with each learner on an environment that costs
+nothing. A window is some rollouts with their updates. The ratio divides decisions a second by those
+of the same learner with the empty environment in the same turn: it says how much of the learner's
+pace is left. The share is the time inside the environment's methods, the opponents' decisions
+included, divided by all time. Needs the extra ``train``.
 """
 
 from __future__ import annotations
@@ -45,17 +45,18 @@ from carolus_env.bots.neural import network
 from carolus_env.engine.rules import OVER
 from carolus_env.envs.learner import LEARNER, FixedOpponents, Opponents
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.ppo import SelfPlayPPO, TorchPlayer
+from carolus_env.learners.player import TorchPlayer
+from carolus_env.learners.ppo import SelfPlayPPO
 from carolus_env.system.files import check_writable, write_json
 
 DTYPES = {"stock": np.float32, "selfplay": np.uint8}
-"""The learners, and the observations that each takes."""
+"""The learners, and the dtype of their observations."""
 
 PARTS = {
     "opponents": "environment: the opponents' decisions",
     "engine": "environment: engine",
     "masks_and_observations": "environment: masks and observations",
-    "handing_over": "environment: handing over to the learner",
+    "handing_over": "environment: handing results to the learner",
     "policy": "learner: policy in the rollout",
     "update": "learner: update",
     "rest": "learner: buffer and the rest",
@@ -65,37 +66,37 @@ PARTS = {
 
 @dataclass
 class Args:
-    """What the environment costs in training; the file's first lines say how it is measured."""
+    """What the environment costs in training."""
 
     players: tuple[Literal[2, 3, 4], ...] = (2,)
-    """One number after the other."""
+    """Numbers of players, one after another."""
     cases: tuple[str, ...] = (
         *("stock:random", "stock:greedy", "stock:planner"),
         *("selfplay:itself", "selfplay:frozen"),
     )
-    """LEARNER:OPPONENTS, side by side."""
+    """LEARNER:OPPONENTS; the cases take turns."""
     games: int = 1024
-    """Played side by side in each case."""
+    """Games side by side in each case."""
     size: int = 16_384
-    """Decisions in a rollout, in all games together."""
+    """Decisions in a rollout, over all games."""
     batch: int = 2048
     """Decisions in a gradient step."""
     epochs: int = 4
     """Passes over the rollout in an update."""
     net: tuple[int, ...] = (64, 64)
-    """Stock: hidden layers, of the policy and of the value each."""
+    """Stock: hidden layers of the policy, and of the value."""
     region: int = 32
-    """Selfplay: numbers kept of each region and clan."""
+    """Selfplay: width of the layers for each region and clan."""
     trunk: int = 128
-    """Selfplay: numbers kept of the whole."""
+    """Selfplay: width of the layers for the whole position."""
     threads: int = 1
-    """Of torch."""
+    """Threads of PyTorch."""
     seconds: float = 3.0
-    """Of a window, at least; it ends with an update."""
+    """Least length of a window; it ends with an update."""
     repeats: int = 5
     """Windows of each case."""
     json: Path | None = None
-    """Where the rows go."""
+    """Where the rows are written."""
 
     def __post_init__(self) -> None:
         for name in ("games", "size", "batch", "epochs", "threads", "repeats"):
@@ -112,7 +113,7 @@ class Args:
                 raise ValueError(f"itself and frozen are for selfplay, got {case!r}")
 
     def network_size(self, players: int) -> network.Size:
-        """Of the selfplay learner's network."""
+        """The size of the selfplay learner's network."""
         return network.Size(players, self.region, self.trunk)
 
 
@@ -135,24 +136,24 @@ class Itself:
 
 
 def frozen(size: network.Size) -> TorchPlayer:
-    """A copy of the network that draws its actions, and never changes."""
+    """A copy of the untrained network that draws its actions and never changes."""
     first = network.initial(size, seed=1)
     return TorchPlayer(first, size.players, temperature=1.0, device="cpu")
 
 
 def opponents_of(spec: str, rules: Rules, size: network.Size) -> Opponents:
-    """Who sits at the tables of a case."""
+    """The opponents of a case."""
     if spec == "itself":
         return Itself(rules)
     return FixedOpponents(rules, frozen(size) if spec == "frozen" else spec)
 
 
 class MidwayVecEnv(CarolusVecEnv):
-    """Games that start midway: each was played on at random, a decision further than the last one.
+    """Games that start midway: each was played on at random one decision further than the last.
 
-    So all phases are there in their proportions in every window, early and late rounds too; games
-    that start together stay together for long. Where somebody else is to decide, the learner does
-    it for him, once.
+    So every window has all phases in their proportions, early and late rounds too; games that start
+    together would stay together for long. Where an opponent is to move at the start, the learner
+    makes that one decision.
     """
 
     def reset(self) -> npt.NDArray[Any]:
@@ -167,14 +168,14 @@ class MidwayVecEnv(CarolusVecEnv):
 
 
 class EmptyVecEnv(MidwayVecEnv):
-    """Same spaces, no cost: the same positions for ever, no rewards, no ends.
+    """The same spaces at no cost: the same positions for ever, no rewards, no ends.
 
-    That they are of all phases matters: torch's exp is several times slower on the logits of masked
-    actions, and with every action legal MaskablePPO is up to a third faster.
+    The positions are of all phases, because PyTorch's exp is several times slower on the logits of
+    masked actions: with every action legal, MaskablePPO would be up to a third faster.
 
     Args:
         rules: number of players and options.
-        n: number of games that it seems to have.
+        n: number of games that it pretends to have.
         dtype: of the observations.
     """
 
@@ -203,7 +204,7 @@ class Learner:
 
     Attributes:
         rates: decisions a second of each window.
-        shares: the environment's share of each window.
+        shares: the environment's share of the time in each window.
     """
 
     def __init__(self, kind: str, env: CarolusVecEnv, args: Args) -> None:
@@ -233,12 +234,12 @@ class Learner:
         self._watch("update", self._model, "train")
 
     def warm_up(self) -> None:
-        """A rollout and its update, not counted: it compiles, and fills torch's pools."""
+        """A rollout and its update, not counted: they compile, and fill PyTorch's memory pools."""
         self._model.learn(self._size)
         self._seconds.clear()
 
     def train(self, seconds: float) -> None:
-        """A window: rollouts with their updates, for so many seconds at least."""
+        """A window: rollouts with their updates, for at least so many seconds."""
         inside, decisions, elapsed = self._seconds["environment"], 0, 0.0
         started = time.perf_counter()
         while not decisions or elapsed < seconds:
@@ -278,7 +279,7 @@ class Learner:
 
 
 def learners(args: Args, rules: Rules) -> dict[str, Learner]:
-    """A learner for each case, and one of its kind on the empty environment, ``KIND:empty``."""
+    """A learner for each case, and ``LEARNER:empty``, on the empty environment."""
     made: dict[str, Learner] = {}
     for case in args.cases:
         kind, _, spec = case.partition(":")
@@ -293,7 +294,7 @@ def learners(args: Args, rules: Rules) -> dict[str, Learner]:
 
 
 def measure(args: Args, players: int) -> list[dict[str, Any]]:
-    """A row for each case, all of them measured side by side."""
+    """A row for each case; the cases take turns."""
     made = learners(args, Rules(players))
     for learner in made.values():
         learner.warm_up()
@@ -301,12 +302,12 @@ def measure(args: Args, players: int) -> list[dict[str, Any]]:
     for _ in range(args.repeats):
         for name in order:
             made[name].train(args.seconds)
-        order.reverse()  # there and back: what slows the machine down slows no case more
+        order.reverse()  # back and forth, so that a slow spell hits no case more
     return [row(args, players, case, made) for case in args.cases]
 
 
 def row(args: Args, players: int, case: str, made: Mapping[str, Learner]) -> dict[str, Any]:
-    """What was measured of one case."""
+    """The figures of one case."""
     kind, _, opponents = case.partition(":")
     ours, empty = made[case], made[f"{kind}:empty"]
     sizes = args.net if kind == "stock" else (args.region, args.trunk)

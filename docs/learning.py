@@ -1,8 +1,8 @@
 """Train with several seeds, for docs/training.md: ``python docs/learning.py``.
 
-Each run is ``python train.py --seed N`` with `RATES`, from scratch and one after the other.
-What they have shown goes to benchmarks/results/learning.json; docs/tables.py and docs/plots.py
-make table and plot from it. A run that was stopped is resumed by the same command.
+Each run is ``python train.py --seed N`` with `RATES`, from scratch, one after another. The results
+go to benchmarks/results/learning.json, from which docs/tables.py and docs/plots.py make the table
+and the plot. The same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RATES = ["--learning-rate-end", "3e-5", "--entropy-end", "0.002"]
 
 
 def train(seed: int, folder: Path) -> dict[str, Any]:
-    """One run, from scratch or resumed: what it has shown, and the commands' seconds together."""
+    """One run, from scratch or resumed: its results, and the seconds of all its commands."""
     path = folder / f"seed-{seed}"
     command = ["train.py", "--seed", str(seed), "--runs", str(folder), "--name", path.name]
     command += RATES

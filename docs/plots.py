@@ -1,4 +1,4 @@
-"""Draw the plots in docs/images/ from what the benchmarks measured: ``python docs/plots.py``.
+"""Draw the plots of docs/images/ from the benchmarks' results: ``python docs/plots.py``.
 
 The same results and the same matplotlib give the same bytes.
 """
@@ -23,7 +23,7 @@ IMAGES = Path(__file__).parent / "images"
 
 BLACK, GREY = "#222222", "#767676"
 BLUE, GREEN, VERMILION, PURPLE = "#0072b2", "#009e73", "#d55e00", "#cc79a7"
-"""Colours of Okabe and Ito, which the colour-blind can tell apart."""
+"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
 
 COLOURS = (GREEN, BLUE, VERMILION, PURPLE, BLACK)
 PLAYERS = {2: BLUE, 3: VERMILION, 4: GREEN}
@@ -38,11 +38,11 @@ LINES = {
     "gym_vector": (PURPLE, ":"),
     "sb3_vec_env": (GREY, ":"),
 }
-"""Colour: what is written for the players; line: who calls the rules."""
-WHO = "solid: a loop in the kernel\ndashed: calls from Python\ndotted: a library's environment"
+"""Colour: what is written at each decision; line style: who calls the engine."""
+CALLERS = "solid: a loop in the kernel\ndashed: calls from Python\ndotted: a library's environment"
 
 STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "carolus",  # else ids in the file are random
+    "svg.hashsalt": "carolus",  # otherwise ids in the file are random
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -59,7 +59,7 @@ STYLE: dict[Any, Any] = {
 
 
 def empty(height: float) -> tuple[Figure, Any]:
-    """A figure of such a height in inches, and its axes."""
+    """A figure of a height in inches, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.5, height), layout="constrained", facecolor="white")
@@ -67,7 +67,7 @@ def empty(height: float) -> tuple[Figure, Any]:
 
 
 def plain(axis: Any) -> None:
-    """Write the numbers of a logarithmic axis like those of the tables: 10 k, 1 M."""
+    """Write the numbers of a logarithmic axis as in the tables: 10 k, 1 M."""
     axis.set_major_formatter(lambda number, _: re.sub(r"\.0+", "", results.short(number)))
     axis.set_minor_formatter("")
 
@@ -120,8 +120,8 @@ def batches() -> Figure:
     axes.grid()
     axes.set_xlabel("games in the batch")
     axes.set_ylabel("decisions a second, 2 players, one thread")
-    axes.text(0.98, 0.03, WHO, transform=axes.transAxes, ha="right", color=GREY)
-    # Labels at the ends of the lines, pushed down to where they do not touch.
+    axes.text(0.98, 0.03, CALLERS, transform=axes.transAxes, ha="right", color=GREY)
+    # Labels at the ends of the lines, moved down where they would overlap.
     low, high = axes.get_ylim()
     step, last = (high / low) ** 0.042, float("inf")
     for mode, (batch, rate, colour) in sorted(ends.items(), key=lambda item: -item[1][1]):
@@ -139,7 +139,7 @@ def batches() -> Figure:
 
 
 def peers() -> Figure:
-    """Bars from 1: how many times as fast as each of the others."""
+    """Bars from 1: our speed by that of each peer."""
     from matplotlib.ticker import LogLocator
 
     rows = results.load("peers")
@@ -166,7 +166,7 @@ def peers() -> Figure:
 
 
 def learning() -> Figure:
-    """Lines: win rate against each bot while it learns; mean, lowest and highest of the seeds."""
+    """Lines: win rate against each bot during training; mean, lowest and highest of the seeds."""
     figure, axes = empty(3.8)
     for colour, (bot, points) in zip(COLOURS, results.learned().items(), strict=False):
         decisions = [number / 1e6 for number in points]
@@ -189,12 +189,12 @@ PLOTS = {"throughput": throughput, "batches": batches, "peers": peers, "learning
 
 
 def main() -> int:
-    """Draw all."""
+    """Draw all plots."""
     import matplotlib
 
     IMAGES.mkdir(exist_ok=True)
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever the user's own settings are
+        matplotlib.rcdefaults()  # independent of the user's settings
         matplotlib.rcParams.update(STYLE)
         for name, draw in PLOTS.items():
             image = BytesIO()

@@ -1,6 +1,6 @@
-"""What the benchmarks measured, from ``benchmarks/results/*.json``, as tables in Markdown.
+"""The results of the benchmarks, ``benchmarks/results/*.json``, as tables in Markdown.
 
-docs/tables.py puts the tables into the pages; docs/plots.py draws the same rows.
+docs/tables.py writes the tables into the pages; docs/plots.py draws the same rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MODES = {
     "aec_empty_raw": "as `aec_raw`, in an environment that does nothing",
     "aec_empty": "as `aec`, in an environment that does nothing",
 }
-"""What a figure of each mode of benchmarks/throughput.py includes, in the order of the tables."""
+"""What each mode of benchmarks/throughput.py includes, in the order of the tables."""
 
 PEERS = {
     "pgx_connect_four": "Pgx: choice, step, mask, observation and reset in one compiled loop",
@@ -44,7 +44,7 @@ PEERS = {
     "aec_empty_raw": "an environment that does nothing: `last()`, choice, `step`",
     "aec_empty": "an environment that does nothing, in PettingZoo's OrderEnforcingWrapper",
 }
-"""What a figure of each peer of benchmarks/peers.py includes."""
+"""What each peer of benchmarks/peers.py includes."""
 
 REFEREE = {
     "alike": "both set up alike",
@@ -54,7 +54,7 @@ REFEREE = {
     "default": "ours as it is, the same simulations a search",
     "time": "ours as it is, the same seconds a search",
 }
-"""What is played in each row of benchmarks/referee.py."""
+"""What each row of benchmarks/studies/referee.py plays."""
 
 THINGS = {
     "games": "records",
@@ -65,29 +65,29 @@ THINGS = {
     "sb3_vec_env": "one Stable-Baselines3 VecEnv",
     "aec": "a PettingZoo environment for each game",
 }
-"""What benchmarks/memory.py makes."""
+"""What benchmarks/studies/memory.py measures."""
 
 FRAMES = {
     "ansi": "text: `render()`",
     "svg": "SVG, as a notebook shows it",
     "rgb_array": "pixels, 800 across: `render()`",
 }
-"""What a figure of each mode of benchmarks/rendering.py includes."""
+"""What each mode of benchmarks/rendering.py makes."""
 
 LEARNERS = {"stock": "`MaskablePPO`, `MlpPolicy`", "selfplay": "`SelfPlayPPO`"}
 """The learners of benchmarks/training.py."""
 
-TABLES = {
+OPPONENTS = {
     "itself": "itself, every seat learns",
     "frozen": "a frozen copy, one seat learns",
 }
-"""Opponents in benchmarks/training.py that are no bots."""
+"""Opponents in benchmarks/training.py that are not bots."""
 
 PARTS = (
     *("opponents", "engine", "masks_and_observations", "handing_over"),
     *("policy", "update", "rest"),
 )
-"""What benchmarks/training.py spends its time on: environment first, then the learner."""
+"""Parts of the time in benchmarks/training.py: the environment's, then the learner's."""
 
 
 def load(name: str) -> list[Row]:
@@ -97,12 +97,12 @@ def load(name: str) -> list[Row]:
 
 
 def in_order(rows: Iterable[Row]) -> list[str]:
-    """The modes that were measured, in the order of `MODES`."""
+    """The measured modes, in the order of `MODES`."""
     return sorted({row["mode"] for row in rows}, key=list(MODES).index)
 
 
 def compared() -> dict[str, dict[int, Row]]:
-    """Of each mode the rows on one thread, by players, at `BATCH` or the largest batch it has."""
+    """Each mode's rows on one thread, by players, at `BATCH` or else its largest batch."""
     rows = [row for row in load("throughput") if row["threads"] == 1]
     modes = {}
     for mode in in_order(rows):
@@ -115,7 +115,7 @@ def compared() -> dict[str, dict[int, Row]]:
 
 
 def by_batch() -> dict[str, dict[int, Row]]:
-    """Two players on one thread: the rows of each mode that plays batches, by batch."""
+    """Each batched mode's rows with 2 players on one thread, by batch."""
     rows = [row for row in load("throughput") if (row["players"], row["threads"]) == (2, 1)]
     rows.sort(key=lambda row: row["batch"])
     modes = {
@@ -125,7 +125,7 @@ def by_batch() -> dict[str, dict[int, Row]]:
 
 
 def short(number: float) -> str:
-    """A number in three digits at most: 10.9 M, 3.71 M, 620 k, 69 k, 6.94 k, 512."""
+    """A number in at most three digits: 10.9 M, 3.71 M, 620 k, 69 k, 6.94 k, 512."""
     number = float(f"{number:.3g}")
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= size:
@@ -162,14 +162,14 @@ def span(low: float, high: float, written: Callable[[float], str] = short) -> st
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], rows: Iterable[Row] = ()) -> str:
-    """A table in Markdown, and below it the machines on which ``rows`` were measured."""
+    """A table in Markdown, followed by the machines on which ``rows`` were measured."""
     text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *lines))
     machines = dict.fromkeys(machine(row["machine"]) for row in rows if "machine" in row)
     return text + (f"\nMachine: {'; '.join(machines)}.\n" if machines else "")
 
 
 def machine(about: str | dict[str, Any]) -> str:
-    """The machine in one line, as it was written or from its parts."""
+    """The machine in one line, from a text or its parts."""
     if isinstance(about, str):
         return about
     return ", ".join(f"{name} {value}" for name, value in about.items())
@@ -194,7 +194,7 @@ def throughput_table() -> str:
 
 
 def batches_table() -> str:
-    """Decisions a second of every mode that has a batch, for each batch."""
+    """Decisions a second of every batched mode, by batch."""
     modes = by_batch()
     sizes = sorted({batch for cases in modes.values() for batch in cases})
     lines = [
@@ -205,7 +205,7 @@ def batches_table() -> str:
 
 
 def threads_table() -> str:
-    """What was measured on several threads, and how many times as fast as on one it was."""
+    """Decisions a second on several threads, and the speed-up over one thread."""
     rows = load("throughput")
     one = {case(row): row["decisions_per_s"] for row in rows if row["threads"] == 1}
     lines = [
@@ -222,12 +222,12 @@ def threads_table() -> str:
 
 
 def case(row: Row) -> tuple[str, int, int]:
-    """What a row of throughput.json is about, the threads left out."""
+    """Mode, players and batch of a row of throughput.json."""
     return row["mode"], row["players"], row["batch"]
 
 
 def peers_table() -> str:
-    """This environment beside others: what each does a second, and the ratio."""
+    """This environment and others: rates and ratios."""
     rows = load("peers")
     lines = [
         [
@@ -244,7 +244,7 @@ def peers_table() -> str:
 
 
 def referee_table() -> str:
-    """Our tree search against OpenSpiel's: win rates, and what a decision takes of both."""
+    """Our tree search against OpenSpiel's: win rates, simulations and time a decision."""
     rows = load("referee")
     lines = []
     for row in rows:
@@ -273,7 +273,7 @@ def startup_table() -> str:
 
 
 def memory_table() -> str:
-    """Bytes a game, of the arrays alone where that can be predicted, and measured."""
+    """Bytes a game, predicted from the arrays and measured."""
     rows = load("memory")
     lines = [
         [
@@ -304,7 +304,7 @@ def rendering_table() -> str:
 
 
 def training_table() -> str:
-    """Decisions a second of training, beside an empty environment, and the environment's share."""
+    """Decisions a second of training, also without an environment, and the environment's share."""
     rows = load("training")
     lines = [
         [
@@ -332,7 +332,7 @@ def training_table() -> str:
 
 
 def parts_table() -> str:
-    """What the time of training with this environment goes to."""
+    """Parts of the time of training with this environment."""
     lines = [
         [*training_case(row), *(percent(row["parts"][part]) for part in PARTS)]
         for row in load("training")
@@ -342,9 +342,13 @@ def parts_table() -> str:
 
 
 def training_case(row: Row) -> list[str]:
-    """What a row of training.json is about: players, learner, opponents."""
+    """Players, learner and opponents of a row of training.json."""
     opponents = row["opponents"]
-    return [f"{row['players']}", LEARNERS[row["learner"]], TABLES.get(opponents, f"`{opponents}`")]
+    return [
+        f"{row['players']}",
+        LEARNERS[row["learner"]],
+        OPPONENTS.get(opponents, f"`{opponents}`"),
+    ]
 
 
 def bot_costs_table() -> str:
@@ -377,7 +381,7 @@ def models_table() -> str:
 
 
 def values_table() -> str:
-    """benchmarks/values.py: how well a position's value says who wins."""
+    """benchmarks/studies/values.py: how well a position's value predicts the winner."""
     rows = load("values")
     lines = []
     for row in rows:
@@ -389,7 +393,7 @@ def values_table() -> str:
 
 
 def shipped_table() -> str:
-    """How the shipped models came about, from their files."""
+    """How the shipped models were trained, from their JSON."""
     head = ["model", "decisions", "time", "trained on", "last command", "its commit"]
     lines = []
     for path in sorted((FOLDER.parent.parent / "carolus_env/bots/neural/models").glob("*.json")):
@@ -410,7 +414,7 @@ def shipped_table() -> str:
 
 
 def learned() -> dict[str, dict[int, list[float]]]:
-    """docs/learning.py: of each bot, by decisions, the win rates of all seeds against it."""
+    """docs/learning.py: for each bot, by decisions, the win rates of all seeds against it."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in load("learning"):
         for point in row["evaluation"]:
@@ -421,7 +425,7 @@ def learned() -> dict[str, dict[int, list[float]]]:
 
 
 def learning_table() -> str:
-    """What the runs of docs/learning.py have reached, and in what time."""
+    """The results of the runs of docs/learning.py, and their times."""
     rows = load("learning")
     bots = list(rows[0]["result"])
     head = ["seed", "decisions", "whole command", "97 % against random after"]

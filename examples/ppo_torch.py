@@ -3,18 +3,19 @@
     python examples/ppo_torch.py
     python examples/ppo_torch.py --players 4 --opponents random --save weights.safetensors
 
-The learner plays `envs` games side by side against one bot in all other seats, and learns from its
-own decisions. Three things are the game's own, the rest is PPO (arXiv:1707.06347):
+The learner plays `envs` games side by side, against one bot in all other seats, and learns from its
+own decisions. Three things are specific to the game; the rest is PPO (arXiv:1707.06347):
 
-- Masks. A handful of the 95 actions are legal. The logits of the others are set far below, in play
-  and in the update alike, so that they have neither probability nor gradient (arXiv:2006.14171).
-- Ends. Autoreset in the same step: the step that ends a game brings its payoff and, already, the
-  first position of the next one. So every step is a decision in each game; the next-step mode would
-  put in steps that only reset, to be left out of the learning. Nothing is bootstrapped over an end,
-  neither value nor advantage. That goes for truncated games too: they are worth 0, the observation
-  counts the rounds down, and nothing comes after.
-- Losses. Often somebody else's move ends the game. The environment pays the learner then, with its
-  last decision, so that it learns from lost games as well as from won ones.
+- Masks. A handful of the 95 actions are legal. The logits of the others are set to a large negative
+  number, in play and in the update alike, so they have neither probability nor gradient
+  (arXiv:2006.14171).
+- Ends. Autoreset in the same step: the step that ends a game returns its payoff and already the
+  first position of the next one. So every step is a decision in each game; in next-step mode some
+  steps would only reset, and had to be left out of the learning. Nothing is bootstrapped across an
+  end, neither value nor advantage. This holds for truncated games too: they are worth 0, the
+  observation counts the rounds down, and nothing comes after.
+- Losses. Often an opponent's move ends the game. The environment then pays the learner for its last
+  decision, so it learns from lost games as well as from won ones.
 """
 
 from __future__ import annotations
@@ -47,50 +48,50 @@ class Args:
     """PPO against a bot, with PyTorch alone."""
 
     players: Literal[2, 3, 4] = 2
-    """4 are two teams."""
+    """2, 3 or 4 (two teams of two)."""
     opponents: str = "greedy"
-    """The agent in all other seats: random, greedy, planner (which takes its time), ..."""
+    """The agent in all other seats: random, greedy, planner (slow), ..."""
     steps: int = 1_000_000
     """Decisions to learn from."""
     seed: int = 1
-    """Of games, network and sampling."""
+    """Seed of games, network and sampling."""
     threads: int = 1
-    """Of PyTorch; small networks gain nothing from more."""
+    """Threads of PyTorch; small networks gain nothing from more."""
 
     envs: int = 256
     """Games played side by side."""
     rollout: int = 64
-    """Decisions in each game between two updates."""
+    """Decisions in each game between two updates of the network."""
     minibatch: int = 2048
     """Decisions in a gradient step."""
     epochs: int = 4
-    """Passes over the decisions of an update."""
+    """Passes over the decisions of a rollout."""
     learning_rate: float = 1e-3
-    """Of Adam at the start; it falls linearly to 0."""
+    """Learning rate of Adam at the start; it falls linearly to 0."""
     gamma: float = 0.999
     """Discount for each decision."""
     gae_lambda: float = 0.95
-    """Of generalised advantage estimation."""
+    """Lambda of generalised advantage estimation."""
     clip: float = 0.2
-    """How far the probability ratio may gain from 1."""
+    """PPO's clip range."""
     entropy_weight: float = 0.01
-    """Of the bonus for entropy."""
+    """Weight of the entropy bonus."""
     value_weight: float = 0.5
-    """Of the value's squared error."""
+    """Weight of the value's squared error."""
     longest_gradient: float = 0.5
-    """Longer ones are shortened."""
+    """Longest gradient norm; longer gradients are scaled down."""
     hidden: int = 128
     """Units in each of the two hidden layers."""
 
     eval_games: int = 1000
     """Games of the evaluation at the end."""
     save: Path | None = None
-    """Where the weights go, as safetensors; left out: nowhere."""
+    """File for the weights, as safetensors."""
 
     batch: int = field(init=False)
     """Derived: decisions in an update."""
     updates: int = field(init=False)
-    """Derived: how many it takes for `steps`; the last one is whole."""
+    """Derived: rollouts and updates for at least `steps` decisions."""
 
     def __post_init__(self) -> None:
         whole = ("steps", "threads", "envs", "rollout", "minibatch", "epochs", "hidden")
@@ -102,16 +103,16 @@ class Args:
 
 
 class Network(nn.Module):
-    """Policy and value, two MLPs on the float32 observation."""
+    """Policy and value: two MLPs on the float32 observation."""
 
     def __init__(self, length: int, actions: int, hidden: int) -> None:
         super().__init__()
-        self.policy = mlp(length, hidden, actions, gain=0.01)  # at first, about uniform
+        self.policy = mlp(length, hidden, actions, gain=0.01)  # at first nearly uniform
         self.value = mlp(length, hidden, 1, gain=1.0)
 
     def forward(self, seen: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
-        """Distributions over the legal actions, and payoffs expected, ``(N,)`` of both."""
-        logits = self.policy(seen).masked_fill(~masks, -1e9)  # finite, so that 0 times it is 0
+        """Distributions over the legal actions and expected payoffs, ``(N,)`` each."""
+        logits = self.policy(seen).masked_fill(~masks, -1e9)  # finite: 0 times it is 0
         return Categorical(logits=logits, validate_args=False), self.value(seen)[:, 0]
 
 
@@ -126,7 +127,7 @@ def mlp(inputs: int, hidden: int, outputs: int, gain: float) -> nn.Sequential:
 
 
 class Decisions:
-    """What was seen, done and paid in ``T`` steps of ``n`` games: arrays of ``(T, n, ...)``."""
+    """Observations, actions and rewards of ``T`` steps of ``n`` games: arrays ``(T, n, ...)``."""
 
     def __init__(self, steps: int, seen: Tensor, masks: Tensor) -> None:
         n = len(seen)
@@ -147,24 +148,24 @@ class Decisions:
 def advantages(
     rewards: Tensor, ends: Tensor, values: Tensor, last: Tensor, gamma: float, gae_lambda: float
 ) -> Tensor:
-    """Generalised advantages (arXiv:1506.02438), ``(T, n)``; nothing comes over from a next game.
+    """Generalised advantages (arXiv:1506.02438), ``(T, n)``, never across the end of a game.
 
     Args:
         rewards, values: ``(T, n)``.
         ends: ``(T, n)`` bool, whether the decision was a game's last.
         last: ``(n,)`` values of the positions after the last step.
     """
-    found, coming = torch.zeros_like(rewards), torch.zeros_like(last)
+    found, advantage = torch.zeros_like(rewards), torch.zeros_like(last)
     for t in reversed(range(len(rewards))):
         goes_on = (~ends[t]).float()
-        following = last if t == len(rewards) - 1 else values[t + 1]
-        surprise = rewards[t] + gamma * goes_on * following - values[t]
-        found[t] = coming = surprise + gamma * gae_lambda * goes_on * coming
+        next_values = last if t == len(rewards) - 1 else values[t + 1]
+        error = rewards[t] + gamma * goes_on * next_values - values[t]
+        found[t] = advantage = error + gamma * gae_lambda * goes_on * advantage
     return found
 
 
 def make(args: Args, games: int) -> VectorEnv:
-    """The environment; the learner goes round the seats."""
+    """The environment; the learner's seat changes from game to game."""
     return gymnasium.make_vec(
         "CarolusMagnus-v0",
         num_envs=games,
@@ -175,18 +176,18 @@ def make(args: Args, games: int) -> VectorEnv:
 
 
 def as_tensors(seen: npt.NDArray[Any], infos: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """Observations ``(n, length)`` float32 and masks ``(n, 95)`` bool, of games that go on."""
+    """Observations ``(n, length)`` float32 and masks ``(n, 95)`` bool."""
     return torch.from_numpy(seen), torch.from_numpy(infos["action_mask"]).bool()
 
 
 def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np.float64]:
-    """Payoffs as shares of the win: 1 won, 0 lost, a tie is shared."""
+    """Payoffs as shares of the win: 1 won, 0 lost; a tie is shared."""
     teams = TEAMS[players]
     return ((teams - 1) * payoffs + 1) / teams
 
 
 def train(args: Args) -> Network:
-    """Play and learn; a line of progress for each update."""
+    """Play and learn, with a line of progress for each update."""
     envs = make(args, args.envs)
     seen, masks = as_tensors(*envs.reset(seed=args.seed))
     network = Network(seen.shape[1], masks.shape[1], args.hidden)
@@ -201,12 +202,12 @@ def train(args: Args) -> Network:
                 moves = choice.sample()
             decisions.seen[t], decisions.masks[t], decisions.values[t] = seen, masks, values
             decisions.actions[t], decisions.log_probs[t] = moves, choice.log_prob(moves)
-            following, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
+            next_seen, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
             ended = terminated | truncated
             decisions.rewards[t] = torch.from_numpy(payoffs)
             decisions.ends[t] = torch.from_numpy(ended)
             shares.extend(win_shares(payoffs[ended], args.players))
-            seen, masks = as_tensors(following, infos)
+            seen, masks = as_tensors(next_seen, infos)
         with torch.no_grad():
             last = network(seen, masks)[1]
         decisions.advantages = advantages(
@@ -250,24 +251,24 @@ def learn(
 
 @torch.no_grad()
 def evaluate(network: Network, args: Args) -> npt.NDArray[np.float64]:
-    """Shares of the win with the likeliest action: one game in each of `eval_games` environments.
+    """Shares of the win with the likeliest action: the first game of each of `eval_games` rows.
 
-    The first games to end of fewer environments would be the short ones.
+    With fewer rows the first games to end would be the short ones.
     """
     envs = make(args, args.eval_games)
     seen, masks = as_tensors(*envs.reset(seed=args.seed + 1_000_000_007))
     shares = np.full(args.eval_games, np.nan)
     while np.isnan(shares).any():
         moves = network(seen, masks)[0].logits.argmax(dim=1)
-        following, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
+        next_seen, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
         first = (terminated | truncated) & np.isnan(shares)
         shares[first] = win_shares(payoffs[first], args.players)
-        seen, masks = as_tensors(following, infos)
+        seen, masks = as_tensors(next_seen, infos)
     return shares
 
 
 def main(args: Args) -> None:
-    """Train, evaluate, and save the weights where that is asked for."""
+    """Train, save the weights if asked to, and evaluate."""
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     if args.save:

@@ -1,4 +1,4 @@
-"""The examples run as they stand, and do what they say."""
+"""The examples run as shipped, and train, evaluate and save."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path):
     assert safetensors.load_file(weights)["policy.4.bias"].shape == (95,)
 
 
-def test_ppo_in_one_file_bootstraps_over_no_end():
+def test_ppo_in_one_file_bootstraps_across_no_end():
     advantages = runpy.run_path(str(EXAMPLE))["advantages"]
     rewards, values = torch.zeros(3, 2), torch.full((3, 2), 0.5)
     rewards[1, 0] = -1.0  # the first game is lost with the second decision

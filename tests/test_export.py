@@ -1,4 +1,4 @@
-"""A model as ONNX answers what it answered, in batches of any size."""
+"""A model as ONNX gives the outputs of NumPy, in batches of any size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from test_policy import decisions, small
 
 import carolus_env as ce
 from carolus_env.bots.neural import model, network
+from carolus_env.engine import observation
 
 pytest.importorskip("torch")
 pytest.importorskip("onnx")
@@ -25,7 +26,7 @@ def session(data):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_onnx_answers_what_numpy_answers(players):
+def test_onnx_gives_the_outputs_of_numpy(players):
     ran = session(export.to_onnx(small(players)))
     for n in (1, 2, 64):
         states = decisions(players, n, seed=n)
@@ -35,11 +36,11 @@ def test_onnx_answers_what_numpy_answers(players):
         logits = np.where(legal, logits, -np.inf)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
         np.testing.assert_allclose(policy, logits, atol=1e-5)
-        parts = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(chances, parts, atol=1e-6)
+        won = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(chances, won, atol=1e-6)
 
 
-def test_the_command_writes_a_file_that_says_what_it_is(tmp_path, capsys):
+def test_the_command_writes_a_file_with_metadata(tmp_path, capsys):
     model.save(small(3), tmp_path / "m")
     assert export.main([str(tmp_path / "m"), str(tmp_path / "m.onnx")]) == 0
     assert "3 players" in capsys.readouterr().out
@@ -48,7 +49,7 @@ def test_the_command_writes_a_file_that_says_what_it_is(tmp_path, capsys):
     assert about == {
         "players": 3,
         "network_version": network.VERSION,
-        "observation_version": ce.engine.observation.VERSION,
+        "observation_version": observation.VERSION,
         "about": {"seed": 0},
     }
     assert [(i.name, i.type) for i in ran.get_inputs()] == [
@@ -57,7 +58,7 @@ def test_the_command_writes_a_file_that_says_what_it_is(tmp_path, capsys):
     ]
 
 
-def test_the_command_says_what_it_cannot_read(tmp_path, capsys):
+def test_the_command_names_a_model_that_it_cannot_read(tmp_path, capsys):
     assert export.main([str(tmp_path / "none"), str(tmp_path / "m.onnx")]) == 1
     assert "none.json: cannot be read" in capsys.readouterr().err
     assert not (tmp_path / "m.onnx").exists()

@@ -1,4 +1,4 @@
-"""Discs after the planner's: only the layers that answer discs learn, and they learn them."""
+"""The planner's discs: only the layers that choose discs learn, and they learn the discs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from carolus_env.engine.rules import DISC
 
 
 class Highest(Agent):
-    """Plays the highest disc that it may; is asked about discs alone."""
+    """Plays the highest legal disc; is asked for discs alone."""
 
     def act(self, states, generators):
         assert (states["phase"] == DISC).all()
@@ -32,10 +32,10 @@ def pupil(players):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_only_the_layers_of_discs_learn_and_they_learn_the_teachers(tmp_path, players):
+def test_only_the_layers_of_discs_learn_the_teachers_discs(tmp_path, players):
     first = pupil(players)
     options = fit_discs.Options(tmp_path, tmp_path, positions=3000, games=64, epochs=5)
-    choices = fit_discs.watch(first, Highest(), options)
+    choices = fit_discs.collect(first, Highest(), options)
     legal = choices.legal
     assert len(choices.discs) >= 3000
     assert (legal.sum(axis=1) > 1).all()
@@ -47,22 +47,22 @@ def test_only_the_layers_of_discs_learn_and_they_learn_the_teachers(tmp_path, pl
         assert same != name.startswith(("disc", "reach")), name
 
 
-def test_the_command_writes_a_model_that_says_how_it_was_made(tmp_path, capsys):
+def test_the_command_writes_a_model_with_its_history(tmp_path, capsys):
     save(pupil(2), tmp_path / "first")
     options = [str(tmp_path / "first"), "--out", str(tmp_path / "taught"), "--teacher", "greedy"]
     assert fit_discs.main([*options, "--positions", "200", "--games", "16"]) == 0
     command = load(tmp_path / "taught").about["command"]
     assert command.startswith("first; python -m agents.fit_discs ")
-    assert "choices, the teacher's disc in" in capsys.readouterr().out
+    assert "choices, agreement with the teacher" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("model", "teacher", "told"),
+    ("model", "teacher", "message"),
     [("nowhere", "greedy", "nowhere.json: cannot be read"), ("first", "nobody", "unknown agent")],
 )
-def test_a_wrong_model_or_teacher_is_told(tmp_path, capsys, model, teacher, told):
+def test_a_wrong_model_or_teacher_is_reported(tmp_path, capsys, model, teacher, message):
     save(pupil(2), tmp_path / "first")
     options = [str(tmp_path / model), "--teacher", teacher, "--out", str(tmp_path / "out")]
     assert fit_discs.main(options) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out.json").exists()

@@ -1,4 +1,4 @@
-"""PPO on every seat's decisions: whose payoffs are learnt from, and what advantages are."""
+"""PPO on every seat's decisions: payoffs, advantages, minibatches, and the policy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from carolus_env.engine.rules import Rules  # noqa: E402
 from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER  # noqa: E402
 from carolus_env.envs.sb3 import CarolusVecEnv  # noqa: E402
+from carolus_env.learners.buffer import to_absolute, to_relative  # noqa: E402
 from carolus_env.learners.config import Config  # noqa: E402
-from carolus_env.learners.ppo import SelfPlayPPO, TorchPlayer, by_number, from_side  # noqa: E402
+from carolus_env.learners.player import TorchPlayer  # noqa: E402
+from carolus_env.learners.ppo import SelfPlayPPO  # noqa: E402
 from carolus_env.learners.run import Run  # noqa: E402
 from carolus_env.records import record  # noqa: E402
 
@@ -53,7 +55,7 @@ def collect(model):
 
 
 def payoffs_of(game, rules):
-    """What a game's record says of every team's payoff."""
+    """Every team's payoff by a game's record."""
     result = game["result"]
     share = np.zeros(rules.teams)
     if result["winners"]:
@@ -64,7 +66,7 @@ def payoffs_of(game, rules):
 
 
 def check_payoffs(players, games):
-    """The first game of each of so many rows: what was learnt from, and what its record says."""
+    """The rewards of the first game of each row are the payoffs of its record."""
     model = learner(players, games, 64, seed=11, max_rounds=25)
     rules = model.env.games.rules
     starts = engine.new_games(rules, games, seed=11, roll=False)
@@ -75,14 +77,14 @@ def check_payoffs(players, games):
         buffer = collect(model)
         for t in range(buffer.buffer_size):
             for row in np.flatnonzero(playing):
-                moves[row].append(int(buffer.moves[t, row]))
+                moves[row].append(int(buffer.actions[t, row]))
             seen[playing] += buffer.rewards[t, playing]
             playing &= ~buffer.ends[t]
-    told = np.array([
+    recorded = np.array([
         payoffs_of(record.make_record(starts[row : row + 1], moves[row]), rules)
         for row in range(games)
     ])  # fmt: skip
-    assert seen == pytest.approx(told)
+    assert seen == pytest.approx(recorded)
     assert seen.sum() == pytest.approx(0, abs=1e-3), "what one wins another loses"
     assert (seen == -1).any() or players == 3
     assert (seen.max(axis=1) == 1).any()
@@ -104,7 +106,7 @@ def test_against_others_the_learner_is_paid_what_its_seat_is_paid(tmp_path, play
     config = Config(players=players, games=32, rollout=64, region=4, trunk=4, max_rounds=25,
                     bots=("greedy", "random"), self_share=0.3, earlier_share=0.2)  # fmt: skip
     run = Run(config, tmp_path)
-    told = []
+    paid = []
     step = run.env.step_wait
 
     def watched():
@@ -114,7 +116,7 @@ def test_against_others_the_learner_is_paid_what_its_seat_is_paid(tmp_path, play
             payoffs = engine.returns(ended.states)
             first = [int(np.flatnonzero(ended.states[0]["team"] == t)[0]) for t in
                      range(run.rules.teams)]  # fmt: skip
-            told.extend(payoffs[:, first])
+            paid.extend(payoffs[:, first])
         return found
 
     run.env.step_wait = watched
@@ -124,12 +126,12 @@ def test_against_others_the_learner_is_paid_what_its_seat_is_paid(tmp_path, play
         buffer = collect(run.model)
         seen += buffer.rewards.sum(axis=(0, 1))
         ends += int(buffer.ends.sum())
-    assert ends == len(told)
-    assert seen == pytest.approx(np.sum(told, axis=0), abs=1e-3)
+    assert ends == len(paid)
+    assert seen == pytest.approx(np.sum(paid, axis=0), abs=1e-3)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_each_decision_is_noted_with_what_its_decider_saw(players):
+def test_each_decision_is_stored_with_what_its_player_saw(players):
     model = learner(players)
     states, steps = [], model.env.step_async
     model.env.step_async = lambda moves: (states.append(model.env.games.states.copy()),
@@ -138,8 +140,8 @@ def test_each_decision_is_noted_with_what_its_decider_saw(players):
     for t, before in enumerate(states):
         assert (buffer.observations[t] == observation.observe(before)).all()
         assert (buffer.masks[t] == engine.legal_masks(before)).all()
-        assert engine.are_legal(before, buffer.moves[t]).all()
-        assert (buffer.sides[t] == [state["team"][state["player"]] for state in before]).all()
+        assert engine.are_legal(before, buffer.actions[t]).all()
+        assert (buffer.acting[t] == [state["team"][state["player"]] for state in before]).all()
 
 
 def brute_force(buffer, last, gamma, lam):
@@ -167,37 +169,23 @@ def test_advantages_are_those_of_the_team_that_decides(players):
     buffer.ends[:] = random.random(buffer.ends.shape) < 0.1
     buffer.rewards[:] = random.normal(size=buffer.rewards.shape) * buffer.ends[:, :, None]
     last = random.normal(size=(8, buffer.teams)).astype(np.float32)
-    buffer.look_back(last)
+    buffer.compute_advantages(last)
     wanted = brute_force(buffer, last, 0.97, 0.9)
-    own = np.take_along_axis(wanted, buffer.sides[:, :, None], 2)[:, :, 0]
+    own = np.take_along_axis(wanted, buffer.acting[:, :, None], 2)[:, :, 0]
     assert buffer.advantages == pytest.approx(own, abs=1e-4)
     assert buffer.returns == pytest.approx(wanted + buffer.values, abs=1e-4)
 
 
-def test_shaping_adds_over_a_game_what_its_first_position_lacks():
-    model = learner(2, gamma=1.0)
-    buffer = collect(model)
-    random = np.random.default_rng(0)
-    buffer.potentials[:] = random.normal(size=buffer.potentials.shape)
-    buffer.rewards[:], buffer.ends[:] = 0, False
-    buffer.ends[20], buffer.rewards[20] = True, (1, -1)
-    last = random.normal(size=(8, 2))
-    buffer.look_back(np.zeros((8, 2), np.float32), last)
-    first, second = buffer.rewards[:21].sum(axis=0), buffer.rewards[21:].sum(axis=0)
-    assert first == pytest.approx(np.array([1, -1]) - buffer.potentials[0], abs=1e-4)
-    assert second == pytest.approx(last - buffer.potentials[21], abs=1e-4)
-
-
 @pytest.mark.parametrize("teams", [2, 3])
-def test_values_by_number_and_from_a_side_are_each_others_inverse(teams):
+def test_relative_values_begin_with_the_acting_team_and_turn_back(teams):
     random = np.random.default_rng(1)
-    values, sides = random.normal(size=(50, teams)), random.integers(teams, size=50)
-    seen = from_side(values, sides)
-    assert (seen[:, 0] == values[np.arange(50), sides]).all()
-    assert (by_number(seen, sides) == values).all()
+    values, acting = random.normal(size=(50, teams)), random.integers(teams, size=50)
+    relative = to_relative(values, acting)
+    assert (relative[:, 0] == values[np.arange(50), acting]).all()
+    assert (to_absolute(relative, acting) == values).all()
 
 
-def test_minibatches_hold_every_decision_once_seen_from_its_side():
+def test_minibatches_hold_every_decision_once_from_its_teams_side():
     model = learner(3)
     buffer = collect(model)
     total = buffer.buffer_size * buffer.n_envs
@@ -206,12 +194,12 @@ def test_minibatches_hold_every_decision_once_seen_from_its_side():
     logs = np.concatenate([batch.old_log_prob.numpy() for batch in batches])
     assert np.sort(logs) == pytest.approx(np.sort(buffer.log_probs.ravel()))
     own = np.concatenate([batch.returns.numpy().reshape(-1, 3)[:, 0] for batch in batches])
-    wanted = np.take_along_axis(buffer.returns, buffer.sides[:, :, None], 2).ravel()
+    wanted = np.take_along_axis(buffer.returns, buffer.acting[:, :, None], 2).ravel()
     assert np.sort(own) == pytest.approx(np.sort(wanted))
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_actions_are_drawn_as_the_policy_says(players):
+def test_actions_are_drawn_by_the_policy(players):
     model = learner(players, 2)
     state = np.repeat(model.env.games.states[:1], 20_000)
     seen = torch.from_numpy(observation.observe(state))
@@ -222,7 +210,7 @@ def test_actions_are_drawn_as_the_policy_says(players):
         actions, payoffs, logs = model.policy(seen, action_masks=masks)
         again, same, entropy = model.policy.evaluate_actions(seen, actions, masks)
     counts = np.bincount(actions.numpy(), minlength=95) / len(actions)
-    policy = np.exp(model.policy.judge(seen[:1], masks[:1])[0].detach().numpy()[0])
+    policy = np.exp(model.policy.log_policy_and_values(seen[:1], masks[:1])[0].detach().numpy()[0])
     assert counts == pytest.approx(policy, abs=0.015)
     assert (again == payoffs).all() and (same == logs).all()
     assert entropy[0] == pytest.approx(
@@ -231,7 +219,7 @@ def test_actions_are_drawn_as_the_policy_says(players):
     assert payoffs.sum(dim=1).numpy() == pytest.approx(0, abs=1e-5)
 
 
-def test_torchs_player_plays_as_the_policy_agent_of_the_package():
+def test_the_torch_player_plays_like_the_policy_agent_of_the_package():
     from carolus_env.bots.neural.model import Model
     from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
 

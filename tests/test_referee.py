@@ -1,20 +1,16 @@
-"""The game behind OpenSpiel's interface is the game; OpenSpiel's search is an agent like others."""
+"""Our game behind OpenSpiel's interface is the same game; OpenSpiel's search is an agent."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
-sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
-import openspiel_game  # noqa: E402
-import referee  # noqa: E402
-
+from benchmarks.studies import openspiel_game, referee  # noqa: E402
 from carolus_env import bots, engine  # noqa: E402
 from carolus_env.engine import chance, rules, streams  # noqa: E402
 from carolus_env.engine.rules import Rules  # noqa: E402
@@ -48,7 +44,7 @@ def test_a_game_through_openspiel_is_that_game(wanted: Rules) -> None:
     random = np.random.default_rng(1)
     for seed in range(4):
         start = engine.new_games(wanted, 1, seed=seed, roll=False)
-        game, state = Game(state=start), load(wanted.players).taken_up(start[0])
+        game, state = Game(state=start), load(wanted.players).resumed_from(start[0])
         while not state.is_terminal():
             if state.is_chance_node():
                 roll_as_the_generator(state)
@@ -136,7 +132,7 @@ def test_a_search_leaves_the_position_and_the_outcomes_as_they_were(rollouts: st
     rolled = [child for child in root.children if child.children]
     assert any(child.children[0].player == pyspiel.PlayerId.CHANCE for child in rolled)
     assert position.tobytes() == before
-    state = load(2).taken_up(position[0])
+    state = load(2).resumed_from(position[0])
     state.apply_action(root.best_child().action)
     assert [outcome for outcome, _ in state.chance_outcomes()] == list(range(56))
 
@@ -177,7 +173,7 @@ def test_our_rollouts_come_to_what_theirs_do() -> None:
     while abs(ours[0]) < 0.6:
         engine.step(game, engine.random_actions(game, stream))
         evaluate = openspiel_game.OurRollouts(np.uint64(2)).evaluate
-        state = load(2).taken_up(game[0])
+        state = load(2).resumed_from(game[0])
         ours = np.mean([evaluate(state) for _ in range(400)], axis=0)
     random_state = np.random.RandomState(3)
     theirs = openspiel_game.RandomRolloutEvaluator(150, random_state).evaluate(state)
@@ -232,7 +228,7 @@ def test_both_searches_are_looked_at_from_who_decides(spec: str) -> None:
 def test_without_openspiel_it_is_said_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "openspiel_game", None)
+    monkeypatch.setitem(sys.modules, "benchmarks.studies.openspiel_game", None)
     with pytest.raises(SystemExit):
         referee.main([])
     assert referee.INSTALL in capsys.readouterr().err

@@ -1,7 +1,8 @@
-"""Training: the league's seats, what a run leaves, going on with it, errors that are told."""
+"""Training: the league's seating, what a run leaves behind, resuming, and errors."""
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import re
@@ -28,7 +29,8 @@ from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER, LearnerGames  # noqa: E402
 from carolus_env.learners.config import Config, read  # noqa: E402
 from carolus_env.learners.league import League  # noqa: E402
-from carolus_env.learners.run import Run, ladder_rating  # noqa: E402
+from carolus_env.learners.provenance import commit, commit_of  # noqa: E402
+from carolus_env.learners.run import Run  # noqa: E402
 
 TINY = [
     *("--games", "16", "--rollout", "16", "--batch", "64", "--epochs", "1"),
@@ -43,8 +45,8 @@ def tiny(folder, *more):
 
 
 def league_of(rules, bots=("greedy", "random"), **options):
-    options = {"earlier": 2, "self_share": 0.4, "earlier_share": 0.3, **options}
-    return League(rules, bots, lambda weights: make("random"), **options)
+    default = {"earlier": 2, "active": 3, "self_share": 0.4, "earlier_share": 0.3, "hardness": 1.0}
+    return League(rules, bots, lambda weights: make("random"), **{**default, **options})
 
 
 # ------------------------------------------------------------------------------------ the league
@@ -57,14 +59,14 @@ def test_league_seats_one_kind_of_opponent_and_the_learner_as_partner(players, p
     league = league_of(rules, hardness=0)
     random = np.random.default_rng(0)
     league.remember({"a": np.zeros(1, np.float32)})
-    league.new_duty(random)
+    league.draw_active(random)
     seats = random.integers(players, size=20_000)
-    tables = league.seat(seats, random)
+    seatings = league.seat(seats, random)
     team = np.array([rules.team(seat) for seat in range(players)])
     kinds = []
-    for seat, table in zip(seats, tables, strict=True):
-        others = {int(table[other]) for other in range(players) if team[other] != team[seat]}
-        partners_seen = {table[other] for other in range(players) if team[other] == team[seat]}
+    for seat, seating in zip(seats, seatings, strict=True):
+        others = {int(seating[other]) for other in range(players) if team[other] != team[seat]}
+        partners_seen = {seating[other] for other in range(players) if team[other] == team[seat]}
         assert len(others) == 1
         assert partners_seen == {LEARNER}
         kinds.append(others.pop())
@@ -73,7 +75,7 @@ def test_league_seats_one_kind_of_opponent_and_the_learner_as_partner(players, p
     assert [league.kind(k) for k in (0, 1, 2)] == ["greedy", "random", "earlier"]
 
 
-def test_the_learner_alone_sits_there_until_there_are_earlier_selves():
+def test_the_learner_holds_every_seat_until_there_are_earlier_selves():
     league = league_of(Rules(2), bots=(), self_share=0.5, earlier_share=0.5)
     random = np.random.default_rng(0)
     assert (league.seat(np.zeros(100, np.int64), random) == LEARNER).all()
@@ -82,8 +84,8 @@ def test_the_learner_alone_sits_there_until_there_are_earlier_selves():
 def test_hard_opponents_are_met_more_often():
     league = league_of(Rules(2), self_share=0.0, earlier_share=0.0, hardness=2.0)
     league.won[:2] = (0.9, 0.5)
-    tables = league.seat(np.zeros(20_000, np.int64), np.random.default_rng(1))
-    assert np.mean(tables[:, 1] == 1) == pytest.approx(0.25 / 0.26, abs=0.01)
+    seatings = league.seat(np.zeros(20_000, np.int64), np.random.default_rng(1))
+    assert np.mean(seatings[:, 1] == 1) == pytest.approx(0.25 / 0.26, abs=0.01)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -91,18 +93,18 @@ def test_league_learns_from_results_how_hard_an_opponent_is(players):
     rules = Rules(players)
     league = league_of(rules, self_share=0.0, earlier_share=0.0)
     games = LearnerGames(rules, 64, league, seed=3)
-    streams, told = new_streams(1, 64), []
-    while len(told) < 300:
+    streams, found = new_streams(1, 64), []
+    while len(found) < 300:
         ended = games.step(engine.random_actions(games.states, streams))
         for shares in league.note(ended).values():
-            told += shares
+            found += shares
         games.restart(ended.rows)
-    assert 0 <= min(told) < 1 / rules.teams < max(told) <= 1
+    assert 0 <= min(found) < 1 / rules.teams < max(found) <= 1
     assert league.won[0] < 0.3, "random play loses to greedy"
     assert league.won[1] == pytest.approx(1 / rules.teams, abs=0.25), "and is random's equal"
 
 
-def test_a_newcomer_replaces_the_earlier_self_beaten_most_easily():
+def test_a_new_earlier_self_replaces_the_one_beaten_most_easily():
     league = league_of(Rules(2), earlier=3)
     for number in range(3):
         league.remember({"a": np.full(1, number, np.float32)})
@@ -122,7 +124,7 @@ def test_league_refuses_impossible_shares(own, earlier):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_a_run_leaves_what_it_says(tmp_path, players, capsys):
+def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, capsys):
     assert train.main(tiny(tmp_path, "--players", str(players))) == 0
     folder = tmp_path / "r"
     names = {path.name for path in folder.iterdir()}
@@ -136,6 +138,7 @@ def test_a_run_leaves_what_it_says(tmp_path, players, capsys):
     assert {"carolus-env", "torch", "numpy", "sb3_contrib"} <= set(config["versions"])
     curve = json.loads((folder / "curve.json").read_text())
     assert [point["decisions"] for point in curve["evaluation"]] == [0, 512, 768]
+    assert set(curve["evaluation"][0]) == {"decisions", "seconds", "results"}
     assert set(curve["evaluation"][0]["results"]) == {"random"}
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     final = load(folder / "final")
@@ -145,7 +148,7 @@ def test_a_run_leaves_what_it_says(tmp_path, players, capsys):
     assert "against" in capsys.readouterr().out
 
 
-def test_tensorboard_holds_losses_evaluations_and_what_games_are_like(tmp_path):
+def test_tensorboard_holds_losses_evaluations_and_statistics_of_games(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     options = ("--bots", "random", "--self-share", "0.5", "--earlier-share", "0.2")
@@ -155,12 +158,12 @@ def test_tensorboard_holds_losses_evaluations_and_what_games_are_like(tmp_path):
     assert set(events.Tags()["scalars"]) >= {
         *("train/value_loss", "train/policy_gradient_loss", "train/entropy_loss"),
         *("train/approx_kl", "train/explained_variance", "evaluation/random"),
-        *("evaluation/ladder_rating", "games/rounds", "games/draws", "time/decisions_per_s"),
+        *("games/rounds", "games/draws", "time/decisions_per_s"),
         *("games/ended_by_castles", "share_of_win/random"),
     }
 
 
-def test_callbacks_of_ones_own_are_called(tmp_path):
+def test_callbacks_of_users_are_called_and_may_end_training(tmp_path):
     from stable_baselines3.common.callbacks import BaseCallback
 
     class Counting(BaseCallback):
@@ -170,11 +173,18 @@ def test_callbacks_of_ones_own_are_called(tmp_path):
             self.steps += 1
             return True
 
-    mine = Counting()
+    class Stopping(BaseCallback):
+        def _on_step(self):
+            return self.num_timesteps < 320
+
+    counting = Counting()
     config = Config(games=16, rollout=16, steps=512, region=4, trunk=4, eval_games=2,
                     eval_bots=("random",))  # fmt: skip
-    assert Run(config, tmp_path, callbacks=[mine]).train()
-    assert mine.steps == 32
+    assert Run(config, tmp_path, callbacks=[counting]).train()
+    assert counting.steps == 32
+    run = Run(config, tmp_path, callbacks=[Stopping()])
+    assert not run.train()
+    assert run.decisions == 320
 
 
 def test_the_same_seed_gives_the_same_policy(tmp_path):
@@ -185,13 +195,12 @@ def test_the_same_seed_gives_the_same_policy(tmp_path):
     assert weights[0] == weights[1]
 
 
-def test_a_run_that_was_killed_goes_on_bit_by_bit(tmp_path):
+def test_a_killed_run_continues_bit_by_bit(tmp_path):
     options = [*TINY, "--runs", str(tmp_path), "--checkpoint-every", "256", "--steps", "4096"]
     options += ["--bots", "greedy", "--self-share", "0.4", "--earlier-share", "0.4"]
-    options += ["--shaping", "0.5"]
-    undisturbed = [sys.executable, "train.py", *options, "--name", "undisturbed"]
+    whole = [sys.executable, "train.py", *options, "--name", "whole"]
     killed = [sys.executable, "train.py", *options, "--name", "killed"]
-    subprocess.run(undisturbed, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
     process = subprocess.Popen(killed, stdout=subprocess.DEVNULL)
     numbers = tmp_path / "killed" / "resume" / "numbers.json"
     while process.poll() is None:
@@ -206,7 +215,7 @@ def test_a_run_that_was_killed_goes_on_bit_by_bit(tmp_path):
     resume = [sys.executable, "train.py", "--resume", str(tmp_path / "killed")]
     subprocess.run(resume, check=True, stdout=subprocess.DEVNULL)
     for name in ("final.safetensors", "best.safetensors", "result.json"):
-        one, other = (tmp_path / run / name for run in ("undisturbed", "killed"))
+        one, other = (tmp_path / run / name for run in ("whole", "killed"))
         assert one.read_bytes() == other.read_bytes(), name
 
 
@@ -220,11 +229,11 @@ def test_resume_may_train_longer(tmp_path):
     after = load(folder / "final").weights
     assert any((before[name] != after[name]).any() for name in before)
     kept = json.loads((folder / "config.json").read_text())
-    assert kept["config"]["steps"] == 1280, "so that --resume alone goes on to there"
+    assert kept["config"]["steps"] == 1280, "so that --resume alone trains up to there"
     assert kept["command"].endswith("--steps 1280")
 
 
-def test_an_interruption_saves_after_the_update_under_way(tmp_path, monkeypatch, capsys):
+def test_an_interruption_saves_after_the_current_update(tmp_path, monkeypatch, capsys):
     rounds = 0
 
     def interrupt(self, progress):
@@ -250,19 +259,66 @@ def test_a_run_may_start_from_a_model(tmp_path):
     config = Config(games=16, rollout=16, region=4, trunk=4, start=path)
     run = Run(config, tmp_path)
     started = run.model.weights()
-    assert run.snapshot().about["start"] == model.about, "it says what it came from"
+    assert run.snapshot().about["start"] == model.about
     assert all((started[name] == model.weights[name]).all() for name in started)
 
 
-def test_the_ladder_rating_grows_with_the_results():
-    def rating(rate):
-        return ladder_rating(2, {"planner": {"win_rate": rate, "games": 100}})
+# ------------------------------------------------------------------------------------ the commit
 
-    assert rating(0.2) < rating(0.5) < rating(0.8)
-    known = json.loads(Path("benchmarks/results/ladder_2.json").read_text())["agents"]
-    planner = next(row["rating"]["elo"] for row in known if row["spec"] == "planner")
-    assert rating(0.5) == pytest.approx(planner, abs=0.1)
-    assert ladder_rating(2, {"mine.py:Bot": {"win_rate": 0.5, "games": 100}}) is None
+
+def repository(folder, *tracked):
+    """A git repository that tracks some of its files."""
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "--", *tracked], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def package(root):
+    """A copy of the file that is looked for, in a folder that the package is installed in."""
+    shutil.copytree("carolus_env/learners", root / "carolus_env" / "learners")
+    return root / "carolus_env" / "learners" / "provenance.py"
+
+
+@needs_git
+def test_the_commit_is_that_of_the_checkout_and_marked_when_files_differ(tmp_path):
+    file = package(tmp_path)
+    head = repository(tmp_path, "carolus_env")
+    assert commit_of(tmp_path) == head
+    file.write_text("")
+    assert commit_of(tmp_path) == head + "+"
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("place", "tracked"),
+    [(".", False), (".venv/lib/python3.11/site-packages", False), ("vendored", True)],
+)
+def test_an_installed_package_has_no_commit_inside_another_repository(tmp_path, place, tracked):
+    package(tmp_path / place)
+    (tmp_path / "mine.py").write_text("")
+    repository(tmp_path, "mine.py", *([place] if tracked else []))
+    assert commit_of(tmp_path / place) is None
+
+
+def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
+    package(tmp_path)
+    assert commit_of(tmp_path) is None
+    monkeypatch.setenv("PATH", "")
+    assert commit_of(Path.cwd()) is None
+
+
+@needs_git
+def test_this_code_has_the_commit_of_its_checkout():
+    found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip("no checkout")
+    assert (commit() or "").removesuffix("+") == found.stdout.strip()
 
 
 # ------------------------------------------------------------------------------------ errors
@@ -276,14 +332,14 @@ def test_the_ladder_rating_grows_with_the_results():
         (["--games", "0"], "games must be at least 1, got 0"),
         (["--learning-rate", "2"], r"learning_rate must lie in \(0, 1\), got 2"),
         (["--bots", "nobody"], "unknown agent 'nobody'; known are"),
-        (["--device", "abacus"], "device 'abacus' is none that torch knows"),
+        (["--device", "abacus"], "device 'abacus' is unknown to PyTorch"),
         (["--self-share", "0.9", "--earlier-share", "0.9"], "not exceed 1 together"),
         (["--region", "0"], "region must be an integer from 1 to 4096, got 0"),
         (["--start", "nowhere"], "nowhere.json: cannot be read"),
         (["--start", "2p"], "is a model of .*, not "),
     ],
 )
-def test_a_wrong_option_is_told_before_anything_starts(tmp_path, capsys, options, text):
+def test_a_wrong_option_is_reported_before_anything_starts(tmp_path, capsys, options, text):
     assert train.main(tiny(tmp_path, *options)) == 2
     assert not list(tmp_path.rglob("*.json"))
     error = capsys.readouterr().err
@@ -302,7 +358,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
 @pytest.mark.parametrize(
     "damage", ["no folder", "no checkpoint", "cut arrays", "foreign config", "other sizes"]
 )
-def test_a_run_that_cannot_be_resumed_is_told(tmp_path, capsys, damage):
+def test_a_run_that_cannot_be_resumed_is_reported(tmp_path, capsys, damage):
     folder = tmp_path / "r"
     if damage != "no folder":
         assert train.main(tiny(tmp_path)) == 0
@@ -325,7 +381,7 @@ def test_a_run_that_cannot_be_resumed_is_told(tmp_path, capsys, damage):
     assert "Traceback" not in error
 
 
-def test_a_full_disk_at_a_checkpoint_is_told_and_training_goes_on(tmp_path, monkeypatch, capsys):
+def test_a_full_disk_at_a_checkpoint_does_not_end_training(tmp_path, monkeypatch, capsys):
     whole = Run.checkpoint
     calls = []
 
@@ -345,7 +401,7 @@ def test_a_full_disk_at_a_checkpoint_is_told_and_training_goes_on(tmp_path, monk
 def test_a_failed_checkpoint_leaves_the_last_one(tmp_path, monkeypatch):
     assert train.main(tiny(tmp_path)) == 0
     folder = tmp_path / "r"
-    run = Run(train._resumed(["--resume", str(folder)])[0], folder)
+    run = Run(train.read_job(["--resume", str(folder)]).config, folder)
     run.resume()
 
     def full(*_, **__):
@@ -368,36 +424,95 @@ def test_a_checkpoint_between_its_two_renames_is_found(tmp_path):
 # ------------------------------------------------------------------------------------ a file
 
 
-def test_options_come_from_a_file_and_the_command_line_counts_more(tmp_path):
+@pytest.mark.parametrize("words", [["--config", "{}"], ["--config={}"]])
+def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, words):
     path = tmp_path / "options.toml"
     path.write_text('players = 3\nbots = ["greedy", "random"]\nentropy = 0.5\nseed = 4\n')
-    config = train._options(["--config", str(path), "--seed", "7"])
-    assert (config.players, config.bots, config.seed) == (3, ("greedy", "random"), 7)
-    assert config.entropy == 0.5
-    assert config.games == Config().games
+    given = [word.format(path) for word in words]
+    job = train.read_job(["--runs", str(tmp_path), *given, "--seed", "7", "--name", "a"])
+    assert (job.config.players, job.config.bots, job.config.seed) == (3, ("greedy", "random"), 7)
+    assert job.config.entropy == 0.5
+    assert job.config.games == Config().games
+    assert (job.folder, job.resumed) == (tmp_path / "a", False)
+    assert str(path) in job.command
+
+
+@pytest.mark.parametrize("words", [["--resume", "{}"], ["--resume={}"]])
+def test_a_run_is_resumed_with_its_own_options(tmp_path, words):
+    config = {"players": 3, "seed": 9}
+    about = {"commit": None, "config": config, "command": "python train.py --seed 9"}
+    (tmp_path / "config.json").write_text(json.dumps(about))
+    given = [word.format(tmp_path) for word in words]
+    job = train.read_job(given)
+    assert (job.config.players, job.config.seed) == (3, 9)
+    assert (job.folder, job.resumed, job.command) == (tmp_path, True, "python train.py --seed 9")
+    longer = train.read_job([*given, "--steps", "77"])
+    assert longer.config.steps == 77
+    assert longer.command.startswith("python train.py --seed 9; python train.py --resume")
+
+
+@pytest.mark.parametrize("option", ["--config", "--resume"])
+@pytest.mark.parametrize("form", ["{} {}", "{}={}"])
+def test_a_wrong_path_is_named(tmp_path, capsys, option, form):
+    path = tmp_path / "nowhere"
+    assert train.main(form.format(option, path).split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"train: {path}: ")
+    assert "no such f" in error.lower()
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("words", "text"),
+    [
+        ("--config", "Missing value for argument '--config'"),
+        ("--resume", "Missing value for argument '--resume'"),
+        ("--resume {} --games 3", "Unrecognized options: --games, 3"),
+        ("--hats 3", "Unrecognized options: --hats, 3"),
+    ],
+)
+def test_a_command_line_that_is_not_understood_is_refused(tmp_path, capsys, words, text):
+    with pytest.raises(SystemExit) as stopped:
+        train.main(words.format(tmp_path).split())
+    assert stopped.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_file_of_options_and_a_run_to_resume_exclude_each_other(tmp_path, capsys):
+    assert train.main(["--config=agents/2p.toml", f"--resume={tmp_path}"]) == 2
+    assert "leave out --config" in capsys.readouterr().err
+
+
+def test_help_shows_every_option(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        train.main(["--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    for field in dataclasses.fields(train.Options):
+        assert f"--{field.name.replace('_', '-')} " in shown
+    assert "\n$ python train.py --resume runs/four" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
     [
         ("hats = 3", "unknown option 'hats'; known are players"),
         ('players = "2"', "option 'players': Input should be a valid integer, got '2'"),
         ("epochs = 1.5", "option 'epochs'"),
         ('partners = "beside"', "option 'partners': Input should be 'opposite' or 'adjacent'"),
-        ("players = ", "no options can be read"),
+        ("players = ", "not a TOML file"),
     ],
 )
-def test_a_wrong_file_of_options_is_told(tmp_path, capsys, text, told):
+def test_a_wrong_file_of_options_is_reported(tmp_path, capsys, text, message):
     path = tmp_path / "options.toml"
     path.write_text(text)
     assert train.main(["--config", str(path)]) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert str(path) in error
 
 
-@pytest.mark.parametrize("path", sorted(Path("configs").glob("*.toml")), ids=lambda p: p.stem)
-def test_the_files_of_options_that_ship_are_right(path):
+@pytest.mark.parametrize("path", sorted(Path("agents").glob("*.toml")), ids=lambda p: p.stem)
+def test_the_recipes_of_the_shipped_agents_are_valid(path):
     config = read(path)
     config.check()
     assert f"{config.players}p" in path.stem

@@ -1,4 +1,4 @@
-"""What benchmarks/training.py compares: the empty environment, the frozen copy, the rows."""
+"""benchmarks/training.py: the empty environment, the frozen copy, and the rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_empty_environment_stays_at_positions_of_all_phases(players):
     np.testing.assert_array_equal(env.env_method("action_masks"), env.action_masks())
 
 
-def test_the_learner_itself_decides_for_every_seat():
+def test_in_self_play_the_learner_decides_for_every_seat():
     games = LearnerGames(ce.Rules(3), 4, training.Itself(ce.Rules(3)), seed=1)
     before = games.states.copy()
     games.step(games.masks().argmax(axis=1))
@@ -49,19 +49,19 @@ def test_the_learner_itself_decides_for_every_seat():
     assert games.states.tobytes() == before.tobytes()
 
 
-def test_the_frozen_copy_draws_legal_actions_from_the_games_streams():
+def test_the_frozen_copy_draws_legal_actions_from_the_streams():
     frozen = training.frozen(network.Size(2, 2, 4))
     games, streams = ce.new_games(ce.Rules(), 200, seed=1), ce.new_streams(1, 200)
     kept = streams.copy()
     actions = frozen.act(games, streams)
     assert (streams != kept).all()
     np.testing.assert_array_equal(frozen.act(games, kept), actions)
-    assert len(set(actions.tolist())) >= rules.DISCS, "it draws, from weights that prefer nothing"
+    assert len(set(actions.tolist())) >= rules.DISCS, "untrained weights prefer nothing"
     for _ in range(40):
         ce.step(games, frozen.act(games, streams))  # illegal ones raise
 
 
-def test_each_case_is_a_row_whose_parts_are_all_its_time():
+def test_the_parts_of_each_row_sum_to_its_time():
     cases = ("stock:greedy", "selfplay:itself", "selfplay:frozen")
     args = training.Args(cases=cases, seconds=0, repeats=2, **TINY)
     rows = {(row["learner"], row["opponents"]): row for row in training.measure(args, 2)}

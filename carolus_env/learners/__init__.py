@@ -1,1 +1,1 @@
-"""Learning by self-play: PPO, its league, runs and their folders. Needs the extra ``train``."""
+"""Training by self-play: PPO, a league of opponents, resumable runs. Needs the extra ``train``."""

@@ -1,4 +1,4 @@
-"""A run's checkpoint: a folder of JSON numbers and NumPy arrays. Reading it runs no code."""
+"""A run's checkpoint: a folder with JSON numbers and NumPy arrays. Reading it runs no code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBERS, ARRAYS = "numbers.json", "arrays.npz"
 
 
 def write(folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a checkpoint in place of the last one, which stays until this one is whole.
+    """Replace the last checkpoint, which stays until this one is complete.
 
     Raises:
         OSError: when it cannot be written.
@@ -43,19 +43,19 @@ def write(folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDA
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """The numbers and arrays of the last whole checkpoint.
+    """The numbers and arrays of the last complete checkpoint.
 
     Raises:
-        ValueError: when there is none, or one that cannot be read.
+        ValueError: when there is none, or it cannot be read.
     """
-    if not folder.is_dir():  # stopped between the two renames of `write`
+    if not folder.is_dir():  # interrupted between the two renames of `write`
         folder = _beside(folder, ".old")
     try:
         numbers = json.loads((folder / NUMBERS).read_text())
         with np.load(folder / ARRAYS, allow_pickle=False) as file:
             arrays = {name.replace(":", "/"): file[name] for name in file.files}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{folder.parent}: no checkpoint to resume from ({error})") from None
+        raise ValueError(f"{folder.parent}: no readable checkpoint ({error})") from None
     if not isinstance(numbers, dict) or numbers.pop("version", None) != VERSION:
         raise ValueError(f"{folder.parent}: no checkpoint of version {VERSION}")
     return numbers, arrays

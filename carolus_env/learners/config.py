@@ -1,4 +1,4 @@
-"""The options of a training run, on the command line and in a file alike."""
+"""The options of a training run, from the command line or a TOML file."""
 
 from __future__ import annotations
 
@@ -17,95 +17,103 @@ from carolus_env.engine.rules import Rules
 
 @dataclass
 class Config:
-    """Train a policy by self-play; docs/training.md tells how it works."""
+    """All options of a training run."""
 
     players: int = 2
-    """2, 3 or 4 (two teams)."""
+    """2, 3 or 4 (two teams of two)."""
     crown_choice: Literal["on_roll", "deferred"] = "on_roll"
     """When a crown becomes a paladin."""
     partners: Literal["opposite", "adjacent"] = "opposite"
-    """Seats of the teams of four."""
+    """Where partners sit with 4 players."""
     paladins_per_clan: int = 40
     """Size of the supply."""
     max_rounds: int | None = 100
-    """Games are cut off after that many rounds."""
+    """Games are cut off after so many rounds."""
 
     steps: int = 1_500_000
-    """Decisions to learn from."""
+    """Decisions to learn from, in all."""
     seed: int = 1
-    """Of games, network and sampling."""
+    """Seed of games, network and sampling."""
     name: str | None = None
-    """The run's folder is runs/NAME; left out: made from players, seed and time."""
+    """The run's folder is RUNS/NAME; by default the name holds players, seed and time."""
     runs: str = "runs"
-    """Where runs are kept."""
+    """The folder of all runs."""
     start: str | None = None
-    """A model to start from (2p, or a path without its suffix); left out: from scratch."""
+    """A model to start from (2p, or a path without suffix); by default from scratch."""
 
     games: int = 512
     """Games played side by side."""
     rollout: int = 64
-    """Decisions in each game between two updates."""
+    """Decisions in each game between two updates of the network."""
     batch: int = 2048
     """Decisions in a gradient step."""
     epochs: int = 2
-    """Passes over the decisions of an update."""
+    """Passes over the decisions of a rollout."""
     learning_rate: float = 1e-3
-    """At the start; it falls geometrically ..."""
+    """Learning rate at the start; it falls geometrically ..."""
     learning_rate_end: float = 5e-4
     """... to this at the end."""
     gamma: float = 1.0
-    """Discount for each decision of the table."""
+    """Discount for each decision of any seat."""
     gae_lambda: float = 0.95
-    """Of generalised advantage estimation, over the table's decisions."""
+    """Lambda of generalised advantage estimation, over the decisions of all seats."""
     entropy: float = 0.01
-    """Weight of the entropy bonus at the start; it goes linearly ..."""
+    """Weight of the entropy bonus at the start; it changes linearly ..."""
     entropy_end: float = 0.008
     """... to this at the end."""
     value_weight: float = 0.5
-    """Weight of the value's loss."""
+    """Weight of the value loss."""
     clip: float = 0.2
     """PPO's clip range."""
-    shaping: float = 0.0
-    """Potential-based shaping: how many times the evaluation's payoff is the potential."""
     region: int = 32
-    """Numbers that the network keeps of each region and clan."""
+    """Width of the network's layers for each region and clan."""
     trunk: int = 128
-    """Numbers that it keeps of the whole."""
+    """Width of its layers for the whole position."""
     threads: int = 1
-    """Torch's threads."""
+    """Threads of PyTorch."""
     device: str = "auto"
-    """Where the network is trained: cpu, cuda, ...; auto: cuda where there is one."""
+    """Where the network is trained: cpu, cuda, ...; auto: cuda if there is one."""
 
     bots: tuple[str, ...] = ()
-    """Scripted opponents, by spec string."""
+    """Bots as opponents, by spec."""
     self_share: float = 0.8
-    """Share of the tables at which the learner holds every seat."""
+    """Share of the games in which the learner holds every seat."""
     earlier_share: float = 0.2
-    """Share with an earlier self as opponent; the bots share the rest."""
+    """Share of the games against an earlier self; the bots share the rest."""
     earlier: int = 30
-    """Earlier selves that are kept."""
+    """How many earlier selves are kept."""
     on_duty: int = 3
-    """Earlier selves that are met at a time."""
+    """How many of them are active as opponents in a rollout."""
     hardness: float = 1.0
-    """How much hard opponents are preferred; 0: not at all."""
+    """How strongly hard opponents are preferred; 0: not at all."""
     remember_every: int = 100_000
-    """Decisions between two earlier selves."""
+    """Decisions after which the next earlier self is kept."""
 
     eval_every: int = 250_000
     """Decisions between two evaluations, each with a checkpoint."""
     eval_games: int = 100
-    """Games of an evaluation against each of `eval_bots`."""
+    """Games against each of `eval_bots` in an evaluation."""
     final_games: int = 2000
-    """Games of the last evaluation."""
+    """Games against each of them in the final evaluation."""
     eval_bots: tuple[str, ...] = ("random", "greedy", "planner")
-    """Whom the policy is measured against. The best policy is the one that beats the last best."""
+    """Bots that the policy is evaluated against, by spec."""
     checkpoint_every: int | None = None
-    """Decisions between two checkpoints; left out: one at each evaluation."""
+    """Decisions between two checkpoints; by default one at each evaluation."""
 
     @property
     def size(self) -> Size:
-        """Of the network."""
+        """The network's size."""
         return Size(self.players, self.region, self.trunk)
+
+    def learning_rate_at(self, left: float) -> float:
+        """The learning rate when this share of the steps is left: from 1 down to 0."""
+        start, end = self.learning_rate, self.learning_rate_end
+        return float(end * (start / end) ** min(max(left, 0.0), 1.0))
+
+    def entropy_at(self, left: float) -> float:
+        """The weight of the entropy bonus when this share of the steps is left."""
+        left = min(max(left, 0.0), 1.0)
+        return self.entropy_end + (self.entropy - self.entropy_end) * left
 
     def rules(self) -> Rules:
         """The game's rules.
@@ -122,7 +130,7 @@ class Config:
         )
 
     def check(self) -> None:
-        """Refuse numbers that cannot work, before anything starts.
+        """Refuse options that cannot work, before anything starts.
 
         Raises:
             ValueError: naming the option, its value and what is allowed.
@@ -145,7 +153,7 @@ class Config:
         for name in ("learning_rate", "learning_rate_end"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
-        for name in ("entropy", "entropy_end", "value_weight", "shaping", "hardness"):
+        for name in ("entropy", "entropy_end", "value_weight", "hardness"):
             if not 0 <= getattr(self, name) <= 100:
                 raise ValueError(f"{name} must lie in [0, 100], got {getattr(self, name)}")
         if self.earlier < 0:
@@ -158,20 +166,22 @@ class Config:
             if self.device != "auto":
                 torch.device(self.device)
         except RuntimeError:
-            raise ValueError(f"device {self.device!r} is none that torch knows") from None
+            raise ValueError(f"device {self.device!r} is unknown to PyTorch") from None
 
 
 def read(path: Path) -> Config:
-    """The options that a TOML file holds; what it leaves out keeps its default.
+    """The options of a TOML file; those it leaves out keep their defaults.
 
     Raises:
-        ValueError: for a file that cannot be read, and naming each option that is unknown or
-            not of the right type.
+        ValueError: for a file that cannot be read, and naming the first option that is unknown
+            or has the wrong type.
     """
     try:
         found = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: no options can be read ({error})") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: not a TOML file ({error})") from None
     try:
         return from_mapping(found)
     except ValueError as error:
@@ -182,7 +192,7 @@ def from_mapping(options: Mapping[str, Any]) -> Config:
     """Options by name.
 
     Raises:
-        ValueError: naming each option that is unknown or not of the right type.
+        ValueError: naming the first option that is unknown or has the wrong type.
     """
     import pydantic
 
@@ -190,7 +200,7 @@ def from_mapping(options: Mapping[str, Any]) -> Config:
     if unknown := [name for name in options if name not in names]:
         raise ValueError(f"unknown option {unknown[0]!r}; known are {', '.join(names)}")
     try:
-        # as JSON, so that lists may stand for tuples while everything else keeps its type
+        # strict, but as JSON: there a list is accepted for a tuple
         return pydantic.TypeAdapter(Config).validate_json(json.dumps(options), strict=True)
     except pydantic.ValidationError as error:
         first = error.errors()[0]

@@ -1,4 +1,4 @@
-"""The learning curve of a run: measured while it goes on, kept as JSON, drawn as PNG."""
+"""The learning curve of a run, as JSON and as PNG."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from carolus_env.system.files import write_file, write_json
 
 @dataclass
 class Curve:
-    """What a run has shown so far.
+    """What a run has measured so far.
 
     Attributes:
-        training: one point a rollout: ``decisions``, ``seconds``, and ``shares``, the mean share
-            of the win in recent training games against each kind of opponent (both sides play by
-            chance there).
-        evaluation: one point an evaluation: ``decisions``, ``seconds``, and ``results`` of the
-            likeliest action against each bot: ``win_rate``, ``ci95``, ``games``.
+        training: one point for each rollout: ``decisions``, ``seconds``, and ``shares``, the mean
+            share of the win in recent training games against each kind of opponent. There the
+            network draws its actions.
+        evaluation: one point for each evaluation: ``decisions``, ``seconds``, and ``results`` of
+            the likeliest action against each bot: ``win_rate``, ``ci95``, ``games``.
     """
 
     training: list[dict[str, Any]] = field(default_factory=list)

@@ -2,12 +2,13 @@
 
     python -m carolus_env.learners.export MODEL OUT.onnx
 
-Inputs: ``observation`` ``(N, length)`` float32, the whole numbers of an observation (uint8 of
-`carolus_env.observe`, not the scaled ones), and ``mask`` ``(N, 95)`` bool, True where an action is
+Inputs: ``observation`` ``(N, length)`` float32, the whole numbers of a uint8 observation of
+`carolus_env.observe` (not the scaled ones), and ``mask`` ``(N, 95)`` bool, True where an action is
 legal. Outputs, float32: ``log_policy`` ``(N, 95)``, minus infinity where the mask is False, and
-``chances`` ``(N, teams)`` to win, the deciding player's team first, then clockwise.
+``chances`` ``(N, teams)``, each team's probability of winning: the team of the player to move
+first, then clockwise.
 
-What the model's JSON says is in the file's metadata, under ``carolus``.
+The file's metadata holds the model's JSON, under ``carolus``.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from carolus_env.system.files import write_file
 OPSET = 18
 
 
-class _Judge(nn.Module):
-    """Observations and masks to log probabilities and chances."""
+class _Network(nn.Module):
+    """Observations and masks to log probabilities and win probabilities."""
 
     def __init__(self, policy: Model) -> None:
         super().__init__()
@@ -56,12 +57,12 @@ def to_onnx(policy: Model) -> bytes:
     example = torch.ones(3, length), torch.ones(3, ACTIONS, dtype=torch.bool)
     inputs, outputs = ["observation", "mask"], ["log_policy", "chances"]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # The exporter by tracing is the old one, but it needs no further packages and a fifteenth
-        # of the time; that what it leaves constant is the same for any batch, a test shows.
+        # The tracing exporter is the old one, but it needs no further package and takes a
+        # fifteenth of the time. A test shows that the graph holds for any batch size.
         warnings.simplefilter("ignore")
         made = Path(folder) / "model.onnx"
         torch.onnx.export(
-            _Judge(policy).eval(),
+            _Network(policy).eval(),
             example,
             made,
             dynamo=False,
@@ -83,11 +84,11 @@ def to_onnx(policy: Model) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit status."""
+    """Run the command; returns the exit code."""
     parser = argparse.ArgumentParser(
         "carolus_env.learners.export", description="Write a model as ONNX."
     )
-    parser.add_argument("model", help="2p, 3p, 4p (of the package) or a path")
+    parser.add_argument("model", help="2p, 3p or 4p (shipped models), or a path")
     parser.add_argument("out", help="the file to write")
     options = parser.parse_args(arguments)
     try:

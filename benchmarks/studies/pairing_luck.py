@@ -1,18 +1,19 @@
-"""How many games paired deals save: the variance of a win rate, with and without them.
+"""How many games paired deals save: the variance of a win rate with and without them.
 
-    python benchmarks/pairing_luck.py greedy greedy
-    python benchmarks/pairing_luck.py planner greedy --players 2 3 4 --deals 2000 --json luck.json
+    python -m benchmarks.studies.pairing_luck greedy greedy
+    python -m benchmarks.studies.pairing_luck planner greedy --players 2 3 4 --json luck.json
 
-One pairing is played for each number of players, every deal in all S seatings. With x the first
-agent's parts of a deal's games, the variance of the win rate, times the number of games, is
+One pairing is played for each number of players, every deal in all S seatings. Let x be the first
+agent's shares of the win in a deal's games. The variance of the win rate, times the number of
+games, is
 
     paired        S var(mean of x)                  as the games were played
-    independent   mean over seatings of var(x)      had each game had a deal of its own, with the
-                                                    seatings still equally often
+    independent   mean over seatings of var(x)      if each game had a deal of its own, with the
+                                                    seatings still equally frequent
 
-both from the same games: between deals, games of one seating are independent. Their quotient says
-how many games on deals of their own tell as much as one on a paired deal; over 1, pairing saves.
-The 95 % interval is a bootstrap over deals.
+Both come from the same games, because games of one seating on different deals are independent.
+Their quotient says how many games on deals of their own are worth one game on a paired deal: above
+1, pairing saves games. The 95 % interval is a bootstrap over deals.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from machine import line
 
+from benchmarks.machine import line
 from carolus_env import arena
 from carolus_env.engine.rules import Rules
 from carolus_env.system.files import write_json
@@ -33,17 +34,17 @@ from carolus_env.system.files import write_json
 RESAMPLES = 2000
 
 
-def parts_of_the_win(cup: arena.Tournament) -> npt.NDArray[np.float64]:
-    """The first agent's part of each game: ``(deals, seatings)``."""
+def win_shares(cup: arena.Tournament) -> npt.NDArray[np.float64]:
+    """The first agent's share of the win in each game: ``(deals, seatings)``."""
     results = cup.results
     mine = (results.shares * (results.tables == 0)).sum(axis=1)
     return mine.reshape(cup.plan.deals, cup.plan.games_per_deal)
 
 
-def variances(parts: npt.NDArray[np.float64]) -> tuple[Any, Any]:
+def variances(shares: npt.NDArray[np.float64]) -> tuple[Any, Any]:
     """Paired and independent variance of the mean, times the games; ``(..., deals, seatings)``."""
-    paired = parts.shape[-1] * parts.mean(axis=-1).var(axis=-1, ddof=1)
-    return paired, parts.var(axis=-2, ddof=1).mean(axis=-1)
+    paired = shares.shape[-1] * shares.mean(axis=-1).var(axis=-1, ddof=1)
+    return paired, shares.var(axis=-2, ddof=1).mean(axis=-1)
 
 
 def measure(agents: tuple[str, str], players: int, deals: int, seed: int, workers: int) -> Any:
@@ -51,10 +52,10 @@ def measure(agents: tuple[str, str], players: int, deals: int, seed: int, worker
     plan = arena.Plan(Rules(players), agents, deals=deals, seed=seed)
     cup = arena.Tournament(plan)
     cup.run(workers=workers)
-    parts = parts_of_the_win(cup)
-    paired, independent = variances(parts)
+    shares = win_shares(cup)
+    paired, independent = variances(shares)
     rng = np.random.default_rng(0)
-    again = [parts[rng.integers(0, deals, deals)] for _ in range(RESAMPLES)]
+    again = [shares[rng.integers(0, deals, deals)] for _ in range(RESAMPLES)]
     quotients = [one / other if other else np.nan for other, one in map(variances, again)]
     low, high = np.nanquantile(quotients, [0.025, 0.975])
     row = {
@@ -63,7 +64,7 @@ def measure(agents: tuple[str, str], players: int, deals: int, seed: int, worker
         "deals": deals,
         "games": plan.games,
         "seed": seed,
-        "win_rate": float(parts.mean()),
+        "win_rate": float(shares.mean()),
         "variance_paired": float(paired),
         "variance_independent": float(independent),
         "games_saved": float(independent / paired) if paired else None,

@@ -1,13 +1,14 @@
-"""How well a position's value says who wins: the evaluation's and the network's.
+"""How well a position's value predicts the winner: the evaluation's and the network's.
 
     python evaluate.py search:2p,sims=100 mcts:sims=100 --games 300 --records games.jsonl.gz
-    python benchmarks/values.py games.jsonl.gz --json benchmarks/results/values.json
+    python -m benchmarks.studies.values games.jsonl.gz --json benchmarks/results/values.json
 
-Takes each position of the records in which somebody chooses a disc or begins a turn, and asks for
-the teams' chances: there, and where the planner's best plan of the turn leads to; the network,
-which knows positions in which somebody decides, after the dice (one roll, and the mean of
-`--rolls`). The log loss is what is missing to knowing the winner: 0 is certain and right, 0.693
-(two teams) knows nothing. Smaller is better, and a better value makes a better leaf of a tree.
+Takes each position of the records in which a player chooses a disc or begins a turn, and estimates
+the teams' win probabilities: in that position, and in the one that the planner's best plan of the
+turn leads to. The network values positions with a decision, so there it is asked after the dice:
+of one roll, and the mean of `--rolls`. The log loss of the result is 0 for a certain and correct
+estimate and 0.693 (two teams) for one that knows nothing. A value with a smaller loss makes a
+better leaf of a search tree.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from machine import line
 
+from benchmarks.machine import line
 from carolus_env import bots, engine
 from carolus_env.bots.neural import model
 from carolus_env.bots.planner import evaluation
@@ -33,33 +34,33 @@ from carolus_env.records import record
 from carolus_env.system.files import write_json
 
 SEED = 1
-LEAST = 1e-4  # chances are taken to be at least that
+LEAST = 1e-4  # probabilities are clipped to at least this
 
 Values = npt.NDArray[np.float64]
 
 
 def of_record(found: record.Record) -> tuple[States, Values]:
-    """The positions of a game that are looked at, and each team's part of the win."""
+    """The positions of a game that are valued, and each team's share of its win."""
     passed = record.positions(found)
     phase = passed["phase"]
     begins = (phase == PLACE) & (np.roll(phase, 1) != PLACE)
-    parts = parts_of(passed[-1:]) if passed["winners"][-1] else np.nan
+    shares = win_shares(passed[-1:]) if passed["winners"][-1] else np.nan
     chosen = passed[(phase == DISC) | begins]
-    return chosen, np.full((len(chosen), int(passed["teams"][0])), parts)
+    return chosen, np.full((len(chosen), int(passed["teams"][0])), shares)
 
 
-def parts_of(states: States) -> Values:
-    """Each team's part of the win, ``(N, teams)``; equal parts where nobody has won."""
+def win_shares(states: States) -> Values:
+    """Each team's share of the win, ``(N, teams)``; equal shares where nobody has won."""
     won = np.array(states["winners"][:, None] >> np.arange(int(states["teams"][0])) & 1, float)
     won[states["winners"] == 0] = 1.0
     return won / won.sum(axis=1, keepdims=True)
 
 
 def after_the_best_plan(states: States, streams: npt.NDArray[np.uint64] | None) -> States:
-    """Each game when the planner has played the turn that begins; with streams, after the dice."""
+    """The games after the planner's turn that begins here; with streams, after the next dice."""
     games, planner = states.copy(), bots.make("planner")
     if streams is not None:
-        games["generator"] = streams  # the game's own dice are not to be known
+        games["generator"] = streams  # the game's real dice must stay unknown
     due = (PLACE, MOVE) if streams is None else (PLACE, MOVE, CROWN_CHOICE)
     while True:
         same = np.isin(games["phase"], due) & (games["player"] == states["player"])
@@ -71,16 +72,16 @@ def after_the_best_plan(states: States, streams: npt.NDArray[np.uint64] | None) 
         engine.step(games, actions, rows=rows, roll=streams is not None)
 
 
-def known_or(states: States, judged: Callable[[States], Values]) -> Values:
-    """Who has won, and what is judged of the games that go on."""
-    values = parts_of(states)
+def result_or(states: States, estimate: Callable[[States], Values]) -> Values:
+    """The result of games that are over, and an estimate of the others."""
+    values = win_shares(states)
     rows = np.flatnonzero(states["phase"] != OVER)
-    values[rows] = judged(states[rows])
+    values[rows] = estimate(states[rows])
     return values
 
 
 def estimates(states: States, rolls: int) -> Iterator[tuple[str, Values]]:
-    """Each way to value positions, and the ``(N, teams)`` chances that it gives; NaN: none."""
+    """Each way to value positions, with its ``(N, teams)`` win probabilities; NaN: none."""
     players, teams = int(states["players"][0]), int(states["teams"][0])
     judge = NetworkJudge(model.shipped(players))
 
@@ -99,9 +100,9 @@ def estimates(states: States, rolls: int) -> Iterator[tuple[str, Values]]:
     yield "network", judged(states)
     turns = np.flatnonzero(states["phase"] == PLACE)
     end = after_the_best_plan(states[turns], None)
-    yield "evaluation after the best plan", of_turns(known_or(end, evaluated))
+    yield "evaluation after the best plan", of_turns(result_or(end, evaluated))
     streams = new_streams(SEED, rolls * len(turns)).reshape(rolls, -1)
-    ends = [known_or(after_the_best_plan(states[turns], own), judged) for own in streams]
+    ends = [result_or(after_the_best_plan(states[turns], each), judged) for each in streams]
     yield "network after the best plan, 1 roll", of_turns(ends[0])
     yield f"network after the best plan, {rolls} rolls", of_turns(np.mean(ends, axis=0))
 
@@ -112,16 +113,16 @@ def main() -> int:
     )
     parser.add_argument("records", type=Path, help="games of one number of players, as records")
     parser.add_argument("--rolls", type=int, default=4)
-    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--json", type=Path, help="also write the figures there")
     options = parser.parse_args()
     games = [of_record(found) for _, found in record.read_records(options.records)]
     states = np.concatenate([chosen for chosen, _ in games])
-    parts = np.concatenate([won for _, won in games])
+    shares = np.concatenate([won for _, won in games])
     game = np.repeat(np.arange(len(games)), [len(chosen) for chosen, _ in games])
-    known = ~np.isnan(parts[:, 0])  # not cut off
-    states, parts, game = states[known], parts[known], game[known]
+    known = ~np.isnan(shares[:, 0])  # not cut off
+    states, shares, game = states[known], shares[known], game[known]
     losses = {
-        name: -(parts * np.log(np.clip(values, LEAST, 1 - LEAST))).sum(axis=1)
+        name: -(shares * np.log(np.clip(values, LEAST, 1 - LEAST))).sum(axis=1)
         for name, values in estimates(states, options.rolls)
     }
     rows: list[dict[str, Any]] = []

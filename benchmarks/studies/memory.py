@@ -1,14 +1,14 @@
-"""Memory of games, batches and environments, bytes a game: predicted, and measured.
+"""Memory of games, batches and environments in bytes a game: predicted and measured.
 
-    python benchmarks/memory.py
-    python benchmarks/memory.py --what games games_mask --batch 1000000 --json memory.json
+    python -m benchmarks.studies.memory
+    python -m benchmarks.studies.memory --what games games_mask --batch 1000000 --json memory.json
 
-Measured is what a fresh process grows by in resident memory when it makes the thing and keeps it,
-after one of a single game has loaded all code. That is whole pages; it counts freed memory which
-the process does not give back, and misses what fits into memory that was free already: the fewer
-games, the less exact. Predicted are the arrays alone. The environments have been reset and played
-one step; their own spaces count. `aec` is so many environments of one game each. Needs Linux;
-`sb3_vec_env` needs the extra ``train``.
+The measured figure is the growth of a fresh process's resident memory when it makes the thing and
+keeps it. A thing of a single game is made before, so that all code is loaded. The growth comes in
+whole pages, includes freed memory that the process does not give back, and misses what fits into
+memory that was free already; so it is less exact for few games. The predicted figure counts the
+arrays alone. Environments are reset and play one step, and their spaces count. `aec` is one
+environment for each game. Needs Linux; `sb3_vec_env` needs the extra ``train``.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from machine import line
 
 import carolus_env as ce
+from benchmarks.machine import line
 from carolus_env import carolus_magnus_v0
 from carolus_env.engine import observation
 from carolus_env.system.files import write_json
 
-RECORD_LIMIT = 256
-"""Bytes that the record of a game may have."""
+STATE_LIMIT = 256
+"""Bytes that the state of a game may take."""
 
 
 class Thing(NamedTuple):
-    """Something to measure: ``make(players, n)`` makes it for ``n`` games.
+    """Something to measure.
 
-    ``arrays(players)`` is the bytes a game that can be predicted, None where there is more in it
-    than arrays. ``batched``: made for every `--batch`, else for `--envs` games.
+    Attributes:
+        make: ``make(players, n)`` makes it for ``n`` games.
+        arrays: ``arrays(players)``: predicted bytes a game; None if it holds more than arrays.
+        batched: whether it is made for every `--batch`; else for `--envs` games.
     """
 
     make: Callable[[int, int], Any]
@@ -90,7 +92,7 @@ def sb3_vec_env(players: int, n: int) -> Any:
 
 
 def aec(players: int, n: int) -> Any:
-    """So many PettingZoo environments of one game each."""
+    """``n`` PettingZoo environments of one game each."""
     envs = [carolus_magnus_v0.env(players=players) for _ in range(n)]
     for seed, env in enumerate(envs):
         env.reset(seed=seed)
@@ -99,18 +101,18 @@ def aec(players: int, n: int) -> Any:
     return envs
 
 
-_RECORD = ce.STATE.itemsize
+_STATE = ce.STATE.itemsize
 THINGS = {
-    "games": Thing(games, lambda players: _RECORD, True),
-    "games_mask": Thing(games_masks, lambda players: _RECORD + ce.ACTIONS, True),
+    "games": Thing(games, lambda players: _STATE, True),
+    "games_mask": Thing(games_masks, lambda players: _STATE + ce.ACTIONS, True),
     "games_mask_u8": Thing(
         games_masks_uint8,
-        lambda players: _RECORD + ce.ACTIONS + observation.length(players),
+        lambda players: _STATE + ce.ACTIONS + observation.length(players),
         True,
     ),
     "games_mask_f32": Thing(
         games_masks_float32,
-        lambda players: _RECORD + ce.ACTIONS + 4 * observation.length(players),
+        lambda players: _STATE + ce.ACTIONS + 4 * observation.length(players),
         True,
     ),
     "gym_vector": Thing(gym_vector, None, False),
@@ -121,11 +123,11 @@ THINGS = {
 
 
 def resident() -> int:
-    """Bytes of this process in memory now, exactly: statm is some hundred kB late."""
+    """Resident bytes of this process. Exact, where statm lags by some hundred kB."""
     for entry in Path("/proc/self/smaps_rollup").read_text().splitlines():
         if entry.startswith("Rss:"):
             return 1024 * int(entry.split()[1])
-    raise RuntimeError("/proc/self/smaps_rollup says nothing about Rss")
+    raise RuntimeError("/proc/self/smaps_rollup has no Rss")
 
 
 def growth(what: str, players: int, n: int) -> int:
@@ -137,7 +139,7 @@ def growth(what: str, players: int, n: int) -> int:
     kept = make(players, n)
     gc.collect()
     after = resident()
-    del kept  # not before
+    del kept  # kept alive until here
     return after - before
 
 
@@ -161,7 +163,7 @@ def measure(what: str, players: int, n: int, repeats: int) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure, print the table, and write the JSON; 1 when the record of a game is too large."""
+    """Measure, print the table, and write the JSON; 1 if the state of a game is too large."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -173,17 +175,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(argv)
     if not Path("/proc/self/smaps_rollup").exists():
-        parser.error("resident memory is read from /proc/self/smaps_rollup, which Linux has")
+        parser.error("needs Linux: resident memory is read from /proc/self/smaps_rollup")
     machine = line()
     print(machine)
-    print(f"the record of a game: {_RECORD} bytes (at most {RECORD_LIMIT})")
+    print(f"the state of a game: {_STATE} bytes (at most {STATE_LIMIT})")
     print(f"{'what':16}{'players':>8}{'games':>10}{'predicted':>11}{'measured':>10}  bytes a game")
     rows = []
     for what in options.what:
         for players in options.players:
             for n in options.batch if THINGS[what].batched else [options.envs]:
                 row = measure(what, players, n, options.repeats)
-                rows.append({**row, "record": _RECORD, "machine": machine})
+                rows.append({**row, "record": _STATE, "machine": machine})
                 predicted = "" if row["predicted"] is None else f"{row['predicted']:,}"
                 print(
                     f"{what:16}{players:8}{n:10,}{predicted:>11}{row['bytes_per_game']:10,}"
@@ -192,7 +194,7 @@ def main(argv: list[str] | None = None) -> int:
                 )
     if options.json:
         write_json(options.json, rows)
-    return int(_RECORD > RECORD_LIMIT)
+    return int(_STATE > STATE_LIMIT)
 
 
 if __name__ == "__main__":

@@ -1,46 +1,47 @@
-"""An outside referee for ``mcts``: OpenSpiel's tree search plays it at our game.
+"""An outside referee for ``mcts``: OpenSpiel's tree search plays against it, at our game.
 
-    python benchmarks/referee.py
-    python benchmarks/referee.py --rows alike --games 40 --json referee.json --add
-    python benchmarks/referee.py --spread
+    python -m benchmarks.studies.referee
+    python -m benchmarks.studies.referee --rows alike --games 40 --json referee.json --add
+    python -m benchmarks.studies.referee --spread
 
-OpenSpiel's search is written by others and knows nothing of ours; it plays through
-benchmarks/openspiel_game.py. Games are paired deals. Rows, with N simulations a search (`--sims`;
-from ``playouts`` to ``uct`` `--long`):
+OpenSpiel's search was written by others and knows nothing of ours; it plays through
+openspiel_game.py. Games are paired deals. These are the rows; a search has `--sims` simulations,
+and `--long` of them in ``playouts``, ``shuffled`` and ``uct``:
 
-    alike      ours set up like OpenSpiel's: single actions, a node for each roll, leaves valued by
-               a random playout; PUCT with equal priors on both sides, the same exploration, and
-               of choices with the same score the lowest action number
-    playouts   as alike, with more simulations: OpenSpiel's random games come from our playout,
-               which draws the same way and takes a fiftieth of the time
-    shuffled   as playouts, but of choices with the same score OpenSpiel takes any, as it comes
-    uct        as shuffled, OpenSpiel's choice by UCT
-    default    ours as it is against OpenSpiel's UCT; a search of ours settles a whole turn
-    time       the same, where a search of ours has the seconds that one of OpenSpiel's takes here;
-               measured before the row is played
+    alike      ours is set up like OpenSpiel's: single actions, a node for each roll, leaves valued
+               by a random playout; PUCT with equal priors on both sides, the same exploration, and
+               of choices with equal scores the lowest action number
+    playouts   as alike, with more simulations: OpenSpiel's random games are played by our playout,
+               which draws in the same way in a fiftieth of the time
+    shuffled   as playouts, but OpenSpiel takes any of the choices with equal scores, its default
+    uct        as shuffled, with OpenSpiel's choice by UCT
+    default    ours by default, where a search settles a whole turn, against OpenSpiel's UCT
+    time       the same, but our search gets the seconds that one of OpenSpiel's takes on this
+               machine; they are measured before the row is played
 
-In PUCT, mean + c sqrt(N) / (K (1 + n)) with K choices, ours counts parts of the win from 0 to 1,
-OpenSpiel payoffs from -1 to 1: its uct_c is twice our c. What still differs where they are alike:
+PUCT's score is mean + c sqrt(N) / (K (1 + n)) with K choices. Ours counts shares of the win from 0
+to 1 and OpenSpiel payoffs from -1 to 1, so its uct_c is twice our c. These differences remain where
+both are set up alike:
 
-    first      ours counts one visit worth an even share before the first
-    order      ours looks at placements of a turn in ascending order only
-    chance     OpenSpiel: a roll is a node, valued once before it is rolled. Ours: the roll is taken
-               at once, and the position after it valued
-    solver     OpenSpiel: proven ends are backed up, and its search stops when the root is proven;
-               ours stops when no other choice can become the most visited one
+    first      ours counts one visit with an even share before the first real one
+    order      ours considers the placements of a turn in ascending order only
+    chance     OpenSpiel's roll is a node that is valued once before it is rolled; ours rolls at
+               once and values the position after it
+    solver     OpenSpiel backs up proven ends and stops when the root is proven; ours stops when no
+               other choice can become the most visited one
     root       OpenSpiel's first simulation values the root itself
 
-Ties weigh more than all of that: most choices of a small search have no visit yet, and the lowest
-number of a placement is the own court, which is a good one to look at first.
+Ties matter more than all of these: in a small search most choices have no visit yet. The lowest
+action number of a placement is the court, a good choice to look at first.
 
-UCT's term, c sqrt(ln N / n), is another one, and tries every choice once before any twice: no c of
-ours is its c. Its uct_c = 0.5 is stronger here than 2, with which OpenSpiel's example comes: 36 to
-8 games at 200 simulations, 46 to 54 at 50.
+UCT's term, c sqrt(ln N / n), is a different one. It tries every choice once before any twice, so no
+c of ours corresponds to its c. Here uct_c = 0.5 is stronger than 2, the value of OpenSpiel's
+example: 36 to 8 games at 200 simulations, 46 to 54 at 50.
 
-`--spread` compares searches on positions of random games: how evenly the visits of a root lie (exp
-of their entropy, by the number of choices), and what the position is held to be worth.
+`--spread` compares searches on positions of random games: how evenly the visits of a root are
+spread (exp of their entropy, divided by the number of choices), and the value of the position.
 
-Seconds are wall time of all decisions, forced ones included; simulations too are per decision.
+Seconds are wall time over all decisions, forced ones included; so are simulations a decision.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import line
 
+from benchmarks.machine import line
 from carolus_env import arena, bots, engine
 from carolus_env.arena.games import warm_up
 from carolus_env.engine.rules import DISC, MOVE, PLACE, Rules
@@ -66,10 +67,10 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.system.files import check_writable, write_json
 
 INSTALL = "pip install -e . open_spiel==2.0.2"
-"""OpenSpiel is no dependency of this project: best in an environment of its own."""
+"""OpenSpiel is no dependency of this project; best use a separate environment."""
 
 C_ALIKE = 1.0
-"""``c`` of ours where both are alike; OpenSpiel's is twice that."""
+"""Our ``c`` where both are set up alike; OpenSpiel's is twice that."""
 
 UCT_C = 0.5
 """OpenSpiel's ``c`` for UCT."""
@@ -77,14 +78,14 @@ UCT_C = 0.5
 ALIKE = "moves=single,chance=explicit,leaf=playout"
 ROWS = ("alike", "playouts", "shuffled", "uct", "default", "time")
 SPREADS = (0.3, 1.0, 3.0)
-"""``c`` of ours that `--spread` looks at."""
+"""Our values of ``c`` that `--spread` compares."""
 
 
 # ------------------------------------------------------------------------------------ matches
 
 
 def specs(row: str, sims: int, long: int) -> tuple[str, str]:
-    """Ours and theirs in a row; ``time`` measures first."""
+    """Our spec and OpenSpiel's in a row; for ``time`` seconds are measured first."""
     if row in ("alike", "playouts", "shuffled", "uct"):
         sims = sims if row == "alike" else long
         theirs = f"openspiel:sims={sims}"
@@ -99,7 +100,7 @@ def specs(row: str, sims: int, long: int) -> tuple[str, str]:
 
 
 def seconds_a_search(spec: str, searches: int = 12) -> float:
-    """Median wall time of a decision that is not forced, over positions of random games."""
+    """Median wall time of an unforced decision, over positions of random games."""
     agent, taken = bots.make(spec), []
     states = positions(2, searches, seed=5)
     for g in range(len(states)):
@@ -112,11 +113,11 @@ def seconds_a_search(spec: str, searches: int = 12) -> float:
 def play(
     pair: tuple[str, str], players: int, games: int, seed: int, limit: float
 ) -> dict[str, Any]:
-    """Play whole deals until there are so many games or the time is up; at least one.
+    """Play whole deals, at least one, until there are enough games or the time is up.
 
     Returns:
-        The pairing of `arena.pairing_result`, with simulations a decision of both, and the load
-        of the machine (its average over the last minute) before and after.
+        the pairing of `arena.pairing_result`, simulations and seconds a decision of both, and the
+        machine's load average over one minute, before and after.
     """
     rules = Rules(players=players)
     agents = [bots.make(spec) for spec in pair]
@@ -159,7 +160,7 @@ def play(
 
 
 def table_line(row: dict[str, Any]) -> str:
-    """A row as text: the win rate is ours."""
+    """A row as text; the win rate is ours."""
     low, high = row["ci95"][0]
     sims, taken = row["simulations_a_decision"], row["seconds_a_decision"]
     ends = f"{row['wins'][0]}-{row['draws']}-{row['wins'][1]}"
@@ -171,13 +172,13 @@ def table_line(row: dict[str, Any]) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------ likeness
+# ------------------------------------------------------------------------------------ spread
 
 
 def positions(players: int, count: int, seed: int) -> States:
-    """``(count,)`` decisions with a choice, of random games: discs, placements and moves in turn.
+    """``(count,)`` unforced decisions of random games: a disc, a placement, a move, and so on.
 
-    Each is of a game of its own, up to 150 decisions on.
+    Each comes from another game, after up to 150 decisions.
     """
     found = []
     wanted = (DISC, PLACE, MOVE)
@@ -198,17 +199,17 @@ def positions(players: int, count: int, seed: int) -> States:
 
 
 def spread(visits: Sequence[int]) -> float:
-    """How evenly visits lie: exp of their entropy, by the number of choices; 1: all alike."""
+    """How evenly visits are spread: exp of their entropy by the number of choices; 1: evenly."""
     parts = np.array([count for count in visits if count > 0], float) / sum(visits)
     return float(np.exp(-(parts * np.log(parts)).sum())) / len(visits)
 
 
 Look = Callable[[States, int], tuple[float, float]]
-"""Searches one position with a seed; gives the spread and the value to who decides, 0 to 1."""
+"""Searches a position with a seed; gives the spread, and the value to the player to move."""
 
 
 def look_of(spec: str) -> Look:
-    """How an agent of either kind looks at a position."""
+    """The search of an agent of either kind."""
     agent = bots.make(spec)
 
     def ours(state: States, seed: int) -> tuple[float, float]:
@@ -228,12 +229,12 @@ def look_of(spec: str) -> Look:
 
 
 def compare(specs: Sequence[str], count: int, repeats: int) -> None:
-    """Print spreads and values of each agent, means over positions, and how values differ.
+    """Print each agent's mean spread and value, and how its values differ from the first agent's.
 
-    The difference is to the first agent's, position by position, with its standard error.
+    The difference is taken position by position and comes with its standard error.
     """
     states = positions(2, count, seed=1)
-    print(f"{'spread':>8}{'value':>8}{'less the first':>22}")
+    print(f"{'spread':>8}{'value':>8}{'minus the first':>22}")
     first = None
     for spec in specs:
         look = look_of(spec)
@@ -256,27 +257,32 @@ def compare(specs: Sequence[str], count: int, repeats: int) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Play, print the table, and write the JSON after every row."""
+    """Play, print the table, and write the JSON after each row."""
     parser = argparse.ArgumentParser(
         description=__doc__,
-        epilog=f"OpenSpiel must be there, best in an environment of its own:\n  {INSTALL}",
+        epilog=f"Needs OpenSpiel, best in a separate environment:\n  {INSTALL}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
-    parser.add_argument("--games", type=int, default=24, help="of a row (default: 24)")
-    parser.add_argument("--sims", type=int, default=50, help="a decision (default: 50)")
-    parser.add_argument("--long", type=int, default=400, help="the same, playouts to uct (400)")
+    parser.add_argument("--games", type=int, default=24, help="games of a row (default: 24)")
+    parser.add_argument("--sims", type=int, default=50, help="simulations a search (default: 50)")
+    parser.add_argument(
+        "--long",
+        type=int,
+        default=400,
+        help="the same, playouts to uct (default: 400)",
+    )
     parser.add_argument("--limit", type=float, default=900, help="seconds for a row (default: 900)")
     parser.add_argument("--players", type=int, choices=(2, 3, 4), default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--add", action="store_true", help="keep the other rows of the JSON file")
-    parser.add_argument("--spread", action="store_true", help="measure how both explore instead")
+    parser.add_argument("--spread", action="store_true", help="compare spreads and values instead")
     options = parser.parse_args(argv)
     if min(options.games, options.limit, options.sims - 1, options.long - 1) <= 0:
         parser.error("games and limit must be positive, sims and long 2 or more")
     try:
-        import openspiel_game  # noqa: F401  registers the agent
+        import benchmarks.studies.openspiel_game  # noqa: F401  registers the agent
     except ImportError as error:
         parser.error(f"OpenSpiel is missing ({error}); install it with\n  {INSTALL}")
     if options.spread:

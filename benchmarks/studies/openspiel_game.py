@@ -1,16 +1,16 @@
-"""The game behind OpenSpiel's Python interface, and OpenSpiel's tree search as an agent.
+"""Our game behind OpenSpiel's Python interface, and OpenSpiel's tree search as an agent.
 
-`CarolusGame` and `CarolusState` hold no rule: they hand on what `carolus_env.engine` and
-`engine.chance` say. Decisions have the engine's action numbers. Every roll is a chance node; its
- outcomes are the multisets of `chance_outcomes`, by their row. The set-up is no chance node: the
+`CarolusGame` and `CarolusState` hold no rules; they forward to `carolus_env.engine` and
+`engine.chance`. Decisions have the engine's action numbers. Every roll is a chance node, whose
+outcomes are the multisets of `chance_outcomes`, by row. The set-up is no chance node: the
 territories and the first player come from the game's ``seed``.
 
     >>> game = pyspiel.load_game("python_carolus_magnus(players=3,seed=7)")
     >>> state = game.new_initial_state()
 
-Importing this module registers the game with OpenSpiel and the agent ``openspiel`` with
+Importing this module registers the game with OpenSpiel, and the agent ``openspiel`` with
 `carolus_env.bots`: ``openspiel:sims=50,c=2,rollouts=theirs``. OpenSpiel is no dependency of this
-project; see `INSTALL` in benchmarks/referee.py.
+project; see `INSTALL` in referee.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine.chance import apply_roll, chance_outcomes
 from carolus_env.engine.playout import playout
 from carolus_env.engine.rules import ACTIONS, CLAN_NAMES, OVER, ROLL, Rules, action_text
-from carolus_env.engine.state import STATE, States, as_states
+from carolus_env.engine.state import States, as_states, single
 from carolus_env.engine.streams import check_streams, random_bits
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
@@ -63,7 +63,7 @@ class CarolusGame(pyspiel.Game):
     """The game with the printed rulebook's options.
 
     Args:
-        params: ``players`` (2 to 4) and ``seed`` of the set-up; what is left out is 2 and 0.
+        params: ``players`` (2 to 4, by default 2) and ``seed`` of the set-up (by default 0).
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
@@ -88,9 +88,9 @@ class CarolusGame(pyspiel.Game):
         """The set-up, before the first roll."""
         return CarolusState(self, self._start.copy())
 
-    def taken_up(self, state: np.void) -> CarolusState:
-        """A game ``states[i]`` of as many players at any point, copied; options are its own."""
-        return CarolusState(self, np.array(state, STATE).reshape(1))
+    def resumed_from(self, state: np.void) -> CarolusState:
+        """A copy of any position ``states[i]`` of as many players, with its options."""
+        return CarolusState(self, single(state))
 
     def max_chance_nodes_in_history(self) -> int:
         return self._rolls
@@ -126,7 +126,7 @@ class CarolusState(pyspiel.State):
         return payoffs
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Rows of `chance_outcomes` of the dice that are due, each with its probability."""
+        """Rows of `chance_outcomes` for the dice that are due, each with its probability."""
         return list(_outcomes(int(self.states["dice_due"][0])))  # OpenSpiel's search shuffles it
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -171,17 +171,19 @@ class OpenSpielOptions:
     """How `OpenSpielBot` searches.
 
     Raises:
-        ValueError: for a value that is not allowed, naming the option and what is.
+        ValueError: for a value that is not allowed.
     """
 
     sims: int = option(50, "simulations a decision", among=(2, 1_000_000))
-    choice: str = option("uct", "what goes down the tree; puct: equal priors", among=tuple(CHOICES))
+    choice: str = option("uct", "selection in the tree; puct: equal priors", among=tuple(CHOICES))
     c: float = option(2.0, "uct_c, for payoffs from -1 to 1", among=(0.0, 1000.0))
     ties: str = option(
-        "shuffled", "of equal choices any, as OpenSpiel does, or the lowest action", among=TIES
+        "shuffled",
+        "which of equal choices: any (OpenSpiel's way), or the lowest action",
+        among=TIES,
     )
     rollouts: str = option(
-        "theirs", "random games: OpenSpiel's loop, or the same by our playout", among=ROLLOUTS
+        "theirs", "random games: by OpenSpiel's loop, or by our playout", among=ROLLOUTS
     )
 
     def __post_init__(self) -> None:
@@ -192,7 +194,7 @@ class OpenSpielBot(bots.Agent):
     """OpenSpiel's ``MCTSBot``: UCT or PUCT with its solver, a node for each roll, random rollouts.
 
     Attributes:
-        simulations: how many it has done so far.
+        simulations: done so far.
     """
 
     name = "openspiel"
@@ -214,7 +216,7 @@ class OpenSpielBot(bots.Agent):
         return int(self.search(state, seed).best_child().action)
 
     def search(self, state: np.void, seed: np.uint64) -> SearchNode:
-        """The root of a search from a game ``states[i]`` in which somebody is to decide."""
+        """The root of a search from a game ``states[i]`` with a decision."""
         game = _game(int(state["players"]))
         kind = np.random.RandomState if self.options.ties == "shuffled" else Unshuffled
         random_state = kind(np.random.MT19937(int(seed)))
@@ -229,20 +231,20 @@ class OpenSpielBot(bots.Agent):
             random_state=random_state,
             child_selection_fn=CHOICES[self.options.choice],
         )
-        root = search.mcts_search(game.taken_up(state))
+        root = search.mcts_search(game.resumed_from(state))
         self.simulations += root.explore_count
         return root
 
 
 class Unshuffled(np.random.RandomState):
-    """Leaves choices in the order of their numbers, where the search would shuffle them."""
+    """Keeps choices in the order of their numbers, where the search would shuffle them."""
 
     def shuffle(self, x: Any) -> None:
         """Do nothing."""
 
 
 class OurRollouts(RandomRolloutEvaluator):
-    """Random games as OpenSpiel's, by `engine.playout`: the same chances, far quicker."""
+    """Random games by `engine.playout`: the same distribution as OpenSpiel's, far quicker."""
 
     def __init__(self, seed: np.uint64) -> None:
         super().__init__()

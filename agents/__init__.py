@@ -1,0 +1,1 @@
+"""How the shipped agents were made; see README.md."""

@@ -1,0 +1,1 @@
+"""What the project measures; docs/benchmarks.md holds the results."""

@@ -1,0 +1,1 @@
+"""Studies that answered one question each; see README.md."""
