@@ -298,7 +298,7 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy random --out FILE", "--out FILE: the folder cannot be created: File exists"),
         ("greedy random --records FILE", "--records FILE: exists; name another file"),
         ("greedy random --records FOLDER", "is a folder, a file is needed"),
-        ("greedy FILE", "say which one of the file, as in"),
+        ("greedy FILE", "name an agent in the file, as in"),
         ("greedy FILE:Nobody", "the file has no 'Nobody'"),
         ("greedy FILE:number", "must be an Agent or a function, got int"),
         ("greedy FILE:NeedsMore", "missing 1 required positional argument: 'more'"),
