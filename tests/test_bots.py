@@ -523,7 +523,7 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "reason"),
     [
         ("", "name an agent in the file, as in"),
         ("Missing", "the file has no 'Missing'"),
@@ -533,8 +533,8 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
         ("Choosy", r"Choosy\(\) fails with RuntimeError: no weights here"),
     ],
 )
-def test_a_file_without_such_an_agent_is_refused(bot_file, name, said):
-    with pytest.raises(bots.AgentError, match=rf"agent '.*my_bot\.py': {said}") as caught:
+def test_a_file_without_such_an_agent_is_refused(bot_file, name, reason):
+    with pytest.raises(bots.AgentError, match=rf"agent '.*my_bot\.py': {reason}") as caught:
         bots.make(f"{bot_file}:{name}")
     assert caught.value.agent == str(bot_file)
 
@@ -547,16 +547,16 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "reason"),
     [
         ("raise KeyError('x')", "KeyError: 'x'"),
         ("import nonsense_module", "ModuleNotFoundError: No module named 'nonsense_module'"),
         ("def act(:", "SyntaxError"),
     ],
 )
-def test_a_file_that_raises_is_named(tmp_path, source, said):
+def test_a_file_that_raises_is_named(tmp_path, source, reason):
     (tmp_path / "bad.py").write_text(source)
-    with pytest.raises(ValueError, match=rf"agent '.*bad\.py': the file fails with {said}"):
+    with pytest.raises(ValueError, match=rf"agent '.*bad\.py': the file fails with {reason}"):
         bots.make(f"{tmp_path / 'bad.py'}:Bot")
 
 

@@ -218,7 +218,7 @@ def test_a_copy_plays_alike():
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "reason"),
     [
         ("mcts:simulations=5", "has no option 'simulations=5'; options are key=value of sims: a"),
         ("mcts:sims", "has no option 'sims'; options are key=value of sims: a whole number from 1"),
@@ -230,8 +230,8 @@ def test_a_copy_plays_alike():
         ("mcts:sims=5,sims=6", "option sims is given twice"),
     ],
 )
-def test_a_wrong_option_is_refused_with_the_right_ones(spec, said):
-    with pytest.raises(ValueError, match=f"^agent 'mcts'.*{said}"):
+def test_a_wrong_option_is_refused_with_the_right_ones(spec, reason):
+    with pytest.raises(ValueError, match=f"^agent 'mcts'.*{reason}"):
         bots.make(spec)
 
 

@@ -30,18 +30,18 @@ def some_games(players, count=10, **options):
 def test_opinions_are_shares_of_1_on_legal_actions_and_change_nothing(spec, players):
     states = some_games(players, crown_choice="deferred" if players == 3 else "on_roll")
     before, streams = states.tobytes(), new_streams(5, len(states))
-    said = opinion(bots.make(spec), states, streams)
-    assert said.probabilities.shape == (len(states), ACTIONS)
-    assert said.probabilities.sum(axis=1) == pytest.approx(1)
-    assert not said.probabilities[engine.legal_masks(states) == 0].any()
+    given = opinion(bots.make(spec), states, streams)
+    assert given.probabilities.shape == (len(states), ACTIONS)
+    assert given.probabilities.sum(axis=1) == pytest.approx(1)
+    assert not given.probabilities[engine.legal_masks(states) == 0].any()
     if spec in VALUED:
-        assert said.values.shape == (len(states), TEAMS[players])
-        assert said.values.sum(axis=1) == pytest.approx(1)
+        assert given.values.shape == (len(states), TEAMS[players])
+        assert given.values.sum(axis=1) == pytest.approx(1)
     else:
-        assert said.values is None
+        assert given.values is None
     assert states.tobytes() == before
     again = opinion(bots.make(spec), states, new_streams(5, len(states)))
-    assert np.array_equal(again.probabilities, said.probabilities)
+    assert np.array_equal(again.probabilities, given.probabilities)
 
 
 @pytest.mark.parametrize("spec", AGENTS)
@@ -69,14 +69,14 @@ def test_without_streams_the_same_is_said_every_time():
 def test_random_holds_every_legal_action_alike():
     states = some_games(2)
     legal = engine.legal_masks(states)
-    said = opinion(bots.make("random"), states).probabilities
-    assert said == pytest.approx(legal / legal.sum(axis=1)[:, None])
+    given = opinion(bots.make("random"), states).probabilities
+    assert given == pytest.approx(legal / legal.sum(axis=1)[:, None])
 
 
 def test_greedy_holds_what_it_may_play_alike():
     states, greedy = some_games(3, count=6), bots.make("greedy")
-    said = opinion(greedy, states).probabilities
-    for state, chances in zip(states, said, strict=True):
+    given = opinion(greedy, states).probabilities
+    for state, chances in zip(states, given, strict=True):
         many = np.repeat(state.reshape(1), 3000)
         chosen = np.bincount(greedy.act(many, new_streams(1, 3000)), minlength=ACTIONS) / 3000
         assert np.array_equal(chosen > 0, chances > 0)
@@ -92,34 +92,34 @@ def about_to_win():
 
 @pytest.mark.parametrize("spec", VALUED)
 def test_who_wins_at_once_is_expected_to(spec):
-    said = opinion(bots.make(spec), about_to_win())
-    assert said.probabilities[0].argmax() == move_action(2)
-    assert said.values[0, 0] > 0.8
+    given = opinion(bots.make(spec), about_to_win())
+    assert given.probabilities[0].argmax() == move_action(2)
+    assert given.values[0, 0] > 0.8
 
 
-def test_the_planner_says_what_it_plays():
+def test_the_planners_opinion_is_what_it_plays():
     states, planner = some_games(4), bots.make("planner")
-    said = opinion(planner, states)
+    given = opinion(planner, states)
     assert np.array_equal(
-        said.probabilities.argmax(axis=1), planner.act(states, new_streams(0, len(states)))
+        given.probabilities.argmax(axis=1), planner.act(states, new_streams(0, len(states)))
     )
-    assert (said.probabilities.max(axis=1) == 1).all()
+    assert (given.probabilities.max(axis=1) == 1).all()
 
 
-def test_a_network_says_its_policy_and_values_whatever_the_temperature():
+def test_a_networks_opinion_is_its_policy_and_values_at_any_temperature():
     states = some_games(2)
     hot, cold = bots.make("ppo:2p,temperature=5"), bots.make("ppo:2p")
     policy, values = bots.NetworkJudge(model.shipped(2)).judge(states)
     for agent in (hot, cold):
-        said = opinion(agent, states)
-        assert said.probabilities == pytest.approx(np.exp(policy))
-        assert said.values == pytest.approx(values)
+        given = opinion(agent, states)
+        assert given.probabilities == pytest.approx(np.exp(policy))
+        assert given.values == pytest.approx(values)
 
 
-def test_a_search_says_where_it_has_looked_and_what_it_expects():
+def test_a_searchs_opinion_is_its_visits_and_mean_values():
     states, agent = some_games(2, count=4), bots.make("mcts:sims=40")
     streams = new_streams(8, 4)
-    said = opinion(agent, states, streams)
+    given = opinion(agent, states, streams)
     shown = states.copy()
     shown["generator"] = 0
     for row, choices in enumerate(agent.consider(shown, new_streams(8, 4))):
@@ -128,30 +128,30 @@ def test_a_search_says_where_it_has_looked_and_what_it_expects():
         visits = np.zeros(ACTIONS)
         for choice in choices:
             visits[choice.actions[0]] += choice.visits
-        assert said.probabilities[row] == pytest.approx(visits / 40)
+        assert given.probabilities[row] == pytest.approx(visits / 40)
         total = sum(choice.visits * choice.chances for choice in choices)
-        assert said.values[row] == pytest.approx(total / 40)
+        assert given.values[row] == pytest.approx(total / 40)
     assert not np.array_equal(streams, new_streams(8, 4))
 
 
-# ------------------------------------------------------------------------------------ strangers
+# ------------------------------------------------------------------------------------ any agent
 
 
-class Says(Agent):
-    """A stranger's agent that thinks what it was made with."""
+class Opinionated(Agent):
+    """An agent whose opinion is what it was made with."""
 
-    name = "stranger"
+    name = "given"
 
-    def __init__(self, *said):
-        self.said, self.seen = said, []
+    def __init__(self, *given):
+        self.given, self.seen = given, []
 
     def act(self, states, generators):
         return engine.random_actions(states, generators)
 
     def opinion(self, states, generators):
         self.seen.append(states.copy())
-        states["round"] += 1  # which it should not, but cannot do harm
-        return self.said
+        states["round"] += 1  # forbidden, but harmless
+        return self.given
 
 
 class Silent(Agent):
@@ -181,13 +181,13 @@ def test_an_agent_from_a_file_may_have_one(tmp_path):
         "    def opinion(self, states, generators):\n"
         "        return Opinion(values=np.array([[0.25, 0.75]]))\n"
     )
-    said = opinion(bots.make(f"{file}:Mine"), a_game())
-    assert said.probabilities is None
-    assert said.values.tolist() == [[0.25, 0.75]]
+    given = opinion(bots.make(f"{file}:Mine"), a_game())
+    assert given.probabilities is None
+    assert given.values.tolist() == [[0.25, 0.75]]
 
 
 def test_an_agent_asked_for_its_opinion_does_not_see_the_dice_to_come():
-    agent, game = Says(None, None), a_game()
+    agent, game = Opinionated(None, None), a_game()
     game["generator"] = 12345
     before = game.tobytes()
     opinion(agent, game)
@@ -202,7 +202,7 @@ def moves(*shares):
 
 
 @pytest.mark.parametrize(
-    ("said", "wrong"),
+    ("given", "wrong"),
     [
         ((moves(0.5, 0.5, 0.0), None), None),
         ((moves(0.5, 0.4), None), "probabilities .* shares of 1, .* with sum 0.9"),
@@ -214,12 +214,12 @@ def moves(*shares):
         ((None, "high"), r"values .* must be numbers of shape \(1, 2\)"),
     ],
 )
-def test_what_is_no_opinion_is_refused_with_the_agents_name(said, wrong):
+def test_an_invalid_opinion_is_refused_with_the_agents_name(given, wrong):
     if wrong is None:
-        opinion(Says(*said), a_game())
+        opinion(Opinionated(*given), a_game())
         return
-    with pytest.raises(ValueError, match=f"^agent 'stranger'.*{wrong}"):
-        opinion(Says(*said), a_game())
+    with pytest.raises(bots.AgentError, match=f"^agent 'given'.*{wrong}"):
+        opinion(Opinionated(*given), a_game())
 
 
 def test_there_is_no_opinion_where_nobody_decides_or_players_are_mixed():
