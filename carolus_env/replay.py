@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.engine import chance
 from carolus_env.engine.rules import ACTIONS, FACES, OVER, ROLL, action_text
-from carolus_env.engine.state import States
+from carolus_env.engine.state import STATE, States
+from carolus_env.records.events import play_event
 from carolus_env.records.record import (
     Record,
     RecordError,
@@ -91,29 +91,43 @@ def _shown(value: Any) -> str:
 
 
 def replay(record: Record) -> list[Difference]:
-    """Play a record's events on the engine; empty when the engine agrees with all it says.
+    """Play a record's events on the engine and compare; empty when the engine agrees throughout.
 
-    An event that cannot be carried out is one difference and the last: what follows it, the
-    result too, is not compared.
+    See `replayed`, which returns the positions too.
+    """
+    return replayed(record)[0]
+
+
+def replayed(record: Record) -> tuple[list[Difference], States]:
+    """Play a record's events on the engine, once: the differences, and the positions passed.
+
+    An event that cannot be played is one difference, and the last: neither the events after it
+    nor the result are compared.
+
+    Returns:
+        The differences, and the positions: ``(events + 1,)`` of dtype `STATE`, before each event
+        and after the last. Where an event cannot be played, they end with the one before it.
 
     Raises:
-        RecordError: when ``record`` is no record.
+        RecordError: when ``record`` is not a record.
     """
     check_record(record)
     game = start_of(record)
     found: list[Difference] = []
-    events = record["events"]
-    for index, event in enumerate(events):
+    passed = bytearray(game.tobytes())
+    for index, event in enumerate(record["events"]):
         obstacle = _obstacle(game, event)
         if obstacle is None or obstacle[0] != "due":  # else there is nothing to compare with
             found += [Difference(index, *rest) for rest in _compared(game, event)]
         if obstacle is not None:
-            return [*found, Difference(index, *obstacle)]
-        if "roll" in event:
-            chance.apply_roll(game, event["roll"])
-        else:
-            engine.step(game, np.array([event["action"]]), roll=False)
-    return [*found, *_compared_result(game, record, len(events))]
+            found.append(Difference(index, *obstacle))
+            break
+        # A wrong player is a difference, but does not keep the event from being played.
+        play_event(game, {**event, "player": int(game["player"][0])})
+        passed += game.tobytes()
+    else:
+        found += _compared_result(game, record, len(record["events"]))
+    return found, np.frombuffer(passed, STATE)
 
 
 def _obstacle(game: States, event: dict[str, Any]) -> tuple[str, Any, Any] | None:

@@ -19,8 +19,14 @@ from carolus_env import replay as replay_module
 from carolus_env.engine import chance
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import new_streams
-from carolus_env.records.record import RecordError, make_record, read_records, write_records
-from carolus_env.replay import Difference, main, replay
+from carolus_env.records.record import (
+    RecordError,
+    make_record,
+    positions,
+    read_records,
+    write_records,
+)
+from carolus_env.replay import Difference, main, replay, replayed
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -140,6 +146,26 @@ def test_a_replay_changes_nothing_in_the_record() -> None:
     record = copy.deepcopy(GAME)
     replay(record)
     assert record == GAME
+
+
+def test_one_pass_gives_the_differences_and_every_position() -> None:
+    found, states = replayed(GAME)
+    assert found == []
+    assert states.tobytes() == positions(GAME).tobytes()
+
+
+def test_positions_end_before_the_event_that_cannot_be_played() -> None:
+    at = index_of("action", 5)
+    found, states = replayed(with_event(at, action=95))
+    assert [difference.event for difference in found] == [at]
+    assert states.tobytes() == positions(GAME)[: at + 1].tobytes()
+
+
+def test_positions_go_on_after_a_difference_that_can_be_played() -> None:
+    at = index_of("roll", 3)
+    found, states = replayed(with_event(at, player=7))
+    assert [difference.what for difference in found] == ["player"]
+    assert states.tobytes() == positions(GAME).tobytes()
 
 
 # ------------------------------------------------------------------------------------ differences
