@@ -22,7 +22,7 @@ from carolus_env.play.library import Book
 from carolus_env.play.roster import Roster
 from carolus_env.play.server import House, Table, make_server, open_socket
 from carolus_env.play.session import Session
-from carolus_env.records.record import Record, record_line
+from carolus_env.records import Record, record_line
 
 IMAGES = Path(__file__).parent / "images"
 DESKTOP = {"viewport": {"width": 1360, "height": 860}}

@@ -24,7 +24,7 @@ from carolus_env.bots.options import options_table
 from carolus_env.bots.planner.bot import evaluation
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
-from carolus_env.records import record
+from carolus_env.records import make_record
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
@@ -86,7 +86,7 @@ def played(players: int, seed: int) -> tuple[ce.state.States, list[dict]]:
     while not ce.is_over(game)[0]:
         actions += greedy.act(game, streams).tolist()
         ce.step(game, np.array(actions[-1:]))
-    return start, record.make_record(start, actions)["events"]
+    return start, make_record(start, actions)["events"]
 
 
 MOVES = (

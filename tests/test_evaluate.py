@@ -19,7 +19,7 @@ import pytest
 
 from carolus_env.arena import tournament
 from carolus_env.arena.protocol import Protocol, score
-from carolus_env.records.record import read_records
+from carolus_env.records import read_records
 from carolus_env.replay import replay
 from carolus_env.system import files
 

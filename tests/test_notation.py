@@ -33,7 +33,7 @@ from carolus_env.notation import (
     tell,
     tell_turns,
 )
-from carolus_env.records.record import make_record, start_of
+from carolus_env.records import make_record, start_of
 from carolus_env.records.validity import PositionError
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
@@ -183,6 +183,7 @@ def test_any_territory_names_its_region_but_a_wrong_span_does_not():
         ("3 red>court", "expected a number from 1 to 2, got 3"),
         ("4 blue>court", "expected a number from 1 to 3, got 4"),
         ("red>court takes 4", "what would happen is 'red>court'"),
+        ("x" * 500 + ">court", r"expected one of red, .*, got '.{1,40}'$"),
         ("rot>court " + "x" * 500, r"^move 'rot>court.{1,40}': expected one of"),
     ],
 )
@@ -200,7 +201,7 @@ def test_a_number_of_paladins_that_the_turn_does_not_have_is_refused():
 
 def test_nobody_moves_where_a_roll_is_due_or_the_game_is_over():
     game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
-    with pytest.raises(NotationError, match="nobody is to decide"):
+    with pytest.raises(NotationError, match="no decision is due"):
         read_move(game[0], "d1")
     assert legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
 
@@ -232,6 +233,7 @@ def test_rolls_are_written_and_read():
     assert roll_text([0, 2, 5]) == "rolls red blue crown"
     assert read_roll("rolls red blue crown") == read_roll(" Rolls R B C") == [0, 2, 5]
     for text, said in (
+        ("rolls red " + "x" * 500, "a die shows red, .* crown, got '.{1,40}'$"),
         ("red blue", "expected a roll"),
         ("rolls", "expected a roll"),
         ("rolls red six", "a die shows red, .* crown, got 'six'"),
@@ -325,10 +327,11 @@ def test_an_event_that_cannot_be_is_refused_with_its_index():
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
     with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
         list(tell(start_of(record), events))
-    assert error.value.__notes__ == ["It is event 4 of the game to be told."]
+    assert error.value.__notes__ == ["It is event 4 of the game."]
     other = [{**record["events"][0], "player": 1 - record["events"][0]["player"]}]
-    with pytest.raises(ValueError, match=r"event 0: it is player .'s, not player"):
+    with pytest.raises(ValueError, match=r"it is the turn of player ., not of player") as error:
         list(tell(start_of(record), other))
+    assert error.value.__notes__ == ["It is event 0 of the game."]
 
 
 def test_what_a_game_says_must_be_the_game():

@@ -18,7 +18,7 @@ from carolus_env.envs.sb3 import CarolusVecEnv  # noqa: E402
 from carolus_env.learners.config import Config  # noqa: E402
 from carolus_env.learners.ppo import SelfPlayPPO, TorchPlayer, by_number, from_side  # noqa: E402
 from carolus_env.learners.run import Run  # noqa: E402
-from carolus_env.records import record  # noqa: E402
+from carolus_env.records import make_record  # noqa: E402
 
 
 class Everybody:
@@ -79,7 +79,7 @@ def check_payoffs(players, games):
             seen[playing] += buffer.rewards[t, playing]
             playing &= ~buffer.ends[t]
     told = np.array([
-        payoffs_of(record.make_record(starts[row : row + 1], moves[row]), rules)
+        payoffs_of(make_record(starts[row : row + 1], moves[row]), rules)
         for row in range(games)
     ])  # fmt: skip
     assert seen == pytest.approx(told)

@@ -19,7 +19,7 @@ import pytest
 from carolus_env import arena, bots
 from carolus_env.arena import Plan, Tournament, Until, tournament
 from carolus_env.engine.rules import Rules
-from carolus_env.records.record import read_records
+from carolus_env.records import read_records
 from carolus_env.replay import replay
 
 BOTS = """

@@ -15,7 +15,7 @@ from carolus_env.drawing import animation
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.raster import WIDE, WIDTH, extra, svg_pixels, svg_png
 from carolus_env.engine.state import STATE, States, as_states
-from carolus_env.records.record import Record
+from carolus_env.records import Record
 from carolus_env.system.files import write_file
 
 MOST_BOARDS: Final = 8
@@ -103,7 +103,7 @@ def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
 
     Args:
         what: a game (``states[i]``) or games (``states``, the first eight are drawn), or a game
-            record (`carolus_env.records.record`).
+            record (`carolus_env.records`).
         options: those of `board_svg`; of a record also ``seconds_per_move``. One board and a
             record are wide, 800 pixels across, where nothing else is said.
 

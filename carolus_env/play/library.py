@@ -19,7 +19,7 @@ from carolus_env.play.session import (
     check_replays,
     log_line,
 )
-from carolus_env.records.record import (
+from carolus_env.records import (
     Record,
     RecordError,
     positions,

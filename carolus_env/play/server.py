@@ -46,7 +46,7 @@ from carolus_env.play.wire import (
     number_of,
     values_of,
 )
-from carolus_env.records.record import RecordError, record_line
+from carolus_env.records import RecordError, record_line
 
 HOST: Final = "127.0.0.1"
 USUAL_PORT: Final = 8715

@@ -39,7 +39,7 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text, region_text, roll_text
 from carolus_env.notation.words import counted, team_names
 from carolus_env.play.preview import EmperorStep, emperor_step, emperor_steps
-from carolus_env.records.record import Record, RecordError, make_record, result_of, start_of
+from carolus_env.records import Record, RecordError, make_record, result_of, start_of
 from carolus_env.replay import replay
 
 MAX_SEED: Final = 2**53 - 1
