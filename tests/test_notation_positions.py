@@ -148,7 +148,7 @@ def test_what_decides_the_game_is_kept():
         (" p1 ", " B1p1 ", "both belong to team 1 but are not merged"),
         (" p1 ", " z1 ", "regions must be such as .*, got 'z1'"),
         ("P3B1", "P3b1", "nobody controls blue, but courts hold"),
-        ("P3B1", "R0P3B1", "courts say that players 0 and 1 control red"),
+        ("P3B1", "R0P3B1", "in courts, players 0 and 1 control red"),
         (" Y4", "", "courts must be 3 x 5 whole numbers"),
         ("P3B1", "P3B999", "courts must be from 0 to 197"),
         ("r2p2b1y1g1 ", "r2p2b1y1g2 ", "player 1 has 8 in reserve"),
@@ -178,7 +178,7 @@ def test_a_line_that_is_no_position_is_refused_with_the_reason(old, new, said):
     ("old", "new", "said"),
     [
         ("round: 7", "", "round is missing, expected '7'"),
-        ("round: 7", "round: 7\nround: 8", "round is there twice"),
+        ("round: 7", "round: 7\nround: 8", "round is given twice"),
         ("round:", "runde:", "unknown field 'runde', known are rules, round"),
         ("    p1", "p1", "expected a field such as 'round: 7', got 'p1'"),
         ("rules:", "    p1\nrules:", "expected a field such as"),
