@@ -92,15 +92,18 @@ def played(players: int, seed: int) -> tuple[ce.state.States, list[dict]]:
 MOVES = (
     ("disc 3", r"d3"),
     ("a crown becomes a paladin of that clan", r"crown=\w+"),
-    ("a paladin to the own court", r"\w+>court"),
+    ("a paladin to the player's court", r"\w+>court"),
     ("the same, and the player takes control of the clan", r"\w+>court!"),
     ("a paladin to the region of territory 7", r"\w+>7"),
     ("to a merged region, named by its first and last territory, clockwise", r"\w+>\d+-\d+"),
-    ("several alike in a row", r"\d \w+>.*"),
+    ("several equal moves in a row", r"\d \w+>.*"),
     ("the Emperor two steps; he stops there and nothing changes", r"E\+2 at .*"),
     ("team B, which is the strongest there, builds a castle", r"E\+\d B builds \d+"),
     ("team B replaces every castle there", r"E\+\d B takes [\d-]+"),
-    ("the same, and regions beside it join it: together 8-12", r"E\+\d B takes 11 forming 8-12"),
+    (
+        "the same, and the region becomes part of 8-12",
+        r"E\+\d B takes 11 forming 8-12",
+    ),
     ("`#`: the game is over", r"E.*#"),
     ("the dice, in a game's text", r"rolls (\w+ ){2}crown"),
 )

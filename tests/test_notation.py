@@ -21,6 +21,7 @@ from carolus_env.engine.rules import Rules, court_action, crown_action, move_act
 from carolus_env.engine.streams import new_streams
 from carolus_env.notation import (
     NotationError,
+    event_text,
     game_text,
     legal_text,
     move_text,
@@ -34,6 +35,7 @@ from carolus_env.notation import (
     tell_turns,
 )
 from carolus_env.records import make_record, start_of
+from carolus_env.records import positions as replay_positions
 from carolus_env.records.validity import PositionError
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
@@ -291,6 +293,16 @@ def test_each_event_is_told_with_its_round_and_seat():
     assert told[0].round == 0
     assert told[0].text == roll_text(record["events"][0]["roll"])
     assert told[-1].round == max(each.round for each in told) > 1
+
+
+def test_the_text_of_an_event_between_two_positions_is_the_one_that_is_told():
+    record = played(Rules(3), seed=5)
+    states = replay_positions(record)
+    texts = [
+        event_text(before, event, after)
+        for before, event, after in zip(states[:-1], record["events"], states[1:], strict=True)
+    ]
+    assert texts == [each.text for each in tell(start_of(record), record["events"])]
 
 
 def test_a_turn_has_one_text_and_what_is_alike_is_counted():

@@ -264,4 +264,4 @@ def _generator(data: Mapping[str, Any]) -> int:
 
 def _expect_same(key: str, given: Any, computed: Any) -> None:
     if given != computed:
-        raise DataError(f"{key} is {given}, but the rest of the position gives {computed}")
+        raise DataError(f"{key} is {given}, but the rest of the position implies {computed}")
