@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: setup train test test-all lint docs ladder bench clean
+.PHONY: setup train test test-all lint docs ladder signatures structure bench clean
 
 setup: $(VENV)/.installed
 
@@ -35,10 +35,16 @@ lint: setup
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-# Tables, plots and boards in docs/ that are made from the code and from benchmarks/results/.
 ladder: setup
 	$(RUN) docs/ladder.py $(ARGS)
 
+signatures: setup
+	$(RUN) tests/signatures.py $(ARGS)
+
+structure: setup
+	$(RUN) docs/structure.py $(ARGS)
+
+# Tables, plots and boards in docs/ that are made from the code and from benchmarks/results/.
 docs: setup
 	$(RUN) docs/tables.py
 	$(RUN) docs/plots.py

@@ -148,7 +148,7 @@ def gym_vector(players: int, batch: int, threads: int) -> Window:
 
     def portion() -> tuple[int, int]:
         # games that are over wait for their restart: they take no decision in that step
-        over = envs.games.states["phase"] == ce.rules.OVER
+        over = envs.games.states["phase"] == ce.engine.rules.OVER
         _, _, terminated, truncated, _ = envs.step(ce.random_actions(envs.games.states, streams))
         return batch - int(over.sum()), int(terminated.sum() + truncated.sum())
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import results
+import structure
 
 import carolus_env as ce
 from carolus_env import notation
@@ -21,13 +22,13 @@ from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
 from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions
 from carolus_env.bots.options import options_table
-from carolus_env.bots.planner.bot import evaluation
+from carolus_env.bots.planner import evaluation
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.records import make_record
 
 DOCS = Path(__file__).parent
-PAGES = (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")))
+PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
 
 
 def actions_table() -> str:
@@ -69,7 +70,7 @@ def board() -> str:
     return f"```\n{board_text(some_game()[0])}```\n"
 
 
-def some_game() -> ce.state.States:
+def some_game() -> ce.engine.state.States:
     """A game of three greedy players in its sixth round."""
     games, streams = ce.new_games(ce.Rules(players=3), seed=11), ce.new_streams(11, 1)
     greedy = ce.make("greedy")
@@ -78,7 +79,7 @@ def some_game() -> ce.state.States:
     return games
 
 
-def played(players: int, seed: int) -> tuple[ce.state.States, list[dict]]:
+def played(players: int, seed: int) -> tuple[ce.engine.state.States, list[dict]]:
     """A whole game of greedy players: its start, and the events of its record."""
     start = ce.new_games(ce.Rules(players), seed=seed, roll=False)
     game, streams, greedy, actions = start.copy(), ce.new_streams(seed, 1), ce.make("greedy"), []
@@ -163,6 +164,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder 2": lambda: ladder(2),
     "ladder 3": lambda: ladder(3),
     "ladder 4": lambda: ladder(4),
+    "layers": structure.layers_table,
     "learning": results.learning_table,
     "moves": moves_table,
     "moves of a game": told_game,

@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from carolus_env import Game, GameBatch, engine, observe
-from carolus_env.engine import chance, playout
+from carolus_env.engine import chance
+from carolus_env.engine.playout import playout
 from carolus_env.engine.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, Rules
 from carolus_env.engine.state import to_bytes
 from carolus_env.engine.streams import new_streams, random_bits

@@ -199,35 +199,3 @@ def test_importing_the_package_imports_nothing_heavy():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_imports_go_down_only():
-    """The floors of CONTRIBUTING.md, from the ground up."""
-    floors = [
-        ["rules", "compiler", "files", "machine", "_version"],
-        ["state"],
-        ["kernels"],
-        ["streams"],
-        ["engine", "chance"],
-        ["workers"],
-        ["validity", "position", "text", "observation", "playout"],
-        ["record", "notation"],
-        ["drawing"],
-        ["network"],
-        ["batch", "game"],
-        ["bots"],
-        ["arena"],
-        ["envs"],
-        ["carolus_magnus_v0", "replay", "play"],
-    ]
-    level = {room: i for i, floor in enumerate(floors) for room in floor}
-    for path in (ROOT / "carolus_env").rglob("*.py"):
-        parts = path.relative_to(ROOT / "carolus_env").with_suffix("").parts
-        if parts[0] == "__init__":
-            continue
-        text = path.read_text()
-        used = set(re.findall(r"^ *from carolus_env\.(\w+)", text, re.MULTILINE))
-        for names in re.findall(r"^ *from carolus_env import ([\w, ]+)", text, re.MULTILINE):
-            used |= {name.strip() for name in names.split(",")} & set(level)
-        for room in used - {parts[0]}:
-            assert level[room] <= level[parts[0]], f"{path.name} imports {room}, which is above it"

@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from agents import export  # noqa: E402
+from carolus_env.learners import export  # noqa: E402
 
 
 def session(data):
@@ -48,7 +48,7 @@ def test_the_command_writes_a_file_that_says_what_it_is(tmp_path, capsys):
     assert about == {
         "players": 3,
         "network_version": network.VERSION,
-        "observation_version": ce.observation.VERSION,
+        "observation_version": ce.engine.observation.VERSION,
         "about": {"seed": 0},
     }
     assert [(i.name, i.type) for i in ran.get_inputs()] == [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents import fit_planner
-from carolus_env.bots.planner.bot import evaluation
+from carolus_env.bots.planner import evaluation
 from carolus_env.engine.rules import Rules
 
 

@@ -11,7 +11,8 @@ import pytest
 from strategies import ALL_KINDS, history
 
 from carolus_env import Game, IllegalActionError, Rules, engine, new_streams, observe
-from carolus_env.engine import legal_actions, legal_masks, new_games, playout, returns
+from carolus_env.engine import legal_actions, legal_masks, new_games, returns
+from carolus_env.engine.playout import playout
 from carolus_env.engine.rules import ACTIONS
 
 

@@ -20,7 +20,7 @@ from test_bots import middle_games
 
 from carolus_env import bots, engine
 from carolus_env.bots import Choice, Judge, MctsBot, MctsOptions
-from carolus_env.bots.planner.bot import evaluation
+from carolus_env.bots.planner import evaluation
 from carolus_env.bots.planner.plans import actions_of
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (

@@ -32,7 +32,7 @@ from positions import (
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions, evaluation, plans
+from carolus_env.bots.planner import PlannerBot, PlannerOptions, evaluation, plans
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CROWN_CHOICE,

@@ -98,7 +98,7 @@ def test_rgb_array_is_the_board_with_the_last_decision_marked(players, small):
 def test_a_game_from_a_position_is_rendered_with_its_own_last_decision(small):
     env = carolus_magnus_v0.env(players=3, render_mode="rgb_array")
     play(env, 25)
-    env.reset(options={"position": ce.position.to_dict(env.games[0])})
+    env.reset(options={"position": ce.records.position.to_dict(env.games[0])})
     np.testing.assert_array_equal(env.render(), pixels(env.games[0]))
     before, action = env.games[0].copy(), int(env.last()[0]["action_mask"].argmax())
     env.step(action)

@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from carolus_env import engine, text
+from carolus_env import engine
+from carolus_env.drawing import text
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import chance
 from carolus_env.engine.rules import OVER, PHASE_NAMES, Rules

@@ -1,9 +1,10 @@
-"""The rules and the engine that plays them: thousands of games in one call.
+"""The rules, and the engine that plays them for thousands of games in one call.
 
 ``rules`` sizes, options, actions; ``state`` the record of a game; ``streams`` random numbers;
 ``kernels`` the rules, one game at a time; ``chance`` rolls made explicit; ``setup`` new games;
-``play`` decisions and results; ``observation`` what a player sees; ``playout`` random play to the
-end. The functions that work on a batch of games are here at the top.
+``play`` decisions and results; ``stepping`` both in one kernel call, for the objects in `games`;
+``observation`` what a player sees; ``playout`` random play to the end. The functions that work on a
+batch of games are here at the top.
 """
 
 from carolus_env.engine.play import (

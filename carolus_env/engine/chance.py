@@ -1,8 +1,8 @@
-"""Chance made explicit: what roll is due, what it can show, and taking a given one.
+"""Chance made explicit: which roll is due, its outcomes, and applying a given one.
 
-`engine.step` rolls by the games' own generators. For search, records and tests this module takes
-the dice apart: ``states["dice_due"]`` says how many are due, `chance_outcomes` what they can show
-and how likely, `apply_roll` takes a roll that was chosen.
+`engine.step` rolls by each game's own generator. Search, records and tests need the dice as such:
+``states["dice_due"]`` says how many are due, `chance_outcomes` lists what they can show with the
+probabilities, `apply_roll` applies a chosen roll.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from carolus_env.system.compiler import entry
 
 
 class Outcomes(NamedTuple):
-    """What a number of dice can show, as multisets: the order of dice never matters.
+    """The outcomes of a number of dice, as multisets: the order of dice never matters.
 
     Attributes:
         faces: ``(K, dice)`` uint8, each row ascending; 0-4 are the clans, 5 is the crown.
@@ -39,7 +39,7 @@ class Outcomes(NamedTuple):
 def chance_outcomes(dice: int) -> Outcomes:
     """All outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
 
-    ``states["dice_due"]`` tells how many dice a game waits for.
+    ``states["dice_due"]`` is the number of dice that a game waits for.
 
     Raises:
         ValueError: for a number of dice that no roll has.
@@ -70,9 +70,9 @@ def roll_due(states: States) -> npt.NDArray[np.bool_]:
 
 
 def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
-    """What the games' own generators roll next, without taking it; moves the generators on.
+    """The next roll of each game's own generator, not applied; advances the generators.
 
-    ``apply_roll(states, draw_faces(states))`` is what `step` does by itself.
+    ``apply_roll(states, draw_faces(states))`` is what `step` does.
 
     Returns:
         ``(M, dice)`` uint8 faces.
@@ -88,7 +88,7 @@ def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.ui
 
 
 def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None) -> None:
-    """Take a given roll in each game; the next decision or roll may be due then.
+    """Apply a given roll in each game; then the next decision or roll is due.
 
     Args:
         states: ``(N,)`` games that wait for a roll of the same number of dice.
@@ -97,7 +97,7 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
 
     Raises:
         ValueError: when a game waits for no roll or for another number of dice, or for a face
-            that no die has. No game has changed.
+            that no die has. Then no game has changed.
     """
     as_states(states)
     rows = check_rows(rows, len(states))
@@ -116,7 +116,7 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
 
 
 def roll(states: States) -> None:
-    """Roll by the games' own generators wherever a roll is due, up to the next decision."""
+    """Roll by each game's own generator where a roll is due, up to the next decision."""
     _roll_on(as_states(states))
 
 

@@ -1,8 +1,8 @@
-"""What a player sees: everything, from the own seat, with the Emperor's region first.
+"""What a player observes: everything, from its own seat, with the Emperor's region first.
 
-Perfect information, seen ego-centrically: seats, teams and regions are counted from the viewer's
+Perfect information, ego-centric: seats, teams and regions are counted from the viewer's
 seat (clockwise), the viewer's team and the Emperor's region (clockwise, as the actions are). So
-neither the seat nor the rotation of the circle is left in the numbers. `layout` is the one
+the numbers depend neither on the seat nor on the rotation of the circle. `layout` is the one
 description of the entries; spaces, scales and the documentation table are made from it.
 """
 
@@ -50,14 +50,14 @@ from carolus_env.engine.state import Ints, States, as_states, check_rows, common
 from carolus_env.system.compiler import entry, kernel, rare
 
 VERSION: Final = 2
-"""Of the layout; a trained model says which one it was made for.
+"""Of the layout; a trained model names the one it was made for.
 
-Version 1 had `region_castles`, `region_paladins` and `region_strength` region by region; now they
-are team by team and clan by clan.
+Version 1 had `region_castles`, `region_paladins` and `region_strength` region by region; version 2
+has them team by team and clan by clan.
 """
 
-ROUND_LIMIT: Final = 100  # rounds are counted up to here, so that they fit a byte and a scale
-COUNTABLE: Final = 48  # with so many paladins of each clan no strength is more than a byte holds
+ROUND_LIMIT: Final = 100  # rounds are counted up to here, to fit a byte and a scale
+COUNTABLE: Final = 48  # with at most so many paladins of each clan, every strength fits a byte
 LAST_SEAT: Final = MAX_PLAYERS - 1
 assert CLANS * COUNTABLE + TERRITORIES <= 255
 
@@ -80,13 +80,13 @@ def layout(players: int) -> tuple[Block, ...]:
     teams, seats = TEAMS[players], (players,)
     regions, goal = (TERRITORIES,), CASTLES_TO_WIN[players]
     return (
-        Block("phase", (4,), 1, 1, "one-hot: crown, disc, place, move; none while nobody decides"),
+        Block("phase", (4,), 1, 1, "one-hot: crown, disc, place, move; all 0 in other phases"),
         Block(
             "to_move",
             seats,
             1,
             1,
-            "one-hot: seat that decides or rolls; none when the game is over",
+            "one-hot: seat that decides or rolls; all 0 when the game is over",
         ),
         Block("placements_left", (), DICE[players], DICE[players], "paladins still to play"),
         Block("round", (), ROUND_LIMIT, ROUND_LIMIT, "rounds begun, counted up to 100"),
@@ -95,7 +95,7 @@ def layout(players: int) -> tuple[Block, ...]:
             (),
             ROUND_LIMIT,
             ROUND_LIMIT,
-            "rounds until the game is cut off, this one included, counted up to 100",
+            "rounds left before the cut-off, this one included, counted up to 100",
         ),
         Block("crown_deferred", (), 1, 1, "option crown_choice is deferred"),
         Block("supply", (CLANS,), 197, 40, "paladins of each clan in the supply"),
@@ -105,7 +105,7 @@ def layout(players: int) -> tuple[Block, ...]:
         ),
         Block("disc_played", (players, DISCS), 1, 1, "one-hot for each seat: disc of this round"),
         Block("discs_in_hand", (players, DISCS), 1, 1, "1 for each disc in the hand of the seat"),
-        Block("crowns", seats, 9, RESERVE[players], "crowns of each seat not decided yet"),
+        Block("crowns", seats, 9, RESERVE[players], "undecided crowns of each seat"),
         Block("reserves", (players, CLANS), 9, RESERVE[players], "paladins in each reserve"),
         Block("courts", (players, CLANS), 197, 10, "paladins in each court"),
         Block("control", (players, CLANS), 1, 1, "1 where the seat controls the clan"),
@@ -196,9 +196,9 @@ def observe(
 
     Args:
         states: ``(N,)`` games.
-        viewers: ``(M,)`` seats that look; None: the seat to move (seat 0 when a game is over).
+        viewers: ``(M,)`` observing seats; None: the seat to move (seat 0 when a game is over).
         dtype: uint8 for the integers of `layout`, float32 for the scaled ones.
-        rows: ``(M,)`` games to look at; None: all.
+        rows: ``(M,)`` games to observe; None: all.
         out: ``(M, length)`` of that dtype to write into instead of a new array.
 
     Returns:
@@ -307,7 +307,7 @@ def write_blocks(s, viewer, players, teams, out, row):
     put(NOTHING, out, row, order_at + 8)
     own_team = int64(s["team"][viewer])
     control = clan_word(s["control"])
-    clans = NOTHING  # bit k of each count: the clan is held by team k, counted from the own one
+    clans = NOTHING  # bit k of each count: the clan is held by team k, counted from its own
     seat = viewer
     for k in range(players):
         side = clockwise_from(own_team, int64(s["team"][seat]), teams)

@@ -1,9 +1,9 @@
 """Decisions in thousands of games in one call: what is legal, a step, results.
 
 Every function takes a batch of games, ``(N,)`` of dtype `engine.state.STATE`, and works in place
-where it changes something. ``rows`` picks games by index, each at most once; without it all
-take part. All input is checked before the first game is touched: after an error every game is as
-it was.
+where it changes something. ``rows`` picks games by index, each at most once; the default is
+all. All input is checked before the first game is changed: after an error every game is as it
+was.
 
     >>> import carolus_env as ce
     >>> games = ce.new_games(ce.Rules(players=3), 4, seed=7)
@@ -46,8 +46,8 @@ class IllegalActionError(ValueError):
 
     Attributes:
         game: row of the game in the batch.
-        player: seat that was to decide.
-        action: the action number that was given.
+        player: seat to move.
+        action: the given action number.
         legal: the legal action numbers, ascending.
     """
 
@@ -85,11 +85,11 @@ def _ranges(numbers: list[int]) -> str:
 def legal_masks(
     states: States, *, rows: Ints | None = None, out: npt.NDArray[np.int8] | None = None
 ) -> npt.NDArray[np.int8]:
-    """The legal sets as masks: 1 for a legal action, all 0 where a roll is due or the game over.
+    """Masks of the legal actions: 1 where legal; all 0 where a roll is due or the game is over.
 
     Args:
         states: ``(N,)`` games.
-        rows: ``(M,)`` games to look at; None: all.
+        rows: ``(M,)`` games to read; None: all.
         out: ``(M, 95)`` int8 to write into instead of a new array.
 
     Returns:
@@ -117,7 +117,7 @@ def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
 def are_legal(
     states: States, actions: npt.NDArray[np.integer[Any]], *, rows: Ints | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Whether each game allows its action, which may be any whole number.
+    """Whether each game's action is legal; actions may be any integers.
 
     Args:
         states: ``(N,)`` games.
@@ -133,19 +133,19 @@ def are_legal(
 
 
 def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool = True) -> None:
-    """Carry out one decision in each game, then roll what is due.
+    """Play one decision in each game, then roll where a roll is due.
 
     Args:
         states: ``(N,)`` games, changed in place.
         actions: ``(M,)`` action numbers, of any integer dtype.
         rows: ``(M,)`` games that decide; None: all.
-        roll: True rolls by the games' own generators until the next decision or the end; False
+        roll: True rolls by each game's own generator until the next decision or the end; False
             stops at a roll, for `apply_roll`.
 
     Raises:
-        IllegalActionError: when a game does not allow its action. No game has changed.
+        IllegalActionError: for an illegal action. Then no game has changed.
         ValueError: when a game is over or waits for a roll, or an array has the wrong shape.
-        TypeError: when actions are no integers (NaN included).
+        TypeError: when actions are not integers (NaN included).
     """
     as_states(states)
     rows = check_rows(rows, len(states))
@@ -157,7 +157,7 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
 
 
 def refusal(states: States, game: int, action: int) -> ValueError:
-    """Why ``game`` does not take ``action``, as an error to raise."""
+    """The error to raise for ``action`` in ``game``, which says why it cannot be played."""
     state = states[game]
     if state["phase"] == OVER:
         return ValueError(f"game {game} is over: no action can be played, got {action}")
@@ -174,11 +174,11 @@ def refusal(states: States, game: int, action: int) -> ValueError:
 def random_actions(
     states: States, generators: npt.NDArray[np.uint64], *, rows: Ints | None = None
 ) -> npt.NDArray[np.int64]:
-    """A legal action for each game, uniformly at random; -1 where nobody decides.
+    """A legal action for each game, uniformly at random; -1 where no decision is due.
 
     Args:
         states: ``(N,)`` games.
-        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), moved on in place.
+        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place.
         rows: ``(M,)`` games; None: all.
 
     Returns:
@@ -224,11 +224,11 @@ def _random_actions(states, rows, generators, actions):
 
 
 def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """How strong each team is where, clockwise from the Emperor's region.
+    """The strength of each team on each region, clockwise from the Emperor's.
 
     Returns:
-        ``(regions, teams)`` int64 strengths, and ``(regions,)`` int64 the team strictly stronger
-        than every other, `NOBODY` where there is none.
+        ``(regions, teams)`` int64 strengths, and ``(regions,)`` int64 the strictly strongest team,
+        `NOBODY` where there is none.
     """
     powers = np.zeros((int(state["regions"]), int(state["teams"])), np.int64)
     strongest = np.zeros(len(powers), np.int64)
@@ -237,7 +237,7 @@ def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 
 
 def any_clan_can_be_taken(state: np.void) -> bool:
-    """Whether a crown could become a paladin now: the supply or every court holds some clan."""
+    """Whether a crown can become a paladin: the supply, or every court, holds some clan."""
     return bool(_any_clan(single(state)))
 
 
@@ -250,7 +250,7 @@ def is_over(states: States) -> npt.NDArray[np.bool_]:
 
 
 def returns(states: States) -> npt.NDArray[np.float64]:
-    """Payoff of each seat, zero until the game is over: ``(N, players)`` float64, rows sum to 0.
+    """Payoff of each seat, 0 until the game is over: ``(N, players)`` float64, rows sum to 0.
 
     ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
     """
@@ -262,9 +262,9 @@ def returns(states: States) -> npt.NDArray[np.float64]:
 
 
 def forfeit(states: States, *, rows: Ints | None = None) -> None:
-    """End games: the team to move loses and the others share the win.
+    """End games by forfeit: the team to move loses and the others share the win.
 
-    No rule of the game; environments answer an illegal action with it where they are asked to.
+    Not a rule of the game: an option of environments for illegal actions.
 
     Raises:
         ValueError: when a game is over already.
@@ -272,7 +272,7 @@ def forfeit(states: States, *, rows: Ints | None = None) -> None:
     as_states(states)
     chosen = np.arange(len(states)) if rows is None else check_rows(rows, len(states))
     if (states["phase"][chosen] == OVER).any():
-        raise ValueError("a game that is over cannot be forfeited")
+        raise ValueError("a finished game cannot be forfeited")
     _forfeit(states, chosen)
 
 
@@ -307,10 +307,10 @@ def _forfeit(states, rows):
 
 
 def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
-    """``count`` integers as a plain int64 array: themselves where they are one, else a copy.
+    """``count`` integers as a contiguous int64 array, copied only if they are not one already.
 
     Raises:
-        TypeError: when they are no integers.
+        TypeError: when they are not integers.
         ValueError: when they are not ``count``.
     """
     numbers = np.asarray(given)

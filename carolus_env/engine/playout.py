@@ -1,6 +1,6 @@
-"""Playouts: play on at random to the end, and tell the payoffs.
+"""Playouts: random play to the end of the game, and its payoffs.
 
-What the rollouts of a search are made of, and the quickest way to many whole games.
+The building block of a search, and the quickest way to many whole games.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from carolus_env.system.workers import check_threads, runs, together
 
 
 class Playouts(NamedTuple):
-    """How games went on.
+    """The results of playouts.
 
     Attributes:
-        returns: ``(N, players)`` float32, payoff of each seat, the mean over the repeats.
-        decisions: ``(N,)`` int64, decisions played, all repeats together.
+        returns: ``(N, players)`` float32, mean payoff of each seat over the repeats.
+        decisions: ``(N,)`` int64, decisions played in all repeats.
     """
 
     returns: npt.NDArray[np.float32]
@@ -38,16 +38,16 @@ def playout(
     most_decisions: int = 100_000,
     threads: int = 1,
 ) -> Playouts:
-    """Play each game on at random to its end.
+    """Play each game to its end at random.
 
     Args:
-        states: ``(N,)`` games at any point, with one number of players; they stay as they are.
-        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), moved on in place. Dice
-            and choices come from it, so each repeat and each call goes on differently.
+        states: ``(N,)`` games at any point, all with the same number of players; unchanged.
+        generators: ``(N,)`` uint64, one stream a game (see `new_streams`), advanced in place. Dice
+            and choices come from it, so each repeat and each call plays differently.
         repeats: playouts of each game.
-        most_decisions: a playout that takes more is left there and counts 0 for everybody: without
-            ``max_rounds`` a game can be stuck for ever.
-        threads: how many share the work; the results stay the same.
+        most_decisions: a playout that takes more is cut off and counts 0 for every seat: without
+            ``max_rounds`` a game can go on for ever.
+        threads: threads that share the work; the results are the same.
 
     Raises:
         ValueError: for mixed numbers of players, or another argument that does not fit.
@@ -77,12 +77,12 @@ def playout(
 
 
 @entry
-def _play_out(states, generators, repeats, most_decisions, table, payoffs, decisions):
-    s = table[0]
+def _play_out(states, generators, repeats, most_decisions, scratch, payoffs, decisions):
+    s = scratch[0]
     for g in range(states.shape[0]):
         bits = generators[g]
         for _ in range(repeats):
-            table[0] = states[g]
+            scratch[0] = states[g]
             bits = generator.step(bits)
             s["generator"] = generator.mix(bits)
             turns.roll_on(s)

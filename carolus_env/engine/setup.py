@@ -1,6 +1,6 @@
-"""New games: set up by seed, or with given territories and a given first player.
+"""New games, by seed or with given territories and a given first player.
 
-Every function gives a batch of games, ``(N,)`` of dtype `carolus_env.engine.state.STATE`.
+Every function returns a batch of games, ``(N,)`` of dtype `carolus_env.engine.state.STATE`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ def new_games(
     Args:
         rules: number of players and options, the same for the whole batch.
         n: number of games.
-        seed: one number, from which game ``i`` takes ``seed + i``, or ``(n,)`` numbers (0 to
-            2^64 - 1). A game depends on its seed alone, not on the batch. None: seeds from the
-            operating system.
+        seed: one number: game ``i`` takes ``seed + i``; or ``(n,)`` numbers, 0 to 2^64 - 1. A game
+            depends on its own seed alone, not on the batch. None: from the operating system.
         territories: clan of the paladin on each territory, ``(15,)`` or ``(n, 15)``, three of
             each clan. None: shuffled by the game's generator.
         first_player: seat, or ``(n,)`` seats. None: drawn by the game's generator.
-        roll: True rolls on to the first decision; False stops at the first roll of the set-up.
+        roll: True rolls the set-up, up to the first decision; False stops before its first roll.
 
     Returns:
         ``(n,)`` of dtype `STATE`.
@@ -68,7 +67,7 @@ def new_games(
 
 
 def blank_games(rules: Rules, n: int) -> States:
-    """``n`` records that hold the rules and nothing else, not even a set-up."""
+    """``n`` records that hold only the rules, without a set-up."""
     states = np.zeros(n, STATE)
     states["players"] = rules.players
     states["teams"] = rules.teams
@@ -81,10 +80,10 @@ def blank_games(rules: Rules, n: int) -> States:
 
 
 def next_games(states: States) -> States:
-    """New games with the rules of ``states``, each from its generator on, at the first decision.
+    """New games with the rules of ``states``; each continues its generator, at the first decision.
 
     Returns:
-        ``(N,)`` games; ``states`` are as they were.
+        ``(N,)`` games; ``states`` are unchanged.
     """
     fresh = np.zeros(len(as_states(states)), STATE)
     for name in KEPT_FIELDS:

@@ -2,8 +2,8 @@
 
 A batch of games is an array of such records, and its fields are plain arrays:
 ``states["courts"]`` is ``(N, 4, 5)``. Copying a game is copying bytes. Unused seats, regions and
-bits are always zero, so two games are equal exactly when their bytes are equal. There are never
-16 regions, but with that much room the counts of the whole circle are two machine words.
+bits are always zero, so two games are equal exactly when their bytes are equal. There are at
+most 15 regions; fields for 16 make the counts of the whole circle two machine words.
 
 `FIELDS` is the one description of the layout: the dtype, the documentation table and the range
 checks are made from it.
@@ -81,8 +81,8 @@ FIELDS: Final = (
 
 STATE: Final = np.dtype([(field.name, field.dtype, field.shape) for field in FIELDS])
 assert STATE.itemsize <= 256
-# Kernels read a circle from any region on, and throw away what was not of that field: up to 15
-# bytes before it or after it, which must be bytes of the record too.
+# Kernels read a circle from any region on and mask what lies outside of that field: up to 15 bytes
+# before or after it, which must be bytes of the record too.
 assert STATE.fields is not None
 assert STATE.fields["region_first"][1] >= CIRCLE
 assert STATE.fields["region_paladins"][1] + (CLANS + 1) * CIRCLE <= STATE.itemsize
@@ -97,7 +97,7 @@ KEPT_FIELDS: Final = (
     "paladins_per_clan",
     "team",
 )
-"""What a new game takes over from the one before: the rules, and the generator."""
+"""What a new game keeps of the one before: the rules and the generator."""
 
 States = npt.NDArray[np.void]
 """A batch of games: ``(N,)`` of dtype `STATE`, C-contiguous."""
@@ -116,7 +116,7 @@ def as_states(states: Any, what: str = "states") -> States:
 
     Raises:
         TypeError: for anything else, naming what was given. A single record (``states[0]``) is
-            refused too, since most of what is done to it would be lost: use ``states[:1]``.
+            refused too, since most changes to it would be lost: use ``states[:1]``.
     """
     if not isinstance(states, np.ndarray) or states.dtype != STATE or states.ndim != 1:
         if isinstance(states, np.ndarray):
@@ -126,8 +126,8 @@ def as_states(states: Any, what: str = "states") -> States:
         raise TypeError(f"{what} must be a one-dimensional array of game records, got {given}")
     if not (states.flags.c_contiguous and states.flags.writeable):
         raise TypeError(
-            f"{what} must be contiguous and writeable; for every second game, say, "
-            "work on a copy and write it back"
+            f"{what} must be contiguous and writeable; "
+            "for a strided slice, work on a copy and write it back"
         )
     return states
 
@@ -137,11 +137,11 @@ def _short(dtype: np.dtype[Any]) -> str:
 
 
 def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
-    """Check the ``rows`` of a call on a batch of ``games``, and hand them to the kernels.
+    """Check the ``rows`` of a call on a batch of ``games``; returns what kernels take.
 
     Raises:
-        TypeError: when they are no list of whole numbers.
-        IndexError: when one is no game of the batch.
+        TypeError: when they are not a list of integers.
+        IndexError: when one is outside the batch.
         ValueError: when one is named twice.
     """
     if rows is None:
@@ -160,7 +160,7 @@ def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
 
 
 def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
-    """How many games the checked ``rows`` pick."""
+    """The number of games that the checked ``rows`` pick."""
     return len(states) if rows is ALL_ROWS else len(rows)
 
 
@@ -169,17 +169,19 @@ def single(state: np.void | States) -> States:
     return np.array(state, STATE).reshape(1)
 
 
-_RAW: Final = np.dtype((np.void, STATE.itemsize))  # in one piece; NumPy copies records by field
+_RAW: Final = np.dtype(
+    (np.void, STATE.itemsize)
+)  # as one piece: NumPy copies records field by field
 
 
 def pick(states: States, rows: Ints) -> States:
-    """A copy of the games at ``rows``: ``states[rows]``, which goes field by field, but faster."""
+    """A copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes."""
     picked: States = states.view(_RAW)[rows].view(STATE)
     return picked
 
 
 def put(states: States, rows: Ints, games: States) -> None:
-    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster."""
+    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster, as whole bytes."""
     states.view(_RAW)[rows] = games.view(_RAW)
 
 
@@ -187,7 +189,7 @@ def common_players(states: States, what: str) -> int:
     """The number of players of all games; 2 where there are no games.
 
     Raises:
-        ValueError: for mixed numbers, whose ``what`` are of different lengths.
+        ValueError: for mixed numbers, whose ``what`` have different lengths.
     """
     players = int(states["players"][0]) if len(states) else 2
     if (states["players"] != players).any():

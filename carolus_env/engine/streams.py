@@ -1,7 +1,7 @@
 """Random streams: one 64-bit generator for each game, and one for each game's bots.
 
-A stream is a uint64 that kernels move on (`engine.kernels.generator`). Streams belong to
-seeds, not to places in a batch: seed ``k`` gives the same stream wherever it stands.
+A stream is a uint64 that kernels advance (`engine.kernels.generator`). It belongs to a seed, not to
+a place in a batch: seed ``k`` gives the same stream in any row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from carolus_env.system.compiler import entry, kernel
 
 
 def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
-    """``n`` generators (uint64) for bots, apart from those of games with the same seeds.
+    """``n`` generators (uint64) for bots, independent of those of games with the same seeds.
 
     Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), whatever ``n`` is.
     """
@@ -28,10 +28,10 @@ def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
 
 def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
-    """Refuse what is not one stream for each game.
+    """Check that there is one stream for each game.
 
     Raises:
-        ValueError: naming the shape and the dtype that were given.
+        ValueError: naming the given shape and dtype.
     """
     if generators.shape != states.shape or generators.dtype != np.uint64:
         raise ValueError(
@@ -41,14 +41,14 @@ def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
 
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """64 random bits from each stream, moved on in place: ``(N,)`` uint64."""
+    """64 random bits from each stream, advanced in place: ``(N,)`` uint64."""
     bits = np.empty_like(generators)
     _random_bits(generators, bits)
     return bits
 
 
 def move_on(generators: npt.NDArray[np.uint64], steps: int) -> None:
-    """Move streams on, in place, as drawing so many times would."""
+    """Advance streams in place by a number of steps, as that many draws would."""
     generators += np.full_like(generators, steps) * generator.GOLDEN_GAMMA
 
 
@@ -72,7 +72,7 @@ def _seeded(seeds):
 
 
 def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
-    """``n`` generators that start far apart, also for seeds side by side."""
+    """``n`` generators that start far apart, also for consecutive seeds."""
     if seed is None:
         seed = secrets.randbits(63)
     if isinstance(seed, np.ndarray) and seed.ndim > 0:
@@ -97,9 +97,9 @@ def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
 
 def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-    """Streams of their own, one for each of ``streams`` with each of ``numbers`` (broadcast).
+    """Derived streams, one for each of ``streams`` with each of ``numbers`` (broadcast).
 
-    The same stream and number give the same branch; the stream is not moved on.
+    The same stream and number give the same branch; the stream is not advanced.
     """
     roots, names = np.broadcast_arrays(
         np.asarray(streams, np.uint64), np.asarray(numbers, np.uint64)

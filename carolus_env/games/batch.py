@@ -1,4 +1,4 @@
-"""Thousands of games in lockstep, everything that a learner needs in one call.
+"""`GameBatch`: thousands of games in lockstep, all that a learner needs in one call.
 
 `GameBatch` owns its games and the buffers that describe them: legal actions, observations,
 rewards and flags. A step plays one decision in every game, starts the games that ended anew and
@@ -8,7 +8,7 @@ fills the buffers. Nothing is allocated after the start.
     >>> for _ in range(100):
     ...     turn = batch.step(batch.sample())
 
-Games depend on their seeds alone: neither the number of games nor of threads changes a result.
+A game depends on its seed alone, not on the number of games or threads.
 """
 
 from __future__ import annotations
@@ -18,30 +18,28 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env import engine
 from carolus_env.engine import observation as seen
-from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, OVER, TERRITORIES, Rules
-from carolus_env.engine.state import Ints, States
+from carolus_env.engine import stepping
+from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
+from carolus_env.engine.state import Ints
 from carolus_env.engine.streams import new_streams
-from carolus_env.system.compiler import entry, kernel, rare
 from carolus_env.system.workers import check_threads, runs, together
 
 MOST_GAMES = 1_000_000
 
 
 class Turn(NamedTuple):
-    """What `GameBatch.step` tells: the buffers of the batch, which its next call overwrites.
+    """What `GameBatch.step` returns: the buffers of the batch, which the next call overwrites.
 
     Attributes:
-        observations: ``(n, length)`` uint8 or float32, each as the seat to move sees its game;
-            None where the batch was made without.
+        observations: ``(n, length)`` uint8 or float32, each from the seat to move;
+            None where the batch has no observations.
         masks: ``(n, 95)`` int8, legal actions of the seat to move.
-        rewards: ``(n, players)`` float32: zeros, but the payoffs of a game that has just ended.
-        terminated: ``(n,)`` bool, games that have just ended by the rules. Their rows show the
-            next game already.
+        rewards: ``(n, players)`` float32: 0, or the payoffs of a game that has just ended.
+        terminated: ``(n,)`` bool, games that have just ended by the rules. Their rows already
+            show the next game.
         truncated: ``(n,)`` bool, games that have just reached ``max_rounds``; likewise.
     """
 
@@ -53,10 +51,10 @@ class Turn(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """What `GameBatch.rollout` counted.
+    """The counts of `GameBatch.rollout`.
 
     Attributes:
-        decisions: decisions made, of all games together.
+        decisions: decisions in all games.
         games: games that ended.
         returns: ``(players,)`` float64, sum of the payoffs of each seat over those games.
     """
@@ -74,8 +72,8 @@ class GameBatch:
         n: number of games, 1 to 1,000,000.
         seed: game ``i`` takes ``seed + i`` (or ``seed[i]``), for its dice and for `sample`. None:
             from the operating system.
-        observation: ``"uint8"``, ``"float32"``, or None to write no observations.
-        threads: how many share the work. Games share nothing, so results stay the same.
+        observation: ``"uint8"``, ``"float32"``, or None for no observations.
+        threads: threads that share the work; the results are the same.
 
     Attributes:
         rules, n, threads: as given.
@@ -107,60 +105,60 @@ class GameBatch:
         self.truncated = np.zeros(n, np.bool_)
         self.observations: npt.NDArray[Any] | None = None
         self._scales: npt.NDArray[np.float32] | None = None
-        self._rows: npt.NDArray[np.uint8] | None = None
+        self._whole: npt.NDArray[np.uint8] | None = None
         if observation is not None:
             length = seen.length(rules.players)
             self.observations = np.zeros((n, length), observation)
-            if observation == "float32":  # written as whole numbers first, a row for each worker
+            if observation == "float32":  # first as whole numbers, in a row for each worker
                 self._scales = seen.scales(rules.players)
-                self._rows = np.zeros((threads, 1, length), np.uint8)
+                self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
         self._numbers = np.zeros(n, np.int64)  # of the legal sets
         self._generators = np.zeros(n, np.uint64)
         self._blank = engine.blank_games(rules, 1)
-        self._room = np.zeros((threads, 1, TERRITORIES), np.int64)
+        self._territories = np.zeros((threads, 1, TERRITORIES), np.int64)
         self._totals = np.zeros((threads, 1, rules.players))
         self._share_out()
         self.reset(seed)
 
     def _share_out(self) -> None:
-        """Give each thread its rows of every buffer, and something of its own to scribble on."""
-        self._shares = []
-        for worker, rows in enumerate(runs(self.n, self.threads)):
-            self._shares.append(
-                _Share(
-                    rows,
-                    self.states[rows],
-                    self._generators[rows],
-                    self._actions[rows],
-                    (self._blank, self._room[worker]),
-                    (self.rewards[rows], self.terminated[rows], self.truncated[rows]),
-                    self._totals[worker],
-                    (
-                        self._numbers[rows],
-                        self.masks[rows],
-                        *self._observed(rows, worker),
-                    ),
-                )
-            )
+        """Give each worker its rows of every buffer, and scratch of its own.
 
-    def _observed(self, rows: slice, worker: int) -> tuple[Any, Any, Any]:
-        """Where whole numbers go, what scales them, and where that goes."""
+        A kernel that walks through all rows of what it is given knows that no index is negative;
+        with a first and a last row it would not, and be a fifth slower.
+        """
+        self._buffers = [
+            stepping.Buffers(
+                rows,
+                self.states[rows],
+                self._generators[rows],
+                self._actions[rows],
+                stepping.Fresh(self._blank, self._territories[worker]),
+                stepping.Outcomes(self.rewards[rows], self.terminated[rows], self.truncated[rows]),
+                self._totals[worker],
+                self._numbers[rows],
+                self._views(rows, worker),
+            )
+            for worker, rows in enumerate(runs(self.n, self.threads))
+        ]
+
+    def _views(self, rows: slice, worker: int) -> stepping.Views:
+        masks = self.masks[rows]
         if self.observations is None:
-            return None, None, None
-        if self._rows is None:
-            return self.observations[rows], None, None
-        return self._rows[worker], self._scales, self.observations[rows]
+            return stepping.Views(masks, None, None, None)
+        if self._whole is None:
+            return stepping.Views(masks, self.observations[rows], None, None)
+        return stepping.Views(masks, self._whole[worker], self._scales, self.observations[rows])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_shares"}
+        return {name: value for name, value in vars(self).items() if name != "_buffers"}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         vars(self).update(attributes)
         self._share_out()  # a copy of a view is no view of the copy
 
     def reset(self, seed: int | Ints | None = None) -> Turn:
-        """Start all games anew; ``seed`` as above."""
+        """Restart all games; ``seed`` as above."""
         if seed is None:
             seed = np.random.SeedSequence().generate_state(self.n, np.uint64)
         self.states[:] = engine.new_games(self.rules, self.n, seed=seed)
@@ -171,40 +169,42 @@ class GameBatch:
         return self.turn()
 
     def turn(self, *, copy: bool = False) -> Turn:
-        """The buffers as they stand, or copies of them."""
+        """The buffers as they are, or copies of them."""
         buffers = (self.observations, self.masks, self.rewards, self.terminated, self.truncated)
         if copy:
             return Turn(*(None if part is None else part.copy() for part in buffers))  # type: ignore[arg-type]
         return Turn(*buffers)
 
     def refresh(self) -> None:
-        """Write masks and observations anew, after ``states`` were changed by hand."""
-        together(lambda share: _show(share.games, *share.shown), self._shares)
+        """Update masks and observations after ``states`` were changed by hand."""
+        together(
+            lambda own: stepping.refresh_views(own.states, own.numbers, *own.views), self._buffers
+        )
 
     def step(self, actions: npt.ArrayLike, *, copy: bool = False) -> Turn:
-        """Play one decision in every game; games that end start anew at once.
+        """Play one decision in every game; a game that ends is replaced by a new one at once.
 
         Args:
             actions: ``(n,)`` action numbers, of any integer dtype.
             copy: True returns copies instead of the buffers themselves.
 
         Raises:
-            IllegalActionError: when a game does not allow its action. No game has changed.
+            IllegalActionError: for an illegal action. Then no game has changed.
             ValueError, TypeError: when ``actions`` are not ``n`` integers.
         """
         chosen = engine.whole_numbers(actions, "actions", self.n)
         wrong = together(
-            lambda share: _first_illegal(share.games, chosen[share.rows]), self._shares
+            lambda own: stepping.first_illegal(own.states, chosen[own.rows]), self._buffers
         )
-        for share, row in zip(self._shares, wrong, strict=True):
+        for own, row in zip(self._buffers, wrong, strict=True):
             if row >= 0:
-                game = share.rows.start + row
+                game = own.rows.start + row
                 raise engine.refusal(self.states, game, int(chosen[game]))
         together(
-            lambda share: _play(
-                share.games, chosen[share.rows], *share.anew, *share.told, *share.shown
+            lambda own: stepping.play_batch(
+                own.states, chosen[own.rows], *own.fresh, *own.outcomes, own.numbers, *own.views
             ),
-            self._shares,
+            self._buffers,
         )
         return self.turn(copy=copy)
 
@@ -212,20 +212,20 @@ class GameBatch:
         """A random legal action for each game, from the batch's own streams.
 
         Args:
-            weights: ``(n, 95)`` float32 or float64, at least 0: a legal action is as likely as
-                its weight says, what is illegal has none. None: all legal actions alike.
+            weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in
+                proportion to their weights. None: uniformly.
 
         Returns:
             ``(n,)`` int64, a buffer that the next call overwrites.
 
         Raises:
             ValueError: for weights of another shape or dtype, or when the legal actions of a game
-                have no weight, or one that is negative, infinite or no number.
+                have no weight, or one that is negative, infinite or NaN.
         """
         if weights is None:
             together(
-                lambda share: _sample(share.shown[0], share.generators, share.actions),
-                self._shares,
+                lambda own: stepping.sample(own.numbers, own.generators, own.actions),
+                self._buffers,
             )
             return self._actions
         if weights.shape != self.masks.shape or weights.dtype not in (np.float32, np.float64):
@@ -235,10 +235,10 @@ class GameBatch:
             )
         given = np.array(weights, order="C")  # writeable: else another compilation
         together(
-            lambda share: _sample_weighted(
-                share.shown[0], share.generators, given[share.rows], share.actions
+            lambda own: stepping.sample_weighted(
+                own.numbers, own.generators, given[own.rows], own.actions
             ),
-            self._shares,
+            self._buffers,
         )
         if (self._actions < 0).any():
             game = int(np.argmax(self._actions < 0))
@@ -252,27 +252,30 @@ class GameBatch:
     def rollout(self, decisions: int) -> Rollout:
         """Play ``decisions`` random legal decisions in every game, without leaving the kernel.
 
-        Masks and observations are written at every decision, as `step` does. What ended meanwhile
-        is counted; rewards and flags are cleared.
+        Masks and observations are written at every decision, as by `step`. Games that end are
+        counted; rewards and flags are cleared.
         """
         if decisions < 0:
             raise ValueError(f"decisions must not be negative, got {decisions}")
         self._totals[:] = 0
         ended = together(
-            lambda share: _rollout(
-                share.games,
-                share.generators,
+            lambda own: stepping.rollout(
+                own.states,
+                own.generators,
                 decisions,
-                *(*share.anew, share.totals, *share.shown),
+                *own.fresh,
+                own.totals,
+                own.numbers,
+                *own.views,
             ),
-            self._shares,
+            self._buffers,
         )
         self.rewards[:] = 0
         self.terminated[:] = self.truncated[:] = False
         return Rollout(decisions * self.n, sum(ended), self._totals.sum(axis=(0, 1)))
 
     def clone(self) -> GameBatch:
-        """An independent copy, dice and samples to come included."""
+        """An independent copy, with the same future dice and samples."""
         return copy.deepcopy(self)
 
     def _repr_svg_(self) -> str:
@@ -280,139 +283,3 @@ class GameBatch:
         from carolus_env.drawing.pictures import boards_svg
 
         return boards_svg(self.states)
-
-
-class _Share(NamedTuple):
-    """A thread's rows of the buffers, as the kernels take them.
-
-    A kernel that walks through all rows of what it is given knows that no index is negative; with
-    a first and a last row it would not, and be a fifth slower.
-    """
-
-    rows: slice
-    games: States
-    generators: npt.NDArray[np.uint64]
-    actions: npt.NDArray[np.int64]
-    anew: tuple[Any, ...]  # the blank record, room to shuffle in
-    told: tuple[Any, ...]  # rewards, terminated, truncated
-    totals: npt.NDArray[np.float64]
-    shown: tuple[Any, ...]  # numbers of the legal sets, masks, observations
-
-
-# ------------------------------------------------------------------------------------ kernels
-
-
-@kernel
-def show(s, g, masks, whole, scales, scaled):
-    """Write what may be played and what is seen; returns the number of the legal set.
-
-    Observations go to ``whole[g]``; or, by way of ``whole[0]``, to ``scaled[g]``.
-    """
-    number = legal.legal_set(s)
-    if masks is not None:
-        legal.write_mask(number, masks, g)
-    if whole is not None:
-        row = g if scaled is None else 0
-        seen.write_observation(s, int64(s["player"]), whole, row)
-        if scaled is not None:
-            seen.scale_observation(whole, row, scales, scaled, g)
-    return number
-
-
-@rare
-def start_anew(states, g, blank, room):
-    """The next game with the same rules, from the generator on."""
-    bits = states[g]["generator"]
-    states[g] = blank[0]
-    states[g]["generator"] = bits
-    turns.set_up(states[g], room, 0)
-
-
-@entry
-def _show(states, numbers, masks, whole, scales, scaled):
-    for g in range(states.shape[0]):
-        numbers[g] = show(states[g], g, masks, whole, scales, scaled)
-
-
-@entry
-def _first_illegal(states, actions):
-    """The first game that does not allow its action, or -1."""
-    for g in range(states.shape[0]):
-        if not legal.is_legal(states[g], actions[g]):
-            return g
-    return -1
-
-
-@entry
-def _play(
-    states,
-    actions,
-    blank,
-    room,
-    rewards,
-    terminated,
-    truncated,
-    numbers,
-    masks,
-    whole,
-    scales,
-    scaled,
-):
-    for g in range(states.shape[0]):
-        s = states[g]
-        turns.play(s, actions[g])
-        turns.roll_on(s)
-        for seat in range(rewards.shape[1]):
-            rewards[g, seat] = 0.0
-        truncated[g] = s["reason"] == BY_MAX_ROUNDS
-        terminated[g] = (s["phase"] == OVER) & (s["reason"] != BY_MAX_ROUNDS)
-        if s["phase"] == OVER:
-            turns.write_returns(s, rewards, g)
-            start_anew(states, g, blank, room)
-        numbers[g] = show(s, g, masks, whole, scales, scaled)
-
-
-@entry
-def _sample(numbers, generators, actions):
-    for g in range(numbers.shape[0]):
-        generators[g] = generator.step(generators[g])
-        actions[g] = legal.random_action(numbers[g], generator.mix(generators[g]))
-
-
-@entry
-def _sample_weighted(numbers, generators, weights, actions):
-    for g in range(numbers.shape[0]):
-        generators[g] = generator.step(generators[g])
-        chance = generator.fraction(generator.mix(generators[g]))
-        actions[g] = legal.weighted_action(numbers[g], weights, g, chance)
-
-
-@entry
-def _rollout(
-    states,
-    generators,
-    decisions,
-    blank,
-    room,
-    totals,
-    numbers,
-    masks,
-    whole,
-    scales,
-    scaled,
-):
-    ended = 0
-    for _ in range(decisions):
-        for g in range(states.shape[0]):
-            s = states[g]
-            number = show(s, g, masks, whole, scales, scaled)
-            generators[g] = generator.step(generators[g])
-            turns.play(s, legal.random_action(number, generator.mix(generators[g])))
-            turns.roll_on(s)
-            if s["phase"] == OVER:
-                ended += 1
-                turns.add_returns(s, totals, 0)
-                start_anew(states, g, blank, room)
-    for g in range(states.shape[0]):
-        numbers[g] = show(states[g], g, masks, whole, scales, scaled)
-    return ended

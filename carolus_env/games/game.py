@@ -16,22 +16,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env import engine
 from carolus_env.engine import observation as seen
-from carolus_env.engine.kernels import legal, turns
+from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import States, as_states
-from carolus_env.games.batch import show
-from carolus_env.system.compiler import entry
+from carolus_env.engine.stepping import (
+    ILLEGAL,
+    PHASE_BITS,
+    PLAYER_BITS,
+    PLAYER_SHIFT,
+    SET_SHIFT,
+    play_one,
+)
 
 _LEGAL_ACTIONS = tuple(tuple(np.flatnonzero(row).tolist()) for row in legal.LEGAL_SETS)
 _MASKS = legal.LEGAL_SETS.copy()
 _MASKS.flags.writeable = False
-_ILLEGAL = -1
-_PLAYER_SHIFT, _SET_SHIFT = 3, 6  # of what `_play` answers: phase, player, number of the legal set
-_PHASE_BITS, _PLAYER_BITS = (1 << _PLAYER_SHIFT) - 1, (1 << _SET_SHIFT - _PLAYER_SHIFT) - 1
 
 
 class Game:
@@ -100,7 +102,7 @@ class Game:
 
     def refresh(self) -> None:
         """Roll what is due and look again, after ``states`` was changed by hand."""
-        self._look(_play(self.states, -1, *self._observed))
+        self._look(play_one(self.states, -1, *self._observed))
 
     def play(self, action: int) -> None:
         """Carry out the decision of the player to move, then roll what is due.
@@ -111,19 +113,19 @@ class Game:
             TypeError: when the action is no whole number.
         """
         number = operator.index(action)
-        due = _ILLEGAL
+        due = ILLEGAL
         if 0 <= number < ACTIONS:
-            due = _play(self.states, number, *self._observed)
-        if due == _ILLEGAL:
+            due = play_one(self.states, number, *self._observed)
+        if due == ILLEGAL:
             raise engine.refusal(self.states, 0, number)
         self._look(due)
 
     def _look(self, due: int) -> None:
-        self.phase = due & _PHASE_BITS
-        self.player = due >> _PLAYER_SHIFT & _PLAYER_BITS
+        self.phase = due & PHASE_BITS
+        self.player = due >> PLAYER_SHIFT & PLAYER_BITS
         self.over = self.phase == OVER
-        self.legal_actions = _LEGAL_ACTIONS[due >> _SET_SHIFT]
-        self.mask = _MASKS[due >> _SET_SHIFT]
+        self.legal_actions = _LEGAL_ACTIONS[due >> SET_SHIFT]
+        self.mask = _MASKS[due >> SET_SHIFT]
 
     @property
     def returns(self) -> npt.NDArray[np.float64]:
@@ -154,16 +156,3 @@ class Game:
 
 def _taken_up(state: States, observe: str | None) -> Game:
     return Game(state=state, observe=observe)
-
-
-@entry
-def _play(states, action, whole, scales, scaled):
-    """Play (a negative action: nothing), roll, and answer what is due, packed in one number."""
-    s = states[0]
-    if action >= 0:
-        if not legal.is_legal(s, action):
-            return -1
-        turns.play(s, action)
-    turns.roll_on(s)
-    number = show(s, 0, None, whole, scales, scaled)
-    return int64(s["phase"]) | int64(s["player"]) << _PLAYER_SHIFT | number << _SET_SHIFT

@@ -1,1 +1,1 @@
-"""What every layer stands on: the compiler, files, strangers' data, threads, the machine."""
+"""What every layer needs: the compiler, safe files, checks of untrusted data, threads."""

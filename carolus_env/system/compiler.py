@@ -2,9 +2,9 @@
 
 `kernel` marks a rule, which other kernels call (`rare`: seldom, or it is large; `part`: in one
 place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
-kernels they use are compiled into them. An entry lets other Python threads run meanwhile. Numba
+kernels they use are compiled into them. An entry releases the interpreter's lock. Numba
 would keep using a cached entry after a change in a *kernel's* file; here the cache is stamped with
-a hash of all kernel sources together, so a change anywhere makes it new.
+a hash of all sources that kernels come from, so a change in any of them compiles anew.
 
 With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
 """
@@ -40,8 +40,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# Without Numba's run-time (nrt) no array is ever counted: the counts, atomic ones, would be a third
-# of the time of a decision. Nothing compiled here makes an array.
+# Without Numba's run-time (nrt) arrays have no reference counts: these atomic counts would take a
+# third of the time of a decision. Nothing compiled here makes an array.
 _OPTIONS: Any = {"_nrt": False}
 
 
@@ -51,10 +51,10 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that one other function calls once: it is written into its caller.
+    """Compile a function that one other function calls once, as a part of its source.
 
-    Only before compiling: a chain of `kernel` functions is optimised anew at each link, which for
-    long ones takes most of the time.
+    A chain of `kernel` functions is optimised anew at each link, which for long ones takes most
+    of the time; this avoids it.
     """
     return numba.njit(inline="always", **_OPTIONS)(function) if COMPILED else function
 
@@ -117,7 +117,7 @@ def _imported(source: bytes, known: Mapping[str, Any]) -> set[str]:
 def _cache_folder() -> Path | None:
     """The first folder that can be written: NUMBA_CACHE_DIR, the package's own, the user's, temp.
 
-    None when there is none at all: then every process compiles for itself.
+    None when there is none: then every process compiles for itself.
     """
     home = os.environ.get("HOME", "")
     home_cache = os.environ.get("XDG_CACHE_HOME") or (Path(home) / ".cache" if home else "")

@@ -1,4 +1,4 @@
-"""Writing files so that nothing is lost: beside the old one, then renamed."""
+"""Writing files so that nothing is lost: write beside the old file, then rename."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A new file to write into, which takes the place of ``path`` when all went well.
+    """A new file to write into, which replaces ``path`` once all is written.
 
     After an error, a full disk or a crash, ``path`` is as it was. A link stays a link.
 
@@ -45,7 +45,7 @@ def write_json(path: str | os.PathLike[str], data: Any) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Find out now, not after hours of work, that a file could not be written.
+    """Fail now, not after hours of work, if a file cannot be written.
 
     Raises:
         OSError: with the reason as its ``strerror``.

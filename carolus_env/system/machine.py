@@ -1,4 +1,4 @@
-"""The machine and the versions that something was made with: times of different ones differ."""
+"""The machine and the software versions that a result was made with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from carolus_env.system.version import __version__
 
 
 def versions(*modules: str) -> dict[str, str]:
-    """Versions of this package, Python, NumPy, Numba, and of ``modules`` that are loaded."""
+    """Versions of this package, Python, NumPy, Numba, and of those ``modules`` that are loaded."""
     found = {"carolus-env": __version__, "python": platform.python_version()}
     for name in ("numpy", "numba", *modules):
         if name in sys.modules:

@@ -1,7 +1,7 @@
 """Threads on request: a batch is split into runs of rows, one for each worker.
 
-Compiled entries let other Python threads run meanwhile, so plain threads are enough; games share
-nothing, so the results do not depend on their number.
+Compiled entries release the interpreter's lock, so plain threads are enough; games share nothing,
+so the results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def check_threads(threads: int) -> int:
-    """Refuse a number of threads that is none.
+    """Check a number of threads.
 
     Raises:
         ValueError: unless it is a whole number from 1 to 256.
@@ -29,17 +29,17 @@ def check_threads(threads: int) -> int:
 
 
 def runs(rows: int, threads: int) -> list[slice]:
-    """``range(rows)`` in as many runs as there are threads, none of them empty."""
+    """``range(rows)`` split into one run for each thread, none of them empty."""
     threads = max(1, min(threads, rows))
     ends = [rows * worker // threads for worker in range(threads + 1)]
     return [slice(*pair) for pair in itertools.pairwise(ends)]
 
 
 def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
-    """``task`` for every share at the same time, each on a thread of its own.
+    """Run ``task`` on every share at the same time, each on a thread of its own.
 
     Returns:
-        What each gave, in their order.
+        The results, in the order of the shares.
     """
     if len(shares) == 1:
         return [task(shares[0])]

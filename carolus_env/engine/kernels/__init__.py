@@ -1,9 +1,12 @@
-"""The rules as kernels, to be read beside the rulebook.
+"""The rules as kernels, one game at a time; read them beside the rulebook.
 
 ``courts``   paladins between supply, reserves and courts; control of the clans
 ``regions``  strength, settling, castles and merging
 ``turns``    set-up, opening phase, action phase, rounds, the end
-``legal``    what may be played
+``legal``    legal actions
+``actions``  what an action number means
+``packed``   several counts in one machine word
+``generator`` random numbers
 
 Every kernel works on one record ``s`` of `engine.state.STATE`, in place. Values that enter
 arithmetic are read through ``int64()``: the same numbers with the compiler on and off.

@@ -1,6 +1,6 @@
 """SplitMix64, the generator in every game's record (Steele, Lea and Flood, 2014).
 
-A generator is one 64-bit number. `step` moves it on, `mix` turns it into a random number. Games
+A generator is one 64-bit number. `step` advances it, `mix` turns it into a random number. Games
 never share one, so the same seed gives the same game in any batch and on any thread.
 """
 

@@ -1,12 +1,12 @@
-"""What may be played: the legal set as one number, as a mask, and a random choice from it.
+"""Legal actions: the legal set as one number, as a mask, and a random choice from it.
 
-Few legal sets can occur, so they are data: each is a row of `LEGAL_SETS`, and `legal_set` is the
-number of the row that applies now. The rows come in blocks of 32, one row for each set of discs or
+Few legal sets can occur, so they are data: each is a row of `LEGAL_SETS`, and `legal_set` returns
+the number of the current row. The rows come in blocks of 32, one row for each set of discs or
 clans (its bits are the row's number):
 
     block 0      discs that may be played
     block 1      clans that a crown may become
-    block 2      steps of the Emperor; here the row is the number of steps, 0: nobody decides
+    block 2      steps of the Emperor; here the row is the number of steps; 0: no decision is due
     block 3 + n  clans that paladins may be played of, with n regions in the circle
 """
 
@@ -63,7 +63,7 @@ LEGAL_SETS = _legal_sets()
 """``(608, 95)`` int8 masks."""
 
 # A legal action is FIRST_ACTION + STRIDE * member + choice: a member of the row's set (any one for
-# a move), and a choice from 0 to below SPAN. So a random one is drawn without asking for the phase.
+# a move), and a choice from 0 to below SPAN. So a random one needs no branch on the phase.
 HOW_MANY = np.array([len(_members(row)) for row in range(BLOCK)])
 NTH_MEMBER = np.array([(_members(row) + [0] * CLANS)[:CLANS] for row in range(BLOCK)])
 FIRST_ACTION = np.array([FIRST_DISC, FIRST_CROWN, FIRST_MOVE] + [FIRST_PLACE] * (TERRITORIES + 1))
@@ -112,21 +112,21 @@ def clans_in_reserve(s):
 
 @kernel
 def emperor_steps(s):
-    """How far the player may move the Emperor: the own disc."""
+    """The most steps that the player may move the Emperor: the number of its disc."""
     return int64(s["discs_played"][s["player"]])
 
 
 @kernel
 def legal_set(s):
-    """Row of `LEGAL_SETS` that holds what may be played now."""
+    """Row of `LEGAL_SETS` with the actions that are legal now."""
     phase = s["phase"]
     if phase == CROWN_CHOICE:
         return CROWN_SETS + clans_to_take(s)
-    # All three, then a choice: in a batch nobody could guess the branch.
+    # All three, then a choice: in a batch no branch predictor could guess.
     place = PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
     move = MOVE_SETS + emperor_steps(s)
     disc = DISC_SETS + playable_discs(s)
-    number = place if phase == PLACE else MOVE_SETS  # the latter: nobody decides
+    number = place if phase == PLACE else MOVE_SETS  # the latter: no decision is due
     number = move if phase == MOVE else number
     return disc if phase == DISC else number
 
@@ -155,7 +155,7 @@ def write_mask(number, masks, row):
 
 @kernel
 def random_action(number, random_bits):
-    """A member of legal set ``number``, each equally likely; -1 where nobody decides."""
+    """A member of legal set ``number``, each equally likely; -1 where no decision is due."""
     member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
     choice = below(random_bits << _LOWER_HALF, SPAN[number])
     action = FIRST_ACTION[number // BLOCK] + STRIDE[number // BLOCK] * member + choice
@@ -164,9 +164,9 @@ def random_action(number, random_bits):
 
 @kernel
 def weighted_action(number, weights, row, chance):
-    """A member of legal set ``number``, as likely as ``weights[row]`` says; ``chance`` in [0, 1).
+    """A member of legal set ``number``, in proportion to ``weights[row]``; ``chance`` in [0, 1).
 
-    -1 where nobody decides, -2 where no legal action has weight or a weight is no number >= 0.
+    -1 where no decision is due, -2 where no legal action has weight or a weight is not >= 0.
     """
     total = 0.0
     for action in range(ACTIONS):

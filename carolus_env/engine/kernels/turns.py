@@ -115,7 +115,7 @@ def seat_players(s, first_player):
 def set_up(s, territories, row):
     """The whole set-up by the game's own generator, up to the first decision.
 
-    ``s`` holds the rules and zeros; ``territories[row]`` is room to shuffle in.
+    ``s`` holds the rules and zeros; ``territories[row]`` is scratch for shuffling.
     """
     shuffle_territories(s, territories, row)
     lay_out(s, territories, row)
@@ -152,7 +152,7 @@ def draw_dice(s):
 
 @kernel
 def roll_dice(s):
-    """Roll what is due by the game's own generator, and take what the dice show."""
+    """Roll the dice that are due by the game's own generator, and take what they show."""
     number = draw_dice(s)
     player = int64(s["player"])
     for _ in range(int64(s["dice_due"])):
@@ -163,7 +163,7 @@ def roll_dice(s):
 
 @kernel
 def draw_faces(s, faces, row):
-    """Write what `roll_dice` would roll into ``faces[row]``, and take nothing."""
+    """Write what `roll_dice` would roll into ``faces[row]``; nothing is taken."""
     number = draw_dice(s)
     for die in range(int64(s["dice_due"])):
         faces[row, die] = number % _SIDES
@@ -172,7 +172,7 @@ def draw_faces(s, faces, row):
 
 @kernel
 def take_roll(s, faces, row):
-    """Take what ``faces[row]`` shows, one face a die. Their order never matters."""
+    """Take the dice of ``faces[row]``, one face each. Their order never matters."""
     player = int64(s["player"])
     for die in range(int64(s["dice_due"])):
         take_face(s, player, int64(faces[row, die]))
@@ -181,7 +181,7 @@ def take_roll(s, faces, row):
 
 @kernel
 def decide_rolled_crowns(s):
-    """The dice are taken; crowns are decided now, unless the option lets them wait."""
+    """The dice are taken; crowns are decided now unless the option defers them."""
     s["dice_due"] = 0
     if s["crown_deferred"] == 1 or not crown_is_due(s):
         end_turn(s)
@@ -261,7 +261,7 @@ def sort_order(s):
 
 @kernel
 def begin_turn(s):
-    """The next player in action order starts, with the crowns that were put off."""
+    """The next player in action order starts, with its deferred crowns."""
     s["player"] = s["order"][s["turn"]]
     if s["crown_deferred"] == 0 or not crown_is_due(s):
         begin_placing(s)
@@ -269,7 +269,7 @@ def begin_turn(s):
 
 @kernel
 def begin_placing(s):
-    """As many paladins as the table says, fewer only if the reserve holds fewer."""
+    """As many paladins as the rules say, fewer only if the reserve holds fewer."""
     paladins = min(DICE[int64(s["players"])], reserve_size(s, int64(s["player"])))
     s["placements_left"] = paladins
     s["phase"] = PLACE if paladins > 0 else MOVE
@@ -277,7 +277,7 @@ def begin_placing(s):
 
 @kernel
 def place_paladin(s, clan, destination):
-    """To the own court (destination 0), or to the region destination - 1 from the Emperor's."""
+    """To the player's court (destination 0), or to region destination - 1 from the Emperor's."""
     player = int64(s["player"])
     s["reserves"][player, clan] -= 1
     if destination == 0:
@@ -352,7 +352,7 @@ def end_game(s, reason, winners):
 
 @kernel
 def forfeit(s):
-    """The team to move loses, every other team shares the win. No rule: an environment's choice."""
+    """The team to move loses, the others share the win. Not a rule: an environment's option."""
     loser = int64(s["team"][s["player"]])
     end_game(s, BY_FORFEIT, ((1 << int64(s["teams"])) - 1) & ~(1 << loser))
 
@@ -401,7 +401,7 @@ def play(s, action):
 
 @kernel
 def roll_on(s):
-    """Roll by the game's own generator until somebody decides or the game is over."""
+    """Roll by the game's own generator until a decision is due or the game is over."""
     while s["phase"] == ROLL:
         roll_dice(s)
 
@@ -410,8 +410,8 @@ def roll_on(s):
 def roll_dealt(s, dice, row):
     """`roll_on` where each seat rolls by a generator of its own, ``dice[row, seat]``.
 
-    What a seat's k-th roll shows then depends on nothing that anybody plays. The game's own
-    generator, from which a player could foretell rolls, is left at 0.
+    Then a seat's k-th roll does not depend on anyone's decisions. The game's own
+    generator, from which a player could predict rolls, is set to 0.
     """
     while s["phase"] == ROLL:
         seat = int64(s["player"])

@@ -1,4 +1,4 @@
-"""The structure of the package, counted: ``python tests/structure.py [FOLDER]``.
+"""The structure of the package, counted: ``python docs/structure.py [FOLDER]``.
 
 Read from the code's own text, nothing is run. An *entry* is a folder or a module at the top level
 of ``carolus_env/``; an import between two of them counts once, however many files need it. An

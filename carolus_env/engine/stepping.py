@@ -1,0 +1,212 @@
+"""One kernel call for a decision, the dice, and what the next player needs to see.
+
+`games.Game` calls `play_one`, `games.GameBatch` the other entries. Entries take plain arrays, since
+a NamedTuple costs at every call from Python, and pack them for the kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64
+
+from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.observation import scale_observation, write_observation
+from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER
+from carolus_env.engine.state import States
+from carolus_env.system.compiler import entry, kernel, rare
+
+
+class Views(NamedTuple):
+    """Where the kernels write what the player to move may do and observes."""
+
+    masks: npt.NDArray[np.int8] | None  # (n, 95), or None: not wanted
+    whole: npt.NDArray[np.uint8] | None  # (n, length) observations; (1, length) scratch if scaled
+    scales: npt.NDArray[np.float32] | None  # (length,), for float32 observations
+    scaled: npt.NDArray[np.float32] | None  # (n, length) float32 observations
+
+
+class Fresh(NamedTuple):
+    """What a new game is made from."""
+
+    blank: States  # (1,) a record with the rules only
+    territories: npt.NDArray[np.int64]  # (1, 15) scratch for shuffling
+
+
+class Outcomes(NamedTuple):
+    """Where the kernels write how a step ended, each game in its row."""
+
+    rewards: npt.NDArray[np.float32]  # (n, players)
+    terminated: npt.NDArray[np.bool_]  # (n,)
+    truncated: npt.NDArray[np.bool_]  # (n,)
+
+
+# ------------------------------------------------------------------------------------ kernels
+
+
+@kernel
+def write_views(s, g, views):
+    """Write the row of game ``g`` in every view; returns the number of its legal set."""
+    number = legal.legal_set(s)
+    _write_mask(number, g, views.masks)
+    _observe(s, g, views.whole, views.scales, views.scaled)
+    return number
+
+
+@kernel
+def _write_mask(number, g, masks):
+    if masks is not None:
+        legal.write_mask(number, masks, g)
+
+
+@kernel
+def _observe(s, g, whole, scales, scaled):
+    """Into ``whole[g]``; or, by way of ``whole[0]``, into ``scaled[g]``."""
+    if whole is not None:
+        row = g if scaled is None else 0
+        write_observation(s, int64(s["player"]), whole, row)
+        if scaled is not None:
+            scale_observation(whole, row, scales, scaled, g)
+
+
+@rare
+def start_anew(states, g, fresh):
+    """The next game with the same rules, from the generator on."""
+    bits = states[g]["generator"]
+    states[g] = fresh.blank[0]
+    states[g]["generator"] = bits
+    turns.set_up(states[g], fresh.territories, 0)
+
+
+@kernel
+def note_outcome(states, g, fresh, outcomes):
+    """Write rewards and flags after a step; start the next game where this one ended."""
+    s = states[g]
+    for seat in range(outcomes.rewards.shape[1]):
+        outcomes.rewards[g, seat] = 0.0
+    outcomes.truncated[g] = s["reason"] == BY_MAX_ROUNDS
+    outcomes.terminated[g] = (s["phase"] == OVER) & (s["reason"] != BY_MAX_ROUNDS)
+    if s["phase"] == OVER:
+        turns.write_returns(s, outcomes.rewards, g)
+        start_anew(states, g, fresh)
+
+
+@kernel
+def play_at_random(s, number, generators, g):
+    """A legal action of legal set ``number``, drawn from stream ``g``, and the dice."""
+    generators[g] = generator.step(generators[g])
+    turns.play(s, legal.random_action(number, generator.mix(generators[g])))
+    turns.roll_on(s)
+
+
+# ------------------------------------------------------------------------------------ one game
+
+# What `play_one` returns: `ILLEGAL`, or phase, player and number of the legal set in one number.
+ILLEGAL: Final = -1
+PLAYER_SHIFT: Final = 3
+SET_SHIFT: Final = 6
+PHASE_BITS: Final = (1 << PLAYER_SHIFT) - 1
+PLAYER_BITS: Final = (1 << SET_SHIFT - PLAYER_SHIFT) - 1
+
+
+@entry
+def play_one(states, action, whole, scales, scaled):
+    """Play ``action`` (a negative one: nothing), roll, and observe; returns what is due next."""
+    s = states[0]
+    if action >= 0:
+        if not legal.is_legal(s, action):
+            return ILLEGAL
+        turns.play(s, action)
+    turns.roll_on(s)
+    number = write_views(s, 0, Views(None, whole, scales, scaled))
+    return int64(s["phase"]) | int64(s["player"]) << PLAYER_SHIFT | number << SET_SHIFT
+
+
+# ------------------------------------------------------------------------------------ batches
+
+
+@entry
+def refresh_views(states, numbers, masks, whole, scales, scaled):
+    """Write all views, and ``numbers`` of the legal sets."""
+    views = Views(masks, whole, scales, scaled)
+    for g in range(states.shape[0]):
+        numbers[g] = write_views(states[g], g, views)
+
+
+@entry
+def first_illegal(states, actions):
+    """The first game that does not allow its action, or -1."""
+    for g in range(states.shape[0]):
+        if not legal.is_legal(states[g], actions[g]):
+            return g
+    return -1
+
+
+@entry
+def play_batch(
+    states, actions, blank, territories, rewards, terminated, truncated,
+    numbers, masks, whole, scales, scaled,
+):  # fmt: skip
+    """Play a legal action in every game, with dice, outcomes, new games and views."""
+    fresh, outcomes = Fresh(blank, territories), Outcomes(rewards, terminated, truncated)
+    views = Views(masks, whole, scales, scaled)
+    for g in range(states.shape[0]):
+        s = states[g]
+        turns.play(s, actions[g])
+        turns.roll_on(s)
+        note_outcome(states, g, fresh, outcomes)
+        numbers[g] = write_views(s, g, views)
+
+
+@entry
+def sample(numbers, generators, actions):
+    """A legal action for each game, all equally likely."""
+    for g in range(numbers.shape[0]):
+        generators[g] = generator.step(generators[g])
+        actions[g] = legal.random_action(numbers[g], generator.mix(generators[g]))
+
+
+@entry
+def sample_weighted(numbers, generators, weights, actions):
+    """A legal action for each game, as likely as its weight says."""
+    for g in range(numbers.shape[0]):
+        generators[g] = generator.step(generators[g])
+        chance = generator.fraction(generator.mix(generators[g]))
+        actions[g] = legal.weighted_action(numbers[g], weights, g, chance)
+
+
+@entry
+def rollout(
+    states, generators, decisions, blank, territories, totals,
+    numbers, masks, whole, scales, scaled,
+):  # fmt: skip
+    """Play random decisions in every game, all views written at each; returns games that ended."""
+    fresh, views = Fresh(blank, territories), Views(masks, whole, scales, scaled)
+    ended = 0
+    for _ in range(decisions):
+        for g in range(states.shape[0]):
+            s = states[g]
+            play_at_random(s, write_views(s, g, views), generators, g)
+            if s["phase"] == OVER:
+                ended += 1
+                turns.add_returns(s, totals, 0)
+                start_anew(states, g, fresh)
+    for g in range(states.shape[0]):
+        numbers[g] = write_views(states[g], g, views)
+    return ended
+
+
+class Buffers(NamedTuple):
+    """A worker's rows of everything that the entries for batches take."""
+
+    rows: slice
+    states: States
+    generators: npt.NDArray[np.uint64]
+    actions: npt.NDArray[np.int64]
+    fresh: Fresh
+    outcomes: Outcomes
+    totals: npt.NDArray[np.float64]  # (1, players) sums of the payoffs of games that ended
+    numbers: npt.NDArray[np.int64]  # of the legal sets
+    views: Views
