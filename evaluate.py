@@ -38,7 +38,7 @@ from carolus_env.arena.summary import extra
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.play import __main__ as viewer
 from carolus_env.play.roster import Roster
-from carolus_env.records.record import write_records
+from carolus_env.records import write_records
 from carolus_env.system.files import check_writable, write_json
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130

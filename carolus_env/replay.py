@@ -2,9 +2,9 @@
 
     python -m carolus_env.replay FILE...
 
-Each event must be what the engine waits for, of the same player, with the same legal set and the
-same state where the record carries them; in the end the result must be the same. The record may
-come from any implementation of the rules.
+Each event must be what the engine waits for, of the same player. Where the record carries the
+legal set and the state before an action, they must be the engine's, and so must the result. The
+record may come from any implementation of the rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import contextlib
 import io
 import json
 import os
-import reprlib
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,8 +25,7 @@ import numpy as np
 from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, FACES, OVER, ROLL, action_text
 from carolus_env.engine.state import STATE, States
-from carolus_env.records.events import play_event
-from carolus_env.records.record import (
+from carolus_env.records import (
     Record,
     RecordError,
     check_record,
@@ -36,6 +34,8 @@ from carolus_env.records.record import (
     start_of,
     state_of,
 )
+from carolus_env.records.events import play_event
+from carolus_env.system.untrusted import cut, shown
 
 # ------------------------------------------------------------------------------------ comparing
 
@@ -48,8 +48,8 @@ class Difference:
         event: index in the record's ``events``; for the result, the number of events.
         what: what was compared: ``due``, ``player``, ``legal``, ``state``, ``action``, ``roll``
             or ``result``.
-        expected: what the record says; of a state or a result only the keys that differ.
-        got: what the engine says, likewise. A key that the engine does not know is left out.
+        expected: the record's value; of a state or a result, only the keys that differ.
+        got: the engine's value, likewise. A key that the engine does not know is missing.
     """
 
     event: int
@@ -65,29 +65,28 @@ class Difference:
             yield from _both(self.expected, self.got, "    ")
             return
         for key in self.expected:
-            yield f"    {_shown(key)}"
+            yield f"    {_whole(key)}"
             yield from _both(self.expected[key], self.got.get(key, _UNKNOWN), "        ")
 
 
 _UNKNOWN = object()
-_LONGEST = 10_000  # characters of a value; only a stranger's nonsense is longer
+_LONGEST = 10_000  # characters of a value; no true one is longer
 
 
 def _both(expected: Any, got: Any, indent: str) -> Iterator[str]:
-    yield f"{indent}record: {_shown(expected)}"
-    yield f"{indent}engine: {_shown(got)}"
+    yield f"{indent}record: {_whole(expected)}"
+    yield f"{indent}engine: {_whole(got)}"
 
 
-def _shown(value: Any) -> str:
+def _whole(value: Any) -> str:
+    """A value in full, unlike `untrusted.shown`: both sides are there to be compared."""
     if value is _UNKNOWN:
         return "no such key"
-    if isinstance(value, str):  # our own sentences as they are; a stranger's text can hold no
-        return value if value.isascii() and value.isprintable() else ascii(value)  # escape codes
     try:
-        text = json.dumps(value)
-    except RecursionError:
-        text = reprlib.repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ... ({len(text):,} characters)"
+        text = value if isinstance(value, str) else json.dumps(value)
+    except (RecursionError, ValueError):
+        text = shown(value)
+    return cut(text, _LONGEST)
 
 
 def replay(record: Record) -> list[Difference]:
@@ -131,7 +130,7 @@ def replayed(record: Record) -> tuple[list[Difference], States]:
 
 
 def _obstacle(game: States, event: dict[str, Any]) -> tuple[str, Any, Any] | None:
-    """What keeps an event from being carried out: what, expected, got."""
+    """Why an event cannot be played: what, expected, got."""
     due, offered = _due(game), "a decision"
     if "roll" in event:
         offered = f"a roll of {len(event['roll'])} dice"
@@ -161,7 +160,7 @@ def _due(game: States) -> str:
 
 
 def _compared(game: States, event: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """What fails among the comparisons that an event asks for: what, expected, got."""
+    """The comparisons of an event that fail: what, expected, got."""
     player = int(game["player"][0])
     if event["player"] != player:
         yield "player", event["player"], player
@@ -176,7 +175,7 @@ def _compared(game: States, event: dict[str, Any]) -> Iterator[tuple[str, Any, A
 
 
 def _same(expected: Any, got: Any) -> bool:
-    """Equality that tells true from 1, and 1.0 from 1."""
+    """Equality by which true is not 1, nor 1.0."""
     if type(expected) is not type(got):
         return False
     if isinstance(got, list):
@@ -206,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Replay game records (JSON Lines, plain or gzip) and compare them with the "
         "engine: whose turn it is, dice, legal sets, states, results.",
         epilog="exit status: 0 no difference; 1 a difference; 2 a file that is missing, cannot be "
-        "read or is no record (the other games are replayed all the same)",
+        "read or is not a record (the other games are still replayed)",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="a file of game records")
     parser.add_argument(
@@ -221,15 +220,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except OSError as error:  # of the output: those of the files are reported file by file
+    except OSError as error:  # of the output; errors of files are reported file by file
         return _without_output(error)
 
 
 def _without_output(error: OSError) -> int:
     with contextlib.suppress(OSError):
-        with Path(os.devnull).open("w") as nowhere:  # or Python would try again when it exits
+        with Path(os.devnull).open("w") as nowhere:  # or Python would try again on exit
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # whoever read it has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return 141
         print(f"the output cannot be written: {error.strerror}", file=sys.stderr)
     return 2
@@ -253,7 +252,7 @@ def _replay_files(paths: Sequence[str], quiet: bool) -> int:
 
 
 def _entries(path: str) -> Iterator[tuple[int, Record | str]]:
-    """Each game of a file with its line, and as text each thing that is wrong with the file."""
+    """Each game of a file with its line, and each thing wrong with the file as text."""
     empty = True
     try:
         for line, entry in scan_records(path):
@@ -263,7 +262,7 @@ def _entries(path: str) -> Iterator[tuple[int, Record | str]]:
         yield 0, f"{path}: {error.strerror or error}"
         return
     if empty:
-        yield 0, f"{path}: there is no game record in it"
+        yield 0, f"{path}: it holds no game record"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from carolus_env.play.library import GameFile
 from carolus_env.play.roster import Roster
 from carolus_env.play.server import make_server, open_socket
 from carolus_env.play.session import Session
-from carolus_env.records.record import Record, record_line
+from carolus_env.records import Record, record_line
 
 IMAGES = Path(__file__).parent / "images"
 DESKTOP = {"viewport": {"width": 1360, "height": 860}}

@@ -26,7 +26,7 @@ from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
-from carolus_env.records import record
+from carolus_env.records import make_record
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
@@ -88,21 +88,24 @@ def played(players: int, seed: int) -> tuple[ce.engine.state.States, list[dict]]
     while not ce.is_over(game)[0]:
         actions += greedy.act(game, streams).tolist()
         ce.step(game, np.array(actions[-1:]))
-    return start, record.make_record(start, actions)["events"]
+    return start, make_record(start, actions)["events"]
 
 
 MOVES = (
     ("disc 3", r"d3"),
     ("a crown becomes a paladin of that clan", r"crown=\w+"),
-    ("a paladin to the own court", r"\w+>court"),
+    ("a paladin to the player's court", r"\w+>court"),
     ("the same, and the player takes control of the clan", r"\w+>court!"),
     ("a paladin to the region of territory 7", r"\w+>7"),
     ("to a merged region, named by its first and last territory, clockwise", r"\w+>\d+-\d+"),
-    ("several alike in a row", r"\d \w+>.*"),
+    ("several equal moves in a row", r"\d \w+>.*"),
     ("the Emperor two steps; he stops there and nothing changes", r"E\+2 at .*"),
     ("team B, which is the strongest there, builds a castle", r"E\+\d B builds \d+"),
     ("team B replaces every castle there", r"E\+\d B takes [\d-]+"),
-    ("the same, and regions beside it join it: together 8-12", r"E\+\d B takes 11 forming 8-12"),
+    (
+        "the same, and the region becomes part of 8-12",
+        r"E\+\d B takes 11 forming 8-12",
+    ),
     ("`#`: the game is over", r"E.*#"),
     ("the dice, in a game's text", r"rolls (\w+ ){2}crown"),
 )

@@ -497,8 +497,8 @@ def lacking(key):
         ({"first_player": 2}, ValueError, "first_player must be from 0 to 1, got 2"),
         ({"first_player": -1}, ValueError, "first_player must be from 0 to 1, got -1"),
         ({"first_player": 0.5}, ValueError, "first_player must be a seat"),
-        ({"position": None}, PositionError, "expected an object, got NoneType"),
-        ({"position": 7}, PositionError, "expected an object, got int"),
+        ({"position": None}, PositionError, "must be an object, got None"),
+        ({"position": 7}, PositionError, "must be an object, got"),
         ({"position": {}}, PositionError, "position: rules is missing"),
         ({"position": lacking("courts")}, PositionError, "position: courts is missing"),
         (

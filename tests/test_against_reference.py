@@ -18,7 +18,7 @@ from reference import ReferenceGame, legal_from_state
 from carolus_env import engine
 from carolus_env.engine import chance
 from carolus_env.engine.rules import DESTINATIONS, FIRST_PLACE, PHASE_NAMES, Rules
-from carolus_env.records.record import result_of, state_of
+from carolus_env.records import result_of, state_of
 
 OPTIONS: tuple[dict[str, Any], ...] = (
     {},

@@ -14,7 +14,7 @@ import pytest
 import carolus_env as ce
 from carolus_env.drawing import animation, board_svg, raster, save_animation
 from carolus_env.engine.rules import Rules
-from carolus_env.records.record import RecordError, make_record
+from carolus_env.records import RecordError, make_record
 
 SVG = "{http://www.w3.org/2000/svg}"
 _DRAWN = ("svg", "g", "path", "rect", "circle", "text", "title", "style", "animate")

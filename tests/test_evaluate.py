@@ -20,7 +20,7 @@ import pytest
 from carolus_env.arena import pool
 from carolus_env.arena.protocol import Protocol, score
 from carolus_env.arena.ratings import Ratings
-from carolus_env.records.record import read_records
+from carolus_env.records import read_records
 from carolus_env.replay import replay
 from carolus_env.system import files
 

@@ -21,6 +21,7 @@ from carolus_env.engine.rules import Rules, court_action, crown_action, move_act
 from carolus_env.engine.streams import new_streams
 from carolus_env.notation import (
     NotationError,
+    event_text,
     game_text,
     legal_text,
     move_text,
@@ -33,7 +34,8 @@ from carolus_env.notation import (
     tell,
     tell_turns,
 )
-from carolus_env.records.record import make_record, start_of
+from carolus_env.records import make_record, start_of
+from carolus_env.records import positions as replay_positions
 from carolus_env.records.validity import PositionError
 
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
@@ -183,6 +185,7 @@ def test_any_territory_names_its_region_but_a_wrong_span_does_not():
         ("3 red>court", "expected a number from 1 to 2, got 3"),
         ("4 blue>court", "expected a number from 1 to 3, got 4"),
         ("red>court takes 4", "what would happen is 'red>court'"),
+        ("x" * 500 + ">court", r"expected one of red, .*, got '.{1,40}'$"),
         ("rot>court " + "x" * 500, r"^move 'rot>court.{1,40}': expected one of"),
     ],
 )
@@ -200,7 +203,7 @@ def test_a_number_of_paladins_that_the_turn_does_not_have_is_refused():
 
 def test_nobody_moves_where_a_roll_is_due_or_the_game_is_over():
     game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
-    with pytest.raises(NotationError, match="nobody is to decide"):
+    with pytest.raises(NotationError, match="no decision is due"):
         read_move(game[0], "d1")
     assert legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
 
@@ -232,6 +235,7 @@ def test_rolls_are_written_and_read():
     assert roll_text([0, 2, 5]) == "rolls red blue crown"
     assert read_roll("rolls red blue crown") == read_roll(" Rolls R B C") == [0, 2, 5]
     for text, said in (
+        ("rolls red " + "x" * 500, "a die shows red, .* crown, got '.{1,40}'$"),
         ("red blue", "expected a roll"),
         ("rolls", "expected a roll"),
         ("rolls red six", "a die shows red, .* crown, got 'six'"),
@@ -291,6 +295,16 @@ def test_each_event_is_told_with_its_round_and_seat():
     assert told[-1].round == max(each.round for each in told) > 1
 
 
+def test_the_text_of_an_event_between_two_positions_is_the_one_that_is_told():
+    record = played(Rules(3), seed=5)
+    states = replay_positions(record)
+    texts = [
+        event_text(before, event, after)
+        for before, event, after in zip(states[:-1], record["events"], states[1:], strict=True)
+    ]
+    assert texts == [each.text for each in tell(start_of(record), record["events"])]
+
+
 def test_a_turn_has_one_text_and_what_is_alike_is_counted():
     game = merged()
     events = [
@@ -325,10 +339,11 @@ def test_an_event_that_cannot_be_is_refused_with_its_index():
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
     with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
         list(tell(start_of(record), events))
-    assert error.value.__notes__ == ["It is event 4 of the game to be told."]
+    assert error.value.__notes__ == ["It is event 4 of the game."]
     other = [{**record["events"][0], "player": 1 - record["events"][0]["player"]}]
-    with pytest.raises(ValueError, match=r"event 0: it is player .'s, not player"):
+    with pytest.raises(ValueError, match=r"it is the turn of player ., not of player") as error:
         list(tell(start_of(record), other))
+    assert error.value.__notes__ == ["It is event 0 of the game."]
 
 
 def test_what_a_game_says_must_be_the_game():

@@ -19,7 +19,7 @@ from carolus_env.play.app_state import AppState
 from carolus_env.play.roster import Roster
 from carolus_env.play.server import make_server, open_socket
 from carolus_env.play.session import Session
-from carolus_env.records.record import record_line
+from carolus_env.records import record_line
 from carolus_env.replay import replay
 
 sync_api = pytest.importorskip("playwright.sync_api")

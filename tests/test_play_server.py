@@ -27,7 +27,7 @@ from carolus_env.play.library import GameFile, names_of, was_lost
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session
 from carolus_env.play.wire import RequestError
-from carolus_env.records.record import RecordError, record_line, write_records
+from carolus_env.records import RecordError, record_line, write_records
 from carolus_env.replay import replay
 
 TWO = {"rules": {"players": 2}, "agents": [None, "random"], "seed": 7}

@@ -31,7 +31,7 @@ from carolus_env.play.library import Replay
 from carolus_env.play.preview import after_step, placements, standing
 from carolus_env.play.session import Session, TurnError, up_to
 from carolus_env.play.words import action_label, action_words, outcome, third_person
-from carolus_env.records.record import RecordError, make_record, record_line, start_of
+from carolus_env.records import RecordError, make_record, record_line, start_of
 from carolus_env.replay import replay
 
 

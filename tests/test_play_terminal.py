@@ -20,7 +20,7 @@ from carolus_env.play import terminal
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.terminal import COMMANDS, Terminal, first_record, new_session, taken_up
-from carolus_env.records.record import RecordError, read_records, start_of, write_records
+from carolus_env.records import RecordError, read_records, start_of, write_records
 from carolus_env.replay import replay
 
 

@@ -20,7 +20,7 @@ from carolus_env.learners.config import Config  # noqa: E402
 from carolus_env.learners.player import TorchPlayer  # noqa: E402
 from carolus_env.learners.ppo import SelfPlayPPO  # noqa: E402
 from carolus_env.learners.run import Run  # noqa: E402
-from carolus_env.records import record  # noqa: E402
+from carolus_env.records import make_record  # noqa: E402
 
 
 class Everybody:
@@ -81,7 +81,7 @@ def check_payoffs(players, games):
             seen[playing] += buffer.rewards[t, playing]
             playing &= ~buffer.ends[t]
     recorded = np.array([
-        payoffs_of(record.make_record(starts[row : row + 1], moves[row]), rules)
+        payoffs_of(make_record(starts[row : row + 1], moves[row]), rules)
         for row in range(games)
     ])  # fmt: skip
     assert seen == pytest.approx(recorded)

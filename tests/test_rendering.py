@@ -22,8 +22,7 @@ from carolus_env.drawing import Film, Picture, animation, board_svg, raster, sho
 from carolus_env.drawing.window import Window
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
-from carolus_env.records import position
-from carolus_env.records.record import RecordError
+from carolus_env.records import RecordError, position
 
 pytest.importorskip("resvg_py")
 pygame = pytest.importorskip("pygame")

@@ -23,7 +23,7 @@ from carolus_env.arena import summary as summaries
 from carolus_env.arena.columns import COLUMNS, columns_table
 from carolus_env.arena.ratings import Ratings
 from carolus_env.engine.rules import Rules
-from carolus_env.records.record import read_records
+from carolus_env.records import read_records
 from carolus_env.replay import replay
 
 BOTS = """
@@ -443,7 +443,7 @@ def changed(line: str, **values: Any) -> str:
         (4, lambda line: changed(line, discs=[[1]]), r"discs must be numbers of shape \(3, 5\)"),
         (4, lambda line: changed(line, reason="bored"), "reason must be one of castles, regions"),
         (4, lambda line: changed(line, reason=None), "reason must be one of castles, regions"),
-        (4, lambda line: line.replace('"rounds":', '"rounds":NaN,"x":'), "NaN is no number"),
+        (4, lambda line: line.replace('"rounds":', '"rounds":NaN,"x":'), "NaN is not a number"),
         (-1, lambda line: changed(line, block=[0, 17]), "does not end with the last game"),
         (-1, lambda line: changed(line, block=[0]), "block must be 2 whole numbers"),
         (-1, lambda line: changed(line, seconds=[1]), "seconds must be 3 numbers"),

@@ -30,7 +30,7 @@ from carolus_env.bots.search.guided import NetworkJudge
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
-from carolus_env.records import record
+from carolus_env.records import Record, positions, read_records
 from carolus_env.system.files import write_json
 
 SEED = 1
@@ -39,9 +39,9 @@ LEAST = 1e-4  # probabilities are clipped to at least this
 Values = npt.NDArray[np.float64]
 
 
-def of_record(found: record.Record) -> tuple[States, Values]:
+def of_record(found: Record) -> tuple[States, Values]:
     """The positions of a game that are valued, and each team's share of its win."""
-    passed = record.positions(found)
+    passed = positions(found)
     phase = passed["phase"]
     begins = (phase == PLACE) & (np.roll(phase, 1) != PLACE)
     shares = win_shares(passed[-1:]) if passed["winners"][-1] else np.nan
@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--rolls", type=int, default=4)
     parser.add_argument("--json", type=Path, help="also write the figures there")
     options = parser.parse_args()
-    games = [of_record(found) for _, found in record.read_records(options.records)]
+    games = [of_record(found) for _, found in read_records(options.records)]
     states = np.concatenate([chosen for chosen, _ in games])
     shares = np.concatenate([won for _, won in games])
     game = np.repeat(np.arange(len(games)), [len(chosen) for chosen, _ in games])

@@ -11,7 +11,7 @@ from carolus_env.arena.columns import Results
 from carolus_env.arena.games import ArenaError, game_record, play_games
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
-from carolus_env.records.record import Record
+from carolus_env.records import Record
 
 
 def lost_games(plan: Plan, results: Results, agent: str) -> npt.NDArray[np.int64]:

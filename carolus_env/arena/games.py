@@ -26,7 +26,7 @@ from carolus_env.bots import Agent, Checked
 from carolus_env.engine.rules import MAX_PLAYERS, PHASE_NAMES, Rules
 from carolus_env.engine.state import STATE, Ints, States
 from carolus_env.engine.streams import branches, new_streams, seed_generators
-from carolus_env.records.record import Record, make_record
+from carolus_env.records import Record, make_record
 
 SIDE_BY_SIDE: Final = 4096
 """Most games in play at once."""
@@ -113,7 +113,7 @@ def play_games(
 
 
 def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
-    """The record of a game that `play_games` played (`carolus_env.records.record`).
+    """The record of a game that `play_games` played (`carolus_env.records`).
 
     Args:
         rules: of the game.

@@ -27,7 +27,7 @@ from carolus_env.arena.games import (
 )
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
-from carolus_env.records.record import record_line
+from carolus_env.records import record_line
 
 BLOCK_SECONDS: Final = 10.0
 """What a block should take, and so about the most that an interruption loses."""

@@ -21,7 +21,7 @@ import numpy as np
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.raster import WIDE, extra, svg_pixels
 from carolus_env.drawing.style import BACKGROUNDS
-from carolus_env.records.record import Record, positions
+from carolus_env.records import Record, positions
 from carolus_env.system.files import check_writable, write_file
 
 SECONDS_PER_MOVE: Final = 1.0

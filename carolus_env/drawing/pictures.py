@@ -15,7 +15,7 @@ from carolus_env.drawing import animation
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.raster import WIDE, WIDTH, extra, svg_pixels, svg_png
 from carolus_env.engine.state import STATE, States, as_states
-from carolus_env.records.record import Record
+from carolus_env.records import Record
 from carolus_env.system.files import write_file
 
 MOST_BOARDS: Final = 8

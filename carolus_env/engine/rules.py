@@ -72,8 +72,7 @@ ACTION_GROUPS: Final = (
         15,
         CLANS * DESTINATIONS,
         PLACE,
-        "k = 16 c + d: a paladin of clan c to the player's own court (d = 0) or to region d - 1, "
-        "counted clockwise from the Emperor's",
+        "k = 16 c + d: a paladin of clan c to the player's court (d = 0) or to region d - 1",
     ),
 )
 FIRST_DISC: Final = ACTION_GROUPS[0].first

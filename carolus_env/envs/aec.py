@@ -99,8 +99,7 @@ from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, Rules
 from carolus_env.engine.state import States
 from carolus_env.games.game import Game
-from carolus_env.records import position
-from carolus_env.records.record import make_record
+from carolus_env.records import make_record, position
 
 ILLEGAL = ("raise", "forfeit")
 DTYPES = ("float32", "uint8")

@@ -3,6 +3,7 @@
 from carolus_env.notation.games import Told, game_text, read_game, tell, tell_turns
 from carolus_env.notation.moves import (
     NotationError,
+    event_text,
     legal_text,
     move_text,
     read_move,
@@ -16,6 +17,7 @@ from carolus_env.notation.positions import from_text, to_line, to_text
 __all__ = [
     "NotationError",
     "Told",
+    "event_text",
     "from_text",
     "game_text",
     "legal_text",

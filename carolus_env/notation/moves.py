@@ -5,49 +5,50 @@
     >>> read_move(state, "2 blue>7-9")
     [49, 49]
 
-A region is named by its territories, first to last clockwise, so its name does not change when the
-Emperor moves. What a decision brings about (a castle, control, the end) is written behind it; it
-may be left out when typed, and is refused when it is not what would happen.
+A region is named by its territories, first to last clockwise, so that its name stays the same when
+the Emperor moves. The outcome of a decision (a castle, control, the end) is written after it. When
+typed, the outcome may be left out, but a wrong one is refused.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-import reprlib
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
-    ACTIONS,
     CLAN_NAMES,
     CROWN,
     CROWN_CHOICE,
-    DESTINATIONS,
     DISC,
-    FIRST_CROWN,
-    FIRST_DISC,
-    FIRST_MOVE,
-    FIRST_PLACE,
+    DISCS,
     MOVE,
     NOBODY,
     OVER,
     PLACE,
     TERRITORIES,
+    action_parts,
     action_text,
+    court_action,
+    crown_action,
+    disc_action,
+    move_action,
+    region_action,
 )
-from carolus_env.engine.state import STATE, States
+from carolus_env.engine.state import States, single
 from carolus_env.notation.words import TEAM_LETTERS, situation, span_text
+from carolus_env.system.untrusted import shown
 
 FACE_NAMES: Final = (*CLAN_NAMES, "crown")
 assert FACE_NAMES[CROWN] == "crown"
 
 
 class NotationError(ValueError):
-    """A text that is no move, or none that can be played now; it says what is expected."""
+    """A text that is not a move, or not one that can be played now; it says what is expected."""
 
 
 # ------------------------------------------------------------------------------------ writing
@@ -69,31 +70,43 @@ def region_text(state: np.void, region: int) -> str:
 
 
 def move_text(state: np.void, action: int, times: int = 1) -> str:
-    """A decision of the player to move in game ``states[i]``, with what comes of it.
+    """A decision of the player to move in game ``states[i]``, with its outcome.
 
     Args:
-        state: one game; it stays as it is.
+        state: one game; it does not change.
         action: a legal action.
-        times: so many paladins, or crowns, alike in a row.
+        times: how many times in a row it is played; more than once only crowns and paladins.
 
     Raises:
         IllegalActionError: when the action is illegal, or cannot be played so often.
-        ValueError: when nobody is to decide, or ``times`` is impossible.
+        ValueError: when no decision is due, or ``times`` is impossible.
     """
     action = operator.index(action)
-    repeatable = FIRST_CROWN <= action < FIRST_MOVE or action >= FIRST_PLACE
-    if times < 1 or (times > 1 and not repeatable):
-        what = f" ({action_text(action)})" if 0 <= action < ACTIONS else ""
-        raise ValueError(f"action {action}{what} cannot be played {times} times in a row")
-    game = _one(state)
+    if times != 1 and (times < 1 or action_parts(action).kind not in ("crown", "place")):
+        raise ValueError(
+            f"action {action} ({action_text(action)}) cannot be played {times} times in a row"
+        )
+    game = single(state)
     for _ in range(times):
         engine.step(game, np.array([action]), roll=False)
+    return run_text(state, action, game[0], times)
+
+
+def event_text(before: np.void, event: Mapping[str, Any], after: np.void) -> str:
+    """An event of a record, given the game before and after it: see `move_text`, `roll_text`."""
+    if "roll" in event:
+        return roll_text(event["roll"])
+    return run_text(before, event["action"], after)
+
+
+def run_text(before: np.void, action: int, after: np.void, times: int = 1) -> str:
+    """`move_text`, given the game before the first and after the last of ``times`` decisions."""
     number = f"{times} " if times > 1 else ""
-    return number + decision_text(state, action) + outcome_text(state, action, game[0])
+    return number + decision_text(before, action) + outcome_text(before, action, after)
 
 
 def roll_text(faces: Iterable[int]) -> str:
-    """What dice show, e.g. ``rolls red blue crown``; their order is kept.
+    """The faces of a roll in their order, e.g. ``rolls red blue crown``.
 
     Raises:
         ValueError: for a face that no die has.
@@ -107,56 +120,48 @@ def roll_text(faces: Iterable[int]) -> str:
 
 
 def legal_text(state: np.void) -> str:
-    """All that may be decided now, in short: ``red, blue > court, 7-9, 10``; else what is due."""
+    """All legal decisions, shortened: ``red, blue > court, 7-9, 10``; without any, what is due."""
     actions = engine.legal_actions(state).tolist()
     if not actions:
         return situation(state)
-    if actions[0] < FIRST_PLACE:
+    if state["phase"] != PLACE:
         return ", ".join(decision_text(state, action) for action in actions)
-    clans = sorted({(action - FIRST_PLACE) // DESTINATIONS for action in actions})
+    clans = sorted({action_parts(action).clan for action in actions})
     targets = [region_text(state, k) for k in range(int(state["regions"]))]
     return f"{', '.join(CLAN_NAMES[clan] for clan in clans)} > {', '.join(['court', *targets])}"
 
 
-def _one(state: np.void) -> States:
-    """The game as a batch of one, to play on."""
-    return np.array(state, STATE).reshape(1)
-
-
 def decision_text(state: np.void, action: int) -> str:
-    """An action without what comes of it."""
-    if action >= FIRST_PLACE:
-        clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
+    """An action without its outcome."""
+    kind, number, clan, destination = action_parts(action)
+    if kind == "place":
         where = "court" if destination == 0 else region_text(state, destination - 1)
         return f"{CLAN_NAMES[clan]}>{where}"
-    if action >= FIRST_MOVE:
-        return f"E+{action - FIRST_MOVE + 1}"
-    if action >= FIRST_CROWN:
-        return f"crown={CLAN_NAMES[action - FIRST_CROWN]}"
-    return f"d{action - FIRST_DISC + 1}"
+    if kind == "crown":
+        return f"crown={CLAN_NAMES[clan]}"
+    return f"E+{number}" if kind == "move" else f"d{number}"
 
 
 def outcome_text(before: np.void, action: int, after: np.void) -> str:
-    """What an action (once or several times) has brought about, as it is written behind it."""
-    said = ""
-    if action >= FIRST_PLACE:
-        clan, player = (action - FIRST_PLACE) // DESTINATIONS, before["player"]
-        if after["control"][clan] == player != before["control"][clan]:
-            said = "!"
-    elif action >= FIRST_MOVE:
-        steps = action - FIRST_MOVE + 1
+    """What an action, played once or several times, has changed: the text after the decision."""
+    kind, steps, clan, _ = action_parts(action)
+    outcome = ""
+    if kind == "place":
+        if after["control"][clan] == before["player"] != before["control"][clan]:
+            outcome = "!"
+    elif kind == "move":
         region = steps % int(before["regions"])
         at = (int(before["emperor"]) + region) % int(before["regions"])
         name = region_text(before, region)
         owner, heir = before["region_owner"][at], after["region_owner"][after["emperor"]]
         if heir == owner:
-            said = f" at {name}"
+            outcome = f" at {name}"
         else:
             verb = "builds" if owner == NOBODY else "takes"
-            said = f" {TEAM_LETTERS[heir]} {verb} {name}"
+            outcome = f" {TEAM_LETTERS[heir]} {verb} {name}"
             if after["regions"] < before["regions"]:
-                said += f" forming {region_text(after, 0)}"
-    return said + ("#" if after["phase"] == OVER else "")
+                outcome += f" forming {region_text(after, 0)}"
+    return outcome + ("#" if after["phase"] == OVER else "")
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -167,7 +172,7 @@ _REST = r"(?: (?P<rest>.*))?"
 
 
 class _Form(NamedTuple):
-    """How the decisions of a phase are written: the tokens with one space between them."""
+    """How the decisions of a phase are typed; the pattern has one space between tokens."""
 
     pattern: re.Pattern[str]
     expected: str
@@ -191,11 +196,11 @@ _FORMS: Final = {
 def read_move(state: np.void, text: str) -> list[int]:
     """The actions that a text stands for: one, or several alike for ``2 blue>7-9``.
 
-    Case and spaces do not matter; a clan may be cut short (``b>7``), and any one territory of a
-    region names it. What comes of the move may be left out, but not half of it.
+    Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
+    region names it. The outcome of the move may be left out, but not in part.
 
     Args:
-        state: the game in which it is to be played; it stays as it is.
+        state: the game in which it is to be played; it does not change.
         text: a move of the player to move.
 
     Raises:
@@ -203,44 +208,33 @@ def read_move(state: np.void, text: str) -> list[int]:
     """
     phase = int(state["phase"])
     if phase not in _FORMS:
-        raise _refused(text, "nobody is to decide now")
+        raise _refused(text, "no decision is due")
     form = _FORMS[phase]
     found = form.pattern.fullmatch(_plain(text))
     if not found:
         raise _refused(text, f"expected {form.expected}; {_legal(state)}")
-    said = found.groupdict()
-    times = int(said.get("times") or 1)
-    if phase in (DISC, MOVE):
-        number = int(said["number"])
-        action = -1 if number == 0 else (FIRST_DISC if phase == DISC else FIRST_MOVE) + number - 1
-    else:
-        clan = _named(CLAN_NAMES, said["clan"])
-        if clan is None:
-            names = ", ".join(CLAN_NAMES)
-            raise _refused(text, f"expected one of {names}, got {said['clan']!r}")
-        action = FIRST_CROWN + clan
-        if phase == PLACE:
-            action = FIRST_PLACE + DESTINATIONS * clan + _destination(state, said["where"], text)
-    if action not in engine.legal_actions(state):
+    typed = found.groupdict()
+    action = _action(state, phase, typed, text)
+    if action not in engine.legal_actions(state).tolist():
         raise _refused(text, f"player {state['player']} may not play that now; {_legal(state)}")
-    most = _most(state, action)
+    assert action is not None
+    times, most = int(typed.get("times") or 1), _most(state, action)
     if not 1 <= times <= most:
         raise _refused(text, f"expected a number from 1 to {most}, got {times}")
     whole = move_text(state, action, times)
-    rest = whole.removeprefix(f"{times} " if times > 1 else "")
-    rest = rest.removeprefix(decision_text(state, action))
-    if said["rest"] and said["rest"] != _plain(rest):
+    outcome = whole.partition(decision_text(state, action))[2]
+    if typed["rest"] and typed["rest"] != _plain(outcome):
         raise _refused(text, f"what would happen is {whole!r}")
     return [action] * times
 
 
 def read_moves(state: np.void, text: str) -> list[int]:
-    """The actions of several moves, divided by commas: ``r>court, 2 blue>7-9, E+2``.
+    """The actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
 
     Raises:
         NotationError: for the first that cannot be read or played after those before it.
     """
-    game, actions = _one(state), []
+    game, actions = single(state), []
     for move in text.split(","):
         for action in read_move(game[0], move):
             engine.step(game, np.array([action]), roll=False)
@@ -249,60 +243,76 @@ def read_moves(state: np.void, text: str) -> list[int]:
 
 
 def read_roll(text: str, dice: int | None = None) -> list[int]:
-    """The faces of ``rolls red blue crown``, which may be cut short: ``rolls r b c``.
+    """The faces of ``rolls red blue crown``, whose names may be abbreviated: ``rolls r b c``.
 
     Raises:
-        NotationError: when it is none, or not of so many ``dice``.
+        NotationError: when it is not a roll, or not of that many ``dice``.
     """
     word, *names = _plain(text).split(" ")
     if word != "rolls" or not names:
         raise _refused(text, "expected a roll such as 'rolls red blue crown'")
-    faces = [_named(FACE_NAMES, name) for name in names]
-    if None in faces:
-        wrong = names[faces.index(None)]
-        raise _refused(text, f"a die shows {', '.join(FACE_NAMES)}, got {wrong!r}")
+    faces = []
+    for name in names:
+        if (face := _named(FACE_NAMES, name)) is None:
+            raise _refused(text, f"a die shows {', '.join(FACE_NAMES)}, got {shown(name)}")
+        faces.append(face)
     if dice is not None and len(faces) != dice:
         raise _refused(text, f"expected {dice} dice, got {len(faces)}")
-    return [face for face in faces if face is not None]
+    return faces
 
 
 def _plain(text: str) -> str:
-    """The words, numbers and signs of a text in lower case, one space between them."""
+    """The words, numbers and signs of a text in lower case, with one space between them."""
     return " ".join(_TOKEN.findall(text.lower()))
 
 
 def _refused(text: str, why: str) -> NotationError:
-    return NotationError(f"move {reprlib.repr(text.strip())}: {why}")
+    return NotationError(f"move {shown(text.strip())}: {why}")
 
 
 def _legal(state: np.void) -> str:
     return f"legal now: {legal_text(state)}"
 
 
+def _action(state: np.void, phase: int, typed: Mapping[str, str], text: str) -> int | None:
+    """The action that was typed, legal or not; None for a number that no disc has."""
+    if phase in (DISC, MOVE):
+        number = int(typed["number"])
+        make = disc_action if phase == DISC else move_action
+        return make(number) if 1 <= number <= DISCS else None
+    clan = _named(CLAN_NAMES, typed["clan"])
+    if clan is None:
+        names = ", ".join(CLAN_NAMES)
+        raise _refused(text, f"expected one of {names}, got {shown(typed['clan'])}")
+    if phase == CROWN_CHOICE:
+        return crown_action(clan)
+    if typed["where"] == "court":
+        return court_action(clan)
+    return region_action(clan, _region(state, typed["where"], text))
+
+
 def _named(names: Sequence[str], word: str) -> int | None:
-    """Which of ``names`` is meant; no two begin with the same letter."""
+    """The index of the name that ``word`` abbreviates; no two begin with the same letter."""
     return next((k for k, name in enumerate(names) if name.startswith(word)), None)
 
 
-def _destination(state: np.void, where: str, text: str) -> int:
-    """0 for the court, or 1 and the region, counted from the Emperor's."""
-    if where == "court":
-        return 0
+def _region(state: np.void, where: str, text: str) -> int:
+    """The region that is named, counted from the Emperor's."""
     names = [region_text(state, k) for k in range(int(state["regions"]))]
     where = where.replace(" ", "")
     if where in names:
-        return 1 + names.index(where)
+        return names.index(where)
     if "-" not in where and int(where) < TERRITORIES:
         for k, name in enumerate(names):
             first, last = map(int, (name.split("-") * 2)[:2])
             if (int(where) - first) % TERRITORIES <= (last - first) % TERRITORIES:
-                return 1 + k
+                return k
     raise _refused(text, f"there is no region {where}; there are {', '.join(names)}")
 
 
 def _most(state: np.void, action: int) -> int:
     """How often a legal action can be played in a row."""
-    game, times, player = _one(state), 0, int(state["player"])
+    game, times, player = single(state), 0, int(state["player"])
     repeatable = state["phase"] in (PLACE, CROWN_CHOICE)
     while times == 0 or (repeatable and _can(game, action, player)):
         engine.step(game, np.array([action]), roll=False)

@@ -1,18 +1,19 @@
 """A position as one line or as a page, to be typed back in; docs/notation.md has the grammar.
 
-Both forms have the same fields, `FORMS`. In the line they stand in this order, divided by
-``|``; on the page each has its name, in any order, and ``;`` begins a comment:
+Both forms have the same fields, `FORMS`. The line has them in this order, separated by ``|``. The
+page has them by name, in any order, and ``;`` begins a comment:
 
     2 | 7 | 0 place 2 | 3 | A2r3b2g1 p1 B1b4y1 ... | R2b1 P3b1 | r3p1+1 r2b4 | 1:1/23 0:3/12
 
-The picture of a position is `drawing.text.board_text`. What is read goes through
-`position.from_dict`, so that what no game can reach is refused in the same words.
+What is read becomes the JSON form and goes through `position.from_dict`, which checks it. Only
+what that form cannot express is refused here.
+
+`drawing.text.board_text` draws a position.
 """
 
 from __future__ import annotations
 
 import re
-import reprlib
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -29,8 +30,10 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States
 from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS, span_text
+from carolus_env.records import PositionError
+from carolus_env.records.check import read_rules
 from carolus_env.records.position import from_dict, to_dict
-from carolus_env.records.validity import PositionError
+from carolus_env.system.untrusted import DataError, shown
 
 _OVER, _PLACING = "over", PHASE_NAMES[PLACE]
 _NONE = "-"
@@ -39,15 +42,15 @@ _NONE = "-"
 
 
 def to_line(state: np.void, *, generator: bool = True) -> str:
-    """One game ``states[i]`` as a line; ``generator`` False leaves out the last field."""
-    said = _said(state, generator)
-    return " | ".join(" ".join(said[field.name]) for field in FORMS if field.name in said)
+    """One game ``states[i]`` as a line; ``generator=False`` leaves out the last field."""
+    return " | ".join(map(" ".join, _words(to_dict(state), generator).values()))
 
 
 def to_text(state: np.void, *, generator: bool = True) -> str:
-    """The same as a page: a field a line, what there is several of a line each."""
-    data, said = to_dict(state), _said(state, generator)
-    said["supply"] = [_counts(data["supply"])]
+    """The same as a page: a line for each field, and for each region, court and reserve."""
+    data = to_dict(state)
+    fields = _words(data, generator)
+    fields["supply"] = [_counts(data["supply"])]
     notes = {
         "regions": [
             span_text(region["territories"][0], region["territories"][-1])
@@ -57,7 +60,7 @@ def to_text(state: np.void, *, generator: bool = True) -> str:
         "reserves": [f"player {seat}" for seat in range(len(data["reserves"]))],
     }
     lines = []
-    for name, words in said.items():
+    for name, words in fields.items():
         if name not in notes:
             lines.append(f"{name}: {' '.join(words)}")
             continue
@@ -69,12 +72,11 @@ def to_text(state: np.void, *, generator: bool = True) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _said(state: np.void, generator: bool) -> dict[str, list[str]]:
-    """The words of each field, in the order of `FORMS`; the supply follows from the rest."""
-    data = to_dict(state)
-    defaults = Rules(data["rules"]["players"]).to_dict()
-    rules = [str(data["rules"].pop("players"))]
-    rules += [
+def _words(data: dict[str, Any], generator: bool) -> dict[str, list[str]]:
+    """The words of each field, in the order of `FORMS`, without the supply."""
+    players = data["rules"]["players"]
+    defaults = Rules(players).to_dict()
+    rules = [
         f"{name}={'none' if value is None else value}"
         for name, value in data["rules"].items()
         if value != defaults[name]
@@ -97,8 +99,8 @@ def _said(state: np.void, generator: bool) -> dict[str, list[str]]:
     for seat in data["order"]:
         hand = "".join(map(str, data["discs_in_hand"][seat]))
         discs.append(f"{seat}:{data['discs_played'][seat] or _NONE}/{hand or _NONE}")
-    said = {
-        "rules": rules,
+    fields = {
+        "rules": [str(players), *rules],
         "round": [str(data["round"])],
         "turn": turn,
         "emperor": [str(data["regions"][0]["territories"][0])],
@@ -107,7 +109,7 @@ def _said(state: np.void, generator: bool) -> dict[str, list[str]]:
         "reserves": reserves,
         "discs": discs,
     }
-    return {**said, "generator": [data["generator"]]} if generator else said
+    return {**fields, "generator": [data["generator"]]} if generator else fields
 
 
 def _region(region: dict[str, Any]) -> str:
@@ -117,35 +119,31 @@ def _region(region: dict[str, Any]) -> str:
 
 
 def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
-    """``r3b1``; a clan that is held has an upper-case letter, even where there is none of it."""
-    said = ""
+    """``r3b1``; a clan that is held has an upper-case letter, even where its number is 0."""
+    text = ""
     for clan, number in enumerate(numbers):
         letter = CLAN_LETTERS[clan]
         if held and held[clan]:
-            said += f"{letter.upper()}{number}"
+            text += f"{letter.upper()}{number}"
         elif number:
-            said += f"{letter}{number}"
-    return said or _NONE
-
-
-def _span(territories: list[int]) -> str:
-    return span_text(territories[0], territories[-1])
+            text += f"{letter}{number}"
+    return text or _NONE
 
 
 # ------------------------------------------------------------------------------------ reading
 
 
 def from_text(text: str, *, seed: int | None = None) -> States:
-    """The game that `to_line` or `to_text` wrote, or somebody typed, as a batch of one.
+    """The game that `to_line` or `to_text` wrote, or a person typed, as a batch of one.
 
     Args:
         text: a line (with a ``|``) or a page.
-        seed: a new generator for the dice to come, instead of the text's; where neither gives
-            one, that of seed 0.
+        seed: of a new generator for the dice to come, instead of the text's. With neither, the
+            seed is 0.
 
     Raises:
-        PositionError: naming the field that cannot be read and what was expected, or why no game
-            has such a position.
+        PositionError: naming the field that cannot be read and what was expected, or saying why
+            no game can reach the position.
     """
     fields = _split(text)
     for field in FORMS:
@@ -163,7 +161,7 @@ def from_text(text: str, *, seed: int | None = None) -> States:
 
 
 def _split(text: str) -> dict[str, list[str]]:
-    """The words of each field that is there."""
+    """The words of each field in the text."""
     fields: dict[str, list[str]] = {}
     lines = [line.partition(";")[0] for line in text.splitlines()]
     if any("|" in line for line in lines):
@@ -178,14 +176,14 @@ def _split(text: str) -> dict[str, list[str]]:
         if colon and not line[0].isspace():
             if name not in _NAMES:
                 known = ", ".join(_NAMES)
-                raise PositionError(f"position: unknown field {_short(name)}, known are {known}")
+                raise PositionError(f"position: unknown field {shown(name)}, known are {known}")
             if name in fields:
-                raise PositionError(f"position: {name} is there twice")
+                raise PositionError(f"position: {name} is given twice")
             words = fields[name] = rest.split()
         elif line.strip():
             if words is None or not line[0].isspace():
                 raise PositionError(
-                    f"position: expected a field such as 'round: 7', got {_short(line.strip())}"
+                    f"position: expected a field such as 'round: 7', got {shown(line.strip())}"
                 )
             words += line.split()
     return fields
@@ -203,8 +201,8 @@ def _read_rules(data: dict[str, Any], words: list[str]) -> None:
     if not rules:
         raise _wrong("rules", "")
     try:
-        Rules.from_dict(rules)  # what follows counts on the number of players
-    except ValueError as error:
+        read_rules(rules)  # the fields after it need the number of players
+    except DataError as error:
         raise PositionError(f"position: {error}") from None
 
 
@@ -257,7 +255,7 @@ def _read_courts(data: dict[str, Any], words: list[str]) -> None:
         for clan in held:
             if data["control"][clan] != NOBODY:
                 both = f"players {data['control'][clan]} and {seat}"
-                raise PositionError(f"position: courts say that {both} control {CLAN_NAMES[clan]}")
+                raise PositionError(f"position: in courts, {both} control {CLAN_NAMES[clan]}")
             data["control"][clan] = seat
 
 
@@ -300,7 +298,7 @@ def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
     for letter, number in re.findall(r"([a-zA-Z])([0-9]+)", word):
         clan = CLAN_LETTERS.index(letter.lower())
         if letter.lower() in seen:
-            raise PositionError(f"position: {name} give {CLAN_NAMES[clan]} twice in {word!r}")
+            raise PositionError(f"position: {name} give {CLAN_NAMES[clan]} twice in {shown(word)}")
         seen += letter.lower()
         numbers[clan] = int(number)
         if letter.isupper():
@@ -309,7 +307,7 @@ def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
 
 
 def _supply(data: dict[str, Any]) -> list[int]:
-    """What is nowhere else."""
+    """The paladins that are nowhere else."""
     used = [region["paladins"] for region in data["regions"]] + data["courts"] + data["reserves"]
     total = Rules.from_dict(data["rules"]).paladins_per_clan
     return [total - sum(row[clan] for row in used) for clan in range(CLANS)]
@@ -336,22 +334,22 @@ FORMS: Final = (
     Form(
         "turn",
         "0 place 2",
-        "seat and phase; in phase place how many paladins are left; of a game that is over why, "
-        "and the winners: `over castles A`, `over regions AB`, `over max_rounds -`",
+        "seat and phase; in phase place also the paladins left to play; for a game that is over, "
+        "the reason and the winners: `over castles A`, `over regions AB`, `over max_rounds -`",
         _read_turn,
     ),
     Form("emperor", "3", "first territory of the Emperor's region", _read_emperor),
     Form(
         "regions",
         "A2r3b2g1 p1 B1b4y1",
-        "clockwise from that one: owner and castles, which are as many as territories, then "
-        "paladins; without an owner it is one territory",
+        "clockwise from that one: owner and castles, one for each territory, then paladins; a "
+        "region without an owner is one territory",
         _read_regions,
     ),
     Form(
         "courts",
         "R2b1 P3b1",
-        "of each seat; an upper-case letter: controls the clan; `-`: empty",
+        "of each seat; an upper-case letter: the seat controls the clan; `-`: empty",
         _read_courts,
     ),
     Form(
@@ -376,7 +374,7 @@ FORMS: Final = (
     Form(
         "supply",
         "r9p8b7y9g9",
-        "may be left out, as it follows from the rest",
+        "may be left out, as the rest decides it",
         _read_supply,
         True,
     ),
@@ -393,8 +391,4 @@ def _match(name: str, pattern: str, words: list[str]) -> re.Match[str]:
 
 def _wrong(name: str, got: str) -> PositionError:
     example = next(field.example for field in FORMS if field.name == name)
-    return PositionError(f"position: {name} must be such as {example!r}, got {_short(got)}")
-
-
-def _short(text: str) -> str:
-    return reprlib.repr(text)
+    return PositionError(f"position: {name} must be such as {example!r}, got {shown(got)}")

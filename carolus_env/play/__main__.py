@@ -18,7 +18,7 @@ from typing import Final
 
 from carolus_env.engine.rules import CROWN_CHOICES, Rules
 from carolus_env.play.roster import Roster, RosterError
-from carolus_env.records.record import RecordError
+from carolus_env.records import RecordError
 
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 NO_EXTRA: Final = "the page needs the extra 'play': pip install 'carolus-env[play]'"

@@ -34,7 +34,7 @@ from carolus_env.play.wire import (
     number_of,
     values_of,
 )
-from carolus_env.records.record import RecordError, record_line
+from carolus_env.records import RecordError, record_line
 from carolus_env.system.untrusted import DataError, get
 
 MAX_FILE: Final = 16 * 2**20

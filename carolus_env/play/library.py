@@ -17,7 +17,7 @@ from carolus_env.notation.words import team_names
 from carolus_env.play.log import log_line
 from carolus_env.play.session import LONGEST_NAME, positions_of
 from carolus_env.play.words import outcome
-from carolus_env.records.record import (
+from carolus_env.records import (
     Record,
     RecordError,
     record_line,

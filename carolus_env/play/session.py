@@ -32,8 +32,8 @@ from carolus_env.notation.words import team_names
 from carolus_env.play.log import LogLine, log_line
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.play.words import outcome
+from carolus_env.records import Record, RecordError, make_record, result_of, start_of
 from carolus_env.records.events import play_event
-from carolus_env.records.record import Record, RecordError, make_record, result_of, start_of
 from carolus_env.replay import replayed
 from carolus_env.system.untrusted import shown
 

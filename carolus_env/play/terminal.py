@@ -32,7 +32,7 @@ from carolus_env.play.library import agents_of, names_of
 from carolus_env.play.preview import emperor_steps
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
-from carolus_env.records.record import (
+from carolus_env.records import (
     Record,
     RecordError,
     read_records,

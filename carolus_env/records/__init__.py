@@ -1,1 +1,44 @@
-"""Games and positions as JSON: written, checked, read, compared."""
+"""Games and positions as JSON: written, read, checked, played.
+
+A record holds a whole game (docs/rules.md has the format). To make one, keep the start of the
+game and the actions played:
+
+    >>> start = ce.new_games(ce.Rules(players=3), seed=7, roll=False)
+    >>> ...                                    # play on a copy, noting each action
+    >>> write_records("games.jsonl.gz", [make_record(start, actions)])
+
+`carolus_env.records.position` has single positions, `carolus_env.replay` compares records with
+the engine.
+"""
+
+from carolus_env.records.check import Record, RecordError, check_record
+from carolus_env.records.events import Played, play_event, play_events
+from carolus_env.records.files import (
+    read_records,
+    record_line,
+    scan_file,
+    scan_records,
+    write_records,
+)
+from carolus_env.records.record import make_record, positions, result_of, start_of, state_of
+from carolus_env.records.validity import PositionError
+
+__all__ = [
+    "Played",
+    "PositionError",
+    "Record",
+    "RecordError",
+    "check_record",
+    "make_record",
+    "play_event",
+    "play_events",
+    "positions",
+    "read_records",
+    "record_line",
+    "result_of",
+    "scan_file",
+    "scan_records",
+    "start_of",
+    "state_of",
+    "write_records",
+]

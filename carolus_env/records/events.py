@@ -1,4 +1,4 @@
-"""Events of a record carried out on the engine: the only place that does."""
+"""The events of a record, played on the engine: nothing else in the package plays them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from carolus_env.engine.state import States, as_states
 
 
 class Played(NamedTuple):
-    """An event that was carried out.
+    """An event that was played.
 
     Attributes:
         number: of the event, from 0.
         event: as it was given.
         before: ``(1,)`` the game that waited for it.
-        after: ``(1,)`` the game that it led to; due rolls are events of their own.
+        after: ``(1,)`` the game just after it; the next roll is an event of its own.
     """
 
     number: int
@@ -29,15 +29,16 @@ class Played(NamedTuple):
 
 
 def play_event(game: States, event: Mapping[str, Any]) -> None:
-    """Carry out one event in place: a roll that was given, else a decision. Rolls nothing.
+    """Play one event in place: a given roll or a decision. No dice are rolled.
 
     Args:
-        game: ``(1,)`` a game that waits for it.
-        event: ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` where it is known.
+        game: ``(1,)`` a game that waits for the event.
+        event: ``{"roll": faces}`` or ``{"action": number}``, with the ``player`` if it is known.
 
     Raises:
-        ValueError: when it is not due, of another player, or against the rules; the game is as it
-            was.
+        ValueError: when it is not due, of another player, or against the rules. The game has not
+            changed.
+        TypeError: when the action is not an integer of at most 64 bits; likewise.
     """
     seat = int(game["player"][0])
     if event.get("player", seat) != seat:
@@ -49,10 +50,10 @@ def play_event(game: States, event: Mapping[str, Any]) -> None:
 
 
 def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Played]:
-    """Carry out events one after the other, each on a copy; ``start`` stays as it is.
+    """Play events one after another, each on a copy of the game; ``start`` does not change.
 
     Raises:
-        ValueError: see `play_event`; a note says which event it was.
+        ValueError, TypeError: see `play_event`; a note names the event.
     """
     game = as_states(start, "start")
     if len(game) != 1:
@@ -61,7 +62,7 @@ def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[
         before, game = game, game.copy()
         try:
             play_event(game, event)
-        except (ValueError, TypeError, OverflowError) as error:
+        except (ValueError, TypeError) as error:
             error.add_note(f"It is event {number} of the game.")
             raise
         yield Played(number, event, before, game)

@@ -1,4 +1,4 @@
-"""Which positions a game can reach: `check` refuses the others and says why."""
+"""Which positions a game can reach: `check` refuses all others and says why."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _OF_A_REGION = ("region_first", "region_owner", "region_castles")
 
 
 class PositionError(ValueError):
-    """A position that no game can reach, or a description of one that cannot be read."""
+    """A position that no game can reach, or one whose JSON or text cannot be read."""
 
 
 def check(states: States) -> None:
     """Refuse positions that no game can reach.
 
     Raises:
-        PositionError: naming the game's row (for a batch of several) and what is impossible.
+        PositionError: naming the game's row (in a batch of several) and what is impossible.
     """
     try:
         check_ranges(states)
@@ -63,9 +63,9 @@ def _problems(s: np.void) -> Iterator[str]:
         yield f"round {s['round']} is past max_rounds, {rules.max_rounds}"
     reason = REASON_NAMES[int(s["reason"])]
     if max(s["castles"]) >= rules.castles_to_win and reason != "castles":
-        yield f"a team has {max(s['castles'])} castles in play, so the game is over by castles"
+        yield f"a team has {max(s['castles'])} castles in play, so the game must be over (castles)"
     if s["regions"] < MIN_REGIONS and reason not in ("castles", "regions"):
-        yield f"only {s['regions']} regions are left, so the game is over by regions"
+        yield f"only {s['regions']} regions are left, so the game must be over (regions)"
     if s["phase"] == OVER:
         yield from _ending(s, rules)
         if reason in ("castles", "regions"):
@@ -77,11 +77,11 @@ def _problems(s: np.void) -> Iterator[str]:
 
 
 def _derived(s: np.void, rules: Rules) -> Iterator[str]:
-    """Fields that others decide; what no seat, team or region uses is zero."""
+    """Fields that other fields decide; those of unused seats, teams and regions are zero."""
     players, phase, player = rules.players, int(s["phase"]), int(s["player"])
     order = s["order"][:players].tolist()
     if sorted(order) != list(range(players)) or player >= players:
-        yield f"player {player} or order {order} is none of {players} seats"
+        yield f"player {player} or order {order} does not fit {players} seats"
         return
     owners = s["region_owner"][: s["regions"]]
     right = s.copy()
@@ -109,7 +109,7 @@ def _derived(s: np.void, rules: Rules) -> Iterator[str]:
     for field in FIELDS:
         given, computed = s[field.name].tolist(), right[field.name].tolist()
         if given != computed:
-            yield f"{field.name} is {given}, but the rest of the position gives {computed}"
+            yield f"{field.name} is {given}, but the rest of the position implies {computed}"
 
 
 def _conservation(s: np.void, rules: Rules) -> Iterator[str]:
@@ -122,8 +122,8 @@ def _conservation(s: np.void, rules: Rules) -> Iterator[str]:
     for clan in range(CLANS):
         if total[clan] != rules.paladins_per_clan:
             yield (
-                f"there are {total[clan]} {CLAN_NAMES[clan]} paladins (clan {clan}) in courts, "
-                f"reserves, regions and supply together, not {rules.paladins_per_clan}"
+                f"courts, reserves, regions and supply hold {total[clan]} {CLAN_NAMES[clan]} "
+                f"paladins (clan {clan}) in all, not {rules.paladins_per_clan}"
             )
 
 
@@ -131,7 +131,7 @@ def _circle(s: np.void, rules: Rules) -> Iterator[str]:
     count = int(s["regions"])
     firsts, owners = s["region_first"][:count].astype(int), s["region_owner"][:count]
     if (np.diff(firsts) <= 0).any() or s["emperor"] >= count:
-        yield "the regions are not in ascending order, or the Emperor stands on none"
+        yield "the regions are not in ascending order, or the Emperor is on none of them"
         return
     sizes = np.diff(np.append(firsts, firsts[0] + TERRITORIES))
     for i in range(count):
@@ -139,11 +139,11 @@ def _circle(s: np.void, rules: Rules) -> Iterator[str]:
         if owners[i] == NOBODY and (castles > 0 or sizes[i] > 1):
             yield f"{name} has {castles} castles and {sizes[i]} territories but no owner"
         if owners[i] != NOBODY and castles != sizes[i]:
-            yield f"{name} has {castles} castles on {sizes[i]} territories; each has one"
+            yield f"{name} has {castles} castles on {sizes[i]} territories; each must have one"
         if owners[i] != NOBODY and owners[i] == owners[(i + 1) % count]:
             yield f"{name} and the next one both belong to team {owners[i]} but are not merged"
         if s["region_paladins"][:, i].sum(dtype=int) < sizes[i]:
-            yield f"{name} has fewer paladins than territories; each was given one"
+            yield f"{name} has fewer paladins than territories; each started with one"
 
 
 def _control(s: np.void, rules: Rules) -> Iterator[str]:
@@ -162,10 +162,10 @@ def _control(s: np.void, rules: Rules) -> Iterator[str]:
 def _reserves(s: np.void, rules: Rules) -> Iterator[str]:
     for seat in range(rules.players):
         held, most = s["reserves"][seat].sum(dtype=int) + int(s["crowns"][seat]), rules.reserve
-        if seat == s["player"] and s["phase"] in (PLACE, MOVE, ROLL):  # the dice make it full
+        if seat == s["player"] and s["phase"] in (PLACE, MOVE, ROLL):  # the dice fill it up
             most += int(s["placements_left"]) - (int(s["dice_due"]) or rules.dice)
         if held > most:
-            yield f"player {seat} has {held} in reserve (crowns included), at most {most} now"
+            yield f"player {seat} has {held} paladins and crowns in reserve, but at most {most} now"
 
 
 def _phase(s: np.void, rules: Rules) -> Iterator[str]:
@@ -182,14 +182,14 @@ def _phase(s: np.void, rules: Rules) -> Iterator[str]:
     if rules.crown_choice == "on_roll":
         for seat in range(rules.players):
             if s["crowns"][seat] and (phase != CROWN_CHOICE or seat != player):
-                yield f"player {seat} has crowns that should have been decided when rolled"
+                yield f"player {seat} has undecided crowns, which are decided when rolled"
     elif phase in (PLACE, MOVE) and s["crowns"][player]:
-        yield f"player {player} has crowns, which are decided before paladins are played"
+        yield f"player {player} has undecided crowns, which are decided before paladins are played"
     if phase == CROWN_CHOICE:
         if not s["crowns"][player]:
-            yield f"player {player} is to decide a crown but has none"
+            yield f"player {player} must decide a crown but has none"
         if not any_clan_can_be_taken(s):
-            yield "a crown is to be decided, but no clan can be taken"
+            yield "a crown must be decided, but no clan can be taken"
 
 
 def _set_up(s: np.void, rules: Rules) -> Iterator[str]:
@@ -212,7 +212,7 @@ def _set_up(s: np.void, rules: Rules) -> Iterator[str]:
     waiting = order[int(s["turn"]) + (s["phase"] == CROWN_CHOICE) :]
     for seat in waiting:
         if s["reserves"][seat].any() or s["crowns"][seat]:
-            yield f"player {seat} has a reserve before the own set-up roll"
+            yield f"player {seat} has a reserve before rolling for it"
 
 
 def _discs(s: np.void, rules: Rules) -> Iterator[str]:
@@ -230,14 +230,14 @@ def _discs(s: np.void, rules: Rules) -> Iterator[str]:
             yield f"player {seat} has disc {disc} in hand and on the table"
         wanted = DISCS - used - (disc > 0)
         if hand.bit_count() != wanted:
-            yield f"player {seat} has {hand.bit_count()} discs in hand in this round, not {wanted}"
+            yield f"player {seat} has {hand.bit_count()} discs in hand, in this round not {wanted}"
     discs = [int(s["discs_played"][seat]) for seat in order]
     if not opening and discs != sorted(discs):
         yield f"order {order} does not follow the discs played: lower numbers first"
     for turn, seat in enumerate(order):
         free = [d for d in range(1, DISCS + 1) if d not in discs and hands[seat] >> (d - 1) & 1]
         if discs[turn] and discs[turn] in discs[:turn] and free:
-            yield f"player {seat} has played disc {discs[turn]} again, with {free} in hand"
+            yield f"player {seat} has repeated disc {discs[turn]}, but could have played {free}"
 
 
 def _ending(s: np.void, rules: Rules) -> Iterator[str]:
@@ -247,13 +247,19 @@ def _ending(s: np.void, rules: Rules) -> Iterator[str]:
         yield "the game is over, but result.reason is missing"
     elif reason == "castles":
         if len(winners) != 1 or castles[winners[0]] < rules.castles_to_win:
-            yield f"team {winners} cannot have won by castles with {castles} in play"
+            yield f"winners by castles cannot be {winners}, with {castles} castles in play"
     elif reason == "regions":
         most = [team for team in range(rules.teams) if castles[team] == max(castles)]
         if s["regions"] >= MIN_REGIONS or winners != most:
-            yield f"{s['regions']} regions and {castles} castles are no win for team {winners}"
+            yield (
+                f"winners by regions cannot be {winners}, with {s['regions']} regions left and "
+                f"{castles} castles in play"
+            )
     elif reason == "max_rounds":
         if winners or s["round"] != rules.max_rounds:
-            yield f"round {s['round']} of {rules.max_rounds} is no cut-off without a winner"
+            yield (
+                f"max_rounds is {rules.max_rounds}, which cannot end the game "
+                f"in round {s['round']} with winners {winners}"
+            )
     elif len(winners) != rules.teams - 1:
-        yield f"after a forfeit all teams but one share the win, not {winners}"
+        yield f"after a forfeit all teams but one must share the win, not {winners}"

@@ -1,18 +1,26 @@
-"""Data that a stranger may have written: parsed, checked and refused, never run.
+"""Untrusted data, written by anyone: parsed, checked and refused, never run.
 
-The threat model, once for all readers. A record, a position, a results file, a model, a request to
-the page's server may come from anybody. It may
+The threat model, for all readers. A game record, a position, a results file, a model and a request
+to the page's server may come from anyone. Such data may
 
-- hold anything that its format can hold: other types, huge numbers, NaN, deep nesting, long texts,
-  control characters, keys that are unknown or missing;
-- be cut short, damaged, compressed without end, or another kind of file.
+- hold anything that its format can hold: wrong types, huge numbers, NaN, deep nesting, long
+  strings, control characters, unknown and missing keys;
+- be truncated, damaged, compressed many thousandfold, or a file of another kind.
 
-It must never run code (no pickle, no ``eval``, no import by name), never take memory or time
-without bound, never reach a kernel unchecked, and never come back as escape codes on a terminal.
-What is refused is refused with a `DataError` that names the place, the value (shortened) and what
-was expected; readers raise it under their own names.
+Whatever it holds, a reader
 
-Python files that a user names (``my_bot.py:MyBot``) are the user's own code, and run.
+- runs no code: no pickle, no ``eval``, no import by name;
+- takes time and memory in proportion to what it was given. What is streamed, unpacked or uploaded
+  has an upper limit in bytes: of a line, a file or a request;
+- passes nothing to a kernel that was not checked;
+- raises one kind of error, in printable ASCII and of bounded length, so that no escape codes reach
+  a terminal. The text names the place, what was expected and what was found.
+
+The checks below raise `DataError`; readers raise it again as an error of their own.
+
+Three things are trusted. Python files that a user names (``my_bot.py:MyBot``) are the user's own
+code, and run. A training run reads back the folder that it wrote: without pickle, but without
+limits. Compiled kernels and messages between a program's own processes are pickled.
 """
 
 from __future__ import annotations
@@ -28,7 +36,7 @@ import numpy.typing as npt
 
 
 class DataError(ValueError):
-    """A value that does not fit; the text says where, what was expected and what was found."""
+    """A value that was refused; the text says where it is, what was expected and what was found."""
 
 
 LONGEST_SHOWN: Final = 300  # characters of a value in an error text
@@ -36,38 +44,46 @@ LONGEST_SHOWN: Final = 300  # characters of a value in an error text
 _KINDS: Final = {
     int: "a whole number",
     float: "a number",
-    str: "a text",
+    str: "a string",
     bool: "true or false",
     list: "a list",
     dict: "an object",
 }
 _SHORT: Final = reprlib.Repr()
-_SHORT.maxlist = 15
+_SHORT.maxlist = 15  # a number for each territory
 
 
 def shown(value: object) -> str:
     """A value for an error text: shortened, in printable ASCII."""
     try:
-        text = _SHORT.repr(value)
-    except ValueError:  # a whole number of thousands of digits
-        text = f"a {type(value).__name__} too long to show"
-    return cut(ascii(text)[1:-1] if not (text.isascii() and text.isprintable()) else text)
+        return cut(_SHORT.repr(value))
+    except ValueError:  # an integer of thousands of digits
+        return f"a {type(value).__name__} too long to show"
 
 
-def cut(text: str) -> str:
-    """A text that is at most `LONGEST_SHOWN` characters long, and shows where it was cut."""
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
+def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
+    """A text in printable ASCII; after ``longest`` characters it ends in `` ...``."""
+    start = text[: longest + 1]
+    if not (start.isascii() and start.isprintable()):
+        start = "".join(map(_escaped, start))
+    return start if len(start) <= longest else start[:longest] + " ..."
+
+
+def _escaped(character: str) -> str:
+    if character.isascii() and character.isprintable():
+        return character
+    return ascii(character)[1:-1]
 
 
 def parse_json(data: str | bytes) -> Any:
-    """What a JSON text holds; NaN and infinities are refused.
+    """The value of a JSON text, which must be UTF-8; NaN and infinities are refused.
 
     Raises:
-        DataError: for what is no JSON, with the place.
+        DataError: when it is not JSON, with the place.
     """
     try:
-        return json.loads(data.decode() if isinstance(data, bytes) else data,
-                          parse_constant=_refuse_constant)  # fmt: skip
+        text = data.decode() if isinstance(data, bytes) else data
+        return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         place = f"column {error.colno}"
         if "\n" in error.doc[: error.pos]:
@@ -82,25 +98,34 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 # ------------------------------------------------------------------------------------ objects
 
-# ``where`` is the path to ``data``, say ``"regions[2]"``; empty for the whole.
+# ``where`` is the path to ``data``, say ``"regions[2]"``; empty for the outermost object.
 
 
 def is_a(value: object, kind: type) -> bool:
-    """Whether a value is of a JSON type; true and false are no numbers, whole numbers are."""
+    """Whether a value is of a JSON type.
+
+    Integers are numbers (``float``) too; true and false are neither. Numbers that no float can
+    hold are refused. Any mapping is an object (``dict``).
+    """
     if kind is float:
-        return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+        try:
+            return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+        except OverflowError:  # an integer beyond every float
+            return False
+    if type(value) is kind:
+        return True
     if kind is dict:
         return isinstance(value, Mapping)
-    return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def check(value: object, kind: type, name: str) -> Any:
-    """The value itself, made sure to be of that JSON type (int, float, str, bool, list, dict).
+    """The value itself, if it is of that JSON type (int, float, str, bool, list, dict).
 
     Raises:
         DataError: when it is not.
@@ -111,21 +136,23 @@ def check(value: object, kind: type, name: str) -> Any:
 
 
 def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
-    """What stands under a key, of that JSON type.
+    """The value of a key, of that JSON type.
 
     Raises:
         DataError: when it is missing or of another type.
     """
-    if key not in data:
-        raise DataError(f"{named(key, where)} is missing")
-    return check(data[key], kind, named(key, where))
+    try:
+        value = data[key]
+    except KeyError:
+        raise DataError(f"{named(key, where)} is missing") from None
+    return value if is_a(value, kind) else check(value, kind, named(key, where))
 
 
 def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "") -> int:
     """A whole number from ``low`` to ``high``.
 
     Raises:
-        DataError: when it is missing, no whole number, or outside.
+        DataError: when it is missing, not a whole number, or out of range.
     """
     value: int = get(data, key, int, where)
     if not low <= value <= high:
@@ -133,11 +160,25 @@ def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "
     return value
 
 
-def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str = "") -> str:
-    """One of some words.
+def whole_list(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
+    """A list of whole numbers, of any length and any size.
 
     Raises:
-        DataError: when it is missing, no text, or another word.
+        DataError: when it is missing, not a list, or holds something else.
+    """
+    values: list[int] = get(data, key, list, where)
+    if not {*map(type, values)} <= {int}:
+        index = next(i for i, value in enumerate(values) if type(value) is not int)
+        name = f"{named(key, where)}[{index}]"
+        raise DataError(f"{name} must be a whole number, got {shown(values[index])}")
+    return values
+
+
+def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str = "") -> str:
+    """One of several words.
+
+    Raises:
+        DataError: when it is missing, not a string, or another word.
     """
     value: str = get(data, key, str, where)
     if value not in (words := tuple(allowed)):
@@ -169,18 +210,19 @@ def table(
 
 
 def only(data: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
-    """Refuse keys that are not known: they could be misspelt ones.
+    """Refuse unknown keys: one of them could be a known key misspelt.
 
     Raises:
         DataError: naming the first.
     """
+    names = tuple(known)
     for key in data:
-        if key not in (names := tuple(known)):
+        if key not in names:
             raise DataError(
                 f"{named('', where)}unknown key {shown(key)}, known are {', '.join(names)}"
             )
 
 
 def named(key: str, where: str) -> str:
-    """How an error calls what stands under a key."""
+    """The name of a key's value in an error text."""
     return f"{where}.{key}" if where and key else f"{where}: " if where else key

@@ -1,0 +1,182 @@
+"""Checks of untrusted data: the value itself, or a short error that any terminal can show."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carolus_env.system import untrusted
+from carolus_env.system.untrusted import LONGEST_SHOWN, DataError
+
+KINDS = (int, float, str, bool, list, dict)
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(10**400, 10**401)
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["\x1b[2J", "\ud800", "x" * 5000, "\u202e", "\x7f", "it's"])
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=60,
+)
+DEEP: Any = 0
+for _ in range(20_000):
+    DEEP = [DEEP]
+ODD = [DEEP, {"a": DEEP}, 10**5000, [10**5000], [[1, 2], [3]], [[[]]], object(), b"bytes", {1: 2}]
+
+CHECKS: list[Callable[[dict[str, Any]], Any]] = [
+    *(lambda data, kind=kind: untrusted.get(data, "key", kind, "a[1]") for kind in KINDS),
+    lambda data: untrusted.whole(data, "key", 2, 7),
+    lambda data: untrusted.whole_list(data, "key"),
+    lambda data: untrusted.one_of(data, "key", ("yes", "no"), "a"),
+    lambda data: untrusted.table(data, "key", (2, 3), 0, 9),
+    lambda data: untrusted.table(data, "key", (0,), 0, 9),
+]
+
+
+def short(text: str, around: int = 100) -> bool:
+    """Whether a text can be shown anywhere; ``around`` is the room for our own words."""
+    return text.isascii() and text.isprintable() and len(text) <= LONGEST_SHOWN + around
+
+
+def accepted_or_refused(check: Callable[[], Any]) -> Any:
+    """What a check returns; None when it refuses, which it may do in one way only."""
+    try:
+        return check()
+    except DataError as error:
+        assert short(str(error)), str(error)
+        return None
+
+
+@given(values, st.sampled_from(CHECKS))
+def test_any_value_under_any_check_is_returned_or_refused_in_a_short_text(value, check):
+    found = accepted_or_refused(lambda: check({"key": value}))
+    if found is not None:
+        assert np.array_equal(found, np.array(value)) or found is value
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("check", CHECKS)
+def test_values_that_no_json_has_are_refused_too(value, check):
+    accepted_or_refused(lambda: check({"key": value}))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_missing_key_is_named(check):
+    with pytest.raises(DataError, match=r"^(a\[1\]\.|a\.)?key is missing$"):
+        check({"other": 1})
+
+
+@given(st.dictionaries(st.text(), values, max_size=3))
+def test_unknown_keys_are_refused_in_a_short_text(data):
+    accepted_or_refused(lambda: untrusted.only(data, ("a", "b"), "where"))
+    untrusted.only(data, data)
+
+
+def test_an_unknown_key_is_named_with_the_known_ones():
+    untrusted.only({"a": 1, "b": 2}, iter("ab"))
+    with pytest.raises(DataError, match=r"^setup: unknown key 'c', known are a, b$"):
+        untrusted.only({"a": 1, "c": 2}, iter("ab"), "setup")
+
+
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        (True, {bool}),
+        (1, {int, float}),
+        (1.0, {float}),
+        ("1", {str}),
+        ([], {list}),
+        ({}, {dict}),
+        (None, set()),
+        (math.nan, set()),
+        (-math.inf, set()),
+        (10**400, {int}),  # more than any float
+        (np.int64(1), set()),
+        ((1,), set()),
+    ],
+)
+def test_each_value_is_of_its_json_types_only(value, kinds):
+    assert {kind for kind in KINDS if untrusted.is_a(value, kind)} == kinds
+
+
+def test_errors_name_the_place_what_was_expected_and_what_was_found():
+    data = {"a": 9, "b": "maybe", "c": [[1, 2], [3, 4]], "d": [1, "2"]}
+    for check, text in [
+        (lambda: untrusted.get(data, "a", str), "a must be a string, got 9"),
+        (lambda: untrusted.get(data, "b", dict, "x[0]"), "x[0].b must be an object, got 'maybe'"),
+        (lambda: untrusted.whole(data, "a", 0, 8), "a must be from 0 to 8, got 9"),
+        (lambda: untrusted.one_of(data, "b", ["yes"], "x"), "x.b must be one of yes, got 'maybe'"),
+        (
+            lambda: untrusted.table(data, "c", (2,), 0, 4),
+            "c must be 2 whole numbers, got [[1, 2], [3, 4]]",
+        ),
+        (
+            lambda: untrusted.table(data, "c", (2, 2), 0, 3),
+            "c must be from 0 to 3, got [[1, 2], [3, 4]]",
+        ),
+        (lambda: untrusted.whole_list(data, "d"), "d[1] must be a whole number, got '2'"),
+    ]:
+        with pytest.raises(DataError) as caught:
+            check()
+        assert str(caught.value) == text
+
+
+@given(values)
+def test_any_value_is_shown_short_and_in_printable_ascii(value):
+    assert short(untrusted.shown(value), around=len(" ..."))
+
+
+@given(st.text(), st.integers(0, 40))
+def test_a_text_is_cut_to_its_length_and_kept_when_it_is_plain(text, longest):
+    found = untrusted.cut(text, longest)
+    assert found.isascii() and found.isprintable()
+    assert len(found) <= longest or (found.endswith(" ...") and len(found) == longest + 4)
+    if text.isascii() and text.isprintable() and len(text) <= longest:
+        assert found == text
+
+
+# ------------------------------------------------------------------------------------ JSON
+
+
+@given(values)
+def test_json_is_read_back_unless_it_holds_nan(value):
+    text = json.dumps(value)
+    again = accepted_or_refused(lambda: untrusted.parse_json(text))
+    if "NaN" not in text and "Infinity" not in text:
+        assert again == value
+
+
+@given(st.binary() | st.text())
+def test_what_is_not_json_is_refused_in_a_short_text(data):
+    accepted_or_refused(lambda: untrusted.parse_json(data))
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xff{}", "not UTF-8: byte 1"),
+        ("{", "not JSON: Expecting property name enclosed in double quotes, column 2"),
+        ("{\n  nope}", "not JSON: Expecting property name enclosed in double quotes, line 2, "),
+        ("[NaN]", "not JSON: NaN is not a number"),
+        ("[-Infinity]", "not JSON: -Infinity is not a number"),
+        ("[" * 100_000, "not JSON: nested too deeply"),
+        ("9" * 5000, "not JSON: Exceeds the limit"),
+    ],
+)
+def test_what_is_not_json_is_refused_with_the_place(data, text):
+    with pytest.raises(DataError) as caught:
+        untrusted.parse_json(data)
+    assert str(caught.value).startswith(text)
