@@ -1,3 +1,5 @@
+"""PettingZoo's module of the environment; its documentation is that of `envs.aec`."""
+
 from carolus_env.envs import aec
 
 __doc__ = aec.__doc__

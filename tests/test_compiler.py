@@ -72,8 +72,10 @@ def run(package, before="", **environment):
 def edit_a_kernel(package):
     source = package / "engine" / "kernels" / "turns.py"
     text = source.read_text()
-    assert text.count("teams * share - 1.0") == 1
-    source.write_text(text.replace("teams * share - 1.0", "teams * share - 2.0"))
+    assert text.count("teams * win_share(s, seat) - 1.0") == 1
+    source.write_text(
+        text.replace("teams * win_share(s, seat) - 1.0", "teams * win_share(s, seat) - 2.0")
+    )
 
 
 def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):

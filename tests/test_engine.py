@@ -607,7 +607,7 @@ def test_a_game_that_is_over_cannot_be_forfeited():
     engine.forfeit(games, rows=np.array([1]))
     before = to_bytes(games)
     for rows in (None, np.array([0, 1])):
-        with pytest.raises(ValueError, match="a game that is over cannot be forfeited"):
+        with pytest.raises(ValueError, match="a finished game cannot be forfeited"):
             engine.forfeit(games, rows=rows)
     assert to_bytes(games) == before
 

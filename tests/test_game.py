@@ -195,7 +195,7 @@ def test_text_that_is_no_legal_move_is_refused_and_changes_nothing(text, said):
 
 
 def test_a_game_that_is_over_takes_no_text():
-    with pytest.raises(NotationError, match="nobody is to decide"):
+    with pytest.raises(NotationError, match="no decision is due"):
         until(engine.rules.OVER).play("d1")
 
 

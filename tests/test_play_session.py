@@ -173,7 +173,7 @@ def test_a_record_that_breaks_the_rules_is_refused() -> None:
     record["events"][at] = {**record["events"][at], "action": 94}
     with pytest.raises(RecordError, match=f"event {at}: action"):
         Session(record, [None, None])
-    with pytest.raises(RecordError, match="a game record is an object"):
+    with pytest.raises(RecordError, match="a game record must be an object"):
         Session([], [None, None])  # type: ignore[arg-type]
 
 

@@ -109,7 +109,7 @@ def test_a_name_may_have_a_dot(tmp_path):
         ({"trunk": 10**12}, "trunk must be an integer from 1 to 4096, got 1000000000000"),
         ({"trunk": 8.0}, "trunk must be a whole number, got 8.0"),
         ({"about": []}, r"about must be an object, got \[\]"),
-        ({"sha256": None}, "sha256 must be a text, got None"),
+        ({"sha256": None}, "sha256 must be a string, got None"),
         ({"sha256": "0" * 64}, "sha256 must be '0000.*, got [0-9a-f]{64}"),
     ],
 )
