@@ -3,7 +3,7 @@
     python benchmarks/throughput.py
     python benchmarks/throughput.py --modes rollout_mask step_u8 --players 2 --json throughput.json
 
-Ended games start anew; choosing the actions is always included. Modes:
+Ended games restart; choosing the actions is always included. Modes:
 
     playout        whole games at random, no masks: `carolus_env.engine.playout`
     rollout_*      `GameBatch.rollout`: random choice in the kernel; at every decision the mask

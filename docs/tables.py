@@ -1,4 +1,4 @@
-"""Write the tables in README and docs/ anew: ``python docs/tables.py [--check]``.
+"""Rewrite the tables in README and docs/: ``python docs/tables.py [--check]``.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. It comes from the code, or
 from what the benchmarks measured (docs/results.py).

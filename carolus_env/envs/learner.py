@@ -25,7 +25,7 @@ LEARNER = -1  # in a seating: a seat of the learner
 
 
 class Opponents(Protocol):
-    """The agents in the other seats, and who of them takes which seat."""
+    """The agents in the other seats, and which seat each takes."""
 
     @property
     def agents(self) -> Sequence[Agent]:
@@ -165,7 +165,7 @@ class LearnerGames:
         seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None = None,
         rows: Ints | None = None,
     ) -> None:
-        """Start games anew.
+        """Start new games.
 
         Args:
             seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
@@ -198,7 +198,7 @@ class LearnerGames:
 
         Args:
             actions: ``(m,)`` legal actions.
-            rows: ``(m,)`` games that go on; None: all.
+            rows: ``(m,)`` games to step; None: all.
             forfeits: whether an illegal action forfeits the game instead of raising an error.
 
         Returns:

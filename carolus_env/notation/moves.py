@@ -194,7 +194,7 @@ _FORMS: Final = {
 
 
 def read_move(state: np.void, text: str) -> list[int]:
-    """The actions that a text stands for: one, or several alike for ``2 blue>7-9``.
+    """The actions that a text stands for: one, or several equal ones for ``2 blue>7-9``.
 
     Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
     region names it. The outcome of the move may be left out, but not in part.

@@ -38,7 +38,7 @@ from carolus_env.replay import replayed
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
-"""Every JSON reader keeps whole numbers up to here exact."""
+"""JSON readers keep whole numbers exact up to here."""
 LONGEST_NAME: Final = 40
 """Characters of a seat's name."""
 
@@ -118,7 +118,10 @@ class Session:
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
-        self._asked: tuple[int, int] = -1, 0  # events: an agent's run began, and was asked up to
+        self._asked: tuple[int, int] = (
+            -1,
+            0,
+        )  # events: start of an agent's run, and how far it was asked
         self._stream = self._streams[:1]  # the random stream of that run, as far as it was used
 
     @classmethod
@@ -184,7 +187,7 @@ class Session:
         return team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
-        """How the game ended, in a sentence; None while it goes on."""
+        """How the game ended, in a sentence; None before the end."""
         return outcome(self.state, self.names) if self.over else None
 
     def record(self) -> Record:

@@ -81,15 +81,15 @@ class Forest(NamedTuple):
     valued: States
     """``(T,)`` STATE: the position to value for it, see `tree.list_choices`."""
     chances: npt.NDArray[np.float64]
-    """``(T, 3)`` float64: the value of that position, each team's chance to win."""
+    """``(T, 3)`` float64: the value of that position, each team's expected share of the win."""
     listed: npt.NDArray[np.int64]
     """``(T,)`` int64: the number of choices at the leaf."""
     plans: npt.NDArray[np.int64]
     """``(T, width)`` int64: these choices, see `plans.pack`."""
     values: npt.NDArray[np.float64]
-    """``(T, width)`` float64: their logits; of plans, the log odds to win."""
+    """``(T, width)`` float64: their logits; of plans, the log odds of winning."""
     scratch: PlanScratch
-    """Memory to plan turns, used for one tree after the other."""
+    """Scratch to plan turns, reused for each tree."""
 
     @classmethod
     def new(cls, trees: int, nodes: int, width: int) -> Forest:

@@ -82,7 +82,7 @@ export class Client {
     }
   }
 
-  /** Ask the bot to move for one decision, and take it after `rest()`; returns whether to go on. */
+  /** Ask the bot to move for one decision, and take it after `rest()`; returns whether to continue. */
   async askBot(rest) {
     const { at, version } = this.view;
     let next;

@@ -119,7 +119,7 @@ class GamePage {
     this.bots.run();
   }
 
-  /** Ask the bot to move; returns whether to go on. */
+  /** Ask the bot to move; returns whether to continue. */
   async askBot(rest) {
     const goesOn = await this.client.askBot(rest);
     if (!goesOn) this.bots.paused = true;
