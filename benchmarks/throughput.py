@@ -40,7 +40,7 @@ from carolus_env.engine.rules import OVER
 Window = Callable[[float], tuple[int, int, float]]
 """Plays for about the given seconds; returns decisions, games and seconds."""
 
-_PORTION = 65_536  # decisions between two looks at the clock
+_PORTION = 65_536  # decisions between two checks of the clock
 
 
 def repeating(portion: Callable[[], tuple[int, int]]) -> Window:

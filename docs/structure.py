@@ -138,7 +138,7 @@ def script_imports(root: Path = ROOT) -> Imports:
 
 
 def functions(root: Path = ROOT) -> Iterable[tuple[str, ast.FunctionDef]]:
-    """Every function of the package with the module that it stands in."""
+    """Every function of the package with its module."""
     for name, path in modules(root).items():
         for node in ast.walk(_tree(path)):
             if isinstance(node, ast.FunctionDef):

@@ -1,4 +1,4 @@
-"""What agents think of a game: shares that sum to 1, on legal actions, and nothing else is disturbed."""
+"""What agents think of a game: rows sum to 1, on legal actions, and nothing else is disturbed."""
 
 from __future__ import annotations
 

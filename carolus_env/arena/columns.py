@@ -1,8 +1,8 @@
 """The statistics of games, one `Column` each, and `Results`, the arrays of them.
 
 A new statistic is a line of `COLUMNS` and a field of `Results`; one that is
-counted during play also needs a line in `lockstep.count`. The results file (`journal`) and the table of its
-keys in docs/evaluation.md follow from `COLUMNS`.
+counted during play also needs a line in `lockstep.count`. The results file (`journal`) and the
+table of its keys in docs/evaluation.md follow from `COLUMNS`.
 """
 
 from __future__ import annotations

@@ -264,7 +264,8 @@ def returns(states: States) -> npt.NDArray[np.float64]:
 def win_shares(states: States) -> npt.NDArray[np.float64]:
     """Share of the win of each seat: ``(N, players)`` float64, rows sum to 1.
 
-    Winning teams share evenly, and partners split their team's share. While nobody has won (the game is not over, or was cut off), every team has the same share.
+    Winning teams share evenly, and partners split their team's share. While nobody has won (the
+    game is not over, or was cut off), every team has the same share.
     """
     as_states(states)
     shares = np.zeros((len(states), MAX_PLAYERS))

@@ -123,7 +123,7 @@ class CarolusVectorEnv(VectorEnv):
 
         Args:
             seed: of the first game (row ``i`` takes ``seed + i``), or one for each row. None: the
-                first time from the operating system, later from where the games' generators stand.
+                first time from the operating system, later continuing the games' generators.
             options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows.
 
         Returns:

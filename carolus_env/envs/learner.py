@@ -1,7 +1,7 @@
 """One learner a game, agents in the other seats: the base of all single-agent environments.
 
 A batch of games in lockstep. Each game stops only at decisions of its learner; in between, the
-other seats play on. A learner may hold further seats, in self-play all of them, and then decides
+other seats play on. A learner may play further seats, in self-play all of them, and then decides
 for each of these. When a game ends, by anyone's decision, the learner is paid for one seat, and
 `restart` begins the next game in that row.
 """

@@ -77,7 +77,7 @@ class Config:
     bots: tuple[str, ...] = ()
     """Bots as opponents, by spec."""
     self_share: float = 0.8
-    """Share of the games in which the learner holds every seat."""
+    """Share of the games in which the learner plays every seat."""
     earlier_share: float = 0.2
     """Share of the games against an earlier self; the bots share the rest."""
     earlier: int = 30

@@ -23,7 +23,7 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 class League:
     """Opponents for `carolus_env.envs.learner`, drawn again for each game.
 
-    Either the learner holds every seat of a game, or all its opponents there are the same agent:
+    Either the learner plays every seat of a game, or all its opponents there are the same agent:
     an earlier self or a bot. So each game says something about that opponent. With 4 players the
     learner is its own partner.
 
@@ -33,7 +33,7 @@ class League:
         player: makes an agent from an earlier self's weights.
         earlier: how many earlier selves are stored; a new one replaces the one beaten most easily.
         active: how many of them are opponents at a time; see `draw_active`.
-        self_share: share of the games in which the learner holds every seat.
+        self_share: share of the games in which the learner plays every seat.
         earlier_share: share of the games against an earlier self (against the learner itself
             until there is one); the bots share the rest.
         hardness: exponent of the priority: an opponent is met in proportion to

@@ -29,13 +29,13 @@ from carolus_env.learners.policy import NetworkPolicy
 
 
 class SelfPlayPPO(MaskablePPO):
-    """MaskablePPO that learns from every decision of every seat that the learner holds.
+    """MaskablePPO that learns from every decision of every seat that the learner plays.
 
     `learn` is SB3's. `begin`, `update` and `end` are the same loop for a caller who has work
     to do between two updates.
 
     Args:
-        env: with uint8 observations; its opponents say which seats the learner holds.
+        env: with uint8 observations; its opponents say which seats the learner plays.
         size: of the network.
         seed: of weights, sampling and minibatches.
         on_end: called after each step that ended games.

@@ -120,7 +120,7 @@ def roll_text(faces: Iterable[int]) -> str:
 
 
 def legal_text(state: np.void) -> str:
-    """All legal decisions, shortened: ``red, blue > court, 7-9, 10``; without any, what is due."""
+    """All legal actions, shortened: ``red, blue > court, 7-9, 10``; without any, what is due."""
     actions = engine.legal_actions(state).tolist()
     if not actions:
         return situation(state)

@@ -1,7 +1,7 @@
 """A game with people and agents in its seats, for a page, a terminal or anything else.
 
 The game is its record: saving writes the record, undoing drops its last event, and any record can
-be taken up. Record and seed decide all that follows, dice and agents included:
+be continued. Record and seed decide all that follows, dice and agents included:
 
     >>> session = Session.new(Rules(), [None, bots.make("greedy")], seed=7)
     >>> while not session.over:
@@ -168,7 +168,7 @@ class Session:
         return None if self.over else self.agents[int(self.state["player"])]
 
     def legal(self) -> list[Decision]:
-        """The legal decisions, ascending by action; none when the game is over."""
+        """The legal actions, ascending; none when the game is over."""
         return [
             Decision(action, move_text(self.state, action))
             for action in engine.legal_actions(self.state).tolist()
@@ -236,7 +236,7 @@ class Session:
         """The decision of the agent to move; nothing is played yet.
 
         An agent has one random stream for each run of consecutive decisions. When the game was
-        taken up in mid-run, the agent is asked for the whole run again, as it may have planned
+        continued in mid-run, the agent is asked for the whole run again, as it may have planned
         all of it at the first decision.
 
         Raises:

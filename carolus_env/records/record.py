@@ -162,7 +162,7 @@ def start_of(record: Record, *, seed: int = 0) -> States:
     """Set up the game of a record, before its first roll.
 
     Args:
-        record: a record; its events are not looked at.
+        record: a record; its events are ignored.
         seed: of the dice, should the game be played on: a record holds no generator.
 
     Returns:

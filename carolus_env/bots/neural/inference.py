@@ -226,7 +226,7 @@ def _judge(states, net, policy, chances):
 
 @rare
 def judge(s, net, policy, row, chances):
-    """Write ``policy[row]``, log probabilities, and ``chances``, win probabilities by number of team."""
+    """Write ``policy[row]``, log probabilities, and ``chances``, by number of team."""
     logits, scores = net.answers.logits, net.answers.scores
     write_observation(s, int64(s["player"]), net.seen, 0)
     _write_inputs(net, int64(s["regions"]))

@@ -6,8 +6,8 @@ outputs and changes nothing else. Regions and clans exchange messages along the 
 receives each clan's message once per paladin of that clan on it, and a clan each region's.
 
 `forward` is one function for NumPy and PyTorch: training runs it, and tests compare the kernel that
-bots play by (`neural.inference`) with it. Its outputs are a logit for each action and a score for each
-team, the viewer's team first; the softmax of the scores gives the win probabilities.
+bots play by (`neural.inference`) with it. Its outputs are a logit for each action and a score for
+each team, the viewer's team first; the softmax of the scores gives the win probabilities.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How good a position is for each team: features, their weights, and win probabilities.
 
 A team's *score* is the sum of its features times their weights (``weights.json``), and the teams'
-win probabilities are the softmax of their scores. So only differences between teams count. Two, three
-and four players have the same features and separate weights. The weights are fitted to the results
-of games (``python -m agents.fit_planner``), not set by hand.
+win probabilities are the softmax of their scores. So only differences between teams count. Two,
+three and four players have the same features and separate weights. The weights are fitted to the
+results of games (``python -m agents.fit_planner``), not set by hand.
 
 `FEATURES` is the list of features; the table in docs/bots.md is made from it.
 """

@@ -43,7 +43,7 @@ from carolus_env.system.compiler import entry
 
 _WIDEST: Final = 80  # single actions in a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
-_PORTION: Final = 32  # simulations before the clock and the visits are looked at again
+_PORTION: Final = 32  # simulations between checks of the clock and the visits
 _REMEMBERED: Final = 100_000  # plans
 
 
@@ -70,7 +70,7 @@ class MctsOptions:
     )
     root: str = option("one", "plans of the turn to play, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of later turns", among=WIDTHS)
-    width: int = option(32, "best plans kept of a turn", among=(1, 4096))
+    width: int = option(32, "most plans considered in a turn, the best ones", among=(1, 4096))
     c: float = option(0.2, "exploration", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
 

@@ -7,8 +7,8 @@ comes to a position that is not in the tree. That position is added and valued, 
 counted along the path.
 
 Values are expected shares of the win, one number per team; at each node the deciding team
-maximises its number. So values are never negated, and three teams, partners, or several choices in a row need no special
-case.
+maximises its number. So values are never negated, and three teams, partners, or several choices in
+a row need no special case.
 
 Choices are made by PUCT (Silver et al., Nature 550, 2017):
 
@@ -141,7 +141,8 @@ def list_choices(s, settings, weights, tree, previous):
     """List the choices in ``s``, best plans first, and write the position to value.
 
     That is ``s`` itself, or, where a whole turn is to be planned, the position after its best plan:
-    the end of a turn tells more than its beginning. For a judge, which values positions that wait for a decision, due dice are rolled as well. ``previous`` is the action before.
+    the end of a turn says more than its beginning. For a judge, which values positions that wait
+    for a decision, due dice are rolled as well. ``previous`` is the action before.
     """
     tree.valued[0] = s
     if settings.moves == SINGLE or not in_turn(s):
@@ -236,7 +237,7 @@ def best_edge(nodes, edges, node, exploration):
 
 @kernel
 def key_of(s, chance):
-    """A number that tells this position apart from others after the same choice."""
+    """A number that identifies this position among those after the same choice."""
     key = uint64(s["phase"]) | uint64(s["player"]) << uint64(4)
     if s["phase"] == CROWN_CHOICE:  # the supply limits the clans to take
         key |= uint64(legal.clans_to_take(s)) << uint64(8)
@@ -339,7 +340,8 @@ def judge_valued(net, policy, tree):
 def simulate(s, settings, weights, tree, bits, net, policy):
     """One simulation from ``s``, the tree's root; returns the stream, advanced once.
 
-    A network ``net`` values the new position; ``policy``, ``(1, 95)`` float64, is its scratch. When both are None, ``settings.leaf`` says how the position is valued.
+    A network ``net`` values the new position; ``policy``, ``(1, 95)`` float64, is its scratch. When
+    both are None, ``settings.leaf`` says how the position is valued.
     """
     bits = go_down(s, settings, weights, tree, bits)
     judge_valued(net, policy, tree)

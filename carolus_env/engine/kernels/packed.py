@@ -1,7 +1,8 @@
 """Several counts in one number: byte k of a 64-bit *word* holds count k.
 
-Work on all clans, or on all regions, takes a few instructions instead of the dozens of a loop. A `clan_word` holds the five counts of the clans; a *circle*, which is two words, those
-of up to 15 regions.
+Work on all clans, or on all regions, takes a few instructions instead of the dozens of a loop. A
+`clan_word` holds the five counts of the clans; a *circle*, which is two words, those of up to 15
+regions.
 
 Words are unsigned, and so is every number that they are shifted by: Numba turns a
 mixture of signed and unsigned numbers into floating-point numbers.

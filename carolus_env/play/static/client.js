@@ -1,4 +1,4 @@
-// A game on the server: asked for, changed, and restored where the server has dropped it.
+// A game on the server: requested, changed, and restored where the server has dropped it.
 
 import { get, post } from "./api.js";
 import { look } from "./board.js";
