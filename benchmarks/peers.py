@@ -21,8 +21,8 @@ uniform over the legal actions everywhere. What a step of a peer includes, and w
     aec_empty                that loop on an environment that does nothing (of throughput.py):
                              the cost of the interface alone; _raw: without wrappers
 
-The games differ in length and rules: decisions/s says how fast an environment steps, games/s how
-fast complete games come.
+The games differ in length and rules: decisions/s measures how fast an environment steps, games/s
+how fast it completes games.
 """
 
 from __future__ import annotations

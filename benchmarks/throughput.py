@@ -15,8 +15,8 @@ Ended games restart; choosing the actions is always included. Modes:
     gym_vector     Gymnasium vector environment: the learners' decisions, random opponents
     sb3_vec_env    Stable-Baselines3 VecEnv: likewise, masks collected
 
-Each figure is the median of `--repeats` windows of `--seconds` each. Figures of different machines
-do not compare.
+Each figure is the median of `--repeats` windows of `--seconds` each. Compare only figures of one
+machine.
 """
 
 from __future__ import annotations

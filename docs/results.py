@@ -377,7 +377,7 @@ def models_table() -> str:
         ]
         for row in rows
     ]
-    return markdown(["model", "against", "games", "share of the win", "95 % interval"], lines, rows)
+    return markdown(["model", "against", "games", "win rate", "95 % interval"], lines, rows)
 
 
 def values_table() -> str:

@@ -118,10 +118,8 @@ class Session:
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
-        self._asked: tuple[int, int] = (
-            -1,
-            0,
-        )  # events: start of an agent's run, and how far it was asked
+        # Events: where an agent's run began, and up to where the agent was asked.
+        self._asked: tuple[int, int] = -1, 0
         self._stream = self._streams[:1]  # the random stream of that run, as far as it was used
 
     @classmethod
