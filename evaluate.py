@@ -291,7 +291,7 @@ def _watch_folder(options: argparse.Namespace) -> int:
     for spec in saved.plan.agents:
         if spec.partition(":")[0].endswith(".py") and spec != options.watch:
             raise UserError(
-                f"{GAMES_FILE} names {spec!r}, but a file's word is not enough to run code; "
+                f"{GAMES_FILE} names {spec!r}, but a results file cannot make a Python file run; "
                 "give the agents as for the tournament, with --resume"
             )
     agents = _make_agents(saved.plan.agents)

@@ -47,7 +47,7 @@ except ModuleNotFoundError as error:
 
 @dataclass
 class Source:
-    """Where the options come from, besides the command line."""
+    """Where options come from other than the command line."""
 
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""

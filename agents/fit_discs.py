@@ -46,7 +46,7 @@ class Options:
     model: Annotated[Path, tyro.conf.Positional]
     """The model to start from."""
     out: Path
-    """Where the taught model is written."""
+    """Where the new model is written."""
     teacher: str = "planner"
     """The agent whose discs are learnt, by spec."""
     positions: int = 60_000
@@ -89,7 +89,7 @@ def collect(model: Model, teacher: Agent, options: Options) -> Choices:
             rows = np.flatnonzero(states["phase"] == DISC)
             if len(rows):
                 asked, masks = states[rows], engine.legal_masks(states[rows])
-                own = teachers[rows]  # the teacher moves these streams on
+                own = teachers[rows]  # the teacher advances these streams
                 wanted = np.asarray(teacher.act(asked, own), np.int64)
                 teachers[rows] = own
                 free = masks.sum(axis=1) > 1

@@ -6,8 +6,8 @@
 In each round the latest planners play each other, with some random decisions so that all kinds of
 positions occur. Then the weights are fitted to all positions so far: a softmax regression of the
 winner on the features at the ends of turns and before discs (conditional logit: McFadden, 1974),
-with a little ridge. Each new planner meets the best one on deals that no fit has seen, and replaces
-it if it wins more. The first one knows castles and clans alone.
+with a small ridge penalty. Each new planner meets the best one on deals that no fit has seen, and
+replaces it if it wins more. The first one counts only castles and clans.
 
 With ``--write`` the best weights go into carolus_env/bots/planner/weights.json, together with the
 command that found them.
@@ -56,7 +56,7 @@ class Positions(NamedTuple):
 
 
 def play(rules: Rules, pool: Sequence[Array], games: int, seed: int) -> Positions:
-    """Play games between members of the pool, a random one for each team of each game."""
+    """Play games with a random planner of the population for each team."""
     random = np.random.default_rng([seed, rules.players])
     states = ce.new_games(rules, games, seed=seed * games)
     planners = [PlannerBot(weights=weights) for weights in pool]

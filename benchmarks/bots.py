@@ -1,4 +1,4 @@
-"""What bots cost: time for a decision, simulations a second, games a second of each pairing.
+"""What bots cost: time per decision, simulations a second, games a second of each pairing.
 
     python benchmarks/bots.py
     python benchmarks/bots.py --players 2 --json bots.json
@@ -82,7 +82,7 @@ def decisions(spec: str, states: Any, repeats: int) -> list[dict[str, Any]]:
 
 
 def pairings(players: int, repeats: int) -> list[dict[str, Any]]:
-    """Games a second of each two bots, and the share of the time outside of them."""
+    """Games a second of each pair of bots, and the share of the time spent outside them."""
     rows, rules = [], Rules(players)
     for pair in itertools.combinations_with_replacement(BOTS[:-1], 2):
         made = [bots.make(spec) for spec in pair]

@@ -67,7 +67,7 @@ PROCESSOR = {
 
 @functools.cache
 def positions(players: int) -> list[tuple[Any, ...]]:
-    """Games, streams and actions of `CALLS` steps in random play; ended games start anew."""
+    """Games, streams and actions of `CALLS` steps in random play; ended games restart."""
     games = ce.new_games(ce.Rules(players), BATCHES[0], seed=1)
     streams = ce.new_streams(1, BATCHES[0])
     found = []

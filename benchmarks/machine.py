@@ -1,4 +1,4 @@
-"""The machine of a measurement in one line: figures of different machines do not compare."""
+"""The machine of a measurement in one line: figures of different machines cannot be compared."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
     python benchmarks/models.py                     # all matches that the results lack
     python benchmarks/models.py --players 3 4
-    python benchmarks/models.py --again --players 2 # all anew, as after a change of a bot
+    python benchmarks/models.py --again --players 2 # play all again
 
-Paired deals, the likeliest action. Games are kept in --folder as they end, so the same command
-continues an interrupted one: the match at one second a search takes some hours on one core. Each
+Paired deals, the likeliest action. Finished games are stored in --folder, so the same command
+resumes an interrupted run: the match at one second a search takes some hours on one core. Each
 model's rating on the ladder is also written into its JSON. Results of matches by simulations do not
 depend on the machine; those by seconds do.
 """
@@ -67,7 +67,7 @@ def digest(players: int) -> str:
 
 
 def journal(players: int, pair: tuple[str, str], folder: Path) -> Path:
-    """The file that keeps a match's games."""
+    """The file of a match's games."""
     games = plan(players, pair).games
     name = f"{players}-{'-'.join(pair)}-{games}-{digest(players)}.jsonl"
     return folder / name.replace(":", "_")
@@ -113,7 +113,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
-    parser.add_argument("--again", action="store_true", help="play all matches anew")
+    parser.add_argument("--again", action="store_true", help="play all matches again")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("runs/models"))
     options = parser.parse_args()
@@ -155,7 +155,7 @@ def note_rating(players: int, rows: list[dict[str, Any]]) -> None:
 
 
 def ladder_rating(players: int, results: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """Elo on the ladder of docs/ladder.md, from results against the bots that stand on it.
+    """Elo on the ladder of docs/ladder.md, from results against the bots on it.
 
     The rating whose expected wins equal the wins, after one more lost game and one more won game
     against each bot, which keep it finite. None if no such bot was met.

@@ -4,7 +4,7 @@
     python benchmarks/paired.py ../before . --repeats 9
 
 Machines are noisy, so both versions run in turn, window by window, and only the ratio within a pair
-counts: A B, B A, A B ... Each version has a process of its own, with its own compiled code. Modes
+counts: A B, B A, A B ... Each version has a separate process and compiled code. Modes
 are those of throughput.py (``mode`` or ``mode:batch``), ``mcts`` (simulations a second) and, each
 in new processes, ``import`` and ``first_step`` (1 / seconds, with a warm cache). A ratio above 1
 means that the second checkout is faster.

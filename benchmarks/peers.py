@@ -21,8 +21,8 @@ uniform over the legal actions everywhere. What a step of a peer includes, and w
     aec_empty                that loop on an environment that does nothing (of throughput.py):
                              the cost of the interface alone; _raw: without wrappers
 
-The games differ in length and rules: decisions/s says how fast an environment steps, games/s how
-fast complete games come.
+The games differ in length and rules: decisions/s measures how fast an environment steps, games/s
+how fast it completes games.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from carolus_env.system.machine import cpu
 INSTALL = (
     "pip install -e . pgx==2.6.0 jax==0.10.2 open_spiel==2.0.2 pettingzoo==1.27.0 pygame-ce==2.5.8"
 )
-"""The peers are no dependencies of this project; best use a separate environment."""
+"""The peers are not dependencies of this project; a separate environment is best."""
 
 BATCH = 4096  # our batch
 PGX_BATCH = {"connect_four": 4096, "backgammon": 256}  # more are no faster

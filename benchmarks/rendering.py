@@ -7,7 +7,7 @@ A frame is the picture of a PettingZoo environment in mid-game, with the last de
 in text): `render()` in the render modes ansi and rgb_array (800 pixels wide), and for svg what a
 notebook shows. The frames of a window are positions of random games, every fifth decision; the
 decisions themselves are not counted. Each figure is the median of `--repeats` windows of
-`--frames`. The modes take turns. Figures of different machines do not compare.
+`--frames`. The modes take turns. Compare only figures of one machine.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/throughput.py
     python benchmarks/throughput.py --modes rollout_mask step_u8 --players 2 --json throughput.json
 
-Ended games start anew; choosing the actions is always included. Modes:
+Ended games restart; choosing the actions is always included. Modes:
 
     playout        whole games at random, no masks: `carolus_env.engine.playout`
     rollout_*      `GameBatch.rollout`: random choice in the kernel; at every decision the mask
@@ -15,8 +15,8 @@ Ended games start anew; choosing the actions is always included. Modes:
     gym_vector     Gymnasium vector environment: the learners' decisions, random opponents
     sb3_vec_env    Stable-Baselines3 VecEnv: likewise, masks collected
 
-Each figure is the median of `--repeats` windows of `--seconds` each. Figures of different machines
-do not compare.
+Each figure is the median of `--repeats` windows of `--seconds` each. Compare only figures of one
+machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from carolus_env.engine.rules import OVER
 Window = Callable[[float], tuple[int, int, float]]
 """Plays for about the given seconds; returns decisions, games and seconds."""
 
-_PORTION = 65_536  # decisions between two looks at the clock
+_PORTION = 65_536  # decisions between two checks of the clock
 
 
 def repeating(portion: Callable[[], tuple[int, int]]) -> Window:

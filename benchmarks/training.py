@@ -4,7 +4,7 @@
     python benchmarks/training.py --players 4 --cases stock:random selfplay:itself --json four.json
 
 A case is LEARNER:OPPONENTS. Learners are ``stock``, sb3-contrib's MaskablePPO with its MlpPolicy,
-and ``selfplay``, `carolus_env.learners.ppo` with a network that knows the game's structure.
+and ``selfplay``, `carolus_env.learners.ppo` with a network built on the game's structure.
 Opponents are the spec of a bot or, for ``selfplay``, ``itself`` (it learns from every decision of
 every seat) or ``frozen`` (a copy of the network plays the other seats, and it learns from one
 seat's decisions). Only decisions that are learnt from are counted.
@@ -149,7 +149,7 @@ def opponents_of(spec: str, rules: Rules, size: network.Size) -> Opponents:
 
 
 class MidwayVecEnv(CarolusVecEnv):
-    """Games that start midway: each was played on at random one decision further than the last.
+    """Games that start midway: each is one random decision further than the one before.
 
     So every window has all phases in their proportions, early and late rounds too; games that start
     together would stay together for long. Where an opponent is to move at the start, the learner
@@ -168,7 +168,7 @@ class MidwayVecEnv(CarolusVecEnv):
 
 
 class EmptyVecEnv(MidwayVecEnv):
-    """The same spaces at no cost: the same positions for ever, no rewards, no ends.
+    """The same spaces at no cost: the same positions every time, no rewards, no ends of games.
 
     The positions are of all phases, because PyTorch's exp is several times slower on the logits of
     masked actions: with every action legal, MaskablePPO would be up to a third faster.
@@ -239,7 +239,7 @@ class Learner:
         self._seconds.clear()
 
     def train(self, seconds: float) -> None:
-        """A window: rollouts with their updates, for at least so many seconds."""
+        """A window: rollouts with their updates, for at least this many seconds."""
         inside, decisions, elapsed = self._seconds["environment"], 0, 0.0
         started = time.perf_counter()
         while not decisions or elapsed < seconds:
@@ -302,7 +302,7 @@ def measure(args: Args, players: int) -> list[dict[str, Any]]:
     for _ in range(args.repeats):
         for name in order:
             made[name].train(args.seconds)
-        order.reverse()  # back and forth, so that a slow spell hits no case more
+        order.reverse()  # back and forth, so that a slow spell hits all cases equally
     return [row(args, players, case, made) for case in args.cases]
 
 

@@ -1,10 +1,9 @@
-"""Replay game records and compare all that they say with the engine.
+"""Replay game records and compare them with the engine.
 
     python -m carolus_env.replay FILE...
 
-Each event must be what the engine waits for, of the same player. Where the record carries the
-legal set and the state before an action, they must be the engine's, and so must the result. The
-record may come from any implementation of the rules.
+Each event must be the one that is due, by the player to move. Legal actions, states and the result
+in the record must equal the engine's. The record may come from any implementation of the rules.
 """
 
 from __future__ import annotations
@@ -203,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m carolus_env.replay",
         description="Replay game records (JSON Lines, plain or gzip) and compare them with the "
-        "engine: whose turn it is, dice, legal sets, states, results.",
+        "engine: player to move, dice, legal actions, states, results.",
         epilog="exit status: 0 no difference; 1 a difference; 2 a file that is missing, cannot be "
         "read or is not a record (the other games are still replayed)",
     )

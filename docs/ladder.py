@@ -4,7 +4,7 @@ Round robins with 2, 3 and 4 players and fixed seeds. The summaries go to benchm
 which docs/tables.py makes the tables of docs/ladder.md. Search budgets are numbers of simulations,
 so the games are the same on every machine; only the times differ.
 
-Games are kept in --folder: the same command resumes an interrupted run.
+Games are stored in --folder: the same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument(
-        "--folder", type=Path, default=Path("runs/ladder"), help="where the games are kept"
+        "--folder", type=Path, default=Path("runs/ladder"), help="where the games are stored"
     )
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

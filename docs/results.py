@@ -47,12 +47,12 @@ PEERS = {
 """What each peer of benchmarks/peers.py includes."""
 
 REFEREE = {
-    "alike": "both set up alike",
-    "playouts": "both set up alike, more simulations, random games by our playout",
-    "shuffled": "as above, OpenSpiel takes any of equal choices, as it comes",
+    "alike": "both with the same settings",
+    "playouts": "the same settings, more simulations, random games by our playout",
+    "shuffled": "as above, OpenSpiel breaks ties at random, its default",
     "uct": "as above, OpenSpiel's choice by UCT",
-    "default": "ours as it is, the same simulations a search",
-    "time": "ours as it is, the same seconds a search",
+    "default": "ours with its defaults, the same simulations per search",
+    "time": "ours with its defaults, the same seconds per search",
 }
 """What each row of benchmarks/studies/referee.py plays."""
 
@@ -377,7 +377,7 @@ def models_table() -> str:
         ]
         for row in rows
     ]
-    return markdown(["model", "against", "games", "share of the win", "95 % interval"], lines, rows)
+    return markdown(["model", "against", "games", "win rate", "95 % interval"], lines, rows)
 
 
 def values_table() -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "carolus_env"
-REPEATED = 6  # lines alike that count as written twice
+REPEATED = 6  # equal lines in a row that count as repeated
 
 Imports = dict[str, set[str]]
 
@@ -43,7 +43,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def imports(root: Path = ROOT) -> Imports:
-    """What each module imports of the package, wherever in it."""
+    """What each module imports of the package, at any place."""
     known = modules(root)
     found: Imports = {name: set() for name in known}
     for name, path in known.items():
@@ -138,7 +138,7 @@ def script_imports(root: Path = ROOT) -> Imports:
 
 
 def functions(root: Path = ROOT) -> Iterable[tuple[str, ast.FunctionDef]]:
-    """Every function of the package with the module that it stands in."""
+    """Every function of the package with its module."""
     for name, path in modules(root).items():
         for node in ast.walk(_tree(path)):
             if isinstance(node, ast.FunctionDef):
@@ -204,7 +204,7 @@ def sources(root: Path = ROOT) -> list[Path]:
 
 
 def repeated(files: Iterable[Path]) -> list[tuple[str, str]]:
-    """Pairs of places with six or more lines alike; blank lines, comments, imports do not count."""
+    """Pairs of places with six or more equal lines; blank lines, comments, imports do not count."""
     places: dict[tuple[str, ...], list[tuple[Path, int]]] = defaultdict(list)
     for path in files:
         lines = [
@@ -220,7 +220,7 @@ def repeated(files: Iterable[Path]) -> list[tuple[str, str]]:
         first, *others = found
         for other in others:
             pairs.add((first, other))
-    starts = []  # a long run shows as many that begin a line later each
+    starts = []  # a long run also counts from each of its later lines
     for (a, i), (b, j) in sorted(pairs):
         if not any((((a, i - k), (b, j - k)) in pairs) for k in (1, 2, 3)):
             starts.append((f"{a.name}:{i}", f"{b.name}:{j}"))
@@ -278,7 +278,7 @@ def report(root: Path) -> str:
         f"longest Python file        {most[0]} {most[1].relative_to(root)}",
         f"longest JavaScript file    {script[0]} {script[1].relative_to(root)}",
         f"lines outside tests        {sum(count for count, _ in longest(sources(root)))}",
-        f"places that stand twice    {len(repeated(sources(root)))}",
+        f"repeated passages          {len(repeated(sources(root)))}",
         f"sites that decode actions  {len(decoding_sites(root))}: {decoding_sites(root)}",
         f"loops over events          {len(event_loops(root))}: {event_loops(root)}",
         "entries in each folder     "

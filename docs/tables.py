@@ -1,6 +1,6 @@
-"""Write the tables in README and docs/ anew: ``python docs/tables.py [--check]``.
+"""Rewrite the tables in README and docs/: ``python docs/tables.py [--check]``.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. It comes from the code, or
+A table is placed between ``<!-- table: NAME -->`` and ``<!-- end -->``. It comes from the code, or
 from what the benchmarks measured (docs/results.py).
 """
 

@@ -11,9 +11,9 @@ own decisions. Three things are specific to the game; the rest is PPO (arXiv:170
   (arXiv:2006.14171).
 - Ends. Autoreset in the same step: the step that ends a game returns its payoff and already the
   first position of the next one. So every step is a decision in each game; in next-step mode some
-  steps would only reset, and had to be left out of the learning. Nothing is bootstrapped across an
-  end, neither value nor advantage. This holds for truncated games too: they are worth 0, the
-  observation counts the rounds down, and nothing comes after.
+  steps would only reset, and must not be learnt from. Nothing is bootstrapped across an end,
+  neither value nor advantage. This holds for truncated games too: they are worth 0, the observation
+  counts the rounds down, and nothing comes after.
 - Losses. Often an opponent's move ends the game. The environment then pays the learner for its last
   decision, so it learns from lost games as well as from won ones.
 """

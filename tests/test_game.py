@@ -321,7 +321,7 @@ def test_options_of_a_game_reach_it_from_every_format():
     [
         (Game.from_text, "2 | 7", PositionError, "turn is missing"),
         (Game.from_json, "{}", PositionError, "rules is missing"),
-        (Game.from_bytes, b"1234", ValueError, "no whole number of games"),
+        (Game.from_bytes, b"1234", ValueError, "not a whole number of games"),
         (Game.from_bytes, bytes(229), ValueError, "field 'players' holds 0"),
         (Game.from_bytes, b"", ValueError, "batch of one game, got 0"),
     ],

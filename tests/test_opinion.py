@@ -1,4 +1,4 @@
-"""What agents think of a game: shares of 1, on legal actions, and nothing else is disturbed."""
+"""What agents think of a game: rows sum to 1, on legal actions, and nothing else is disturbed."""
 
 from __future__ import annotations
 
@@ -205,9 +205,9 @@ def moves(*shares):
     ("given", "wrong"),
     [
         ((moves(0.5, 0.5, 0.0), None), None),
-        ((moves(0.5, 0.4), None), "probabilities .* shares of 1, .* with sum 0.9"),
-        ((moves(1.5, -0.5), None), "shares of 1, got a row from -0.5 to 1.5"),
-        ((moves(np.nan, 1), None), "shares of 1, got a row from nan"),
+        ((moves(0.5, 0.4), None), "probabilities .* sum to 1, .* with sum 0.9"),
+        ((moves(1.5, -0.5), None), "sum to 1, got a row from -0.5 to 1.5"),
+        ((moves(np.nan, 1), None), "sum to 1, got a row from nan"),
         ((moves(0.5, 0.3, 0.2), None), "gives action 12 a probability of 0.2, but it is illegal"),
         ((moves(1)[0], None), r"must be numbers of shape \(1, 95\), got shape \(95,\)"),
         ((None, [[0.2, 0.3, 0.5]]), r"values .* of shape \(1, 2\), got shape \(1, 3\)"),

@@ -423,7 +423,7 @@ REFUSALS = {
     "move": [
         (put("placements_left", to=1), "placements_left is 1 in phase move; it must be 0"),
         (put("discs_played", 0, to=0), "player 0 has not played a disc, which does not fit phase"),
-        (take_disc_back, "player 0 has disc . in hand and on the table"),
+        (take_disc_back, "player 0 has disc . both in hand and played"),
         (drop_a_disc, "player 0 has 2 discs in hand, in this round not 3"),
         (put("order", to=lambda old: old[::-1]), "does not follow the discs played: lower numbers"),
         (same_disc_twice, r"player 1 has repeated disc 1, but could have played \[2, 3, 4\]"),

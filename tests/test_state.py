@@ -123,7 +123,7 @@ def test_no_games_are_no_bytes():
 
 @pytest.mark.parametrize("length", [1, STATE.itemsize - 1, STATE.itemsize + 1, 1000])
 def test_bytes_of_a_wrong_length_are_refused(length):
-    expected = f"{length} bytes are no whole number of games of {STATE.itemsize} bytes each"
+    expected = f"{length} bytes are not a whole number of games of {STATE.itemsize} bytes each"
     with pytest.raises(ValueError, match=expected):
         from_bytes(bytes(length))
 

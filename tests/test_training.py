@@ -394,7 +394,7 @@ def test_a_full_disk_at_a_checkpoint_does_not_end_training(tmp_path, monkeypatch
     monkeypatch.setattr(Run, "checkpoint", full_at_first)
     assert train.main(tiny(tmp_path)) == 0
     error = capsys.readouterr().err
-    assert "no checkpoint written ([Errno 28] No space left on device); training goes on" in error
+    assert "no checkpoint written ([Errno 28] No space left on device); training continues" in error
     assert (tmp_path / "r" / "resume" / "numbers.json").exists()
 
 

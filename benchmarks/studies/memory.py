@@ -3,8 +3,8 @@
     python -m benchmarks.studies.memory
     python -m benchmarks.studies.memory --what games games_mask --batch 1000000 --json memory.json
 
-The measured figure is the growth of a fresh process's resident memory when it makes the thing and
-keeps it. A thing of a single game is made before, so that all code is loaded. The growth comes in
+The measured figure is the growth of a fresh process's resident memory when it makes the object and
+holds on to it. One for a single game is made first, so that all code is loaded. The growth comes in
 whole pages, includes freed memory that the process does not give back, and misses what fits into
 memory that was free already; so it is less exact for few games. The predicted figure counts the
 arrays alone. Environments are reset and play one step, and their spaces count. `aec` is one
@@ -131,7 +131,7 @@ def resident() -> int:
 
 
 def growth(what: str, players: int, n: int) -> int:
-    """Bytes that this process grows by when it makes and keeps a thing."""
+    """Bytes that this process grows by when it makes an object and holds on to it."""
     make = THINGS[what].make
     make(players, 1)  # loads all code
     gc.collect()
@@ -144,7 +144,7 @@ def growth(what: str, players: int, n: int) -> int:
 
 
 def measure(what: str, players: int, n: int, repeats: int) -> dict[str, Any]:
-    """One row; each repeat in a process of its own."""
+    """One row; each repeat in a separate process."""
     arrays = THINGS[what].arrays
     grown = []
     for _ in range(repeats):

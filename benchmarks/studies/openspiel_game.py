@@ -1,15 +1,15 @@
 """Our game behind OpenSpiel's Python interface, and OpenSpiel's tree search as an agent.
 
-`CarolusGame` and `CarolusState` hold no rules; they forward to `carolus_env.engine` and
+`CarolusGame` and `CarolusState` contain no rules; they forward to `carolus_env.engine` and
 `engine.chance`. Decisions have the engine's action numbers. Every roll is a chance node, whose
-outcomes are the multisets of `chance_outcomes`, by row. The set-up is no chance node: the
+outcomes are the multisets of `chance_outcomes`, by row. The set-up is not a chance node: the
 territories and the first player come from the game's ``seed``.
 
     >>> game = pyspiel.load_game("python_carolus_magnus(players=3,seed=7)")
     >>> state = game.new_initial_state()
 
 Importing this module registers the game with OpenSpiel, and the agent ``openspiel`` with
-`carolus_env.bots`: ``openspiel:sims=50,c=2,rollouts=theirs``. OpenSpiel is no dependency of this
+`carolus_env.bots`: ``openspiel:sims=50,c=2,rollouts=theirs``. OpenSpiel is not a dependency of this
 project; see `INSTALL` in referee.py.
 """
 
@@ -179,7 +179,7 @@ class OpenSpielOptions:
     c: float = option(2.0, "uct_c, for payoffs from -1 to 1", among=(0.0, 1000.0))
     ties: str = option(
         "shuffled",
-        "which of equal choices: any (OpenSpiel's way), or the lowest action",
+        "ties: broken at random (OpenSpiel's way), or the lowest action",
         among=TIES,
     )
     rollouts: str = option(
@@ -244,7 +244,7 @@ class Unshuffled(np.random.RandomState):
 
 
 class OurRollouts(RandomRolloutEvaluator):
-    """Random games by `engine.playout`: the same distribution as OpenSpiel's, far quicker."""
+    """Random games by `engine.playout`: the same distribution as OpenSpiel's, but much faster."""
 
     def __init__(self, seed: np.uint64) -> None:
         super().__init__()

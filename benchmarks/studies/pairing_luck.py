@@ -8,11 +8,11 @@ agent's shares of the win in a deal's games. The variance of the win rate, times
 games, is
 
     paired        S var(mean of x)                  as the games were played
-    independent   mean over seatings of var(x)      if each game had a deal of its own, with the
+    independent   mean over seatings of var(x)      if each game had a separate deal, with the
                                                     seatings still equally frequent
 
 Both come from the same games, because games of one seating on different deals are independent.
-Their quotient says how many games on deals of their own are worth one game on a paired deal: above
+Their quotient says how many games on separate deals are worth one game on a paired deal: above
 1, pairing saves games. The 95 % interval is a bootstrap over deals.
 """
 

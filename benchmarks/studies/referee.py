@@ -4,7 +4,7 @@
     python -m benchmarks.studies.referee --rows alike --games 40 --json referee.json --add
     python -m benchmarks.studies.referee --spread
 
-OpenSpiel's search was written by others and knows nothing of ours; it plays through
+OpenSpiel's search was written independently of ours; it plays through
 openspiel_game.py. Games are paired deals. These are the rows; a search has `--sims` simulations,
 and `--long` of them in ``playouts``, ``shuffled`` and ``uct``:
 
@@ -13,7 +13,7 @@ and `--long` of them in ``playouts``, ``shuffled`` and ``uct``:
                of choices with equal scores the lowest action number
     playouts   as alike, with more simulations: OpenSpiel's random games are played by our playout,
                which draws in the same way in a fiftieth of the time
-    shuffled   as playouts, but OpenSpiel takes any of the choices with equal scores, its default
+    shuffled   as playouts, but OpenSpiel breaks ties at random, its default
     uct        as shuffled, with OpenSpiel's choice by UCT
     default    ours by default, where a search settles a whole turn, against OpenSpiel's UCT
     time       the same, but our search gets the seconds that one of OpenSpiel's takes on this
@@ -67,7 +67,7 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.system.files import check_writable, write_json
 
 INSTALL = "pip install -e . open_spiel==2.0.2"
-"""OpenSpiel is no dependency of this project; best use a separate environment."""
+"""OpenSpiel is not a dependency of this project; a separate environment is best."""
 
 C_ALIKE = 1.0
 """Our ``c`` where both are set up alike; OpenSpiel's is twice that."""

@@ -7,7 +7,7 @@ Takes each position of the records in which a player chooses a disc or begins a 
 the teams' win probabilities: in that position, and in the one that the planner's best plan of the
 turn leads to. The network values positions with a decision, so there it is asked after the dice:
 of one roll, and the mean of `--rolls`. The log loss of the result is 0 for a certain and correct
-estimate and 0.693 (two teams) for one that knows nothing. A value with a smaller loss makes a
+estimate and 0.693 (two teams) for even odds. A value with a smaller loss makes a
 better leaf of a search tree.
 """
 
@@ -60,7 +60,7 @@ def after_the_best_plan(states: States, streams: npt.NDArray[np.uint64] | None) 
     """The games after the planner's turn that begins here; with streams, after the next dice."""
     games, planner = states.copy(), bots.make("planner")
     if streams is not None:
-        games["generator"] = streams  # the game's real dice must stay unknown
+        games["generator"] = streams  # the game's real dice must stay hidden
     due = (PLACE, MOVE) if streams is None else (PLACE, MOVE, CROWN_CHOICE)
     while True:
         same = np.isin(games["phase"], due) & (games["player"] == states["player"])

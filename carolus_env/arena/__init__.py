@@ -16,11 +16,10 @@ played at once. See docs/evaluation.md.
     >>> result.win_rate, result.ci95
 
 ``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
-playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` playing
-games once more; ``summary`` the statistics of a tournament; ``pool`` worker processes;
-``tournament`` resuming and stop rules; ``console`` output to a terminal; ``protocol``
-CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report`` need the extra
-``arena``.
+playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
+games; ``summary`` the statistics of a tournament; ``pool`` worker processes; ``tournament``
+resuming and stop rules; ``console`` output to a terminal; ``protocol`` CarolusBench; ``arguments``
+checks of arguments. ``ratings`` and ``report`` need the extra ``arena``.
 """
 
 from carolus_env.arena.again import lost_games, records_of

@@ -1,4 +1,4 @@
-"""Games of a tournament played again, to look at them: they depend on its plan alone."""
+"""Games of a tournament replayed for viewing: they depend on its plan alone."""
 
 from __future__ import annotations
 

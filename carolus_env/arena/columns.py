@@ -1,8 +1,8 @@
 """The statistics of games, one `Column` each, and `Results`, the arrays of them.
 
-A new statistic is a line of `COLUMNS` and a field of `Results`; where it is counted while the
-game goes on, also a line of `lockstep.count`. The results file (`journal`) and the table of its
-keys in docs/evaluation.md follow from `COLUMNS`.
+A new statistic is a line of `COLUMNS` and a field of `Results`; one that is
+counted during play also needs a line in `lockstep.count`. The results file (`journal`) and the
+table of its keys in docs/evaluation.md follow from `COLUMNS`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ COLUMNS: Final = (
     Column("reason",       "reasons",      "u1", (),             0, 4,          _reasons,
            "why the game ended", tuple(REASON_NAMES)),
     Column("lead_changes", "lead_changes", "i4", (),             0, _MOST,      _lead_changes,
-           "how often another team than the last leader became the only one with most castles"),
+           "how often the sole lead in castles passed to another team"),
     Column("discs",        "discs",        "i4", (SEATS, DISCS), 0, _MOST,      COUNTED,
            "how often each seat played disc 1 to 5"),
     Column("to_court",     "to_court",     "i4", (SEATS,),       0, _MOST,      COUNTED,
@@ -153,8 +153,8 @@ COUNTS: Final = np.dtype(
 """What is counted of one seat of one game."""
 
 LEADS: Final = np.dtype([("leader", "u1"), ("changes", "i4")])
-"""Of one game: 1 + the last team that had the most castles alone (0: none yet), and how often that
-was another team than before."""
+"""Of one game: 1 + the last team with the sole lead in castles (0: none yet), and how often
+the sole lead passed to another team."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> An
     for name in _COLUMNS:
         table.add_column(Text(name), no_wrap=name not in _WRAPPED, overflow="fold")
     for row in _rows(plan, pairings):
-        table.add_row(*map(Text, row))  # Text: a spec is no markup
+        table.add_row(*map(Text, row))  # Text: a spec is not markup
     return table
 
 

@@ -2,7 +2,7 @@
 
 A game depends on the seed, its deal, its seating and its agents, not on how many games are played
 at once or in which order. A *deal* is the territories, the first player and, for each seat, the
-faces of all its rolls, whatever anybody plays. So games of one deal differ only in who sits where,
+faces of all its rolls, whatever is played. So games of one deal differ only in who sits where,
 and luck that comes from the dice alone cancels.
 
 Every seat of every game has its own random stream for the agent there. Agents get copies of the
@@ -36,10 +36,10 @@ Progress = Callable[[int], None]
 
 
 class ArenaError(RuntimeError):
-    """A tournament cannot go on: an agent failed or broke the rules, or something is missing.
+    """A tournament cannot continue: an agent failed or broke the rules, or something is missing.
 
     Attributes:
-        agent: name of the agent that is to blame; None: no agent is.
+        agent: name of the agent at fault; None: not an agent's fault.
         reason: what happened; the text of the error names the agent too.
     """
 
@@ -83,7 +83,7 @@ def play_games(
         rules: of all games.
         seed: 0 to 2^64 - 1; deal ``d`` has seed ``seed + d``.
         deals: ``(G,)`` whole numbers, the deal of each game; None: game ``g`` is of deal ``g``.
-        seatings: ``(G,)`` whole numbers that tell games of one deal apart; the agents' random
+        seatings: ``(G,)`` whole numbers that distinguish games of one deal; the agents' random
             streams depend on them. None: all 0.
         time_limit: seconds that an agent may take for a decision, on average over those of one
             call; None: no limit.
@@ -176,7 +176,7 @@ class _SideBySide:
             self._ask(questions, actions, seconds)
             if log is not None:
                 log.note(questions.games, actions)
-            # New states: an agent may have kept those that it was given.
+            # New states: an agent may still hold those that it was given.
             questions = questions._replace(states=np.empty(left, STATE))
             wrong, still = lockstep.step(self.games, questions, actions, seconds)
             if wrong >= 0:
@@ -213,7 +213,7 @@ class _SideBySide:
         actions: npt.NDArray[np.int64],
         seconds: npt.NDArray[np.float64],
     ) -> None:
-        """Every agent answers its questions, into ``actions``."""
+        """Ask every agent, and write the answers into ``actions``."""
         bounds = questions.bounds.tolist()
         for k, agent in enumerate(self.agents):
             mine = slice(bounds[k], bounds[k + 1])

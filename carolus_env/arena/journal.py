@@ -1,11 +1,12 @@
-"""The results file of a tournament: JSON Lines, written at the end only, so a crash loses little.
+"""The results file of a tournament: JSON Lines, append-only, so a crash loses little.
 
 The first line is the header: format, version, the `Plan`, versions of the software. Then comes one
 line for each game, in the order of the plan, and after each block of games that were played
 together a line with the times. Lines of games depend on the plan alone: the same plan gives the
-same bytes, wherever it was interrupted. `COLUMNS` has the keys, docs/evaluation.md describes them.
+same bytes, however often it was interrupted. `COLUMNS` has the keys, docs/evaluation.md describes
+them.
 
-A results file is untrusted: it is parsed, checked and refused with a `ResultsFileError`, never run.
+Results files are untrusted: parsed, checked, refused with a `ResultsFileError`, but never run.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _MOST_SECONDS: Final = 1e15
 
 
 class ResultsFileError(ValueError):
-    """A file that does not hold results of a tournament, or those of another one.
+    """A file that holds no results of a tournament, or those of another one.
 
     Attributes:
         path: the file.
@@ -99,7 +100,7 @@ class Journal:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> tuple[Journal, Saved]:
-        """Go on with a file after its last complete line.
+        """Resume a file after its last complete line.
 
         Raises:
             ResultsFileError: when it is damaged, or belongs to another tournament; the text names

@@ -60,7 +60,7 @@ def begin(games, questions):
 
 @entry
 def step(games, questions, actions, seconds):
-    """Play every game on by one decision, and ask for the next ones.
+    """Advance every game by one decision, and ask for the next ones.
 
     Args:
         games: `Games`.
@@ -110,7 +110,7 @@ def count(counts, action, seconds):
 
 @kernel
 def note_lead(s, lead):
-    """Follow which team was the last to have the most castles alone."""
+    """Track which team last had the sole lead in castles."""
     leaders = turns.teams_with_most_castles(s)
     if leaders & (leaders - 1) != 0:
         return

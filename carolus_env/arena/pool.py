@@ -30,7 +30,7 @@ from carolus_env.bots import Agent
 from carolus_env.records import record_line
 
 BLOCK_SECONDS: Final = 10.0
-"""What a block should take, and so about the most that an interruption loses."""
+"""Target time of a block, and so about the most that an interruption loses."""
 
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
 _DECISIONS: Final = 150  # of a game, as a first guess

@@ -1,4 +1,4 @@
-"""CarolusBench: fixed opponents, deals and seeds, so that papers can be compared.
+"""CarolusBench: fixed opponents, deals and seeds, to compare results across papers.
 
 Every agent plays each opponent on the same deals, with 2, 3 and 4 players. Report the win rate
 against each opponent, with the 95 % interval, and their mean, the score (docs/bench.md).
@@ -19,7 +19,7 @@ from carolus_env.engine.rules import Rules
 
 @dataclass(frozen=True)
 class Protocol:
-    """What an agent is measured by.
+    """A fixed benchmark for agents.
 
     Attributes:
         name: for papers.

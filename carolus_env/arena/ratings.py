@@ -9,7 +9,7 @@ Games of one deal share set-up and dice, so they are not independent evidence: w
 number of deals.
 
 The prior keeps ratings finite where an agent has won or lost everything. It is about one virtual,
-drawn deal for each agent. A *line-up* is who plays with and against whom, whatever the seats. Each
+drawn deal for each agent. A *line-up* is who plays with and against whom, regardless of seats. Each
 line-up gets ``1 / (fewest line-ups in which one of its agents plays)`` of a virtual deal, which all
 its teams share and which is as long as the real deals of that line-up.
 

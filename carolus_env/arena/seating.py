@@ -3,7 +3,7 @@
 Agents are compared at a `Meeting`, in every seating that a fair comparison needs. A *deal* is one
 set-up with fixed dice (`carolus_env.arena.games`). Every deal is played in every seating, so
 neither luck nor seats favour anyone. A `Plan` numbers all games of a tournament, deal by deal:
-wherever it stops, all meetings have had the same deals.
+when it stops early, all meetings have had the same deals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
 SCHEDULES: Final = ("round_robin", "field", "mixed")
-MOST_GAMES: Final = 10**8  # more than anybody waits for
+MOST_GAMES: Final = 10**8  # more than anyone would wait for
 
 
 class Meeting(NamedTuple):
@@ -88,9 +88,9 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
     if schedule == "mixed":
         if rules.players != 3:
-            raise ValueError(f"mixed tables are for 3 players, got {rules.players}")
+            raise ValueError(f"mixed is for 3 players, got {rules.players}")
         if agents < 3:
-            raise ValueError(f"a mixed table needs three agents, got {agents}")
+            raise ValueError(f"mixed needs three agents, got {agents}")
         return [_mixed(three) for three in itertools.combinations(range(agents), 3)]
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
@@ -116,7 +116,7 @@ def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
 
 
 def deals_for(games: int, seatings: int) -> int:
-    """The fewest deals that make so many games of a meeting with that many seatings.
+    """The fewest deals that give this many games of a meeting with that many seatings.
 
     Raises:
         ValueError: for an impossible number of games.
@@ -129,7 +129,7 @@ def deals_for(games: int, seatings: int) -> int:
 
 @dataclass(frozen=True)
 class Until:
-    """Play until intervals are narrow enough. They are looked at after complete deals only.
+    """Play until intervals are narrow enough. They are checked after complete deals only.
 
     Raises:
         ValueError: for a width or a number of deals that is not positive, or without any width.
@@ -142,8 +142,8 @@ class Until:
     points. Where both widths are given, both must be reached."""
     pair: tuple[int, int] = (0, 1)
     every: int = 50
-    """The first look is after this many deals. The next one is after as many more or a quarter
-    more, whichever is later, so that looking never takes most of the time."""
+    """Intervals are first checked after this many deals, then after as many more or a quarter
+    more, whichever is later, so that the checks never dominate the running time."""
 
     def __post_init__(self) -> None:
         if self.elo is None and self.rate is None:
@@ -155,7 +155,7 @@ class Until:
         object.__setattr__(self, "pair", tuple(self.pair))
 
     def next_look(self, deals: int) -> int:
-        """After how many deals the next look is, where there are ``deals`` now."""
+        """The number of deals at the next check after ``deals``."""
         return max(deals + self.every, deals + math.ceil(deals / 4))
 
 
@@ -174,7 +174,7 @@ class Plan:
     agents: tuple[str, ...]
     schedule: str = "round_robin"
     deals: int = 500
-    """Deals to be played, or the most, where ``until`` may stop earlier."""
+    """Number of deals; with ``until``, at most this many."""
     seed: int = 0
     """0 to 2^64 - 1; deal ``d`` has seed ``seed + d``, in every meeting."""
     until: Until | None = field(default=None)
@@ -206,7 +206,7 @@ class Plan:
 
     @property
     def games(self) -> int:
-        """Games of all deals."""
+        """Number of games in all deals."""
         return self.deals * self.games_per_deal
 
     def fixtures(self, start: int, stop: int) -> Fixtures:

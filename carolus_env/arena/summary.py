@@ -132,7 +132,7 @@ def summary(
 
 
 def check_summary(data: Any) -> Summary:
-    """Make sure that this is a summary, say one that was read from a file.
+    """Check that this is a summary, for example one read from a file.
 
     Raises:
         ValueError: when its format or version is another one.

@@ -36,7 +36,7 @@ MOST_WORKERS: Final = 256
 
 
 class Tournament:
-    """A plan, and what has been played of it.
+    """A plan and the games played so far.
 
     Args:
         plan: which games.
@@ -109,7 +109,7 @@ class Tournament:
             workers: processes; 1: this one. Several need agents that are spec strings or can be
                 pickled, and a script that guards its main part (``if __name__ == ...``).
             file: results file to write (`carolus_env.arena.journal`), block by block.
-            resume: go on with ``file``.
+            resume: continue the tournament in ``file``.
             records: file of game records to write (docs/rules.md), of the games that this call
                 plays; compressed if its name ends in ``.gz``.
             progress: called with the number of finished games, after each block and, on one
@@ -126,7 +126,7 @@ class Tournament:
         """
         workers = whole_number("workers", workers, 1, MOST_WORKERS)
         if resume and file is None:
-            raise ValueError("resume needs the file to go on with")
+            raise ValueError("resume needs the file of the tournament")
         until = self.plan.until
         if until is not None and until.elo is not None:
             summaries.extra("ratings")  # fails before anything is played
@@ -188,7 +188,7 @@ class Tournament:
         self.complete = True
 
     def _looks(self) -> Iterator[int]:
-        """After how many deals the stop rule is looked at, those that are still to come."""
+        """The numbers of deals, still to come, at which the stop rule is checked."""
         plan, deals = self.plan, 0
         while deals < plan.deals:
             deals = plan.deals if plan.until is None else plan.until.next_look(deals)

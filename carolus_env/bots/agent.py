@@ -15,7 +15,7 @@ from carolus_env.engine.streams import check_streams, new_streams, random_bits
 
 
 class AgentError(ValueError):
-    """An agent that cannot be made, or that answers what it must not.
+    """An agent that cannot be made, or whose answer is invalid.
 
     Its text is ``agent 'NAME': reason``.
 
@@ -49,8 +49,8 @@ class Agent(ABC):
 
     A subclass implements `act`. It must keep no state between calls that changes its choices, and
     draw random numbers from ``generators`` only. Then results do not depend on how games are
-    grouped into batches. (It may remember the plan of a turn under the position and the stream
-    that it left behind: they belong to one game.)
+    grouped into batches. (It may store the plan of a turn under the position and the stream that
+    come next: they belong to one game.)
     """
 
     name: str = "agent"
@@ -105,7 +105,7 @@ class Checked(Agent):
         """The agent's answer.
 
         Raises:
-            AgentError: when the answer is no array of integers, has the wrong shape or holds an
+            AgentError: when the answer is not an array of integers, has the wrong shape or holds an
                 illegal action, or when the agent changed the states.
         """
         before = states.tobytes()
@@ -181,7 +181,7 @@ def opinion(
 def _shares(
     given: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
 ) -> npt.NDArray[np.float64] | None:
-    """One array of an agent's opinion, checked: its rows must be shares of 1."""
+    """One array of an agent's opinion, checked: rows must be non-negative and sum to 1."""
     if given is None:
         return None
     try:
@@ -199,7 +199,7 @@ def _shares(
         row = shares[int(np.argmax(wrong))]
         raise AgentError(
             agent.name,
-            f"the {what} of its opinion must be shares of 1, "
+            f"the {what} of its opinion must be non-negative and sum to 1, "
             f"got a row from {row.min():.3g} to {row.max():.3g} with sum {row.sum():.6g}",
         )
     return shares
@@ -214,7 +214,7 @@ def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
 def drawn(
     chances: npt.NDArray[np.float64], generators: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.int64]:
-    """Draw one column of each row, in proportion to its chance, by one number of each stream.
+    """Draw one column per row, in proportion to its entry, with one number from each stream.
 
     Args:
         chances: ``(N, K)``, not negative; rows need not sum to 1.

@@ -1,11 +1,11 @@
 """Agents whose choice is a kernel: they can play many decisions in one call.
 
-Such an agent plays thousands of games on until other agents must decide, and no game comes back to
+Such an agent plays on in thousands of games until another agent must decide, without returning to
 Python in between. Code that plays games asks `is_compiled` and uses `CompiledAgent.play_on` for
 these agents, `Agent.act` for all others. Both ways take the same decisions from the same streams.
 
 A bot writes its choice as a kernel, ``choose(s, bits, context) -> (action, bits)``: ``s`` is a
-game that waits for a decision, ``bits`` is its random stream, and ``context`` holds whatever else
+game that waits for a decision, ``bits`` is its random stream, and ``context`` holds all else that
 the bot needs (`CompiledAgent.context`). Two `entry` functions of one line each hand that kernel to
 `choose_in_all` and `play_games_on`. The shortest example is `carolus_env.bots.random`.
 
@@ -40,7 +40,7 @@ class Entries(NamedTuple):
 
 
 class CompiledAgent(Agent):
-    """An agent that can play on in many games by one call.
+    """An agent that can play on in many games in one call.
 
     A subclass sets `entries`, and overrides `context` where its choice needs one.
     """
@@ -48,7 +48,7 @@ class CompiledAgent(Agent):
     entries: ClassVar[Entries]
 
     def context(self) -> Any:
-        """What the choice needs besides the game and its stream: parameters and scratch memory."""
+        """What the choice needs besides the game and its stream: parameters and scratch."""
         return None
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

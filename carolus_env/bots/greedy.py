@@ -43,7 +43,7 @@ def standing(s, team):
 def choose(s, bits, scratch):
     """The best action, ties broken at random, and the advanced stream.
 
-    ``scratch`` is ``(1,)`` of dtype `STATE`. The action is -1 when the game waits for no decision.
+    ``scratch`` is ``(1,)`` of dtype `STATE`. The action is -1 when no decision is due.
     """
     team = int64(s["team"][s["player"]])
     legal_set = legal.legal_set(s)

@@ -52,7 +52,7 @@ def register(name: str, maker: Maker, about: str) -> None:
         about: a description in one line.
 
     Raises:
-        ValueError: when the name is no plain word.
+        ValueError: when the name is not a plain word.
     """
     if not name.isidentifier():
         raise ValueError(f"an agent's name must be a plain word, got {name!r}")

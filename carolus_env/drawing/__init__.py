@@ -1,4 +1,4 @@
-"""Boards as SVG, pixels, text and films, drawn from states alone (docs/rendering.md)."""
+"""Boards as SVG, pixels, text and animations, drawn from states alone (docs/rendering.md)."""
 
 from carolus_env.drawing.animation import save_animation
 from carolus_env.drawing.board import board_svg

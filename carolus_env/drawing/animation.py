@@ -52,7 +52,7 @@ def frames_of(record: Record) -> list[Frame]:
     """The frames of a recorded game: before each decision, and after the last event.
 
     Raises:
-        RecordError: when ``record`` is no record, or its game breaks the rules.
+        RecordError: when ``record`` is not a record, or its game breaks the rules.
     """
     states = positions(record)
     last: tuple[np.void, int] | None = None
@@ -188,7 +188,7 @@ def animation_page(
 ) -> str:
     """`animation_svg` in an HTML page with buttons and a slider to step through the game.
 
-    The page is one file without links. Where scripts may not run, the film plays by itself.
+    The page is one file without links. Where scripts may not run, the animation plays by itself.
     """
     frames = frames_of(record)
     film = _film(frames, seconds_per_move, progress, options)
@@ -329,7 +329,7 @@ def _timed(pieces: Sequence[_Piece], frames: int, seconds: float) -> Iterator[st
 
 
 CONTROLS_HEIGHT: Final = 46
-"""Height of the controls below the film on its page, in pixels."""
+"""Height of the controls below the animation on its page, in pixels."""
 
 _PAGE: Final = """\
 <!doctype html>

@@ -86,11 +86,11 @@ def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]
 
 
 class _Layout(NamedTuple):
-    """Where the parts stand.
+    """Where the parts are placed.
 
     Attributes:
         size: width and height without margins.
-        circle: scale of the circle, which stands at the top left.
+        circle: scale of the circle, which is at the top left.
         panels: x, y and scale of each seat's panel.
     """
 

@@ -1,4 +1,4 @@
-"""The circle of a drawing: regions, the Emperor, and the middle with all that concerns everyone."""
+"""The circle of a drawing: regions, the Emperor, and in the middle what all players share."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Film:
         )
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
-        """Write the film with `save_animation`; ``options`` override those given before."""
+        """Write the animation with `save_animation`; ``options`` override those given before."""
         animation.save_animation(self._record, path, **{**self._options, **options})
 
 

@@ -1,6 +1,6 @@
 """The drawing as pixels and as PNG; needs the extra ``render``.
 
-resvg draws the SVG with the fonts beside this file. So a picture is the same on every machine and
+resvg draws the SVG with the fonts next to this file. So a picture is the same on every machine and
 needs neither a system library nor an installed font.
 """
 
@@ -21,7 +21,7 @@ WIDTH: Final = 800
 """Default width in pixels."""
 
 WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}
-"""Default options of environments, notebooks and films."""
+"""Default options of environments, notebooks and animations."""
 
 _FONTS: Final = [str(path) for path in sorted((Path(__file__).parent / "fonts").glob("*.ttf"))]
 

@@ -30,7 +30,7 @@ class Scene:
         values: each team's expected share of the win, or None.
 
     Raises:
-        ValueError: for a wrong number of names, or for values that are no shares of a win.
+        ValueError: for a wrong number of names, or for values that are not shares of the win.
     """
 
     def __init__(

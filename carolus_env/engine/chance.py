@@ -1,6 +1,6 @@
 """Chance made explicit: which roll is due, its outcomes, and applying a given one.
 
-`engine.step` rolls by each game's own generator. Search, records and tests need the dice as such:
+`engine.step` rolls by each game's own generator. Search, records and tests need explicit dice:
 ``states["dice_due"]`` says how many are due, `chance_outcomes` lists what they can show with the
 probabilities, `apply_roll` applies a chosen roll.
 """
@@ -44,7 +44,7 @@ def chance_outcomes(dice: int) -> Outcomes:
     Raises:
         ValueError: for a number of dice that no roll has.
     """
-    return _outcomes(operator.index(dice))  # of a plain int: 6**dice is past what a uint8 holds
+    return _outcomes(operator.index(dice))  # of a plain int: 6**dice overflows a uint8
 
 
 @cache
@@ -92,7 +92,7 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
 
     Args:
         states: ``(N,)`` games that wait for a roll of the same number of dice.
-        faces: ``(M, dice)``, or ``(dice,)`` for all alike; 0-4 are the clans, 5 is the crown.
+        faces: ``(M, dice)``, or ``(dice,)`` for every game; 0-4 are the clans, 5 the crown.
         rows: ``(M,)`` games that roll; None: all.
 
     Raises:

@@ -57,7 +57,7 @@ has them team by team and clan by clan.
 """
 
 ROUND_LIMIT: Final = 100  # rounds are counted up to here, to fit a byte and a scale
-COUNTABLE: Final = 48  # with at most so many paladins of each clan, every strength fits a byte
+COUNTABLE: Final = 48  # with at most this many paladins of each clan, every strength fits a byte
 LAST_SEAT: Final = MAX_PLAYERS - 1
 assert CLANS * COUNTABLE + TERRITORIES <= 255
 
@@ -263,7 +263,7 @@ def scale_observation(whole, whole_row, scale, out, row):
 @kernel
 def write_observation(s, viewer, out, row):
     """Write the blocks of `layout` into ``out[row]``."""
-    if s["players"] == 2:  # three times the same, but the compiler knows where each block lies
+    if s["players"] == 2:  # three times the same, so that the compiler knows where each block lies
         write_blocks(s, viewer, 2, 2, out, row)
     elif s["players"] == 3:
         write_blocks(s, viewer, 3, 3, out, row)
@@ -307,7 +307,7 @@ def write_blocks(s, viewer, players, teams, out, row):
     put(NOTHING, out, row, order_at + 8)
     own_team = int64(s["team"][viewer])
     control = clan_word(s["control"])
-    clans = NOTHING  # bit k of each count: the clan is held by team k, counted from its own
+    clans = NOTHING  # bit k of each count: the clan is held by team k, counted from the viewer's
     seat = viewer
     for k in range(players):
         side = clockwise_from(own_team, int64(s["team"][seat]), teams)
@@ -415,7 +415,7 @@ def clockwise_from(start, place, count):
 
 @kernel
 def rounds_left(s):
-    """Rounds until the cut-off, the running one included; ROUND_LIMIT for that many or never."""
+    """Rounds until the cut-off, the current one included; ROUND_LIMIT for that many or never."""
     if s["max_rounds"] == 0:
         return ROUND_LIMIT
     return min(int64(s["max_rounds"]) - max(int64(s["round"]), 1) + 1, ROUND_LIMIT)

@@ -265,7 +265,7 @@ def win_shares(states: States) -> npt.NDArray[np.float64]:
     """Share of the win of each seat: ``(N, players)`` float64, rows sum to 1.
 
     Winning teams share evenly, and partners split their team's share. While nobody has won (the
-    game goes on or was cut off), every team has the same share.
+    game is not over, or was cut off), every team has the same share.
     """
     as_states(states)
     shares = np.zeros((len(states), MAX_PLAYERS))

@@ -46,7 +46,7 @@ def playout(
             and choices come from it, so each repeat and each call plays differently.
         repeats: playouts of each game.
         most_decisions: a playout that takes more is cut off and counts 0 for every seat: without
-            ``max_rounds`` a game can go on for ever.
+            ``max_rounds`` a game may never end.
         threads: threads that share the work; the results are the same.
 
     Raises:

@@ -1,6 +1,6 @@
 """The rules as data: sizes, options and the 95 actions. Nothing here plays.
 
-Every number that two parts of the project must agree on (sizes of the table, phases, action
+Every number that two parts of the project must agree on (sizes of the board, phases, action
 numbers) is written once, in this file. Sources: the rulebook's pages on 2, 3 and 4 players, and
 the project's rulings (docs/rules.md).
 """
@@ -46,7 +46,7 @@ NOT_OVER: Final = 0
 BY_CASTLES: Final = 1
 BY_REGIONS: Final = 2
 BY_MAX_ROUNDS: Final = 3  # a truncation: nobody wins, every payoff is 0
-BY_FORFEIT: Final = 4  # an environment's answer to an illegal action; no rule of the game
+BY_FORFEIT: Final = 4  # an environment's answer to an illegal action; not a rule of the game
 REASON_NAMES: Final = (None, "castles", "regions", "max_rounds", "forfeit")
 
 # ------------------------------------------------------------------------------------ actions
@@ -98,7 +98,7 @@ def move_action(steps: int) -> int:
 
 
 def court_action(clan: int) -> int:
-    """Action number of playing a paladin of ``clan`` (0-4) to the player's own court."""
+    """Action number of playing a paladin of ``clan`` (0-4) to the player's court."""
     return FIRST_PLACE + DESTINATIONS * _within("clan", clan, 0, CLANS - 1)
 
 
@@ -114,7 +114,7 @@ class ActionParts(NamedTuple):
         kind: ``"disc"``, ``"crown"``, ``"move"`` or ``"place"``, as in `ACTION_GROUPS`.
         number: of the disc, or steps of the Emperor, 1 to 5; 0 for crowns and paladins.
         clan: of the crown or the paladin, 0 to 4; `NOBODY` for discs and moves.
-        destination: of the paladin, 0 is the player's own court, 1 + k the region k counted
+        destination: of the paladin, 0 is the player's court, 1 + k the region k counted
             clockwise from the Emperor's; `NOBODY` for everything else.
     """
 
@@ -128,7 +128,7 @@ def action_parts(action: int) -> ActionParts:
     """Take an action number apart: the only place that does, kernels aside.
 
     Raises:
-        ValueError: for a number that is no action.
+        ValueError: for a number that is not an action.
     """
     action = _within("action", action, 0, ACTIONS - 1)
     if action >= FIRST_PLACE:

@@ -61,7 +61,7 @@ def new_games(
     if first_player is not None:
         seats[:] = _first_players(first_player, n, rules.players)
     _set_up(states, clans, shuffle, seats)
-    if roll:  # an entry of its own: who never needs it never compiles it
+    if roll:  # a separate entry, compiled only when needed
         chance.roll(states)
     return states
 

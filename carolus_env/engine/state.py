@@ -209,11 +209,11 @@ def from_bytes(data: bytes) -> States:
     led outside its arrays. Whether the position can occur is `validity.check`'s question.
 
     Raises:
-        ValueError: when the length is no multiple of the record's, or a field is out of range.
+        ValueError: when the length is not a multiple of the record's, or a field is out of range.
     """
     if len(data) % STATE.itemsize:
         raise ValueError(
-            f"{len(data)} bytes are no whole number of games of {STATE.itemsize} bytes each"
+            f"{len(data)} bytes are not a whole number of games of {STATE.itemsize} bytes each"
         )
     states = np.frombuffer(data, dtype=STATE).copy()
     check_ranges(states)

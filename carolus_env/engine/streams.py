@@ -20,7 +20,7 @@ from carolus_env.system.compiler import entry, kernel
 def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
     """``n`` generators (uint64) for bots, independent of those of games with the same seeds.
 
-    Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), whatever ``n`` is.
+    Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), for any ``n``.
     """
     started = seed_generators(seed, n)
     _fork(started)

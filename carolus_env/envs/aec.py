@@ -261,7 +261,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
         Raises:
             IllegalActionError: with ``illegal="raise"``; the game stays as it was.
-            TypeError: when the action is no whole number.
+            TypeError: when the action is not a whole number.
             ValueError: when an agent whose game is over gives another action than None.
         """
         agent = self.agent_selection

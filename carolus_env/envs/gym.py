@@ -119,11 +119,11 @@ class CarolusVectorEnv(VectorEnv):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """Start games anew.
+        """Start new games.
 
         Args:
             seed: of the first game (row ``i`` takes ``seed + i``), or one for each row. None: the
-                first time from the operating system, later from where the games' generators stand.
+                first time from the operating system, later continuing the games' generators.
             options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows.
 
         Returns:
@@ -320,7 +320,7 @@ class CarolusEnv(gymnasium.Env):
         """The learner decides; the others play on to its next decision or to the end.
 
         Raises:
-            TypeError: when the action is no whole number.
+            TypeError: when the action is not a whole number.
             ResetNeeded, IllegalActionError: see `CarolusVectorEnv.step`.
         """
         try:

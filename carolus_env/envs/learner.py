@@ -1,7 +1,7 @@
 """One learner a game, agents in the other seats: the base of all single-agent environments.
 
 A batch of games in lockstep. Each game stops only at decisions of its learner; in between, the
-other seats play on. A learner may hold further seats, in self-play all of them, and then decides
+other seats play on. A learner may play further seats, in self-play all of them, and then decides
 for each of these. When a game ends, by anyone's decision, the learner is paid for one seat, and
 `restart` begins the next game in that row.
 """
@@ -25,7 +25,7 @@ LEARNER = -1  # in a seating: a seat of the learner
 
 
 class Opponents(Protocol):
-    """The agents in the other seats, and who of them takes which seat."""
+    """The agents in the other seats, and which seat each takes."""
 
     @property
     def agents(self) -> Sequence[Agent]:
@@ -165,7 +165,7 @@ class LearnerGames:
         seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None = None,
         rows: Ints | None = None,
     ) -> None:
-        """Start games anew.
+        """Start new games.
 
         Args:
             seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
@@ -198,7 +198,7 @@ class LearnerGames:
 
         Args:
             actions: ``(m,)`` legal actions.
-            rows: ``(m,)`` games that go on; None: all.
+            rows: ``(m,)`` games to step; None: all.
             forfeits: whether an illegal action forfeits the game instead of raising an error.
 
         Returns:

@@ -76,7 +76,7 @@ class CarolusVecEnv(VecEnv):
     # -------------------------------------------------------------------------------- playing
 
     def reset(self) -> npt.NDArray[Any]:
-        """Start all games anew; after a call of `seed`, from that seed."""
+        """Start new games; after a call of `seed`, from that seed."""
         self.games.reset(self._next_seed)
         self._next_seed = None
         self.lengths[:] = 0
@@ -156,4 +156,4 @@ class CarolusVecEnv(VecEnv):
         return len(list(indices)) if isinstance(indices, Iterable) else 1
 
 
-_NOTHING: dict[str, Any] = {}  # info of every game that goes on; nothing writes into it
+_NOTHING: dict[str, Any] = {}  # the info of every game not over; never written to

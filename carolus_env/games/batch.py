@@ -1,8 +1,8 @@
 """`GameBatch`: thousands of games in lockstep, all that a learner needs in one call.
 
 `GameBatch` owns its games and the buffers that describe them: legal actions, observations,
-rewards and flags. A step plays one decision in every game, starts the games that ended anew and
-fills the buffers. Nothing is allocated after the start.
+rewards and flags. A step plays one decision in every game, replaces ended games by
+new ones, and fills the buffers. Nothing is allocated after the start.
 
     >>> batch = GameBatch(Rules(players=2), 4096, seed=1, observation="uint8")
     >>> for _ in range(100):
@@ -122,10 +122,10 @@ class GameBatch:
         self.reset(seed)
 
     def _share_out(self) -> None:
-        """Give each worker its rows of every buffer, and scratch of its own.
+        """Give each worker its rows of every buffer, and separate scratch.
 
-        A kernel that walks through all rows of what it is given knows that no index is negative;
-        with a first and a last row it would not, and be a fifth slower.
+        A kernel that loops over all rows of its arrays needs no check for negative indices; with
+        a first and a last row it would, and be a fifth slower.
         """
         self._buffers = [
             stepping.Buffers(
@@ -244,7 +244,7 @@ class GameBatch:
             game = int(np.argmax(self._actions < 0))
             legal_ones = given[game][self.masks[game] == 1].tolist()
             raise ValueError(
-                f"game {game}: the legal actions must have weights >= 0, some of them more, "
+                f"game {game}: the legal actions must have weights >= 0, not all 0, "
                 f"got {legal_ones}"
             )
         return self._actions

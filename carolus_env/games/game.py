@@ -85,8 +85,8 @@ class Game:
         observation: ``(length,)`` what the seat to move sees; a buffer that `play` overwrites.
 
     Raises:
-        ValueError: for rules or a seed beside a state, a state that is no single game, or another
-            dtype.
+        ValueError: for rules or a seed together with a state, a state that is not a single game,
+            or another dtype.
     """
 
     __slots__ = (
@@ -144,11 +144,11 @@ class Game:
 
         Args:
             action: an action number, or text in the notation (docs/notation.md): a move such as
-                ``"d3"`` or ``"2 red>court"``, or several divided by commas.
+                ``"d3"`` or ``"2 red>court"``, or several separated by commas.
 
         Raises:
             IllegalActionError: for an illegal action number.
-            NotationError: for text that is no legal move, with the legal ones.
+            NotationError: for text that is not a legal move; it lists the legal ones.
             ValueError: when the game is over.
             TypeError: when the action is neither a whole number nor text.
 
@@ -243,7 +243,7 @@ class Game:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the game ended; None while it goes on."""
+        """How the game ended; None before the end."""
         if not self.over:
             return None
         reason = REASON_NAMES[int(self.states["reason"][0])]

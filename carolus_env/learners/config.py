@@ -28,7 +28,7 @@ class Config:
     paladins_per_clan: int = 40
     """Size of the supply."""
     max_rounds: int | None = 100
-    """Games are cut off after so many rounds."""
+    """Games are cut off after this many rounds."""
 
     steps: int = 1_500_000
     """Decisions to learn from, in all."""
@@ -77,17 +77,17 @@ class Config:
     bots: tuple[str, ...] = ()
     """Bots as opponents, by spec."""
     self_share: float = 0.8
-    """Share of the games in which the learner holds every seat."""
+    """Share of the games in which the learner plays every seat."""
     earlier_share: float = 0.2
     """Share of the games against an earlier self; the bots share the rest."""
     earlier: int = 30
-    """How many earlier selves are kept."""
+    """How many earlier selves are stored."""
     on_duty: int = 3
     """How many of them are active as opponents in a rollout."""
     hardness: float = 1.0
     """How strongly hard opponents are preferred; 0: not at all."""
     remember_every: int = 100_000
-    """Decisions after which the next earlier self is kept."""
+    """Decisions after which the next earlier self is stored."""
 
     eval_every: int = 250_000
     """Decisions between two evaluations, each with a checkpoint."""

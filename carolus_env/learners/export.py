@@ -5,7 +5,7 @@
 Inputs: ``observation`` ``(N, length)`` float32, the whole numbers of a uint8 observation of
 `carolus_env.observe` (not the scaled ones), and ``mask`` ``(N, 95)`` bool, True where an action is
 legal. Outputs, float32: ``log_policy`` ``(N, 95)``, minus infinity where the mask is False, and
-``chances`` ``(N, teams)``, each team's probability of winning: the team of the player to move
+``chances`` ``(N, teams)``, each team's win probability: the team of the player to move
 first, then clockwise.
 
 The file's metadata holds the model's JSON, under ``carolus``.

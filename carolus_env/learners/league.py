@@ -21,9 +21,9 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 
 
 class League:
-    """Opponents for `carolus_env.envs.learner`, drawn anew for each game.
+    """Opponents for `carolus_env.envs.learner`, drawn again for each game.
 
-    Either the learner holds every seat of a game, or all its opponents there are the same agent:
+    Either the learner plays every seat of a game, or all its opponents there are the same agent:
     an earlier self or a bot. So each game says something about that opponent. With 4 players the
     learner is its own partner.
 
@@ -31,16 +31,16 @@ class League:
         rules: number of players and partners.
         bots: specs of the bots.
         player: makes an agent from an earlier self's weights.
-        earlier: how many earlier selves are kept; a new one replaces the one beaten most easily.
+        earlier: how many earlier selves are stored; a new one replaces the one beaten most easily.
         active: how many of them are opponents at a time; see `draw_active`.
-        self_share: share of the games in which the learner holds every seat.
+        self_share: share of the games in which the learner plays every seat.
         earlier_share: share of the games against an earlier self (against the learner itself
             until there is one); the bots share the rest.
         hardness: exponent of the priority: an opponent is met in proportion to
             ``(1 - share of the win against it) ** hardness``; 0: all equally.
 
     Raises:
-        ValueError: for shares that are impossible or leave a rest to no bot, and unknown specs.
+        ValueError: for impossible shares, shares below 1 without bots, and unknown specs.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class League:
         return [*self.bots, *self._selves]
 
     def remember(self, weights: Weights) -> None:
-        """Keep the learner as it is now as an earlier self.
+        """Store the current learner as an earlier self.
 
         Indices into `agents` stay valid for games under way; a replaced earlier self's games are
         played on by its successor.
@@ -130,7 +130,7 @@ class League:
         return seating
 
     def note(self, ended: Ended) -> dict[str, list[float]]:
-        """Learn from games that ended how hard the opponents are.
+        """Update how hard the opponents are from games that ended.
 
         Returns:
             the learner's shares of the win in those games, by kind of opponent.
@@ -167,7 +167,7 @@ class League:
         return numbers, weights
 
     def restore(self, numbers: Mapping[str, Any], weights: Weights) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self.earlier = [{} for _ in range(numbers["earlier"])]
         for name, values in weights.items():
             place, _, key = name.partition(".")

@@ -1,7 +1,7 @@
 """MaskablePPO that learns from every seat's decisions, with a value for every team.
 
 In self-play the network decides for every seat and learns from all of it: each step of the
-environment is one decision in each game, whoever makes it. The value is a vector, the expected
+environment is one decision in each game, by any seat. The value is a vector, the expected
 payoff of each team. So the value of the next position tells every team what a decision was worth,
 and no sign is ever flipped. Advantages are those of the team that decides.
 
@@ -29,13 +29,13 @@ from carolus_env.learners.policy import NetworkPolicy
 
 
 class SelfPlayPPO(MaskablePPO):
-    """MaskablePPO that learns from every decision of every seat that the learner holds.
+    """MaskablePPO that learns from every decision of every seat that the learner plays.
 
     `learn` is SB3's. `begin`, `update` and `end` are the same loop for a caller who has work
     to do between two updates.
 
     Args:
-        env: with uint8 observations; its opponents say which seats the learner holds.
+        env: with uint8 observations; its opponents say which seats the learner plays.
         size: of the network.
         seed: of weights, sampling and minibatches.
         on_end: called after each step that ended games.
@@ -164,7 +164,7 @@ class SelfPlayPPO(MaskablePPO):
         return {"minibatches": self.rollout_buffer.random.bit_generator.state}
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what `arrays` and `numbers` gave.
+        """Restore what `arrays` and `numbers` returned.
 
         Raises:
             KeyError, RuntimeError, ValueError: for those of another network.
@@ -187,7 +187,7 @@ class SelfPlayPPO(MaskablePPO):
         self.rollout_buffer.random.bit_generator.state = numbers["minibatches"]
 
     def observe_again(self) -> None:
-        """Look at the environment after it was restored."""
+        """Read the observations of the restored environment."""
         self._last_obs = self.env.look()
         self._last_episode_starts = np.zeros(self.env.num_envs, np.bool_)
 

@@ -1,8 +1,8 @@
-"""A training run: self-play PPO against a league, in a folder of its own.
+"""A training run: self-play PPO against a league, with all its files in one folder.
 
 The folder holds ``config.json`` (options, seed, versions), the models ``best`` and ``final``
 (`carolus_env.bots.neural.model`), ``curve.json`` and ``curve.png``, ``tensorboard/``, and
-``resume/`` (`carolus_env.learners.checkpoint`), from which the run continues bit by bit.
+``resume/`` (`carolus_env.learners.checkpoint`), from which the run continues bit for bit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from carolus_env.learners.provenance import provenance
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands, for a display.
+    """The progress of a run, for a display.
 
     Attributes:
         decisions: done so far, by this process and those it resumed.
@@ -119,7 +119,7 @@ class Run:
         self.random = np.random.default_rng(config.seed)
         self.curve = Curve()
         self.stop = False
-        self._remembered = 0  # decisions when the last earlier self was kept
+        self._remembered = 0  # decisions when the last earlier self was stored
         self._shares: dict[str, deque[float]] = {}
         self._ended: list[Ended] = []
         self._clock = _Clock()
@@ -147,10 +147,10 @@ class Run:
         """Train up to ``config.steps`` decisions.
 
         The checkpoint comes last in a pass of the loop, so that a resumed run enters the loop
-        exactly where the interrupted one would have gone on.
+        exactly where the interrupted one would have continued.
 
         Returns:
-            whether they are done; not so after `stop`.
+            True when they are done; False after `stop`.
         """
         config = self.config
         if self.decisions >= config.steps:
@@ -211,7 +211,7 @@ class Run:
         self.show(progress)
 
     def _passed(self, every: int) -> bool:
-        """Whether the last rollout went over a multiple of ``every`` decisions."""
+        """Whether the last rollout passed a multiple of ``every`` decisions."""
         size = self.config.games * self.config.rollout
         return self.decisions // every > (self.decisions - size) // every
 
@@ -230,7 +230,7 @@ class Run:
     # -------------------------------------------------------------------------------- evaluation
 
     def snapshot(self) -> Model:
-        """The network as it stands, as a model."""
+        """The current network as a model."""
         about = {
             "rules": self.rules.to_dict(),
             "command": self.command,
@@ -276,7 +276,7 @@ class Run:
         try:
             self.checkpoint()
         except OSError as error:
-            print(f"train: no checkpoint written ({error}); training goes on", file=sys.stderr)
+            print(f"train: no checkpoint written ({error}); training continues", file=sys.stderr)
 
     def checkpoint(self) -> None:
         """Write what `resume` needs; the last checkpoint stays until the new one is complete.
@@ -305,7 +305,7 @@ class Run:
         checkpoint.write(self.folder / "resume", numbers, arrays)
 
     def resume(self) -> None:
-        """Continue from the last checkpoint, bit by bit like an uninterrupted run.
+        """Continue from the last checkpoint, bit for bit like an uninterrupted run.
 
         Raises:
             ValueError: when the folder holds no checkpoint, or one that cannot be read.
@@ -343,7 +343,7 @@ class _Clock:
         self.begin(0)
 
     def begin(self, decisions: int) -> None:
-        """Training begins in this process, after so many decisions."""
+        """Training begins in this process, after this many decisions."""
         self._decisions, self._begun = decisions, time.monotonic()
 
     def seconds(self) -> float:

@@ -50,7 +50,7 @@ def tell(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
 
 
 def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
-    """What `tell` yields, a text for each player's turn; several alike become ``2 blue>7-9``.
+    """What `tell` yields, a text for each player's turn; equal moves become ``2 blue>7-9``.
 
     A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
     """
@@ -81,7 +81,7 @@ _TURN = re.compile(r"(?P<seat>[0-3]) (?P<team>[A-C]) (?P<moves>.+)", re.IGNORECA
 
 
 def read_game(text: str) -> tuple[States, list[dict[str, Any]]]:
-    """The start and the events of a game that `game_text` wrote, or a person typed.
+    """The start and the events of a game that `game_text` wrote, or that a person typed.
 
     Round headings and the last line may be missing; a comment runs from ``;`` to the end of a line.
 
@@ -150,7 +150,7 @@ def _turn_text(turn: list[Played]) -> str:
 
 
 def _run(alike: list[Played]) -> str:
-    """One event, or several alike in a row."""
+    """One event, or several equal ones in a row."""
     first, last = alike[0], alike[-1].after[0]
     if len(alike) == 1:
         return event_text(first.before[0], first.event, last)

@@ -120,7 +120,7 @@ def roll_text(faces: Iterable[int]) -> str:
 
 
 def legal_text(state: np.void) -> str:
-    """All legal decisions, shortened: ``red, blue > court, 7-9, 10``; without any, what is due."""
+    """All legal actions, shortened: ``red, blue > court, 7-9, 10``; without any, what is due."""
     actions = engine.legal_actions(state).tolist()
     if not actions:
         return situation(state)
@@ -194,7 +194,7 @@ _FORMS: Final = {
 
 
 def read_move(state: np.void, text: str) -> list[int]:
-    """The actions that a text stands for: one, or several alike for ``2 blue>7-9``.
+    """The actions that a text stands for: one, or several equal ones for ``2 blue>7-9``.
 
     Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
     region names it. The outcome of the move may be left out, but not in part.

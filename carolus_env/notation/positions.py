@@ -134,7 +134,7 @@ def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
 
 
 def from_text(text: str, *, seed: int | None = None) -> States:
-    """The game that `to_line` or `to_text` wrote, or a person typed, as a batch of one.
+    """The game that `to_line` or `to_text` wrote, or that a person typed, as a batch of one.
 
     Args:
         text: a line (with a ``|``) or a page.
@@ -307,7 +307,7 @@ def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
 
 
 def _supply(data: dict[str, Any]) -> list[int]:
-    """The paladins that are nowhere else."""
+    """The paladins that are not elsewhere."""
     used = [region["paladins"] for region in data["regions"]] + data["courts"] + data["reserves"]
     total = Rules.from_dict(data["rules"]).paladins_per_clan
     return [total - sum(row[clan] for row in used) for clan in range(CLANS)]

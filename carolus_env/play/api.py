@@ -1,7 +1,7 @@
 """The page's JSON interface: one method answers each request.
 
 The page keeps the record of each game in play, so that a restarted server, or one that has dropped
-the game, can take it up again. An error is answered by ``{"error": a sentence}``.
+the game, can continue it. An error is answered by ``{"error": a sentence}``.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Api:
     # -------------------------------------------------------------------------------- games
 
     async def new_game(self, request: Request) -> Response:
-        """A new game, or one taken up from a record or from a position of a recorded game."""
+        """A new game, or one continued from a record or from a position of a recorded game."""
         look = look_of(request)  # checked before anything is done
         given = await json_of(
             request, rules=dict, agents=list, names=list, seed=int, record=dict, replay=dict

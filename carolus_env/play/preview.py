@@ -88,7 +88,7 @@ class EmperorStep:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a region stands, and the result if the Emperor stopped there now.
+    """The state of a region, and the result if the Emperor stopped there now.
 
     Attributes:
         territories: of the region, as the notation names it.
@@ -120,7 +120,7 @@ class Standing:
 
 
 def standing(state: np.void, region: int) -> Standing:
-    """How a region stands.
+    """The state of a region.
 
     Args:
         state: the game.

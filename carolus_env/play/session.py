@@ -1,7 +1,7 @@
 """A game with people and agents in its seats, for a page, a terminal or anything else.
 
 The game is its record: saving writes the record, undoing drops its last event, and any record can
-be taken up. Record and seed decide all that follows, dice and agents included:
+be continued. Record and seed decide all that follows, dice and agents included:
 
     >>> session = Session.new(Rules(), [None, bots.make("greedy")], seed=7)
     >>> while not session.over:
@@ -38,7 +38,7 @@ from carolus_env.replay import replayed
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
-"""Every JSON reader keeps whole numbers up to here exact."""
+"""JSON readers keep whole numbers exact up to here."""
 LONGEST_NAME: Final = 40
 """Characters of a seat's name."""
 
@@ -118,7 +118,8 @@ class Session:
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
-        self._asked: tuple[int, int] = -1, 0  # events: an agent's run began, and was asked up to
+        # Events: where an agent's run began, and up to where the agent was asked.
+        self._asked: tuple[int, int] = -1, 0
         self._stream = self._streams[:1]  # the random stream of that run, as far as it was used
 
     @classmethod
@@ -165,7 +166,7 @@ class Session:
         return None if self.over else self.agents[int(self.state["player"])]
 
     def legal(self) -> list[Decision]:
-        """The legal decisions, ascending by action; none when the game is over."""
+        """The legal actions, ascending; none when the game is over."""
         return [
             Decision(action, move_text(self.state, action))
             for action in engine.legal_actions(self.state).tolist()
@@ -184,7 +185,7 @@ class Session:
         return team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
-        """How the game ended, in a sentence; None while it goes on."""
+        """How the game ended, in a sentence; None before the end."""
         return outcome(self.state, self.names) if self.over else None
 
     def record(self) -> Record:
@@ -233,7 +234,7 @@ class Session:
         """The decision of the agent to move; nothing is played yet.
 
         An agent has one random stream for each run of consecutive decisions. When the game was
-        taken up in mid-run, the agent is asked for the whole run again, as it may have planned
+        continued in mid-run, the agent is asked for the whole run again, as it may have planned
         all of it at the first decision.
 
         Raises:

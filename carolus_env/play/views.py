@@ -160,7 +160,7 @@ def _round_starts(replay: Replay) -> list[int]:
 
 
 def standing_view(standing: Standing, teams: Sequence[str]) -> View:
-    """How a region stands: each team's strength, and what a stop of the Emperor would do there."""
+    """A region: each team's strength, and what a stop of the Emperor would do there."""
     return {
         "territories": standing.territories,
         "strengths": list(standing.strengths),
@@ -170,7 +170,7 @@ def standing_view(standing: Standing, teams: Sequence[str]) -> View:
 
 
 def _decisions(session: Session) -> list[View]:
-    """The legal decisions; placements with their results."""
+    """The legal actions; placements with their results."""
     state, teams = session.state, session.team_names()
     places = placements(state, session.names, teams)
     views = []

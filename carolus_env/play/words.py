@@ -1,4 +1,4 @@
-"""What the page and the terminal say of actions, strengths and the end of a game."""
+"""How the page and the terminal describe actions, strengths and the end of a game."""
 
 from __future__ import annotations
 

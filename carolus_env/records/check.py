@@ -83,7 +83,7 @@ def check_record(record: object) -> None:
 
 
 def read_setup(record: Record) -> Setup:
-    """The rules and the set-up of a record; its events are not looked at.
+    """The rules and the set-up of a record; its events are ignored.
 
     Raises:
         RecordError: when there are none.

@@ -19,7 +19,7 @@ class Played(NamedTuple):
         number: of the event, from 0.
         event: as it was given.
         before: ``(1,)`` the game that waited for it.
-        after: ``(1,)`` the game just after it; the next roll is an event of its own.
+        after: ``(1,)`` the game just after it; the next roll is a separate event.
     """
 
     number: int

@@ -83,7 +83,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Record]]:
 
 
 def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]:
-    """`read_records` that goes on after errors, which it yields instead of raising.
+    """`read_records` that continues after errors, which it yields instead of raising.
 
     Reading ends at damaged gzip data and at a line longer than `MAX_LINE`.
 

@@ -1,7 +1,7 @@
 """A game as JSON, and any position as a game.
 
-`to_dict` gives the ``state`` object of a game record (docs/rules.md), and what restoring a game
-needs besides: rules, playing order, a roll that is due, the result, the generator. `from_dict`
+`to_dict` gives the ``state`` object of a game record (docs/rules.md), and what else restoring a
+game needs: rules, playing order, a roll that is due, the result, the generator. `from_dict`
 reads it back to the same bytes, or refuses it with a `PositionError` that says why.
 
 Positions are untrusted data; `carolus_env.system.untrusted` has the threat model.
@@ -116,8 +116,7 @@ def from_dict(data: Mapping[str, Any], *, seed: int | None = None) -> States:
 
     Args:
         data: as `to_dict` gives it. ``castles``, ``dice_due``, ``generator`` and, unless the game
-            is over, ``result`` may be missing; so may ``order`` where the discs on the table
-            decide it.
+            is over, ``result`` may be missing; so may ``order`` where the discs played decide it.
         seed: of a new generator for the dice to come, instead of the position's.
 
     Returns:

@@ -56,10 +56,10 @@ def make_record(
     Args:
         start: a batch of one game, as ``engine.new_games(..., roll=False)`` gives it.
         actions: the action numbers played, in order.
-        legal: note the legal set before each action.
+        legal: note the legal actions before each action.
         state: note the state before each action.
-        dice: ``(players,)`` uint64, for a game in which each seat rolled with a generator of its
-            own (`kernels.turns.roll_dealt`): the generators at the start. None: all rolled with
+        dice: ``(players,)`` uint64, for a game in which each seat rolled with a separate generator
+            (`kernels.turns.roll_dealt`): the generators at the start. None: all rolled with
             the one in ``start``.
 
     Returns:
@@ -162,7 +162,7 @@ def start_of(record: Record, *, seed: int = 0) -> States:
     """Set up the game of a record, before its first roll.
 
     Args:
-        record: a record; its events are not looked at.
+        record: a record; its events are ignored.
         seed: of the dice, should the game be played on: a record holds no generator.
 
     Returns:
@@ -180,7 +180,7 @@ def start_of(record: Record, *, seed: int = 0) -> States:
 def positions(record: Record) -> States:
     """The game of a record before each event, and after the last.
 
-    Neither what the events say besides (``legal``, ``state``) nor the result is compared: see
+    The events' ``legal`` and ``state`` and the result are not compared: see
     `carolus_env.replay`, which can return the positions too.
 
     Returns:

@@ -227,7 +227,7 @@ def _discs(s: np.void, rules: Rules) -> Iterator[str]:
             state = "has not played a disc" if disc == 0 else f"has played disc {disc}"
             yield f"player {seat} {state}, which does not fit phase, player and order"
         if disc and hand >> (disc - 1) & 1:
-            yield f"player {seat} has disc {disc} in hand and on the table"
+            yield f"player {seat} has disc {disc} both in hand and played"
         wanted = DISCS - used - (disc > 0)
         if hand.bit_count() != wanted:
             yield f"player {seat} has {hand.bit_count()} discs in hand, in this round not {wanted}"

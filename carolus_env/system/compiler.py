@@ -4,7 +4,7 @@
 place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
 kernels they use are compiled into them. An entry releases the interpreter's lock. Numba
 would keep using a cached entry after a change in a *kernel's* file; here the cache is stamped with
-a hash of all sources that kernels come from, so a change in any of them compiles anew.
+a hash of all sources that kernels come from, so a change in any of them recompiles.
 
 With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
 """
@@ -53,14 +53,14 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that one other function calls once, as a part of its source.
 
-    A chain of `kernel` functions is optimised anew at each link, which for long ones takes most
-    of the time; this avoids it.
+    A chain of `kernel` functions is optimised again at each link, which takes most of the time
+    for long chains; this avoids it.
     """
     return numba.njit(inline="always", **_OPTIONS)(function) if COMPILED else function
 
 
 def rare(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that kernels seldom call; it stays a function of its own."""
+    """Compile a function that kernels seldom call; it stays a separate function."""
     return numba.njit(**_OPTIONS)(function) if COMPILED else function
 
 
@@ -133,7 +133,7 @@ def _cache_folder() -> Path | None:
     for folder in candidates:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Cached code is run: a folder that somebody else could have filled is no cache.
+            # Cached code is run: never use a folder that someone else can write to.
             if hasattr(os, "getuid") and not _is_private(folder):
                 continue
             tempfile.TemporaryFile(dir=folder).close()
@@ -192,7 +192,7 @@ class _EntryCacheImpl(caching.CompileResultCacheImpl):
 
 
 class _EntryCache(caching.FunctionCache):
-    """Numba's cache, but a damaged or unwritable file costs time, never the game."""
+    """Numba's cache, but a damaged or unwritable file only costs time."""
 
     _impl_class = _EntryCacheImpl
 

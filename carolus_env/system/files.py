@@ -1,4 +1,4 @@
-"""Writing files so that nothing is lost: write beside the old file, then rename."""
+"""Safe writing: a new file is written next to the old one, then renamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     After an error, a full disk or a crash, ``path`` is as it was. A link stays a link.
 
     Raises:
-        OSError: when the file cannot be written, or when ``path`` is no regular file.
+        OSError: when the file cannot be written, or when ``path`` is not a regular file.
     """
     target = _target(path)
     beside = target.with_name(f".carolus-{secrets.token_hex(8)}.part")

@@ -36,7 +36,7 @@ def runs(rows: int, threads: int) -> list[slice]:
 
 
 def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
-    """Run ``task`` on every share at the same time, each on a thread of its own.
+    """Run ``task`` on every share at the same time, each on a separate thread.
 
     Returns:
         The results, in the order of the shares.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _STYLE: Final[dict[Any, Any]] = {
     "svg.hashsalt": "carolus",  # else ids in the file are random
-    "text.parse_math": False,  # a spec is no formula
+    "text.parse_math": False,  # a spec is not a formula
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -48,7 +48,7 @@ def plots(lines: Sequence[Standing]) -> dict[str, bytes]:
 
     files: dict[str, bytes] = {}
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever the user's settings are
+        matplotlib.rcdefaults()  # independent of the user's settings
         matplotlib.rcParams.update(_STYLE)
         if any(line.rating for line in lines):
             files |= _images("ratings", _ratings_plot(lines))
@@ -75,7 +75,7 @@ def _ratings_plot(lines: Sequence[Standing]) -> Figure:
     axes = figure.subplots()
     points = [rating[0] for _, rating in rated]
     spread = max(points) - min(points)
-    # The interval of a perfect score may end far outside: an arrow shows that it goes on.
+    # The interval of a perfect score may end far outside: an arrow shows that it continues.
     least, most = min(points) - max(200, spread), max(points) + max(200, spread)
     for y, (_, rating) in enumerate(rated):
         point, low, high = rating

@@ -129,7 +129,7 @@ def cross_table(summary: Summary) -> Table:
         )
     for line, name, row in zip(lines, names, rows, strict=True):
         row[1] = name
-        cells = [Text(cell) for cell in row]  # Text: a spec is no markup
+        cells = [Text(cell) for cell in row]  # Text: a spec is not markup
         for k, rate in enumerate(line.against, first):
             if rate is not None:
                 cells[k] = Text(f"{row[k]:^4}", style=f"#000000 on {blend(rate)}")

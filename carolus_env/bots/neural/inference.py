@@ -1,9 +1,9 @@
 """The `network` as a kernel, one position after the other: for play and for search.
 
-It computes the same sums as `network.forward`, so the answers agree up to rounding; a test compares
-them. Observation, legal actions and the softmax are included. Inputs of 0, which are many, are
+It computes the same sums as `network.forward`, so the outputs agree up to rounding; a test compares
+them. Observation, legal actions and the softmax are included. The many inputs of 0 are
 skipped, and only the logits of the current phase are computed; so a position takes some
-microseconds where NumPy takes hundreds. Unlike those of a matrix product, the answers do not depend
+microseconds where NumPy takes hundreds. Unlike those of a matrix product, the outputs do not depend
 on the other positions in the batch.
 """
 
@@ -113,7 +113,7 @@ class Layers(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Scratch: the network's answers."""
+    """Scratch: the network's outputs."""
 
     logits: Floats
     """``(95,)`` float32: of the actions; only those of the current phase are written."""
@@ -122,10 +122,10 @@ class Answers(NamedTuple):
 
 
 class NetArrays(NamedTuple):
-    """A network as kernels take it: weights, lookup tables and scratch memory."""
+    """A network as kernels take it: weights, lookup tables and scratch."""
 
     weights: Weights
-    """The weights, and memory to multiply by them."""
+    """The weights, and scratch to multiply by them."""
     offsets: npt.NDArray[np.void]
     """``(1,)``, an int64 for each array of `network.shapes`: where it begins in the weights."""
     layout: npt.NDArray[np.void]
@@ -188,7 +188,7 @@ class Net:
         self._length = observation.length(players)
 
     def arrays(self) -> NetArrays:
-        """What the kernels take as ``net``, with fresh scratch memory."""
+        """What the kernels take as ``net``, with fresh scratch."""
         flat, at, views = np.zeros(self._floats, np.float32), 0, []
         for shape, count in self._shapes:
             views.append(flat[at : at + count].reshape(shape))
@@ -210,7 +210,7 @@ class Net:
 
         Returns:
             ``(N, 95)`` float64 log probabilities of the actions, minus infinity where illegal;
-            ``(N, teams)`` float64 chances to win, by number of team.
+            ``(N, teams)`` float64 win probabilities, by number of team.
         """
         policy = np.empty((len(states), ACTIONS))
         chances = np.empty((len(states), MAX_TEAMS))

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Weights(NamedTuple):
-    """The weights, with the memory that `add` needs."""
+    """The weights, with the scratch that `add` needs."""
 
     numbers: Floats
     """``(W,)`` float32: all weights, one array after the other."""

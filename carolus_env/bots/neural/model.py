@@ -1,4 +1,4 @@
-"""Trained networks as files: the weights in ``NAME.safetensors``, about them in ``NAME.json``.
+"""Trained networks as files: weights in ``NAME.safetensors``, their description in ``NAME.json``.
 
 Both may be untrusted (see `system.untrusted`): reading them runs no code. A file is refused when it
 is damaged, of another kind, or does not fit this version of the package (network, observation,
@@ -32,7 +32,7 @@ SHIPPED: Final = Path(__file__).parent / "models"
 NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
 LARGEST: Final = 64 * 2**20
-"""Bytes of weights that are read at most; a usual model has 0.4 million."""
+"""Most bytes of weights that are read; a typical model has 0.4 million."""
 _LARGEST_JSON: Final = 2**20
 _LISTED: Final = 6  # differences that an error text names
 _KINDS: Final = {"players": int, "region": int, "trunk": int, "sha256": str, "about": dict}
@@ -149,7 +149,7 @@ def find(name: str) -> Model:
 
 
 def _versions() -> dict[str, Any]:
-    """What stands in every model's JSON, and is required when it is read."""
+    """What every model's JSON must hold."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -159,7 +159,7 @@ def _versions() -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """The JSON, checked as far as it can be without the weights."""
+    """The JSON, checked as far as possible without the weights."""
     data = _read(path, _LARGEST_JSON)
     try:
         about: dict[str, Any] = untrusted.check(untrusted.parse_json(data), dict, "its JSON")

@@ -1,13 +1,13 @@
-"""A network that knows the game's structure: regions in a circle, clans, players and paladins.
+"""A network built on the game's structure: regions in a circle, clans, players and paladins.
 
 An observation is split into three kinds of vectors: one per region, one per clan, and one for the
 rest. All regions share their weights, and so do all clans; so renaming the clans renames the
-answers and changes nothing else. Regions and clans exchange messages along the paladins: a region
+outputs and changes nothing else. Regions and clans exchange messages along the paladins: a region
 receives each clan's message once per paladin of that clan on it, and a clan each region's.
 
 `forward` is one function for NumPy and PyTorch: training runs it, and tests compare the kernel that
-bots play by (`neural.inference`) with it. It answers a logit for each action and a score for each
-team, the viewer's team first; the softmax of the scores are the chances to win.
+bots play by (`neural.inference`) with it. Its outputs are a logit for each action and a score for
+each team, the viewer's team first; the softmax of the scores gives the win probabilities.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from carolus_env.engine import observation
 from carolus_env.engine.rules import CASTLES_TO_WIN, DICE, DISCS, TEAMS, TERRITORIES
 
 VERSION: Final = 2
-"""Version of the network. A change of the answers to the same weights is a new version.
+"""Version of the network; it changes when the same weights would give other outputs.
 
 Version 1 chose discs by the trunk alone; now it looks at the regions within reach too.
 """
@@ -152,7 +152,7 @@ def initial(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
     """Weights to start training from: all actions are about equally likely, and so are all teams.
 
     He's uniform distribution (arXiv:1502.01852) before a rectifier, a hundredth of it before the
-    answers.
+    outputs.
     """
     random = np.random.default_rng(seed)
     answers = {"score", "disc", "reach", "crown", "move", "court", "place_clan"}

@@ -73,7 +73,7 @@ class PolicyAgent(Agent):
         return drawn(weights, generators)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """The network's policy, whatever the temperature, and its values."""
+        """The network's policy, regardless of the temperature, and its values."""
         net = self._networks.of(self.name, common_players(states, "opinions"))
         policy, values = net.judge(states)
         return Opinion(np.exp(policy), values)

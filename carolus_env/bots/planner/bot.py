@@ -70,20 +70,20 @@ class PlannerOptions:
 
 
 class RoundScratch(NamedTuple):
-    """Memory that kernels play a round in, used for one position after the other."""
+    """Scratch in which kernels play a round, reused for each position."""
 
     plan: PlanScratch
-    """Memory to plan a turn."""
+    """Scratch to plan a turn."""
     plans: npt.NDArray[np.int64]
     """``(1,)`` int64: the best plan of a turn."""
     values: npt.NDArray[np.float64]
     """``(1,)`` float64: its value."""
     states: States
-    """``(6,)`` STATE: the position after so many of the discs still to be chosen."""
+    """``(6,)`` STATE: the position after that many of the discs still to be chosen."""
     untried: npt.NDArray[np.int64]
     """``(5,)`` int64: the discs still to try there, as bits."""
     outcomes: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: each team's log odds to win by the best disc tried there so far."""
+    """``(5, 3)`` float64: each team's log odds of winning by the best disc tried there so far."""
 
     @classmethod
     def new(cls) -> RoundScratch:
@@ -99,14 +99,14 @@ class RoundScratch(NamedTuple):
 
 
 class Planner(NamedTuple):
-    """What the kernels of the planner need: its parameters and its memory."""
+    """What the kernels of the planner need: parameters and scratch."""
 
     width: int
     """Where paladins may go: an index into `plans.WIDTHS`."""
     weights: npt.NDArray[np.float64]
     """``(5, F)`` float64: of the evaluation, by number of players."""
     scratch: RoundScratch
-    """Memory to play a round."""
+    """Scratch to play a round."""
 
 
 # ------------------------------------------------------------------------------------ turns
@@ -147,7 +147,7 @@ def play(s, action):
 
 @part
 def _skip_roll(s):
-    """Go on without the dice that are due."""
+    """Continue without the dice that are due."""
     s["dice_due"] = 0
     turns.end_turn(s)
 

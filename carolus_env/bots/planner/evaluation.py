@@ -1,9 +1,9 @@
-"""How good a position is for each team: features, a weight for each, and chances to win.
+"""How good a position is for each team: features, their weights, and win probabilities.
 
 A team's *score* is the sum of its features times their weights (``weights.json``), and the teams'
-chances to win are the softmax of their scores. So only differences between teams count. Two, three
-and four players have the same features and separate weights. The weights are fitted to the results
-of games (``python -m agents.fit_planner``), not set by hand.
+win probabilities are the softmax of their scores. So only differences between teams count. Two,
+three and four players have the same features and separate weights. The weights are fitted to the
+results of games (``python -m agents.fit_planner``), not set by hand.
 
 `FEATURES` is the list of features; the table in docs/bots.md is made from it.
 """
@@ -273,7 +273,7 @@ def write_scores(s, weights, features, scores):
 
 @kernel
 def advantage(scores, team, teams):
-    """The team's log odds to win: its score less the log-sum-exp of the other scores."""
+    """The team's log odds of winning: its score less the log-sum-exp of the other scores."""
     first, second = (team + 1) % teams, (team + 2) % teams
     if teams == 2:
         return scores[team] - scores[first]
@@ -327,10 +327,10 @@ def features(states: States) -> npt.NDArray[np.float64]:
 def chances(
     states: States, weights: npt.NDArray[np.float64] | None = None
 ) -> npt.NDArray[np.float64]:
-    """Each team's chance to win: ``(N, 3)`` float64; rows sum to 1.
+    """Each team's win probability: ``(N, 3)`` float64; rows sum to 1.
 
     Args:
-        states: ``(N,)`` games at any point; when a game is over, the winners have all chances.
+        states: ``(N,)`` games at any point; when a game is over, the winners share probability 1.
         weights: ``(5, F)`` by number of players; None: the fitted ones.
     """
     won = np.zeros((len(as_states(states)), MAX_TEAMS))

@@ -43,12 +43,12 @@ LEVEL: Final = np.dtype(
 
 
 class PlanScratch(NamedTuple):
-    """Memory that kernels list and value plans in, used for one position after the other."""
+    """Scratch in which kernels list and value plans, reused for each position."""
 
     states: States
-    """``(6,)`` STATE: the position after so many placements; the last is for what is valued."""
+    """``(6,)`` STATE: the position after that many placements; the last is for what is valued."""
     levels: npt.NDArray[np.void]
-    """``(6,)`` LEVEL: how far the listing is after so many placements."""
+    """``(6,)`` LEVEL: how far the listing is after that many placements."""
     features: npt.NDArray[np.float64]
     """``(4, F)`` float64: the features of each team, see `evaluation.write_features`."""
     scores: npt.NDArray[np.float64]
@@ -117,7 +117,7 @@ def _keep(plan, value, plans, values, kept):
 
 @part
 def _value_of_stop(s, steps, team, weights, scratch):
-    """The team's log odds to win once the Emperor has moved ``steps``."""
+    """The team's log odds of winning once the Emperor has moved ``steps``."""
     last = scratch.states.shape[0] - 1
     scratch.states[last] = s
     move_emperor(scratch.states[last], steps)
@@ -134,8 +134,8 @@ def list_plans(s, width, weights, scratch, plans, values):
         width: `STOP`, `ONE` or `ALL`.
         weights: ``(F,)`` of the evaluation.
         scratch: a `PlanScratch`.
-        plans, values: ``(K,)`` int64 and float64, written: the K best plans and their log odds to
-            win.
+        plans, values: ``(K,)`` int64 and float64, written: the K best plans and their log odds of
+            winning.
 
     Returns:
         The number of plans listed, at most K.

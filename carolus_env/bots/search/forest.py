@@ -14,7 +14,7 @@ from carolus_env.system.compiler import kernel
 
 NODE: Final = np.dtype(
     [
-        ("key", "<u8"),  # tells apart the positions after one choice
+        ("key", "<u8"),  # identifies a position among those after one choice
         ("sibling", "<i4"),  # the next of these positions, 0: none
         ("first_edge", "<i4"),
         ("edges", "<i4"),  # number of choices
@@ -58,7 +58,7 @@ class Settings(NamedTuple):
     plans: int
     """The same for plans of later turns."""
     width: int
-    """Plans kept of a turn, at most."""
+    """Most plans considered in a turn."""
     exploration: float
     """The factor c of PUCT."""
     temperature: float
@@ -81,15 +81,15 @@ class Forest(NamedTuple):
     valued: States
     """``(T,)`` STATE: the position to value for it, see `tree.list_choices`."""
     chances: npt.NDArray[np.float64]
-    """``(T, 3)`` float64: the value of that position, each team's chance to win."""
+    """``(T, 3)`` float64: the value of that position, each team's expected share of the win."""
     listed: npt.NDArray[np.int64]
     """``(T,)`` int64: the number of choices at the leaf."""
     plans: npt.NDArray[np.int64]
     """``(T, width)`` int64: these choices, see `plans.pack`."""
     values: npt.NDArray[np.float64]
-    """``(T, width)`` float64: their logits; of plans, the log odds to win."""
+    """``(T, width)`` float64: their logits; of plans, the log odds of winning."""
     scratch: PlanScratch
-    """Memory to plan turns, used for one tree after the other."""
+    """Scratch to plan turns, reused for each tree."""
 
     @classmethod
     def new(cls, trees: int, nodes: int, width: int) -> Forest:
@@ -99,7 +99,7 @@ class Forest(NamedTuple):
             trees: the number of trees.
             nodes: the positions that fit into a tree. When it is full, simulations still value and
                 count their leaves, but do not add them.
-            width: the choices that are kept of a position, at most.
+            width: most choices considered in a position.
         """
         return cls(
             np.zeros((trees, nodes), NODE),

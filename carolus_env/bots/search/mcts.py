@@ -43,7 +43,7 @@ from carolus_env.system.compiler import entry
 
 _WIDEST: Final = 80  # single actions in a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
-_PORTION: Final = 32  # simulations before the clock and the visits are looked at again
+_PORTION: Final = 32  # simulations between checks of the clock and the visits
 _REMEMBERED: Final = 100_000  # plans
 
 
@@ -70,7 +70,7 @@ class MctsOptions:
     )
     root: str = option("one", "plans of the turn to play, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of later turns", among=WIDTHS)
-    width: int = option(32, "best plans kept of a turn", among=(1, 4096))
+    width: int = option(32, "most plans considered in a turn, the best ones", among=(1, 4096))
     c: float = option(0.2, "exploration", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
 
@@ -238,7 +238,7 @@ class MctsBot(Agent):
         return np.array(self._judge.judge(states)[1], np.float64)
 
     def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
-        """Search from each position, whatever was planned before.
+        """Search from each position, ignoring plans made before.
 
         Args:
             states: ``(N,)`` games that wait for a decision; they are not changed.
@@ -326,7 +326,7 @@ class MctsBot(Agent):
     def _simulate_judged(
         self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
     ) -> None:
-        """The same by a judge in Python, who values the new positions of all games together."""
+        """The same with a judge in Python, which values the new positions of all games together."""
         for _ in range(max(sims, 1)):
             _go_down(states, self._settings, self._weights, forest, generators, sims == 0)
             valued = forest.valued[: len(states)]
@@ -351,7 +351,7 @@ class MctsBot(Agent):
         return np.array(policy, np.float64, order="C"), chances
 
     def _forest_of(self, trees: int) -> Forest:
-        """A forest of at least so many trees: the last one if it is large enough."""
+        """A forest of at least this many trees: the last one if it is large enough."""
         if self._forest is None or len(self._forest.nodes) < trees:
             nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
             width = self.options.width if self.options.moves == "turn" else _WIDEST

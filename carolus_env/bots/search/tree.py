@@ -6,9 +6,9 @@ goes down from the root: it plays each choice on a copy of the game and rolls th
 comes to a position that is not in the tree. That position is added and valued, and its value is
 counted along the path.
 
-Values are chances to win, one number per team; at each node the deciding team looks at its number.
-So values are never negated, and three teams, partners, or several choices in a row need no special
-case.
+Values are expected shares of the win, one number per team; at each node the deciding team
+maximises its number. So values are never negated, and three teams, partners, or several choices in
+a row need no special case.
 
 Choices are made by PUCT (Silver et al., Nature 550, 2017):
 
@@ -50,7 +50,7 @@ from carolus_env.engine.rules import (
 from carolus_env.system.compiler import kernel, part, rare
 
 _PLAYOUT_LIMIT: Final = 100_000
-_SURELY: Final = 1e-6  # a judge's chances are kept so far from 0 and 1
+_SURELY: Final = 1e-6  # a judge's values are kept this far from 0 and 1
 
 
 # ------------------------------------------------------------------------------------ values
@@ -58,7 +58,7 @@ _SURELY: Final = 1e-6  # a judge's chances are kept so far from 0 and 1
 
 @rare
 def value_now(s, weights, scratch, chances):
-    """Write each team's chance by the evaluation of the position as it is."""
+    """Write each team's win probability by the evaluation of the position."""
     write_scores(s, weights, scratch.features, scratch.scores)
     write_chances(scratch.scores, int64(s["teams"]), chances)
 
@@ -141,8 +141,8 @@ def list_choices(s, settings, weights, tree, previous):
     """List the choices in ``s``, best plans first, and write the position to value.
 
     That is ``s`` itself, or, where a whole turn is to be planned, the position after its best plan:
-    the end of a turn tells more than its beginning. For a judge, who values positions that wait for
-    a decision, due dice are rolled as well. ``previous`` is the action before.
+    the end of a turn says more than its beginning. For a judge, which values positions that wait
+    for a decision, due dice are rolled as well. ``previous`` is the action before.
     """
     tree.valued[0] = s
     if settings.moves == SINGLE or not in_turn(s):
@@ -237,7 +237,7 @@ def best_edge(nodes, edges, node, exploration):
 
 @kernel
 def key_of(s, chance):
-    """A number that tells this position apart from others after the same choice."""
+    """A number that identifies this position among those after the same choice."""
     key = uint64(s["phase"]) | uint64(s["player"]) << uint64(4)
     if s["phase"] == CROWN_CHOICE:  # the supply limits the clans to take
         key |= uint64(legal.clans_to_take(s)) << uint64(8)
@@ -340,8 +340,8 @@ def judge_valued(net, policy, tree):
 def simulate(s, settings, weights, tree, bits, net, policy):
     """One simulation from ``s``, the tree's root; returns the stream, advanced once.
 
-    A network ``net`` values the new position; ``policy``, ``(1, 95)`` float64, is its scratch
-    memory. When both are None, ``settings.leaf`` says how the position is valued.
+    A network ``net`` values the new position; ``policy``, ``(1, 95)`` float64, is its scratch. When
+    both are None, ``settings.leaf`` says how the position is valued.
     """
     bits = go_down(s, settings, weights, tree, bits)
     judge_valued(net, policy, tree)
@@ -357,5 +357,5 @@ def begin(s, settings, weights, tree, bits):
     """Begin a new search from ``s``, which is to be valued and added like a leaf."""
     tree.used[0], tree.used[1], tree.path[0] = 0, 0, 0
     tree.leaf[0] = s
-    tree.leaf[0]["generator"] = generator.mix(bits)  # not the game's: its dice must stay unknown
+    tree.leaf[0]["generator"] = generator.mix(bits)  # not the game's: its dice must stay hidden
     list_choices(tree.leaf[0], settings, weights, tree, 0)

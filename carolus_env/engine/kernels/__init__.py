@@ -1,4 +1,4 @@
-"""The rules as kernels, one game at a time; read them beside the rulebook.
+"""The rules as kernels, one game at a time; read them next to the rulebook.
 
 ``courts``   paladins between supply, reserves and courts; control of the clans
 ``regions``  strength, settling, castles and merging

@@ -1,4 +1,4 @@
-"""What an action number means, for kernels; `rules.action_parts` says the same to Python.
+"""What an action number means, for kernels; `rules.action_parts` is the same for Python.
 
 The groups of numbers are `rules.ACTION_GROUPS`. Each function below takes an action of its group.
 """
@@ -41,5 +41,5 @@ def clan_of(action):
 
 @kernel
 def destination_of(action):
-    """Where the paladin goes: 0 the player's own court, 1 + k the region k from the Emperor's."""
+    """Where the paladin goes: 0 the player's court, 1 + k the region k from the Emperor's."""
     return (action - FIRST_PLACE) % DESTINATIONS

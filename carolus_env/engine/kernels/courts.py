@@ -52,7 +52,7 @@ def take_paladin(s, player, clan):
 
 @kernel
 def take_face(s, player, face):
-    """What a die shows: a paladin of that clan, or a crown where it is one or none is left."""
+    """What a die shows: a paladin of that clan; a crown if the face is one or none is left."""
     is_clan = int64(face != CROWN)
     clan = face * is_clan
     if s["supply"][clan] > 0:  # nearly always; then no branch depends on the face

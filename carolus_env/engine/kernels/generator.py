@@ -26,7 +26,7 @@ if COMPILED:
     def _plus(a, b):
         return a + b
 
-else:  # NumPy's scalars warn when they wrap around; the compiled ones just do it
+else:  # NumPy's scalars warn when they wrap around; compiled code does not
 
     def _times(a, b):
         return np.uint64(int(a) * int(b) & 0xFFFFFFFFFFFFFFFF)

@@ -122,7 +122,7 @@ def legal_set(s):
     phase = s["phase"]
     if phase == CROWN_CHOICE:
         return CROWN_SETS + clans_to_take(s)
-    # All three, then a choice: in a batch no branch predictor could guess.
+    # Compute all three, then choose: in a batch no branch predictor could guess.
     place = PLACE_SETS + BLOCK * int64(s["regions"]) + clans_in_reserve(s)
     move = MOVE_SETS + emperor_steps(s)
     disc = DISC_SETS + playable_discs(s)

@@ -1,11 +1,11 @@
 """Several counts in one number: byte k of a 64-bit *word* holds count k.
 
-Where all clans, or all regions, are handled alike this does in a few instructions what a loop does
-in dozens. A `clan_word` holds the five counts of the clans; a *circle*, which is two words, those
-of up to 15 regions.
+Work on all clans, or on all regions, takes a few instructions instead of the dozens of a loop. A
+`clan_word` holds the five counts of the clans; a *circle*, which is two words, those of up to 15
+regions.
 
-Words are unsigned, and so is every number that they are shifted by: Numba would make
-floating-point numbers of a mixture.
+Words are unsigned, and so is every number that they are shifted by: Numba turns a
+mixture of signed and unsigned numbers into floating-point numbers.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ def where_equal(word, value):
 
 @kernel
 def lanes(ones):
-    """A byte full of bits for each 1: what keeps those counts of a word."""
+    """A byte of ones for each 1: the mask that keeps those counts of a word."""
     return ones * _BYTE
 
 
 # ------------------------------------------------------------------------------------ memory
 
-# `put` and `load` move a word at once. Written as loops over its bytes (below) the compiler makes
-# that of most of them, but not of all; and here no index is checked for being negative.
+# `put` and `load` move a word at once. Of most loops over its bytes (below) the compiler makes the
+# same, but not of all; and these need no check for negative indices.
 
 if COMPILED and sys.byteorder == "little":
 
     def _address(context, builder, array_type, array, row, at, bits):
-        """Pointer to ``array[row, at]``, or to ``array[at]``, as a number of so many bits."""
+        """Pointer to ``array[row, at]``, or to ``array[at]``, as a number of that many bits."""
         parts = context.make_array(array_type)(context, builder, array)
         if row is not None:
             at = builder.add(at, builder.mul(row, builder.extract_value(parts.strides, 0)))
@@ -97,7 +97,7 @@ if COMPILED and sys.byteorder == "little":
 
     @intrinsic
     def load(_, counts, at):
-        """The eight counts from ``counts[at]`` on; those outside of ``counts`` are anything."""
+        """The eight counts from ``counts[at]`` on; those outside of ``counts`` are undefined."""
 
         def generate(context, builder, signature, values):
             array, at = values
@@ -167,7 +167,7 @@ def sum_of(word):
 
 @kernel
 def all_if(bits, place):
-    """A word full of bits where ``bits`` has one at ``place``, and of zeros elsewhere."""
+    """A word of ones if ``bits`` has a 1 at ``place``, else of zeros."""
     return ((bits >> uint64(place)) & _1) * _ALL
 
 
@@ -186,8 +186,8 @@ def turn_to(start, count):
 def turned(counts, turn):
     """The circle of ``counts``, turned: from region ``start`` to the last, then from 0 on.
 
-    Two times 16 bytes that begin where the first of those regions would be, in the field or not;
-    of either only the bytes that are meant are kept.
+    Reads 16 bytes twice, from where the first of those regions would be, inside the field or not,
+    and keeps only the bytes that belong to each part.
     """
     start, wrapped, low, high, low_rest, high_rest = turn
     return (

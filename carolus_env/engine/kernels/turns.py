@@ -1,7 +1,7 @@
 """The course of a game: set-up, opening phase, action phase, rounds, the end.
 
 A game stops at each decision and at each roll (``phase`` says which). `play` carries out a
-decision, `take_roll` a roll; both go on until the next decision or roll is due.
+decision, `take_roll` a roll; both continue until the next decision or roll is due.
 """
 
 from __future__ import annotations
@@ -422,7 +422,7 @@ def roll_on(s):
 
 @kernel
 def roll_dealt(s, dice, row):
-    """`roll_on` where each seat rolls by a generator of its own, ``dice[row, seat]``.
+    """`roll_on` where each seat rolls by a separate generator, ``dice[row, seat]``.
 
     Then a seat's k-th roll does not depend on anyone's decisions. The game's own
     generator, from which a player could predict rolls, is set to 0.

@@ -14,7 +14,7 @@ async function ask(path, options) {
     response = await fetch(`/api/${path}`, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError(0, { error: "The server is not responding. Your game is kept: restart the server and reload this page." });
+    throw new ServerError(0, { error: "The server is not responding. Your game is saved in this browser: restart the server and reload this page." });
   }
   let answer;
   try {

@@ -8,7 +8,7 @@ const SPEEDS = { slow: 1500, normal: 700, fast: 200, instant: 0 }; // millisecon
 export class Bots {
   /**
    * @param game called back: `view`, `askBot(rest)`, which takes the answer after `await rest()` and
-   *   returns whether to go on, and `showThinking(seconds)`, `showTurn()`
+   *   returns whether to continue, and `showThinking(seconds)`, `showTurn()`
    */
   constructor(game) {
     this.game = game;

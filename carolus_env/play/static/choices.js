@@ -1,4 +1,4 @@
-// The legal decisions as buttons beside the board.
+// The legal actions as buttons next to the board.
 
 import { clanIcon, el, teamIcon } from "./dom.js";
 import { spoken } from "./regions.js";

@@ -1,4 +1,4 @@
-// A game on the server: asked for, changed, and restored where the server has dropped it.
+// A game on the server: requested, changed, and restored where the server has dropped it.
 
 import { get, post } from "./api.js";
 import { look } from "./board.js";
@@ -82,7 +82,7 @@ export class Client {
     }
   }
 
-  /** Ask the bot to move for one decision, and take it after `rest()`; returns whether to go on. */
+  /** Ask the bot to move for one decision, and take it after `rest()`; returns whether to continue. */
   async askBot(rest) {
     const { at, version } = this.view;
     let next;

@@ -119,7 +119,7 @@ class GamePage {
     this.bots.run();
   }
 
-  /** Ask the bot to move; returns whether to go on. */
+  /** Ask the bot to move; returns whether to continue. */
   async askBot(rest) {
     const goesOn = await this.client.askBot(rest);
     if (!goesOn) this.bots.paused = true;
@@ -174,7 +174,7 @@ class GamePage {
   showThinking(seconds) {
     const name = this.view.names[this.view.seat];
     this.doing.classList.add("thinking");
-    this.doing.textContent = seconds < 2 ? `${name} is thinking` : `You can leave this page, the game is kept. ${name} has been thinking for ${seconds} s`;
+    this.doing.textContent = seconds < 2 ? `${name} is thinking` : `You can leave this page and return to the game later. ${name} has been thinking for ${seconds} s`;
   }
 
   showChoices() {

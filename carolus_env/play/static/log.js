@@ -40,7 +40,7 @@ export class Log {
   }
 }
 
-/** The name of the round that begins with a line; null: the round goes on. */
+/** The name of the round that begins with a line; null: the round continues. */
 function roundName(line, before) {
   if (line.round === before?.round) return null;
   return line.round === 0 ? "set-up" : `round ${line.round}`;

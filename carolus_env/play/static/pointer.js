@@ -15,7 +15,7 @@ export class Pointer {
     this.game = game;
     this.ghost = el("div", { class: "ghost", hidden: true }); // the paladin that is dragged
     this.dragged = false;
-    this.kind = "mouse"; // of the last press; not every browser tells it with the click
+    this.kind = "mouse"; // of the last press; not every browser reports it with the click
     board.addEventListener("pointerdown", (event) => this.press(event));
     board.addEventListener("click", (event) => this.dragged || game.choose(pieceAt(event.target), this.kind === "touch"));
   }

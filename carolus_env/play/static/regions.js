@@ -1,4 +1,4 @@
-// How regions stand: a tip beside the one that is pointed at, and the whole board in words.
+// The state of regions: a tip beside the one that is pointed at, and the whole board in words.
 
 import { el, teamIcon } from "./dom.js";
 

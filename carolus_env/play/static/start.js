@@ -40,7 +40,7 @@ function rulesCard() {
     "section",
     { class: "card", "aria-labelledby": "rules-title" },
     el("h2", { id: "rules-title" }, "New to the game?"),
-    el("p", {}, "Five clans serve whoever controls them at court. Where the Emperor stops, the strongest player builds a castle."),
+    el("p", {}, "Each clan serves the player who controls it at court. Where the Emperor stops, the strongest player builds a castle."),
     el("button", { type: "button", onclick: () => document.getElementById("help").showModal() }, "How to play"),
   );
 }

@@ -1,4 +1,4 @@
-// Games and settings kept in the browser; a restarted server takes the games up again.
+// Games and settings kept in the browser; a restarted server continues the games.
 
 const LIST = "carolus.games";
 const MOST = 20;
