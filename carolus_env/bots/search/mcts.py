@@ -180,10 +180,14 @@ class MctsBot(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
-        plans = [
-            self._plans.pop((int(stream), _position(state)), [])
+        keys = [
+            (int(stream), _position(state))
             for state, stream in zip(states, generators, strict=True)
         ]
+        # Equal games may share a plan (a deal against two opponents): look up all, then forget.
+        plans = [self._plans.get(key, []) for key in keys]
+        for key in keys:
+            self._plans.pop(key, None)
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
         if len(new):
             streams = generators[new]
