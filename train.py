@@ -35,7 +35,7 @@ try:
     from rich.table import Table
 
     from carolus_env.bots.neural.model import load, save
-    from carolus_env.learners.config import Config, from_mapping, read
+    from carolus_env.learners.config import Config, from_run, read
     from carolus_env.learners.provenance import provenance
     from carolus_env.learners.run import Progress, Run
     from carolus_env.system.files import write_json
@@ -162,7 +162,7 @@ def _resumed(folder: Path, steps: int | None, command: str) -> Job:
     path = folder / "config.json"
     try:
         first = json.loads(path.read_text())
-        config = from_mapping(first.pop("config"))
+        config = from_run(first.pop("config"))
         original = str(first.pop("command"))
     except OSError as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None

@@ -121,7 +121,22 @@ def test_a_bot_searches_once_a_turn_and_plays_what_it_found():
         rows = rows[games["player"][rows] == states["player"][rows]]
     assert played == wanted
     assert done < bot.simulations <= 2 * done
-    assert bot._plans == {}, "everything planned was asked for"
+
+
+def test_equal_games_with_equal_streams_are_played_alike():
+    """As a deal is against two opponents, until these differ: a plan is there for both games."""
+    pair, alone = bots.make("mcts:sims=30"), bots.make("mcts:sims=30")
+    games, streams = (
+        np.repeat(engine.new_games(Rules(3), 1, seed=4), 2),
+        np.repeat(new_streams(1, 1), 2),
+    )
+    single, stream = games[:1].copy(), streams[:1].copy()
+    for _ in range(30):
+        actions = pair.act(games, streams)
+        assert (actions == alone.act(single, stream)).all()
+        assert (streams == stream).all()
+        engine.step(games, actions)
+        engine.step(single, actions[:1])
 
 
 def test_a_turn_that_went_another_way_is_searched_anew():

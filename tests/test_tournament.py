@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -472,6 +473,13 @@ def test_games_beyond_the_plan_are_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"deals":2', '"deals":1', 1))
     with pytest.raises(arena.ResultsFileError, match="more games than the 18 of its plan"):
         arena.read_games(path)
+
+
+def test_an_error_of_a_results_file_can_be_pickled() -> None:
+    error = arena.ResultsFileError("games.jsonl", 4, "not JSON")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) == "games.jsonl, line 4: not JSON"
+    assert (again.path, again.line, again.reason) == ("games.jsonl", 4, "not JSON")
 
 
 def test_a_damaged_header_is_refused_and_an_empty_file_too(tmp_path: Path) -> None:

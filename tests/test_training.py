@@ -451,6 +451,16 @@ def test_a_run_is_resumed_with_its_own_options(tmp_path, words):
     assert longer.command.startswith("python train.py --seed 9; python train.py --resume")
 
 
+def test_a_run_begun_with_an_option_that_is_gone_is_resumed_if_it_did_not_use_it(tmp_path, capsys):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"config": {"players": 3, "shaping": 0.0}, "command": "old"}))
+    assert train.read_job(["--resume", str(tmp_path)]).config.players == 3
+    path.write_text(json.dumps({"config": {"players": 3, "shaping": 0.5}, "command": "old"}))
+    assert train.main(["--resume", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "option 'shaping' no longer exists; resume the run with the version that began" in error
+
+
 @pytest.mark.parametrize("option", ["--config", "--resume"])
 @pytest.mark.parametrize("form", ["{} {}", "{}={}"])
 def test_a_wrong_path_is_named(tmp_path, capsys, option, form):

@@ -47,6 +47,9 @@ class ResultsFileError(ValueError):
         super().__init__(f"{where}: {reason}")
         self.path, self.line, self.reason = os.fspath(path), line, reason
 
+    def __reduce__(self) -> tuple[Any, ...]:  # keeps errors picklable across processes
+        return type(self), (self.path, self.line, self.reason)
+
 
 @dataclass(frozen=True)
 class Saved:

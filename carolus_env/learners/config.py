@@ -8,11 +8,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from carolus_env.bots import make
 from carolus_env.bots.neural.network import Size
 from carolus_env.engine.rules import Rules
+
+_REMOVED: Final = {"shaping": 0.0}
+"""Options of earlier versions, with the value that left them unused."""
 
 
 @dataclass
@@ -186,6 +189,21 @@ def read(path: Path) -> Config:
         return from_mapping(found)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def from_run(options: Mapping[str, Any]) -> Config:
+    """The options in a run's ``config.json``, also that of a run begun by an earlier version.
+
+    Raises:
+        ValueError: for a run that used an option which no longer exists, and as `from_mapping`.
+    """
+    options = dict(options)
+    for name, unused in _REMOVED.items():
+        if options.pop(name, unused) != unused:
+            raise ValueError(
+                f"option {name!r} no longer exists; resume the run with the version that began it"
+            )
+    return from_mapping(options)
 
 
 def from_mapping(options: Mapping[str, Any]) -> Config:

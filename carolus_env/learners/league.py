@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env import engine
 from carolus_env.bots import Agent, make
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.learner import LEARNER, Ended
@@ -135,8 +136,9 @@ class League:
         Returns:
             the learner's shares of the win in those games, by kind of opponent.
         """
-        teams, shares = self._rules.teams, ended.learners_payoffs
-        shares = (shares * (teams - 1) + 1) / teams
+        partners = self._rules.players // self._rules.teams
+        shares = engine.win_shares(ended.states)[np.arange(len(ended.seats)), ended.seats]
+        shares = shares * partners  # of the learner's team
         found: dict[str, list[float]] = {}
         for seating, seat, share in zip(ended.tables, ended.seats, shares, strict=True):
             enemy = int(seating[self._enemy_seat[seat]])

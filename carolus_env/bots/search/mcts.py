@@ -44,7 +44,7 @@ from carolus_env.system.compiler import entry
 _WIDEST: Final = 80  # single actions in a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
 _PORTION: Final = 32  # simulations between checks of the clock and the visits
-_REMEMBERED: Final = 100_000  # plans
+_REMEMBERED: Final = 10_000  # rests of plans
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class MctsBot(Agent):
         as_states(states)
         check_streams(generators, states)
         plans = [
-            self._plans.pop((int(stream), _position(state)), [])
+            self._plans.get((int(stream), _position(state)), [])
             for state, stream in zip(states, generators, strict=True)
         ]
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
@@ -202,16 +202,20 @@ class MctsBot(Agent):
         actions: npt.NDArray[np.int64],
         plans: list[list[int]],
     ) -> None:
-        """Keep the rest of each plan under its game: the stream and the next position."""
+        """Keep the rest of each plan under its game: the stream and the next position.
+
+        Equal games, of one deal against different opponents, say, share it; so it stays.
+        """
         rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
         if not len(rows):
             return
-        if len(self._plans) > _REMEMBERED:  # most are of abandoned games
-            self._plans.clear()
         after = states[rows]
         engine.step(after, actions[rows], roll=False)
         for row, state in zip(rows.tolist(), after, strict=True):
             self._plans[int(generators[row]), _position(state)] = plans[row][1:]
+        # A game asks for the rest of its plan at its next decision: the oldest are of past turns.
+        for _ in range(len(self._plans) - max(_REMEMBERED, 2 * len(states))):
+            del self._plans[next(iter(self._plans))]
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """A search from each game: each first action's share of the visits, and their mean value.

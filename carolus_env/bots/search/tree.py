@@ -78,12 +78,8 @@ def value_by_playout(s, bits, chances):
 @kernel
 def write_shares(s, chances):
     """Write each team's share of the win; equal shares while the game is not over."""
-    teams = int64(s["teams"])
-    winners = int64(s["winners"])
-    winners = (1 << teams) - 1 if winners == 0 else winners
-    sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
-    for team in range(teams):
-        chances[team] = (winners >> team & 1) / sharing
+    for team in range(int64(s["teams"])):
+        chances[team] = turns.team_win_share(s, team)
 
 
 # ------------------------------------------------------------------------------------ growing

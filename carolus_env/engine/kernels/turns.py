@@ -359,12 +359,18 @@ def forfeit(s):
 
 @kernel
 def win_share(s, seat):
-    """The share of the win of the player's team; where nobody has won, all teams have the same."""
+    """The share of the win of the player's team."""
+    return team_win_share(s, int64(s["team"][seat]))
+
+
+@kernel
+def team_win_share(s, team):
+    """The share of the win of a team; where nobody has won, all teams have the same."""
     winners = int64(s["winners"])
     sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
     if sharing == 0:
         return 1.0 / int64(s["teams"])
-    return (winners >> int64(s["team"][seat]) & 1) / sharing
+    return (winners >> team & 1) / sharing
 
 
 @kernel
