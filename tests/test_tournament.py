@@ -23,6 +23,7 @@ from carolus_env.arena import Plan, Tournament, Until, pool
 from carolus_env.arena import summary as summaries
 from carolus_env.arena.columns import COLUMNS, columns_table
 from carolus_env.arena.ratings import Ratings
+from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
 from carolus_env.records import read_records
 from carolus_env.replay import replay
@@ -693,3 +694,59 @@ def test_ratings_tell_strong_from_weak() -> None:
     assert weak["elo"] == 0
     assert strong["low"] > 50
     assert equal["low"] > 50
+
+
+# ------------------------------------------------------------------------------------ company
+
+
+def actions_of(plan: Plan, rows: np.ndarray, agents: list[Agent]) -> list[list[int]]:
+    """What is played in some games of a plan, when those are played together."""
+    fixtures = plan.fixtures(0, plan.games)
+    actions: list[Any] = []
+    arena.play_games(
+        fixtures.tables[rows],
+        agents,
+        plan.rules,
+        seed=plan.seed,
+        deals=fixtures.deals[rows],
+        seatings=fixtures.seatings[rows],
+        actions=actions,
+    )
+    return [game.tolist() for game in actions]
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_a_game_does_not_depend_on_what_is_played_beside_it(players: int) -> None:
+    """Games of several meetings on the same deals begin alike, so their positions coincide."""
+    specs = ("mcts:sims=6", "planner", "greedy", "random")
+    plan = Plan(Rules(players), specs, "field", deals=12 if players == 2 else 6, seed=7)
+    every = np.arange(plan.games)
+
+    def fresh() -> list[Agent]:
+        return [bots.make(spec) for spec in specs]
+
+    together = actions_of(plan, every, fresh())
+    alone = [actions_of(plan, every[row : row + 1], fresh())[0] for row in every[::3]]
+    assert alone == together[::3]
+    shuffled, used = np.random.default_rng(1).permutation(every), fresh()
+    for rows in np.array_split(shuffled, 5):  # the same agents, which may remember the last block
+        assert actions_of(plan, rows, used) == [together[row] for row in rows]
+
+
+def test_two_games_that_are_the_same_are_played_the_same() -> None:
+    """Both ask for the turn that was planned for one of them."""
+    plan = Plan(Rules(2), ("mcts:sims=6", "greedy"), deals=2, seed=7)
+    agents = [bots.make(spec) for spec in plan.agents]
+    once = actions_of(plan, np.array([0, 1, 2]), agents)
+    assert actions_of(plan, np.array([0, 0, 1, 2, 2]), agents) == [once[k] for k in (0, 0, 1, 2, 2)]
+
+
+def test_the_oldest_plans_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(Rules(2), ("mcts:sims=6", "greedy"), deals=4, seed=7)
+    rows = np.arange(plan.games)
+    remembers = [bots.make(spec) for spec in plan.agents]
+    wanted = actions_of(plan, rows, remembers)
+    monkeypatch.setattr("carolus_env.bots.search.mcts._REMEMBERED", 3)
+    forgets = [bots.make(spec) for spec in plan.agents]
+    assert actions_of(plan, rows, forgets) == wanted
+    assert len(forgets[0]._plans) <= 2 * plan.games < len(remembers[0]._plans)  # type: ignore[attr-defined]
