@@ -154,20 +154,22 @@ class Game:
 
         After an error the game is as it was.
         """
-        if type(action) is not int:
-            if isinstance(action, str):
-                for number in self._read(action):
-                    self.play(number)
-                return
-            action = int(operator.index(action))
+        try:  # costs nothing for numbers, which searches and environments play
+            number = operator.index(action)  # type: ignore[arg-type]
+        except TypeError:
+            if not isinstance(action, str):
+                raise
+            for number in self._read(action):
+                self.play(number)
+            return
         due = ILLEGAL
-        if 0 <= action < ACTIONS:
+        if 0 <= number < ACTIONS:
             if self._history is None:
-                due = play_one(self.states, action, *self._observed)
+                due = play_one(self.states, number, *self._observed)
             else:
-                due = self._play_and_keep(action, self._history)
+                due = self._play_and_keep(number, self._history)
         if due == ILLEGAL:
-            raise engine.refusal(self.states, 0, action)
+            raise engine.refusal(self.states, 0, number)
         self._look(due)
 
     def _play_and_keep(self, action: int, history: list[_Kept]) -> int:
