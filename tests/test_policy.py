@@ -346,7 +346,7 @@ def test_a_search_asks_the_network():
 
 
 def test_a_search_by_a_network_needs_one():
-    with pytest.raises(ValueError, match=r"leaf 'network' needs a judge, got None"):
+    with pytest.raises(ValueError, match=r"SearchOptions need a judge, got None"):
         MctsBot(SearchOptions(sims=30))
 
 

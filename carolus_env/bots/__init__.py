@@ -9,7 +9,7 @@ from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
 from carolus_env.bots.search.guided import NetworkJudge, SearchOptions
-from carolus_env.bots.search.mcts import Choice, Judge, MctsBot, MctsOptions
+from carolus_env.bots.search.mcts import Choice, Judge, MctsBot, MctsOptions, TreeOptions
 
 __all__ = [
     "Agent",
@@ -32,6 +32,7 @@ __all__ = [
     "PolicyOptions",
     "RandomBot",
     "SearchOptions",
+    "TreeOptions",
     "UnknownAgentError",
     "drawn",
     "is_compiled",

@@ -32,7 +32,7 @@ from carolus_env.bots import Agent
 from carolus_env.drawing.raster import WIDE, board_pixels
 from carolus_env.drawing.text import board_text
 from carolus_env.drawing.window import Window
-from carolus_env.engine import observation as seen
+from carolus_env.engine import observation as observing
 from carolus_env.engine.rules import ACTIONS, BY_FORFEIT, BY_MAX_ROUNDS, Rules
 from carolus_env.engine.state import States
 from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES, check_options, observation_box
@@ -108,7 +108,7 @@ class CarolusVectorEnv(VectorEnv):
         self._started = False
         self._over = np.zeros(num_envs, np.bool_)
         self._masks = np.zeros((num_envs, ACTIONS), np.int8)
-        self._observations = np.zeros((num_envs, seen.length(players)), dtype)
+        self._observations = np.zeros((num_envs, observing.length(players)), dtype)
         self._everybody = np.ones(num_envs, np.bool_)
 
     # -------------------------------------------------------------------------------- playing
@@ -204,7 +204,7 @@ class CarolusVectorEnv(VectorEnv):
             observations = self._look()
             return observations, rewards, terminations, truncations, self._info(illegal=ended)
 
-        last = seen.observe(ended.states, ended.seats, dtype=self._observations.dtype)
+        last = observing.observe(ended.states, ended.seats, dtype=self._observations.dtype)
         final = np.full(self.num_envs, None, object)
         for i, row in enumerate(ended.rows):
             final[row] = last[i]

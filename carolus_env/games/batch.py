@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.engine import observation as seen
+from carolus_env.engine import observation as observing
 from carolus_env.engine import stepping
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import Ints
@@ -107,10 +107,10 @@ class GameBatch:
         self._scales: npt.NDArray[np.float32] | None = None
         self._whole: npt.NDArray[np.uint8] | None = None
         if observation is not None:
-            length = seen.length(rules.players)
+            length = observing.length(rules.players)
             self.observations = np.zeros((n, length), observation)
             if observation == "float32":  # first as whole numbers, in a row for each worker
-                self._scales = seen.scales(rules.players)
+                self._scales = observing.scales(rules.players)
                 self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
         self._numbers = np.zeros(n, np.int64)  # of the legal sets

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.engine import observation as seen
+from carolus_env.engine import observation as observing
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import ACTIONS, OVER, REASON_NAMES, Rules
 from carolus_env.engine.state import States, as_states, from_bytes, winning_teams
@@ -131,11 +131,11 @@ class Game:
         if dtype not in (np.uint8, np.float32):
             raise ValueError(f"an observation is of dtype uint8 or float32, not {dtype}")
         players = int(self.states["players"][0])
-        whole = np.zeros((1, seen.length(players)), np.uint8)
+        whole = np.zeros((1, observing.length(players)), np.uint8)
         self.observation, self._observed = whole[0], (whole, None, None)
         if dtype == np.float32:
             scaled = np.zeros(whole.shape, np.float32)
-            self.observation, self._observed = scaled[0], (whole, seen.scales(players), scaled)
+            self.observation, self._observed = scaled[0], (whole, observing.scales(players), scaled)
 
     # -------------------------------------------------------------------------------- playing
 

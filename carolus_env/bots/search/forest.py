@@ -38,14 +38,14 @@ _USUAL_WIDTH: Final = 32  # choices per position that there is memory for, on av
 
 MOVES: Final = ("turn", "single")
 CHANCES: Final = ("open", "explicit")
-LEAVES: Final = ("planner", "playout", "network")
+LEAVES: Final = ("planner", "playout")
 TURN, SINGLE = range(len(MOVES))
 OPEN, EXPLICIT = range(len(CHANCES))
-PLANNER, PLAYOUT, JUDGE = range(len(LEAVES))  # a network is one kind of judge
+PLANNER, PLAYOUT, JUDGE = range(len(LEAVES) + 1)  # a network is one kind of judge
 
 
 class Settings(NamedTuple):
-    """How to search: `MctsOptions` in numbers."""
+    """How to search: the options in numbers."""
 
     moves: int
     """`TURN` or `SINGLE`."""

@@ -11,13 +11,13 @@ from carolus_env.bots.agent import Agent
 from carolus_env.bots.neural.inference import Net
 from carolus_env.bots.neural.model import Model
 from carolus_env.bots.neural.policy import Networks, parsed
-from carolus_env.bots.options import check, option
-from carolus_env.bots.search.mcts import Judge, MctsBot, MctsOptions
+from carolus_env.bots.options import check
+from carolus_env.bots.search.mcts import Judge, MctsBot, TreeOptions
 from carolus_env.engine.state import States, as_states, common_players
 
 
 @dataclass(frozen=True)
-class SearchOptions(MctsOptions):
+class SearchOptions(TreeOptions):
     """How ``search`` searches: like ``mcts``, but the network values new positions.
 
     Where a turn begins, the network values the position after the planner's best plan, and the
@@ -27,8 +27,6 @@ class SearchOptions(MctsOptions):
     Raises:
         AgentError: for a value that is not allowed, with the option and its allowed values.
     """
-
-    leaf: str = option("network", "value of a new position", among=("network",))
 
     def __post_init__(self) -> None:
         check("search", self)

@@ -48,12 +48,8 @@ _REMEMBERED: Final = 10_000  # rests of plans
 
 
 @dataclass(frozen=True)
-class MctsOptions:
-    """How `MctsBot` searches; see docs/bots.md.
-
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+class TreeOptions:
+    """How a tree is searched, whatever values its positions; see docs/bots.md."""
 
     sims: int = option(400, "simulations per search", among=(1, 10_000_000))
     seconds: float = option(
@@ -63,16 +59,24 @@ class MctsOptions:
     chance: str = option(
         "open", "dice of others: averaged over, or a node for each outcome", among=CHANCES
     )
-    leaf: str = option(
-        "planner",
-        "value of a new position: by evaluation, or by playout",
-        among=LEAVES[:JUDGE],
-    )
     root: str = option("one", "plans of the turn to play, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of later turns", among=WIDTHS)
     width: int = option(32, "most plans considered in a turn, the best ones", among=(1, 4096))
     c: float = option(0.2, "exploration", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
+
+
+@dataclass(frozen=True)
+class MctsOptions(TreeOptions):
+    """How ``mcts`` searches.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
+    """
+
+    leaf: str = option(
+        "planner", "value of a new position: by evaluation, or by playout", among=LEAVES
+    )
 
     def __post_init__(self) -> None:
         check("mcts", self)
@@ -129,23 +133,23 @@ class MctsBot(Agent):
     With a budget of simulations, the same streams give the same decisions.
 
     Args:
-        options: see `MctsOptions`.
-        judge: values positions instead of ``options.leaf``; None: as that says. Its policy
-            is the prior of discs, crowns and single actions; whole turns keep the evaluation's.
+        options: `MctsOptions`; with a ``judge`` any `TreeOptions`.
+        judge: values positions; None: as ``options.leaf`` says. Its policy is the prior of discs,
+            crowns and single actions; whole turns keep the evaluation's.
         weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
 
     Attributes:
         simulations: the number of simulations so far.
 
     Raises:
-        AgentError: when ``options.leaf`` is ``network`` and there is no judge.
+        AgentError: for options without a ``leaf`` when there is no judge.
     """
 
     name = "mcts"
 
     def __init__(
         self,
-        options: MctsOptions | None = None,
+        options: TreeOptions | None = None,
         *,
         judge: Judge | None = None,
         weights: npt.NDArray[np.float64] | None = None,
@@ -154,13 +158,15 @@ class MctsBot(Agent):
         self.simulations = 0
         self._judge = judge
         self._weights = all_weights().copy() if weights is None else weights
-        leaf = LEAVES.index(self.options.leaf) if judge is None else JUDGE
-        if leaf == JUDGE and judge is None:
-            raise AgentError(
-                self.name,
-                f"leaf {self.options.leaf!r} needs a judge, got None; without one it must be "
-                f"{' or '.join(LEAVES[:JUDGE])}",
-            )
+        leaf = JUDGE
+        if judge is None:
+            if not isinstance(self.options, MctsOptions):
+                raise AgentError(
+                    self.name,
+                    f"{type(self.options).__name__} need a judge, got None; without one use "
+                    "MctsOptions, whose leaf says how positions are valued",
+                )
+            leaf = LEAVES.index(self.options.leaf)
         self._settings = Settings(
             moves=MOVES.index(self.options.moves),
             chance=CHANCES.index(self.options.chance),
