@@ -245,7 +245,7 @@ def layers_table(root: Path = ROOT) -> str:
     by_layer: dict[int, list[str]] = defaultdict(list)
     known = modules(root)
     for entry, layer in layers(between_entries(imports(root))).items():
-        if entry not in ("__init__", "_version"):
+        if entry != "__init__":
             by_layer[layer].append(entry)
     lines = ["| layer | what | purpose |", "| ---: | --- | --- |"]
     for layer in sorted(by_layer, reverse=True):

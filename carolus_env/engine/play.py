@@ -14,6 +14,7 @@ was.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -254,11 +255,7 @@ def returns(states: States) -> npt.NDArray[np.float64]:
 
     ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
     """
-    as_states(states)
-    payoffs = np.zeros((len(states), MAX_PLAYERS))
-    _write_returns(states, payoffs)
-    players = int(states["players"].max()) if len(states) else MAX_PLAYERS
-    return payoffs[:, :players]
+    return _of_seats(states, _write_returns)
 
 
 def win_shares(states: States) -> npt.NDArray[np.float64]:
@@ -267,11 +264,18 @@ def win_shares(states: States) -> npt.NDArray[np.float64]:
     Winning teams share evenly, and partners split their team's share. While nobody has won (the
     game is not over, or was cut off), every team has the same share.
     """
+    return _of_seats(states, _write_win_shares)
+
+
+def _of_seats(
+    states: States, write: Callable[[States, npt.NDArray[np.float64]], None]
+) -> npt.NDArray[np.float64]:
+    """``(N, players)`` float64 that an entry writes, a number for each seat."""
     as_states(states)
-    shares = np.zeros((len(states), MAX_PLAYERS))
-    _write_win_shares(states, shares)
+    found = np.zeros((len(states), MAX_PLAYERS))
+    write(states, found)
     players = int(states["players"].max()) if len(states) else MAX_PLAYERS
-    return shares[:, :players]
+    return found[:, :players]
 
 
 def forfeit(states: States, *, rows: Ints | None = None) -> None:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from carolus_env.engine.rules import CLAN_NAMES, action_parts
-from carolus_env.notation import roll_text
-from carolus_env.notation.moves import decision_text, outcome_text
+from carolus_env.notation import event_text
 from carolus_env.play.preview import emperor_step
 from carolus_env.play.words import action_words, third_person
 
@@ -43,14 +42,12 @@ def log_line(
         event: a roll or a decision.
         teams: their names.
     """
+    text = event_text(before, event, after)
     if "roll" in event:
-        text = roll_text(event["roll"])
         verb, *faces = text.split()
         words = f"{verb} {', '.join(faces)}"
     else:
-        action = event["action"]
-        text = decision_text(before, action) + outcome_text(before, action, after)
-        words = _decision_words(before, after, action, teams)
+        words = _decision_words(before, after, event["action"], teams)
     return LogLine(index, event["player"], int(before["round"]), text, words)
 
 
