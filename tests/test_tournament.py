@@ -19,12 +19,13 @@ import numpy as np
 import pytest
 
 from carolus_env import arena, bots
-from carolus_env.arena import Plan, Tournament, Until, pool
+from carolus_env.arena import Plan, Tournament, Until, games, pool
 from carolus_env.arena import summary as summaries
 from carolus_env.arena.columns import COLUMNS, columns_table
 from carolus_env.arena.ratings import Ratings
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
+from carolus_env.engine.streams import seed_generators
 from carolus_env.records import read_records
 from carolus_env.replay import replay
 
@@ -250,7 +251,7 @@ def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large() -> None:
             "field",
             "9ceaf69d71340687",
         ),
-        (Rules(3, max_rounds=9), ("random", "greedy", "random"), "round_robin", "0f67e82d8e561e3f"),
+        (Rules(3, max_rounds=9), ("random", "greedy", "random"), "round_robin", "a923b6b08f928ca1"),
     ],
 )
 def test_the_lines_of_games_stay_byte_for_byte_what_they_were(
@@ -710,6 +711,7 @@ def actions_of(plan: Plan, rows: np.ndarray, agents: list[Agent]) -> list[list[i
         seed=plan.seed,
         deals=fixtures.deals[rows],
         seatings=fixtures.seatings[rows],
+        meetings=fixtures.meetings[rows],
         actions=actions,
     )
     return [game.tolist() for game in actions]
@@ -750,3 +752,16 @@ def test_the_oldest_plans_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -
     forgets = [bots.make(spec) for spec in plan.agents]
     assert actions_of(plan, rows, forgets) == wanted
     assert len(forgets[0]._plans) <= 2 * plan.games < len(remembers[0]._plans)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_every_seat_of_every_game_has_a_stream_of_its_own(players: int) -> None:
+    """What an agent stores under a stream then belongs to one game."""
+    plan = Plan(Rules(players), ("random",) * 4, "round_robin", deals=20)
+    fixtures = plan.fixtures(0, plan.games)
+    lots = games.Lots(fixtures.deals, fixtures.seatings, fixtures.meetings)
+    roots = seed_generators(np.asarray(fixtures.deals, np.uint64), plan.games)
+    assert len(np.unique(lots.streams(roots, players))) == plan.games * players
+    other = lots._replace(meetings=np.zeros_like(lots.meetings)).streams(roots, players)
+    first = lots.meetings == 0
+    assert (lots.streams(roots, players)[first] == other[first]).all()

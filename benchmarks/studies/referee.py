@@ -138,6 +138,7 @@ def play(
                 seed=seed,
                 deals=fixtures.deals,
                 seatings=fixtures.seatings,
+                meetings=fixtures.meetings,
             )
         )
         played += deals.games_per_deal

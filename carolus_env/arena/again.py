@@ -51,6 +51,7 @@ def records_of(
         seed=plan.seed,
         deals=wanted.deals,
         seatings=wanted.seatings,
+        meetings=plan.fixtures(0, len(results)).meetings[rows],
         actions=actions,
     )
     same = (again.decisions == wanted.decisions) & (again.returns == wanted.returns)

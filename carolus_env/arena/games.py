@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,7 @@ def play_games(
     seed: int,
     deals: npt.ArrayLike | None = None,
     seatings: npt.ArrayLike | None = None,
+    meetings: npt.ArrayLike | None = None,
     time_limit: float | None = None,
     actions: list[npt.NDArray[np.uint8]] | None = None,
     progress: Progress | None = None,
@@ -85,6 +86,8 @@ def play_games(
         deals: ``(G,)`` whole numbers, the deal of each game; None: game ``g`` is of deal ``g``.
         seatings: ``(G,)`` whole numbers that distinguish games of one deal; the agents' random
             streams depend on them. None: all 0.
+        meetings: ``(G,)`` whole numbers that distinguish games of one deal and seating; the agents'
+            random streams depend on them. None: all 0.
         time_limit: seconds that an agent may take for a decision, on average over those of one
             call; None: no limit.
         actions: a list to which the actions of each game are appended, ``(K,)`` uint8 each.
@@ -101,11 +104,19 @@ def play_games(
     seating_of = np.zeros(games, np.int64)
     if seatings is not None:
         seating_of = _numbers("seatings", seatings, games)
+    meeting_of = np.zeros(games, np.int64)
+    if meetings is not None:
+        meeting_of = _numbers("meetings", meetings, games)
     parts = []
     for start in range(0, max(games, 1), SIDE_BY_SIDE):
         part = slice(start, start + SIDE_BY_SIDE)
         played = _SideBySide(
-            seats[part], deal_of[part], seating_of[part], agents, rules, seed, time_limit
+            seats[part],
+            Lots(deal_of[part], seating_of[part], meeting_of[part]),
+            agents,
+            rules,
+            seed,
+            time_limit,
         )
         log = None if actions is None else _ActionLog(actions)
         parts.append(played.play(log, progress, start))
@@ -130,31 +141,49 @@ def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint
 # ------------------------------------------------------------------------------------ lockstep
 
 
+class Lots(NamedTuple):
+    """What decides the random numbers of ``G`` games, besides the seed."""
+
+    deals: npt.NDArray[np.int64]
+    """``(G,)``: set-up and dice."""
+    seatings: npt.NDArray[np.int64]
+    """``(G,)``: with the meeting, the agents' streams."""
+    meetings: npt.NDArray[np.int64]
+    """``(G,)``."""
+
+    def streams(self, roots: npt.NDArray[np.uint64], players: int) -> npt.NDArray[np.uint64]:
+        """The random stream of the agent at each seat, ``(G, players)``; one of its own in every
+        game, so that nothing an agent remembers can belong to two games."""
+        # Branches 0 to 3 of a deal's generator are the seats' dice.
+        numbers = MAX_PLAYERS * (1 + self.seatings[:, None]) + np.arange(players)
+        streams = branches(roots[:, None], numbers)
+        later = self.meetings > 0  # the first meeting has the streams of games without meetings
+        streams[later] = branches(streams[later], self.meetings[later][:, None])
+        return streams
+
+
 class _SideBySide:
     """Games in play together, and the arrays that the kernels work on."""
 
     def __init__(
         self,
         tables: npt.NDArray[np.int64],
-        deals: npt.NDArray[np.int64],
-        seatings: npt.NDArray[np.int64],
+        lots: Lots,
         agents: Sequence[Agent],
         rules: Rules,
         seed: int,
         time_limit: float | None,
     ) -> None:
         games, players = tables.shape
-        self.deals, self.seatings = deals, seatings
+        self.lots = lots
         self.agents, self.time_limit = agents, time_limit
-        seeds = _deal_seeds(seed, deals)
+        seeds = _deal_seeds(seed, lots.deals)
         roots = seed_generators(seeds, games)
-        # Branches 0 to 3 of a deal's generator are the seats' dice.
-        numbers = MAX_PLAYERS * (1 + seatings[:, None]) + np.arange(players)
         self.games = lockstep.Games(
             states=engine.new_games(rules, games, seed=seeds, roll=False),
             tables=tables,
             dice=_dice(roots, players),
-            streams=branches(roots[:, None], numbers),
+            streams=lots.streams(roots, players),
             counts=np.zeros((games, players), COUNTS),
             leads=np.zeros(games, LEADS),
         )
@@ -198,8 +227,8 @@ class _SideBySide:
         played = self.games
         return Results.of(
             Finished(
-                deals=self.deals,
-                seatings=self.seatings,
+                deals=self.lots.deals,
+                seatings=self.lots.seatings,
                 tables=played.tables,
                 states=played.states,
                 leads=played.leads,
@@ -235,7 +264,7 @@ class _SideBySide:
         reason = (
             f"answered action {action} "
             f"as player {seat} in phase {PHASE_NAMES[int(state['phase'])]} "
-            f"of deal {self.deals[game]}, seating {self.seatings[game]}; "
+            f"of deal {self.lots.deals[game]}, seating {self.lots.seatings[game]}; "
             f"legal are {engine.legal_actions(state).tolist()}"
         )
         return ArenaError(f"agent {agent!r} {reason}", agent, reason)

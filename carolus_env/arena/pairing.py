@@ -136,6 +136,7 @@ def play_pairing(
         seed=seed,
         deals=fixtures.deals,
         seatings=fixtures.seatings,
+        meetings=fixtures.meetings,
         progress=progress,
     )
     return pairing_result(names, results)

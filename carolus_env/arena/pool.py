@@ -118,6 +118,7 @@ class Runner:
             seed=plan.seed,
             deals=fixtures.deals,
             seatings=fixtures.seatings,
+            meetings=fixtures.meetings,
             time_limit=self.task.time_limit,
             actions=actions if records else None,
             progress=progress,
