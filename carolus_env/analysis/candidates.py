@@ -1,0 +1,92 @@
+"""The choices that a rollout compares: discs, crowns, or whole turns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.bots.planner.evaluation import all_weights
+from carolus_env.bots.planner.plans import WIDTHS, PlanScratch, actions_of, list_plans
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE
+from carolus_env.engine.state import States, pick, single
+from carolus_env.system.compiler import entry
+
+KINDS: Final = ("disc", "turn", "crown")
+"""What a decision is about. A turn is all that is left of it: paladins and the Emperor's move."""
+
+MOST: Final = 4096  # candidates of a turn
+
+
+def kind_of(state: np.void) -> str:
+    """Which of `KINDS` is due in game ``states[i]``.
+
+    Raises:
+        ValueError: when no decision is due.
+    """
+    phase = int(state["phase"])
+    kinds = {DISC: "disc", CROWN_CHOICE: "crown", PLACE: "turn", MOVE: "turn"}
+    if phase not in kinds:
+        raise ValueError(f"no decision is due: the game's phase is {PHASE_NAMES[phase]}")
+    return kinds[phase]
+
+
+def candidates(state: np.void, most: int = 8, width: str = "one") -> list[tuple[int, ...]]:
+    """The choices of the player to move, each as its actions in order.
+
+    Discs and crowns are all listed, by action number. Turns are listed best first by the planner's
+    evaluation; each set of placements occurs once, in one order.
+
+    Args:
+        state: game ``states[i]``, in which a decision is due.
+        most: turns to list, at most; 1 to 4,096.
+        width: where paladins may go, see `plans.WIDTHS`: ``stop``, ``one`` or ``all``.
+
+    Raises:
+        ValueError: when no decision is due, or for another argument that does not fit.
+    """
+    if not 1 <= most <= MOST:
+        raise ValueError(f"most must be a whole number from 1 to {MOST:,}, got {most!r}")
+    if width not in WIDTHS:
+        raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
+    if kind_of(state) != "turn":
+        return [(int(action),) for action in engine.legal_actions(state)]
+    plans, values = np.zeros(most, np.int64), np.zeros(most)
+    weights = all_weights()[int(state["players"])].copy()
+    found = _list(single(state), WIDTHS.index(width), weights, PlanScratch.new(), plans, values)
+    return [tuple(actions_of(int(plan))) for plan in plans[:found]]
+
+
+def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
+    """The position after each choice, before any dice: ``(K,)``.
+
+    Raises:
+        ValueError: for an empty choice, or one that passes a roll or another player's decision.
+        IllegalActionError: for an illegal action.
+    """
+    states = pick(single(state), np.zeros(len(choices), np.int64))
+    player = int(state["player"])
+    for row, actions in enumerate(choices):
+        if not actions:
+            raise ValueError("a candidate needs one action or more")
+        for place, action in enumerate(actions):
+            if place and (states["player"][row] != player or states["phase"][row] == OVER):
+                raise ValueError(
+                    f"candidate {list(actions)}: after {place} of its actions player {player} "
+                    "does not decide"
+                )
+            engine.step(states, np.array([action]), rows=np.array([row]), roll=False)
+    return states
+
+
+@entry
+def _list(states, width, weights, scratch, plans, values):
+    return list_plans(states[0], width, weights, scratch, plans, values)
+
+
+def distinct(states: States) -> npt.NDArray[np.int64]:
+    """Rows of the first of each set of equal positions, ascending."""
+    _, first = np.unique([state.tobytes() for state in states], return_index=True)
+    return np.sort(first)

@@ -1,0 +1,185 @@
+"""Games played on from given positions: side by side, with dice of their own, luck noted.
+
+Game number ``i`` has a root stream; each seat's dice and each seat's agent have a branch of it. So
+games of the same number, played from different positions, have the same dice: what differs between
+them is what was decided, not what was rolled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import bots, engine
+from carolus_env.analysis.luck import luck
+from carolus_env.analysis.values import Floats, Value
+from carolus_env.bots import Agent
+from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces
+from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
+from carolus_env.engine.state import States, pick
+from carolus_env.engine.streams import branches, seed_generators
+from carolus_env.system.workers import runs, together
+
+
+class Played(NamedTuple):
+    """``G`` games that were played on.
+
+    Attributes:
+        shares: ``(G, teams)`` float64, each team's share of the win, or its value where the game
+            was left before its end.
+        luck: ``(G, teams)`` float64, what the dice were worth; zeros without a value function.
+        decisions: how many were taken in all games.
+    """
+
+    shares: Floats
+    luck: Floats
+    decisions: int
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How games are played on.
+
+    Attributes:
+        base: plays every seat: a spec string, made once for each thread, or an agent.
+        seed: of all games, 0 to 2^64 - 1.
+        value: by which luck is noted, and games that are left are valued; None: neither.
+        method: how luck is counted, see `luck`; ``none``: not at all.
+        rounds: after so many rounds, the present one included, a game is left; None: never.
+        stratified: the first rolls of all games that are played together come in proportion.
+        threads: that share the games; the results are the same.
+    """
+
+    base: str | Agent
+    seed: int
+    value: Value | None = None
+    method: str = "faces"
+    rounds: int | None = None
+    stratified: bool = True
+    threads: int = 1
+
+    def play(
+        self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
+    ) -> Played:
+        """Play games to their end, or for `rounds`.
+
+        Args:
+            starts: ``(G,)`` positions of one number of players, at any point; unchanged.
+            numbers: ``(G,)`` the number of each game: its dice and its agents' streams.
+            strata: ``(G,)`` a place from 0 on among the games that share first rolls; those of
+                one place have the same first roll. All places up to the highest occur.
+        """
+        first = self._first_rolls(numbers, strata) if self.stratified else None
+        parts = together(
+            lambda rows: self._play(
+                pick(starts, np.arange(rows.start, rows.stop)),
+                numbers[rows],
+                None if first is None else first[rows],
+            ),
+            runs(len(starts), self.threads),
+        )
+        return Played(
+            np.concatenate([part.shares for part in parts]),
+            np.concatenate([part.luck for part in parts]),
+            sum(part.decisions for part in parts),
+        )
+
+    def _first_rolls(
+        self, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """For each game a number from 0 to 1 that picks its first roll, evenly spread over places.
+
+        Places are shuffled, so that a game's first roll says nothing about its other dice.
+        """
+        places = int(strata.max(initial=-1)) + 1
+        mark = int(numbers.min(initial=0))
+        chance = np.random.default_rng([self.seed, mark])
+        spread = (chance.permutation(places) + chance.random(places)) / max(places, 1)
+        heights: npt.NDArray[np.float64] = spread[strata]
+        return heights
+
+    def _play(
+        self,
+        states: States,
+        numbers: npt.NDArray[np.int64],
+        first: npt.NDArray[np.float64] | None,
+    ) -> Played:
+        games = len(states)
+        players = int(states["players"].max(initial=2))
+        agent = bots.make(self.base)
+        roots = branches(seed_generators(self.seed, 1), numbers.astype(np.uint64))
+        seats = np.arange(MAX_PLAYERS)
+        dice, streams = (branches(roots[:, None], seats + k) for k in (0, MAX_PLAYERS))
+        noted = np.zeros((games, TEAMS[players]))
+        last = states["round"].astype(np.int64) + (self.rounds or 0)
+        unrolled = np.ones(games, np.bool_)
+        in_play, taken = np.arange(games), np.zeros(games, np.uint64)
+        while True:
+            self._roll(states, in_play, dice, first, unrolled, noted)
+            going = states["phase"][in_play] != OVER
+            if self.rounds is not None:
+                # Between two rounds nothing is under way that a value would have to foresee.
+                begins = (states["phase"][in_play] == DISC) & (states["turn"][in_play] == 0)
+                going &= ~(begins & (states["round"][in_play] >= last[in_play]))
+            in_play = in_play[going]
+            if not len(in_play):
+                break
+            seat = states["player"][in_play]
+            shown, drawn = pick(states, in_play), streams[in_play, seat]
+            # Agents see a generator of their own: it says nothing about the dice.
+            shown["generator"] = branches(drawn, taken[in_play])
+            actions = agent.act(shown, drawn)
+            streams[in_play, seat] = drawn
+            engine.step(states, np.asarray(actions), rows=in_play, roll=False)
+            taken[in_play] += np.uint64(1)
+        over = states["phase"] == OVER
+        shares = np.zeros((games, TEAMS[players]))
+        np.add.at(
+            shares,
+            (np.arange(games)[:, None], states["team"][:, :players].astype(np.int64)),
+            engine.win_shares(states),
+        )
+        if not over.all():
+            assert self.value is not None, "games can be left only where a value is given"
+            left = np.flatnonzero(~over)
+            shares[left] = self.value(pick(states, left))
+        return Played(shares, noted, int(taken.sum()))
+
+    def _roll(
+        self,
+        states: States,
+        in_play: npt.NDArray[np.int64],
+        dice: npt.NDArray[np.uint64],
+        first: npt.NDArray[np.float64] | None,
+        unrolled: npt.NDArray[np.bool_],
+        noted: Floats,
+    ) -> None:
+        """Roll where dice are due, by the roller's dice of each game, and note the luck."""
+        rows = in_play[states["phase"][in_play] == ROLL]
+        while len(rows):
+            due = int(states["dice_due"][rows[0]])
+            alike = rows[states["dice_due"][rows] == due]
+            seat = states["player"][alike]
+            states["generator"][alike] = dice[alike, seat]
+            faces = draw_faces(states, rows=alike)
+            dice[alike, seat] = states["generator"][alike]
+            usual = due == DICE[int(states["players"][alike[0]])]
+            if first is not None and usual:
+                fresh = unrolled[alike]
+                faces[fresh] = _roll_at(first[alike[fresh]], due)
+            unrolled[alike] = False
+            if self.value is not None and self.method != "none" and usual:
+                noted[alike] += luck(pick(states, alike), faces, self.value, self.method)
+            apply_roll(states, faces, rows=alike)
+            rows = in_play[states["phase"][in_play] == ROLL]
+
+
+def _roll_at(heights: npt.NDArray[np.float64], dice: int) -> npt.NDArray[np.uint8]:
+    """The rolls at these heights, 0 to 1, of the rolls' cumulative probabilities."""
+    outcomes = chance_outcomes(dice)
+    ends = np.cumsum(outcomes.probabilities)[:-1]
+    faces: npt.NDArray[np.uint8] = outcomes.faces[np.searchsorted(ends, heights, side="right")]
+    return faces

@@ -1,0 +1,96 @@
+"""Fixed functions of a position that say how good it is for each team.
+
+Rollouts subtract luck by them, and tournaments adjust results. A value function changes how much
+noise is left, never what is expected, so any will do. But it must be chosen before results are
+seen; `Value.version` says exactly which one it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots.neural import model
+from carolus_env.bots.neural.inference import Net
+from carolus_env.bots.planner.evaluation import all_weights, chances
+from carolus_env.engine.rules import OVER, TEAMS
+from carolus_env.engine.state import States, as_states, common_players, pick
+
+Floats = npt.NDArray[np.float64]
+
+KNOWN: Final = "planner, ppo or ppo:MODEL"
+
+
+@dataclass(frozen=True)
+class Value:
+    """A named function of positions.
+
+    Attributes:
+        name: the spec that makes it again, see `value_function`.
+        version: twelve hexadecimal digits that change with its weights.
+    """
+
+    name: str
+    version: str
+    _of: Callable[[States], Floats]
+
+    def __call__(self, states: States) -> Floats:
+        """Each team's expected share of the win.
+
+        Args:
+            states: ``(N,)`` games of one number of players, at any point; where a roll is due, a
+                value of the position as it is.
+
+        Returns:
+            ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over.
+
+        Raises:
+            ValueError: for another number of players than a network has, or mixed ones.
+        """
+        teams = TEAMS[common_players(as_states(states), "values")]
+        return self._of(states)[:, :teams]
+
+
+def value_function(spec: str, players: int) -> Value:
+    """Make a value function.
+
+    Args:
+        spec: ``planner`` (the planner's evaluation), ``ppo`` (the package's network for that
+            number of players), ``ppo:2p`` or ``ppo:PATH`` (another network).
+        players: of the games, 2, 3 or 4.
+
+    Raises:
+        ValueError: for another spec, a number of players that the network does not have, or a
+            model that cannot be read.
+    """
+    name, _, argument = spec.partition(":")
+    if spec == "planner":
+        return Value(spec, _version(all_weights()[players].tobytes()), chances)
+    if name != "ppo" or "," in argument:
+        raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
+    policy = model.find(argument) if argument else model.shipped(players)
+    if policy.size.players != players:
+        raise ValueError(
+            f"value function {spec!r} is for {policy.size.players} players, not for {players}"
+        )
+    weights = b"".join(policy.weights[key].tobytes() for key in sorted(policy.weights))
+    net = Net(policy.size, policy.weights)
+
+    def of(states: States) -> Floats:
+        values = chances(states)
+        playing = np.flatnonzero(states["phase"] != OVER)
+        if len(playing):
+            teams = TEAMS[players]
+            values[playing, :teams] = net.judge(pick(states, playing))[1]
+        return values
+
+    return Value(spec, _version(weights), of)
+
+
+def _version(weights: bytes) -> str:
+    return hashlib.sha256(weights).hexdigest()[:12]
