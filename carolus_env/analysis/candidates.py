@@ -10,7 +10,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import WIDTHS, PlanScratch, actions_of, list_plans
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
 from carolus_env.engine.state import States, pick, single
 from carolus_env.system.compiler import entry
 
@@ -72,7 +72,8 @@ def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
         if not actions:
             raise ValueError("a candidate needs one action or more")
         for place, action in enumerate(actions):
-            if place and (states["player"][row] != player or states["phase"][row] == OVER):
+            going = states["phase"][row] not in (ROLL, OVER)
+            if place and not (going and states["player"][row] == player):
                 raise ValueError(
                     f"candidate {list(actions)}: after {place} of its actions player {player} "
                     "does not decide"

@@ -5,9 +5,9 @@ function: results stay unbiased. How much spread goes with it depends on the val
 the chance part of AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling, AAAI 2018), and backgammon's
 variance reduction (Zare and others; GNU Backgammon).
 
-A cheaper way, `faces`, values one roll for each face of a die, that which shows this face alone, and
-takes a roll's value for the mean of its dice's. That too has a known mean, so it is as unbiased, with
-6 values a roll instead of 56 (three dice) or 126 (four).
+A cheaper way, ``faces``, values one roll for each face of a die, the one that shows this face
+alone, and takes a roll's value for the mean of its dice's. That too has a known mean, so it is as
+unbiased, with 6 values a roll instead of 56 (three dice) or 126 (four).
 """
 
 from __future__ import annotations

@@ -5,14 +5,14 @@
     >>> found.best.actions, found.best.mean, found.best.error
 
 Every candidate is played on to the end by the same base agent, in all seats, with the same dice
-(`carolus_env.analysis.sampling`). The first rolls come in proportion to their probabilities. With a
-value function, what the dice gave more than their mean is subtracted (`analysis.luck`). None of this
-changes what is expected. What the base agent decides is never corrected, so an agent's own random
-choices count as they fall.
+(`carolus_env.analysis.sampling`). The first rolls come in proportion to their probabilities. With
+a value function, what the dice gave more than their mean is subtracted (`analysis.luck`). None of
+this changes what is expected. What the base agent decides is never corrected, so an agent's own
+random choices count as they fall.
 
-A candidate is dropped when it is surely worse than the best one. "Surely": its difference exceeds so
-many standard errors that with all candidates, and all the times that it is looked at, a better one is
-dropped in at most 5 % of the rollouts (Bonferroni; the errors are taken as normal).
+A candidate is dropped when it is surely worse than the best one. "Surely": its difference exceeds
+so many standard errors that, with all candidates and all looks, the best one is dropped in at most
+5 % of the rollouts (Bonferroni; the errors are taken as normal).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Options:
     base: str | Agent = "ppo"
     """Plays every seat: a spec string, or an agent."""
     value: str | None = None
-    """A value function (`values.value_function`) to subtract luck by; None: no luck is subtracted."""
+    """To subtract luck by (`values.value_function`); None: luck is not subtracted."""
     method: str = "faces"
     """How luck is counted: one of `luck.METHODS`."""
     rounds: int | None = None
@@ -270,7 +270,7 @@ class _Tally:
         """Drop what is more than ``sure`` standard errors behind."""
         best = self.best()
         for row in np.flatnonzero(~self.dropped):
-            gap, error = self.behind(row, best)
+            gap, error = self.behind(int(row), best)
             self.dropped[row] |= row != best and gap > sure * error
 
     def largest_error(self) -> float:

@@ -1,0 +1,407 @@
+"""Rollouts: unbiased, the same for any number of threads, and they find what is best."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carolus_env import bots, engine
+from carolus_env.analysis import __main__ as command
+from carolus_env.analysis.candidates import after, candidates, distinct, kind_of
+from carolus_env.analysis.luck import METHODS, luck
+from carolus_env.analysis.rollout import Options, roll_out
+from carolus_env.analysis.sampling import Sampler
+from carolus_env.analysis.values import Value, value_function
+from carolus_env.bots import Agent
+from carolus_env.engine import chance
+from carolus_env.engine.playout import playout
+from carolus_env.engine.rules import DICE, OVER, ROLL, TEAMS, Rules
+from carolus_env.engine.state import STATE, States, pick
+from carolus_env.engine.streams import new_streams
+from carolus_env.notation import from_text, to_line
+
+PLAYERS = (2, 3, 4)
+
+
+def games(players: int, count: int, decisions: int, *, roll: bool = True) -> States:
+    """Games after some random decisions; those that ended are left out."""
+    states = engine.new_games(Rules(players), count, seed=7)
+    streams = new_streams(1, count)
+    for number in range(decisions):
+        rows = np.flatnonzero(states["phase"] != OVER)
+        actions = engine.random_actions(states, streams, rows=rows)
+        engine.step(states, actions, rows=rows, roll=roll or number < decisions - 1)
+    return pick(states, np.flatnonzero(states["phase"] != OVER))
+
+
+def waiting(players: int) -> States:
+    """Games in which a turn's dice are due."""
+    states = engine.new_games(Rules(players), 64, seed=3)
+    streams, found = new_streams(1, 64), np.zeros(0, STATE)
+    for _ in range(40):
+        engine.step(states, engine.random_actions(states, streams), roll=False)
+        due = np.flatnonzero((states["phase"] == ROLL) & (states["dice_due"] == DICE[players]))
+        found = np.concatenate([found, pick(states, due)])
+        chance.roll(states)
+    return found[:40]
+
+
+# ------------------------------------------------------------------------------------ luck
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("spec", ["planner", "ppo"])
+@pytest.mark.parametrize("players", PLAYERS)
+def test_luck_is_nothing_on_average(players: int, spec: str, method: str) -> None:
+    outcomes = chance.chance_outcomes(DICE[players])
+    value, states = value_function(spec, players), waiting(players)
+    assert len(states) == 40
+    for k in range(3):
+        same = pick(states, np.full(len(outcomes.faces), k))
+        found = luck(same, outcomes.faces, value, method)
+        assert found.shape == (len(same), TEAMS[players])
+        assert np.abs(outcomes.probabilities @ found).max() < 1e-12
+        assert np.abs(found.sum(axis=1)).max() < 1e-12
+        assert np.abs(found).max() > 1e-4  # not all rolls are worth the same
+
+
+def test_exact_luck_is_the_value_after_the_roll_less_the_mean() -> None:
+    states, value = waiting(2), value_function("planner", 2)
+    faces = np.tile(np.array([5, 0, 2], np.uint8), (len(states), 1))
+    after_roll = states.copy()
+    chance.apply_roll(after_roll, faces)
+    mean = np.zeros((len(states), 2))
+    outcomes = chance.chance_outcomes(3)
+    for roll, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
+        some = states.copy()
+        chance.apply_roll(some, roll)
+        mean += probability * value(some)
+    assert np.allclose(luck(states, faces, value), value(after_roll) - mean, atol=1e-12)
+
+
+def test_luck_by_faces_is_the_mean_over_the_dice() -> None:
+    states, value = waiting(2)[:1], value_function("planner", 2)
+    one_face = [luck(states, np.full((1, 3), face, np.uint8), value, "faces") for face in range(6)]
+    mixed = luck(states, np.array([[4, 1, 1]], np.uint8), value, "faces")
+    assert np.allclose(mixed, (one_face[4] + 2 * one_face[1]) / 3, atol=1e-12)
+
+
+def test_values_are_shares_of_each_team_and_real_where_a_game_is_over() -> None:
+    for players in PLAYERS:
+        states = games(players, 50, 60)
+        ended = states.copy()
+        loser = int(ended["team"][0, int(ended["player"][0])])
+        engine.forfeit(ended[:1])
+        for spec in ("planner", "ppo"):
+            values = value_function(spec, players)(ended)
+            assert values.shape == (len(states), TEAMS[players])
+            assert np.allclose(values.sum(axis=1), 1, atol=1e-6)
+            assert values[0, loser] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("spec", "players", "text"),
+    [
+        ("greedy", 2, "must be planner, ppo or ppo:MODEL, got 'greedy'"),
+        ("ppo:2p,temperature=1", 2, "must be planner, ppo or ppo:MODEL"),
+        ("ppo:2p", 3, "'ppo:2p' is for 2 players, not for 3"),
+    ],
+)
+def test_other_value_functions_are_refused(spec: str, players: int, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        value_function(spec, players)
+
+
+def test_a_value_functions_version_says_which_weights_it_has() -> None:
+    versions = {value_function(s, p).version for s in ("planner", "ppo") for p in PLAYERS}
+    assert len(versions) == 6 and all(len(version) == 12 for version in versions)
+    assert value_function("ppo", 2).version == value_function("ppo:2p", 2).version
+
+
+# ------------------------------------------------------------------------------------ sampling
+
+
+@pytest.mark.parametrize("players", PLAYERS)
+def test_games_do_not_depend_on_threads_or_on_what_is_played_beside_them(players: int) -> None:
+    starts = games(players, 12, 30)
+    numbers, places = np.arange(len(starts)), np.arange(len(starts))
+    value = value_function("planner", players)
+    for stratified in (False, True):
+        alone = Sampler("random", 5, value, stratified=stratified)
+        whole = alone.play(starts, numbers, places)
+        threads = Sampler("random", 5, value, stratified=stratified, threads=3)
+        shared = threads.play(starts, numbers, places)
+        assert (shared.shares == whole.shares).all() and (shared.luck == whole.luck).all()
+        assert shared.decisions == whole.decisions
+    plain = Sampler("random", 5, value, stratified=False)
+    whole = plain.play(starts, numbers, places)
+    part = plain.play(starts[3:6], numbers[3:6], places[:3])
+    assert (part.shares == whole.shares[3:6]).all() and (part.luck == whole.luck[3:6]).all()
+
+
+class Watcher(Agent):
+    """Plays the lowest legal action and keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[States] = []
+
+    def act(self, states: States, generators: Any) -> Any:
+        self.seen.append(states.copy())
+        return engine.legal_masks(states).argmax(axis=1)
+
+
+def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them() -> None:
+    [start] = games(2, 1, 30)
+    agent = Watcher()
+    sampler = Sampler(agent, 1, rounds=2, value=value_function("planner", 2), stratified=False)
+    starts = pick(np.array([start]), np.zeros(3, np.int64))
+    sampler.play(starts, np.array([4, 4, 9]), np.arange(3))
+    last = [seen for seen in agent.seen if len(seen) == 3][-1]
+    assert (last["reserves"][0] == last["reserves"][1]).all()
+    assert (last["reserves"][0] != last["reserves"][2]).any()
+    generators = [int(shown) for seen in agent.seen for shown in seen["generator"][:1]]
+    assert len(set(generators)) == len(generators)
+    # The dice do not come from the generator that is shown.
+    foreseen = waiting_again = 0
+    for before, following in zip(agent.seen, agent.seen[1:], strict=False):
+        game = before[:1].copy()
+        engine.step(game, engine.legal_masks(game).argmax(axis=1), roll=False)
+        if game["phase"][0] == ROLL:
+            waiting_again += 1
+            chance.roll(game)
+            foreseen += int((game["reserves"] == following["reserves"][:1]).all())
+    assert waiting_again >= 3 and foreseen < waiting_again
+
+
+def test_first_rolls_come_in_proportion() -> None:
+    state = waiting(2)[:1]
+    agent = Watcher()
+    sampler = Sampler(agent, 1, rounds=1, value=value_function("planner", 2))
+    count = 2 * 216
+    places = np.arange(count)
+    sampler.play(pick(state, np.zeros(count, np.int64)), places, places)
+    first = agent.seen[0]["reserves"][:, int(state["player"][0])]
+    gained = first.astype(int) - state["reserves"][0, int(state["player"][0])].astype(int)
+    outcomes = chance.chance_outcomes(3)
+    for roll, ways in zip(outcomes.faces, outcomes.ways, strict=True):
+        if (roll == 5).any():
+            continue  # crowns become paladins by the player's choice
+        counts = np.bincount(roll, minlength=5)[:5]
+        found = int((gained[:, :5] == counts).all(axis=1).sum())
+        assert abs(found - 2 * int(ways)) <= 8  # those whose crowns became the same paladins
+    plain = Watcher()
+    Sampler(plain, 1, rounds=1, value=sampler.value, stratified=False).play(
+        pick(state, np.zeros(count, np.int64)), places, places
+    )
+    spread = [
+        np.unique(a.seen[0]["reserves"], axis=0, return_counts=True)[1] for a in (agent, plain)
+    ]
+    assert spread[0].max() <= spread[1].max()
+
+
+@pytest.mark.parametrize("players", PLAYERS)
+@pytest.mark.parametrize("method", [None, *METHODS])
+def test_rollouts_agree_with_random_playouts(players: int, method: str | None) -> None:
+    """`playout` rolls and plays in a kernel of its own."""
+    start = games(players, 1, 40)
+    count = 1500
+    value = None if method is None else value_function("planner", players)
+    sampler = Sampler("random", 2, value, method or "faces", threads=2)
+    played = sampler.play(
+        pick(start, np.zeros(count, np.int64)), np.arange(count), np.arange(count)
+    )
+    adjusted = played.shares - played.luck
+    team = start["team"][0, :players].astype(int)
+    truth = playout(start, new_streams(3, 1), repeats=20_000).returns[0]
+    teams = TEAMS[players]
+    for k in range(teams):
+        wanted = (float(truth[int(np.argmax(team == k))]) * (teams - 1) + 1) / teams
+        error = adjusted[:, k].std() / np.sqrt(count)
+        assert abs(adjusted[:, k].mean() - wanted) < 4 * error + 0.015
+    assert np.allclose(played.shares.sum(axis=1), 1)
+
+
+# ------------------------------------------------------------------------------------ rollouts
+
+
+def winning_position() -> tuple[States, int]:
+    """A game that one of several moves of the Emperor wins."""
+    states = engine.new_games(Rules(2), 400, seed=11)
+    streams = new_streams(2, 400)
+    planner = bots.make("planner")
+    while True:
+        moving = np.flatnonzero(states["phase"] == 4)
+        for row in moving:
+            actions = engine.legal_actions(states[row])
+            ends = after(states[row], [(int(a),) for a in actions])
+            me = int(states["team"][row, int(states["player"][row])])
+            wins = (ends["phase"] == OVER) & (ends["winners"] == 1 << me)
+            if wins.sum() == 1 and len(actions) > 1:
+                return states[row : row + 1].copy(), int(actions[wins][0])
+        rows = np.flatnonzero(states["phase"] != OVER)
+        some, drawn = pick(states, rows), streams[rows]
+        engine.step(states, planner.act(some, drawn), rows=rows)
+
+
+def test_a_move_that_wins_is_the_best() -> None:
+    state, wins = winning_position()
+    found = roll_out(state[0], options=Options(base="greedy", games=400), seed=1)
+    assert found.best.actions == (wins,) and found.best.mean[found.team] == 1
+    assert all(one.loss > 0 for one in found.candidates[1:])
+    assert found.games == sum(one.games for one in found.candidates)
+    if found.ended == "best":
+        assert all(one.dropped for one in found.candidates[1:])
+
+
+def test_a_rollout_stops_at_the_error_or_the_budget() -> None:
+    [state] = games(2, 1, 31)
+    exact = roll_out(state, options=Options(base="random", games=5000, error=0.03), seed=1)
+    left = [one for one in exact.candidates if not one.dropped]
+    assert exact.ended in ("error", "best")
+    assert max(one.error[exact.team] for one in left) <= 0.03
+    short = roll_out(state, options=Options(base="random", games=130), seed=1)
+    assert max(one.games for one in short.candidates) <= 130
+    again = roll_out(state, options=Options(base="random", games=130, threads=2), seed=1)
+    assert [one.mean.tolist() for one in again.candidates] == [
+        one.mean.tolist() for one in short.candidates
+    ]
+    other = roll_out(state, options=Options(base="random", games=130), seed=2)
+    assert other.best.mean.tolist() != short.best.mean.tolist()
+
+
+def test_the_same_dice_make_differences_more_exact() -> None:
+    """Two turns that differ little, after which games go on much alike."""
+    text = (
+        "2 | 3 | 1 place 2 | 11 | A1y1 g1 b1 y1 p1 A1p1 b1 B2r2 p1 r1 g1 A1y1 b1 g1 | "
+        "r2p1B3Y3 R3P2y1G1 | r1p2b2g2 p1b1y2g2 | 0:3/25 1:4/12"
+    )
+    [state] = from_text(text)
+    alike = [(31, 63, 13), (31, 79, 13)]
+    errors = {}
+    for paired in (True, False):
+        options = Options(games=200, error=0.001, paired=paired)
+        found = roll_out(state, alike, options, seed=3)
+        errors[paired] = found.candidates[1].loss_error
+    assert 0 < errors[True] < 0.8 * errors[False]
+
+
+def test_dropping_waits_until_it_is_sure() -> None:
+    """Equal candidates are hardly ever dropped: the two orders of the same placements."""
+    states = games(2, 80, 33)
+    [state] = [s for s in states if s["phase"] == 3 and s["placements_left"] >= 2][:1]
+    [turn] = candidates(state, 1)
+    turned = (turn[1], turn[0], *turn[2:])
+    assert len(distinct(after(state, [turn, turned]))) == 1
+    for seed in range(5):
+        found = roll_out(
+            state, [turn, turned], Options(base="random", games=300, paired=False), seed=seed
+        )
+        assert found.ended == "games" and not any(one.dropped for one in found.candidates)
+
+
+def test_a_cut_off_rollout_takes_the_values_word() -> None:
+    [state] = games(2, 1, 30)
+    seen: list[States] = []
+    value = value_function("planner", 2)
+
+    def noting(states: States) -> Any:
+        seen.append(states.copy())
+        return value._of(states)
+
+    sampler = Sampler("random", 1, Value("noting", "0", noting), "none", rounds=2)
+    start = np.array([state])
+    played = sampler.play(pick(start, np.zeros(40, np.int64)), np.arange(40), np.arange(40))
+    [left] = seen
+    assert (left["round"] == state["round"] + 2).all() and (left["turn"] == 0).all()
+    assert np.allclose(np.sort(played.shares, axis=0), np.sort(value(left), axis=0))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"games": 1}, "games must be a whole number from 2 on, got 1"),
+        ({"rounds": 0, "value": "planner"}, "rounds must be a whole number from 1 on"),
+        ({"rounds": 2}, "rounds needs a value function"),
+        ({"error": 0.0}, "error must lie between 0 and 1"),
+        ({"method": "guess"}, "method must be one of exact, faces, got 'guess'"),
+        ({"threads": 0}, "threads must be"),
+    ],
+)
+def test_impossible_options_are_refused(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Options(**change)
+
+
+def test_impossible_candidates_are_refused() -> None:
+    [state] = games(2, 1, 30)
+    actions = candidates(state)
+    with pytest.raises(ValueError, match="given twice"):
+        roll_out(state, [actions[0], actions[0]])
+    with pytest.raises(engine.IllegalActionError):
+        roll_out(state, [(int(engine.legal_masks(np.array([state]))[0].argmin()),)])
+    with pytest.raises(ValueError, match="one candidate or more"):
+        roll_out(state, [])
+    with pytest.raises(ValueError, match="does not decide"):
+        roll_out(state, [(*actions[0], 0)])
+    with pytest.raises(ValueError, match="most must be"):
+        candidates(state, 0)
+    with pytest.raises(ValueError, match="width must be"):
+        candidates(state, 3, "wide")
+    over = np.array([state])
+    engine.forfeit(over)
+    with pytest.raises(ValueError, match="no decision is due"):
+        roll_out(over[0])
+
+
+@pytest.mark.parametrize("players", PLAYERS)
+def test_candidates_are_all_discs_and_crowns_and_the_best_turns(players: int) -> None:
+    kinds = set()
+    for decisions in (1, 20, 21, 22, 23, 24, 25, 26):
+        for state in games(players, 8, decisions):
+            listed = candidates(state, 5, "all")
+            kinds.add(kind_of(state))
+            legal = engine.legal_actions(state).tolist()
+            assert all(turn[0] in legal for turn in listed)
+            if kind_of(state) == "turn":
+                ends = after(state, listed)
+                assert (ends["phase"] != 3).all() and (ends["phase"] != 4).all()
+                assert len(distinct(ends)) == len(listed) <= 5
+            else:
+                assert [turn[0] for turn in listed] == legal
+    assert kinds == {"disc", "turn", "crown"}
+
+
+# ------------------------------------------------------------------------------------ the command
+
+
+def test_the_command_prints_a_table_and_json(capsys: Any, tmp_path: Any) -> None:
+    [state] = [s for s in games(2, 80, 33) if s["phase"] == 2][:1]
+    file = tmp_path / "position.txt"
+    file.write_text(to_line(state) + "\n")
+    assert command.main([str(file), "--base", "random", "--games", "200"]) == 0
+    table = capsys.readouterr().out
+    assert "percent of the win for team" in table and "d1" in table and "games by random" in table
+    arguments = [to_line(state), "--base", "random", "--games", "200", "--json", "--move"]
+    discs = [f"d{action + 1}" for action in engine.legal_actions(state)[:2]]
+    assert command.main([*arguments, discs[0], "--move", discs[1]]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {one["text"] for one in data["candidates"]} == set(discs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["2 | 3"], "is missing"),
+        (["nowhere.txt"], "nowhere.txt: No such file"),
+        (["LINE", "--base", "nobody"], "unknown agent 'nobody'"),
+        (["LINE", "--move", "d9"], "move 'd9'"),
+        (["LINE", "--value", "mcts"], "a value function must be"),
+    ],
+)
+def test_the_command_says_what_is_wrong(arguments: list[str], text: str, capsys: Any) -> None:
+    [state] = [s for s in games(2, 80, 33) if s["phase"] == 2][:1]
+    assert command.main([to_line(state) if a == "LINE" else a for a in arguments]) == 2
+    assert text in capsys.readouterr().err
