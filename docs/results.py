@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from carolus_env.analysis.runs import stratified_bootstrap
+
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "results"
 
 Row = dict[str, Any]
@@ -440,9 +442,16 @@ def learning_table() -> str:
                 *(_with_interval(row["result"][bot]) for bot in bots),
             ]
         )
+    lines.append(["all", "", "", "", *(_over_seeds(rows, bot) for bot in bots)])
     machines = [{**row, "machine": f"{row['machine']['cpu']}, {row['machine']['cores']} cores"}
                 for row in rows]  # fmt: skip
     return markdown(head, lines, machines)
+
+
+def _over_seeds(rows: Sequence[Row], bot: str) -> str:
+    """The inter-quartile mean against one bot, with its interval over the runs."""
+    value, *ends = stratified_bootstrap([[row["result"][bot]["win_rate"]] for row in rows])
+    return _with_interval({"win_rate": value, "ci95": ends})
 
 
 def _with_interval(result: Row) -> str:

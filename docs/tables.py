@@ -6,6 +6,8 @@ from what the benchmarks measured (docs/results.py).
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import sys
@@ -26,6 +28,7 @@ from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
+from carolus_env.notation import perft
 from carolus_env.records import make_record
 
 DOCS = Path(__file__).parent
@@ -145,6 +148,20 @@ def position_page() -> str:
     return f"```\n{line}\n```\n\n```\n{page}```\n"
 
 
+def perft_positions() -> str:
+    """The positions of the perft counts, numbered."""
+    lines = [f"{n}: {case.position}" for n, case in enumerate(perft.published(), 1)]
+    return "\n".join(["```", *lines, "```"]) + "\n"
+
+
+def perft_divided() -> str:
+    """What the command prints for the third position, divided."""
+    line, printed = perft.published()[2].position, io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        perft.main([line, "--depth", "3", "--divide"])
+    return f"```\n{printed.getvalue().partition(chr(10))[2]}```\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": protocol_table,
@@ -179,6 +196,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PolicyOptions),
     "options search": lambda: options_table(SearchOptions),
+    "perft": perft.published_table,
+    "perft divided": perft_divided,
+    "perft positions": perft_positions,
     "position fields": position_fields,
     "position in text": position_page,
     "results keys": columns_table,

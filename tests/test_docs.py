@@ -81,7 +81,7 @@ def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
 def test_the_training_page_has_a_snippet_that_trains(tmp_path, monkeypatch):
     pytest.importorskip("sb3_contrib")
     page = (ROOT / "docs" / "training.md").read_text()
-    [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     (tmp_path / "snippet.py").write_text(snippet)
     monkeypatch.chdir(tmp_path)
     names = runpy.run_path(str(tmp_path / "snippet.py"))
