@@ -4,6 +4,7 @@
     python evaluate.py ppo:runs/p2/best greedy my_bot.py:MyBot --json result.json
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30 --resume
+    python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
     python evaluate.py my_bot.py:MyBot --bench --out measured
     python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
 
@@ -118,20 +119,41 @@ def _parser() -> argparse.ArgumentParser:
         "--until",
         type=float,
         metavar="ELO",
-        help="play until the 95 %% interval of every rating is narrower than ELO points",
+        help="play until the 95 %% interval of every rating, widened so that it holds at any time, "
+        "is narrower than ELO points",
     )
     length.add_argument(
         "--until-rate",
         type=float,
         metavar="WIDTH",
-        help="play until the 95 %% interval of the first two agents' win rate is narrower than "
-        "WIDTH (0.02: two percentage points)",
+        help="play until the 95 %% interval of the first two agents' win rate, one that holds at "
+        "any time, is narrower than WIDTH (0.02: two percentage points)",
+    )
+    length.add_argument(
+        "--sprt",
+        type=_bounds,
+        metavar="ELO0,ELO1",
+        help="play until it is decided whether the first agent is stronger than the second: by "
+        "ELO1 in normalised Elo (H1), not by ELO0 (H0); 0,20 finds a small gain, and "
+        "--sprt=-20,0 shows that nothing was lost",
+    )
+    length.add_argument(
+        "--alpha",
+        type=float,
+        metavar="RATE",
+        help="with --sprt, how often H1 may be accepted where H0 holds (default 0.05)",
+    )
+    length.add_argument(
+        "--beta",
+        type=float,
+        metavar="RATE",
+        help="with --sprt, how often H0 may be accepted where H1 holds (default 0.05)",
     )
     length.add_argument(
         "--max-deals",
         type=int,
         metavar="N",
-        help=f"with --until or --until-rate, the most deals (default {MAX_DEALS:,})",
+        help=f"with --until, --until-rate or --sprt, the most deals (default {MAX_DEALS:,})",
     )
     files = parser.add_argument_group("files")
     files.add_argument("--json", type=Path, metavar="FILE", help="write the summary to FILE")
@@ -184,6 +206,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be two numbers with a comma, such as 0,20, got {text!r}"
+        ) from None
+    return low, high
+
+
 def _rounds(text: str) -> int | None:
     if text.lower() == "none":
         return None
@@ -207,8 +239,8 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure one agent by the protocol, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    fixed = ("games", "deals", "until", "until_rate", "max_deals", "json", "records", "watch")
-    for name in fixed:
+    fixed = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
+    for name in (*fixed, "json", "records", "watch"):
         if getattr(options, name) is not None:
             raise UserError(f"--bench fixes what is played and takes no --{name.replace('_', '-')}")
     scores: dict[int, float] = {}
@@ -321,11 +353,17 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
     """The plan that the options describe; a `UserError` if there is none."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
-    stops = options.until is not None or options.until_rate is not None
+    narrows = options.until is not None or options.until_rate is not None
+    stops = narrows or options.sprt is not None
+    rates = {k: getattr(options, k) for k in ("alpha", "beta") if getattr(options, k) is not None}
     if stops and (options.games or options.deals):
-        raise UserError("--until and --until-rate take --max-deals, not --games or --deals")
+        raise UserError("--until, --until-rate and --sprt take --max-deals, not --games or --deals")
     if options.max_deals is not None and not stops:
-        raise UserError("--max-deals is for --until and --until-rate; use --deals")
+        raise UserError("--max-deals is for --until, --until-rate and --sprt; use --deals")
+    if narrows and options.sprt:
+        raise UserError("--sprt is a stop rule of its own, without --until and --until-rate")
+    if rates and not options.sprt:
+        raise UserError(f"--{next(iter(rates))} is for --sprt")
     try:
         rules = Rules(
             players=options.players,
@@ -345,7 +383,8 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
             options.schedule,
             deals,
             options.seed,
-            arena.Until(options.until, options.until_rate) if stops else None,
+            arena.Until(options.until, options.until_rate) if narrows else None,
+            arena.SequentialTest(*options.sprt, **rates) if options.sprt else None,
         )
     except ValueError as error:
         raise UserError(_one_line(error)) from error
