@@ -31,10 +31,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from carolus_env import arena, bots
-from carolus_env.arena import console
+from carolus_env.arena import console, length
 from carolus_env.arena.games import agent_error
 from carolus_env.arena.protocol import BENCH_V1, score
-from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.play import __main__ as viewer
@@ -43,7 +42,6 @@ from carolus_env.records import write_records
 from carolus_env.system.files import check_writable, write_json
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
-GAMES, MAX_DEALS = 1000, 10_000
 WATCHED = 100  # games opened at most
 GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
 
@@ -106,55 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and exit")
-    length = parser.add_argument_group("length")
-    count = length.add_mutually_exclusive_group()
-    count.add_argument(
-        "--games",
-        type=int,
-        metavar="N",
-        help=f"games of each pairing, rounded up to complete deals (default {GAMES})",
-    )
-    count.add_argument("--deals", type=int, metavar="N", help="deals, each in all seatings")
-    length.add_argument(
-        "--until",
-        type=float,
-        metavar="ELO",
-        help="play until the 95 %% interval of every rating, widened so that it holds at any time, "
-        "is narrower than ELO points",
-    )
-    length.add_argument(
-        "--until-rate",
-        type=float,
-        metavar="WIDTH",
-        help="play until the 95 %% interval of the first two agents' win rate, one that holds at "
-        "any time, is narrower than WIDTH (0.02: two percentage points)",
-    )
-    length.add_argument(
-        "--sprt",
-        type=_bounds,
-        metavar="ELO0,ELO1",
-        help="play until it is decided whether the first agent is stronger than the second: by "
-        "ELO1 in normalised Elo (H1), not by ELO0 (H0); 0,20 finds a small gain, and "
-        "--sprt=-20,0 shows that nothing was lost",
-    )
-    length.add_argument(
-        "--alpha",
-        type=float,
-        metavar="RATE",
-        help="with --sprt, how often H1 may be accepted where H0 holds (default 0.05)",
-    )
-    length.add_argument(
-        "--beta",
-        type=float,
-        metavar="RATE",
-        help="with --sprt, how often H0 may be accepted where H1 holds (default 0.05)",
-    )
-    length.add_argument(
-        "--max-deals",
-        type=int,
-        metavar="N",
-        help=f"with --until, --until-rate or --sprt, the most deals (default {MAX_DEALS:,})",
-    )
+    length.add_options(parser)
     files = parser.add_argument_group("files")
     files.add_argument("--json", type=Path, metavar="FILE", help="write the summary to FILE")
     files.add_argument(
@@ -204,16 +154,6 @@ def _parser() -> argparse.ArgumentParser:
         help="cut games off after N rounds (default %(default)s); none: a game may never end",
     )
     return parser
-
-
-def _bounds(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be two numbers with a comma, such as 0,20, got {text!r}"
-        ) from None
-    return low, high
 
 
 def _rounds(text: str) -> int | None:
@@ -353,17 +293,6 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
     """The plan that the options describe; a `UserError` if there is none."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
-    narrows = options.until is not None or options.until_rate is not None
-    stops = narrows or options.sprt is not None
-    rates = {k: getattr(options, k) for k in ("alpha", "beta") if getattr(options, k) is not None}
-    if stops and (options.games or options.deals):
-        raise UserError("--until, --until-rate and --sprt take --max-deals, not --games or --deals")
-    if options.max_deals is not None and not stops:
-        raise UserError("--max-deals is for --until, --until-rate and --sprt; use --deals")
-    if narrows and options.sprt:
-        raise UserError("--sprt is a stop rule of its own, without --until and --until-rate")
-    if rates and not options.sprt:
-        raise UserError(f"--{next(iter(rates))} is for --sprt")
     try:
         rules = Rules(
             players=options.players,
@@ -373,19 +302,9 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
             max_rounds=options.max_rounds,
         )
         seatings = len(arena.meetings(options.schedule, rules, len(options.agents))[0].seatings)
-        games = GAMES if options.games is None else options.games
-        deals = deals_for(games, seatings) if options.deals is None else options.deals
-        if stops:
-            deals = MAX_DEALS if options.max_deals is None else options.max_deals
-        return arena.Plan(
-            rules,
-            tuple(options.agents),
-            options.schedule,
-            deals,
-            options.seed,
-            arena.Until(options.until, options.until_rate) if narrows else None,
-            arena.SequentialTest(*options.sprt, **rates) if options.sprt else None,
-        )
+        how_long = length.length(options, seatings)
+        agents, schedule = tuple(options.agents), options.schedule
+        return arena.Plan(rules, agents, schedule, seed=options.seed, **how_long._asdict())
     except ValueError as error:
         raise UserError(_one_line(error)) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import pickle
 import signal
@@ -523,10 +524,13 @@ def test_it_stops_when_all_ratings_are_sure_enough(rates: list[dict[str, Any]]) 
     plan = plan_of(500, until=Until(elo=50, every=10))
     cup = played(plan)
     assert cup.complete
-    wanted = 50 / widening(cup.games // plan.games_per_deal)
-    assert 2000 / cup.games**0.5 < wanted
+
+    def width(games: int) -> float:
+        return widening(games // plan.games_per_deal) * 2000 / math.sqrt(games)
+
+    assert width(cup.games) < 50
     assert len(rates) == len({len(asked["tables"]) for asked in rates}) > 2
-    assert all(2000 / len(asked["tables"]) ** 0.5 >= 50 for asked in rates[:-1])
+    assert all(width(len(asked["tables"])) >= 50 for asked in rates[:-1])
 
 
 def test_it_never_plays_more_than_the_deals_of_the_plan() -> None:

@@ -18,8 +18,9 @@ played at once. See docs/evaluation.md.
 ``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
 games; ``summary`` the statistics of a tournament; ``pool`` worker processes; ``tournament``
-resuming; ``stopping`` stop rules; ``console`` output to a terminal; ``protocol`` CarolusBench;
-``arguments`` checks of arguments. ``ratings`` and ``report`` need the extra ``arena``.
+resuming; ``stopping`` stop rules; ``length`` their options; ``console`` output to a terminal;
+``protocol`` CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report`` need the extra
+``arena``.
 """
 
 from carolus_env.analysis.sequential import SequentialTest
