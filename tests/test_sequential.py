@@ -172,11 +172,12 @@ def test_scores_that_are_none_are_refused() -> None:
             mean_interval_at_any_time(scores, 0.1)
 
 
-@pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.02, 0.04, 0.88, 0.04, 0.02)])
+@pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.05, 0.2, 0.5, 0.2, 0.05)])
 def test_error_rates_are_about_those_stated(shares: Any) -> None:
-    """400 tournaments each side; benchmarks/studies/sequential.py has 2,000."""
-    test, rates = SequentialTest(0, 80, alpha=0.05, beta=0.1), []
-    for elo in (0, 80):
+    """300 tournaments each side; benchmarks/studies/sequential.py has 2,000."""
+    test, rates = SequentialTest(0, 100, alpha=0.05, beta=0.1), []
+    lower, upper = test.bounds
+    for elo in (0, 100):
         t, low, high = elo * math.sqrt(2) / sequential.NELO, 0.0, 20.0
         for _ in range(60):  # tilt the shares until the truth is a hypothesis
             tilt = (low + high) / 2
@@ -184,11 +185,15 @@ def test_error_rates_are_about_those_stated(shares: Any) -> None:
             p /= p.sum()
             found = (p @ PAIRS - 0.5) / math.sqrt(p @ np.square(PAIRS - p @ PAIRS))
             low, high = (tilt, high) if found < t else (low, tilt)
-        outcomes = [test.outcome(scores, 2) for scores in drawn(elo, (400, 700), p)]
-        assert all(outcome.verdict != UNDECIDED for outcome in outcomes)
-        rates.append(np.mean([outcome.verdict == STRONGER for outcome in outcomes]))
-    assert 0.01 < rates[0] < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
-    assert 0.9 - 3 * math.sqrt(0.1 * 0.9 / 400) < rates[1] < 0.98
+        scores = drawn(elo, (300, 250), p)
+        counts = (scores[..., None] == PAIRS).cumsum(axis=1).reshape(-1, 5)
+        path = test.ratios(PAIRS, counts, 2).reshape(300, 250)  # all at once, which is faster
+        assert path[7] == pytest.approx(test.path(scores[7], 2), abs=1e-7)
+        ended = (path <= lower) | (path >= upper)
+        assert ended.any(axis=1).mean() > 0.99
+        rates.append((path[np.arange(300), ended.argmax(axis=1)] >= upper).mean())
+    assert 0.01 < rates[0] < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+    assert 0.9 - 3 * math.sqrt(0.1 * 0.9 / 300) < rates[1] < 0.98
 
 
 # ------------------------------------------------------------------------------------ intervals
