@@ -4,6 +4,7 @@
     python evaluate.py ppo:runs/p2/best greedy my_bot.py:MyBot --json result.json
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30
     python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30 --resume
+    python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
     python evaluate.py my_bot.py:MyBot --bench --out measured
     python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
 
@@ -30,10 +31,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from carolus_env import arena, bots
-from carolus_env.arena import console
+from carolus_env.arena import console, length
 from carolus_env.arena.games import agent_error
 from carolus_env.arena.protocol import BENCH_V1, score
-from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.play import __main__ as viewer
@@ -42,7 +42,6 @@ from carolus_env.records import write_records
 from carolus_env.system.files import check_writable, write_json
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
-GAMES, MAX_DEALS = 1000, 10_000
 WATCHED = 100  # games opened at most
 GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
 
@@ -105,34 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and exit")
-    length = parser.add_argument_group("length")
-    count = length.add_mutually_exclusive_group()
-    count.add_argument(
-        "--games",
-        type=int,
-        metavar="N",
-        help=f"games of each pairing, rounded up to complete deals (default {GAMES})",
-    )
-    count.add_argument("--deals", type=int, metavar="N", help="deals, each in all seatings")
-    length.add_argument(
-        "--until",
-        type=float,
-        metavar="ELO",
-        help="play until the 95 %% interval of every rating is narrower than ELO points",
-    )
-    length.add_argument(
-        "--until-rate",
-        type=float,
-        metavar="WIDTH",
-        help="play until the 95 %% interval of the first two agents' win rate is narrower than "
-        "WIDTH (0.02: two percentage points)",
-    )
-    length.add_argument(
-        "--max-deals",
-        type=int,
-        metavar="N",
-        help=f"with --until or --until-rate, the most deals (default {MAX_DEALS:,})",
-    )
+    length.add_options(parser)
     files = parser.add_argument_group("files")
     files.add_argument("--json", type=Path, metavar="FILE", help="write the summary to FILE")
     files.add_argument(
@@ -207,8 +179,8 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure one agent by the protocol, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    fixed = ("games", "deals", "until", "until_rate", "max_deals", "json", "records", "watch")
-    for name in fixed:
+    fixed = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
+    for name in (*fixed, "json", "records", "watch"):
         if getattr(options, name) is not None:
             raise UserError(f"--bench fixes what is played and takes no --{name.replace('_', '-')}")
     scores: dict[int, float] = {}
@@ -321,11 +293,6 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
     """The plan that the options describe; a `UserError` if there is none."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
-    stops = options.until is not None or options.until_rate is not None
-    if stops and (options.games or options.deals):
-        raise UserError("--until and --until-rate take --max-deals, not --games or --deals")
-    if options.max_deals is not None and not stops:
-        raise UserError("--max-deals is for --until and --until-rate; use --deals")
     try:
         rules = Rules(
             players=options.players,
@@ -335,18 +302,9 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
             max_rounds=options.max_rounds,
         )
         seatings = len(arena.meetings(options.schedule, rules, len(options.agents))[0].seatings)
-        games = GAMES if options.games is None else options.games
-        deals = deals_for(games, seatings) if options.deals is None else options.deals
-        if stops:
-            deals = MAX_DEALS if options.max_deals is None else options.max_deals
-        return arena.Plan(
-            rules,
-            tuple(options.agents),
-            options.schedule,
-            deals,
-            options.seed,
-            arena.Until(options.until, options.until_rate) if stops else None,
-        )
+        how_long = length.length(options, seatings)
+        agents, schedule = tuple(options.agents), options.schedule
+        return arena.Plan(rules, agents, schedule, seed=options.seed, **how_long._asdict())
     except ValueError as error:
         raise UserError(_one_line(error)) from error
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import results
+import stop_rules
 import structure
 
 import carolus_env as ce
@@ -202,6 +203,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "position fields": position_fields,
     "position in text": position_page,
     "results keys": columns_table,
+    "stop rules intervals": stop_rules.intervals_table,
+    "stop rules tests": stop_rules.tests_table,
     "values": results.values_table,
     "weights": weights_table,
 }

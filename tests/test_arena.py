@@ -605,6 +605,10 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
         ({"deals": 1.5}, "deals must be a whole number"),
         ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, got -1"),
         ({"until": arena.Until(rate=0.1, pair=(0, 2))}, "agents 0 and 2 never meet"),
+        (
+            {"until": arena.Until(rate=0.1), "test": arena.SequentialTest()},
+            "one stop rule, until or test, got both",
+        ),
     ],
 )
 def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], said: str) -> None:
@@ -630,7 +634,15 @@ def test_a_plan_survives_json() -> None:
     until = arena.Until(elo=20, rate=0.1, pair=(1, 2), every=5)
     plan = Plan(Rules(3, "deferred"), ("a", "b", "a"), "mixed", 77, 5, until)
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
-    for broken in ({}, {**plan.to_dict(), "agents": "ab"}, {**plan.to_dict(), "until": {"x": 1}}):
+    tested = Plan(Rules(2), ("a", "b"), test=arena.SequentialTest(-5, 5, 0.1))
+    assert Plan.from_dict(json.loads(json.dumps(tested.to_dict()))) == tested
+    assert "test" not in plan.to_dict(), "files of other plans are as before there were tests"
+    for broken in (
+        {},
+        {**plan.to_dict(), "agents": "ab"},
+        {**plan.to_dict(), "until": {"x": 1}},
+        {**plan.to_dict(), "test": {"x": 1}},
+    ):
         with pytest.raises(ValueError, match=r"missing|must be a list|not the plan"):
             Plan.from_dict(broken)
 

@@ -285,7 +285,14 @@ def test_list_shows_the_agents(run: Any) -> None:
             "argument --deals: not allowed with argument --games",
         ),
         ("greedy random --until 30 --games 100", "take --max-deals, not --games or --deals"),
-        ("greedy random --max-deals 100", "--max-deals is for --until and --until-rate"),
+        ("greedy random --max-deals 100", "--max-deals is for --until, --until-rate and --sprt"),
+        ("greedy random --sprt 0,20 --deals 9", "take --max-deals, not --games or --deals"),
+        ("greedy random --sprt 20", "--sprt: must be two numbers with a comma, such as 0,20"),
+        ("greedy random --sprt 20,0", "test: elo0 must be below elo1, got 20.0 and 0.0"),
+        ("greedy random --sprt 0,nan", "test: elo1 must be from -2000 to 2000, got nan"),
+        ("greedy random --sprt 0,20 --until 9", "--sprt is a stop rule of its own"),
+        ("greedy random --sprt 0,20 --beta 0.5", "beta must be above 0 and below 0.5, got 0.5"),
+        ("greedy random --alpha 0.1", "--alpha is for --sprt"),
         ("greedy random --until -3", "until: the width of elo must be above 0, got -3.0"),
         ("greedy random --until-rate nan", "until: the width of rate must be above 0, got nan"),
         ("greedy random --workers 0", "workers must be a whole number from 1 to 256, got 0"),
@@ -467,14 +474,35 @@ def test_it_plays_until_intervals_are_narrow(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     assert run("greedy", "greedy", "--until-rate", 0.2, "--json", path)[0] == 0
     report = json.loads(path.read_text())
-    low, high = report["pairings"][0]["ci95"][0]
-    assert high - low < 0.2
+    rate = report["stop_rule"]["rate"]
+    assert rate["high"] - rate["low"] < 0.2
     assert report["deals"] % 50 == 0
     assert run("greedy", "random", "--until", 150, "--json", path)[0] == 0
     report = json.loads(path.read_text())
-    assert report["deals"] == 100  # the stand-in's intervals: 2000 / sqrt(games)
+    # the stand-in's intervals: 2000 / sqrt(games), 1.5 to 1.8 times as wide at any time
+    assert report["deals"] == 250
+    assert 150 / 2000 * 500**0.5 > report["stop_rule"]["elo"]["widening"] > 1.5
     assert run("greedy", "random", "--until", 1, "--max-deals", 7, "--json", path)[0] == 0
     assert json.loads(path.read_text())["deals"] == 7
+
+
+def test_a_test_stops_by_itself_and_says_its_verdict(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    words = ("greedy", "random", "--sprt", "0,100", "--alpha", 0.01, "--json", path)
+    code, out, _ = run(*words)
+    report = json.loads(path.read_text())
+    rule = report["stop_rule"]
+    assert (code, rule["verdict"]) == (0, "stronger")
+    assert rule["test"] == {"elo0": 0, "elo1": 100, "alpha": 0.01, "beta": 0.05}
+    assert rule["ratio"] >= rule["bounds"][1] > 4.5
+    assert rule["deals"] <= report["deals"] < 50
+    assert "greedy is stronger than random (H1) after" in out
+    assert f"\n{rule['text']}\n" in out
+    code, out, _ = run("greedy", "greedy", "--sprt=-1,1", "--max-deals", 8, "--json", path)
+    report = json.loads(path.read_text())
+    assert (code, report["stop_rule"]["verdict"]) == (0, "undecided")
+    assert (report["deals"], report["complete"]) == (8, True)
+    assert "undecided after 8 deals" in out
 
 
 @pytest.mark.parametrize(("schedule", "pairs"), [("field", [[0, 1], [0, 2]]), ("mixed", None)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import pickle
 import signal
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 
 from carolus_env import arena, bots
+from carolus_env.analysis.sequential import widening
 from carolus_env.arena import Plan, Tournament, Until, games, pool
 from carolus_env.arena import summary as summaries
 from carolus_env.arena.columns import COLUMNS, columns_table
@@ -499,19 +501,21 @@ def test_it_stops_when_a_win_rate_is_sure_enough(monkeypatch: pytest.MonkeyPatch
     plan = Plan(Rules(2), ("greedy", "random", "greedy"), deals=1000, seed=1, until=until)
     cup = played(plan)
     assert cup.complete
+    rule = cup.standing()
+    assert rule is not None and rule["reached"]
+    assert rule["rate"]["high"] - rule["rate"]["low"] < 0.1
     low, high = cup.pairings()[1].ci95[0]
-    assert high - low < 0.1
+    assert rule["rate"]["low"] < low < high < rule["rate"]["high"], "it holds at any time"
     deals = cup.games // plan.games_per_deal
     assert cup.games == deals * plan.games_per_deal
-    assert 60 < deals < 400
+    assert 60 < deals < 800
     looks, look = [], 0
     while look < deals:
         look = until.next_look(look)
         looks.append(look)
     assert looks[-1] == deals, "it is looked at after certain deals only"
-    before = dataclasses.replace(plan, deals=looks[-2], until=None)
-    low, high = played(before).pairings()[1].ci95[0]
-    assert high - low >= 0.1
+    before = played(dataclasses.replace(plan, deals=looks[-2])).standing()
+    assert before is not None and not before["reached"]
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
     assert without_times(played(plan)) == without_times(cup)
 
@@ -520,9 +524,13 @@ def test_it_stops_when_all_ratings_are_sure_enough(rates: list[dict[str, Any]]) 
     plan = plan_of(500, until=Until(elo=50, every=10))
     cup = played(plan)
     assert cup.complete
-    assert 2000 / cup.games**0.5 < 50
+
+    def width(games: int) -> float:
+        return widening(games // plan.games_per_deal) * 2000 / math.sqrt(games)
+
+    assert width(cup.games) < 50
     assert len(rates) == len({len(asked["tables"]) for asked in rates}) > 2
-    assert all(2000 / len(asked["tables"]) ** 0.5 >= 50 for asked in rates[:-1])
+    assert all(width(len(asked["tables"])) >= 50 for asked in rates[:-1])
 
 
 def test_it_never_plays_more_than_the_deals_of_the_plan() -> None:

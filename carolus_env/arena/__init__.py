@@ -3,7 +3,7 @@
 `play_games` plays games with given seats, `play_pairing` compares two agents, and a `Tournament`
 plays a `Plan`: every pair of agents, one agent against the others, or three different agents at a
 time. It keeps its games in a file, resumes after a crash, and stops when intervals are narrow
-enough.
+enough or a test is decided.
 
 Games of one *deal* share the set-up and the dice of each seat; every deal is played in all
 seatings. The same seed gives the same games, on any number of processes and however many are
@@ -18,10 +18,12 @@ played at once. See docs/evaluation.md.
 ``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
 games; ``summary`` the statistics of a tournament; ``pool`` worker processes; ``tournament``
-resuming and stop rules; ``console`` output to a terminal; ``protocol`` CarolusBench; ``arguments``
-checks of arguments. ``ratings`` and ``report`` need the extra ``arena``.
+resuming; ``stopping`` stop rules; ``length`` their options; ``console`` output to a terminal;
+``protocol`` CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report`` need the
+extra ``arena``.
 """
 
+from carolus_env.analysis.sequential import SequentialTest
 from carolus_env.arena.again import lost_games, records_of
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import ArenaError, Progress, game_record, play_games
@@ -56,6 +58,7 @@ __all__ = [
     "Results",
     "ResultsFileError",
     "Saved",
+    "SequentialTest",
     "Tournament",
     "Until",
     "game_record",

@@ -13,6 +13,7 @@ from typing import Any
 from carolus_env.arena.games import ArenaError, Progress
 from carolus_env.arena.pairing import PairingResult
 from carolus_env.arena.seating import Plan, labels
+from carolus_env.arena.stopping import told
 from carolus_env.arena.summary import extra
 from carolus_env.arena.tournament import Tournament
 
@@ -52,14 +53,14 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
             bar.update(task, completed=done)
             if tournament.games > drawn and time.monotonic() - since > _REDRAWN:
                 table = _rich_table("", tournament.plan, tournament.pairings())
-                live.update(Group(table, bar))
+                live.update(Group(table, *_stop_rule(tournament), bar))
                 drawn, since = tournament.games, time.monotonic()
 
         yield update
 
 
 def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | None = None) -> None:
-    """Print a row for each pairing, seen from its first agent; the agents' times; the cross table.
+    """Print a row for each pairing, seen from its first agent; times; stop rule; cross table.
 
     Args:
         title: of the first table.
@@ -71,7 +72,7 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
         from rich.console import Console
     except ImportError:
         _print_plain(title, plan, pairings)
-        print(_speeds(tournament))
+        print("\n".join([_speeds(tournament), *_stop_rule(tournament)]))
         return
 
     def print_table(table: Any) -> None:
@@ -81,7 +82,7 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
         console.print(table)
 
     print_table(_rich_table(title, plan, pairings))
-    print(_speeds(tournament))
+    print("\n".join([_speeds(tournament), *_stop_rule(tournament)]))
     if summary is not None:
         with contextlib.suppress(ArenaError):  # the caller has reported a missing extra
             print_table(extra("report").cross_table(summary))
@@ -130,6 +131,12 @@ def _row(first: str, second: str, pairing: PairingResult) -> list[str]:
         f"{pairing.mean_rounds:.1f}",
         ", ".join(f"{reason} {count}" for reason, count in pairing.ends.items()),
     ]
+
+
+def _stop_rule(tournament: Tournament) -> list[str]:
+    """Where the stop rule stands, as one line; none without a rule or a complete deal."""
+    standing = tournament.standing()
+    return [] if standing is None else [told(tournament.plan, standing)]
 
 
 def _speeds(tournament: Tournament) -> str:

@@ -177,7 +177,8 @@ def _line(entry: dict[str, Any]) -> bytes:
 
 def _differences(saved: Saved, plan: Plan) -> list[str]:
     had, wanted = saved.plan.to_dict(), plan.to_dict()
-    pairs = [(key, had[key], wanted[key]) for key in wanted if key != "rules"]
+    keys = [key for key in {**wanted, **had} if key != "rules"]  # an optional one may be in one
+    pairs = [(key, had.get(key), wanted.get(key)) for key in keys]
     pairs += [(key, had["rules"][key], wanted["rules"][key]) for key in wanted["rules"]]
     ours = versions()["carolus-env"]
     pairs.append(("carolus-env", saved.versions.get("carolus-env"), ours))

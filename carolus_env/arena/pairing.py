@@ -74,15 +74,12 @@ def pairing_result(
         ValueError: when there is no game to count.
     """
     names = agents[pair[0]], agents[pair[1]]
-    first, second = ((results.tables == k).any(axis=1) for k in pair)
-    results = results.rows(np.flatnonzero(first & second))
+    results, scores = pair_scores(results, pair)
     games = len(results)
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
     mine = np.stack([results.tables == k for k in pair])
-    shares = (results.shares * mine).sum(axis=2)
-    wins = (shares > 1 - 1e-9).sum(axis=1)
-    scores = (1 + shares[0] - shares[1]) / 2
+    wins = ((results.shares * mine).sum(axis=2) > 1 - 1e-9).sum(axis=1)
     low, high = mean_interval(scores, results.deals)
     rate = float(scores.mean())
     castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in mine]
@@ -102,6 +99,14 @@ def pairing_result(
         decisions=(int(decisions[0]), int(decisions[1])),
         seconds=(float(seconds[0]), float(seconds[1])),
     )
+
+
+def pair_scores(results: Results, pair: tuple[int, int]) -> tuple[Results, npt.NDArray[np.float64]]:
+    """The games in which both agents sat, and the first one's scores (`pairing_result`)."""
+    first, second = ((results.tables == k).any(axis=1) for k in pair)
+    results = results.rows(np.flatnonzero(first & second))
+    shares = [(results.shares * (results.tables == k)).sum(axis=1) for k in pair]
+    return results, (1 + shares[0] - shares[1]) / 2
 
 
 def play_pairing(

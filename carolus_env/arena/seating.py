@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.analysis.sequential import SequentialTest
 from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
@@ -131,15 +132,19 @@ def deals_for(games: int, seatings: int) -> int:
 class Until:
     """Play until intervals are narrow enough. They are checked after complete deals only.
 
+    The intervals hold at any time (`carolus_env.analysis.sequential`), so that neither checking
+    often nor stopping makes them too narrow.
+
     Raises:
         ValueError: for a width or a number of deals that is not positive, or without any width.
     """
 
     elo: float | None = None
-    """Stop when the 95 % interval of every rating is narrower than this, in Elo points."""
+    """Stop when the 95 % interval of every rating, widened so that it holds at any time, is
+    narrower than this, in Elo points."""
     rate: float | None = None
-    """Stop when the 95 % interval of the win rate of ``pair`` is narrower; 0.02: two percentage
-    points. Where both widths are given, both must be reached."""
+    """Stop when the 95 % confidence sequence of the win rate of ``pair`` is narrower; 0.02: two
+    percentage points. Where both widths are given, both must be reached."""
     pair: tuple[int, int] = (0, 1)
     every: int = 50
     """Intervals are first checked after this many deals, then after as many more or a quarter
@@ -159,6 +164,14 @@ class Until:
         return max(deals + self.every, deals + math.ceil(deals / 4))
 
 
+def next_test(deals: int) -> int:
+    """The number of deals after which a test is next asked: 16 more, or a sixteenth more.
+
+    A test's verdict does not depend on when it is asked; only how many deals are played does.
+    """
+    return deals + max(16, math.ceil(deals / 16))
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything that decides which games a tournament plays.
@@ -174,10 +187,12 @@ class Plan:
     agents: tuple[str, ...]
     schedule: str = "round_robin"
     deals: int = 500
-    """Number of deals; with ``until``, at most this many."""
+    """Number of deals; with ``until`` or ``test``, at most this many."""
     seed: int = 0
     """0 to 2^64 - 1; deal ``d`` has seed ``seed + d``, in every meeting."""
     until: Until | None = field(default=None)
+    test: SequentialTest | None = field(default=None)
+    """Play until it knows whether agent 0 is stronger than agent 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
@@ -187,6 +202,8 @@ class Plan:
             pair = self.until.pair
             if not any(set(pair) <= set(meeting.agents) for meeting in self.meetings):
                 raise ValueError(f"until: agents {pair[0]} and {pair[1]} never meet")
+        if self.test is not None and self.until is not None:
+            raise ValueError("a plan has one stop rule, until or test, got both")
 
     @cached_property
     def meetings(self) -> list[Meeting]:
@@ -209,6 +226,17 @@ class Plan:
         """Number of games in all deals."""
         return self.deals * self.games_per_deal
 
+    def looks(self) -> Iterator[int]:
+        """The numbers of deals at which the stop rule is asked; the last is `deals`."""
+        deals = 0
+        while deals < self.deals:
+            if self.test is not None:
+                deals = next_test(deals)
+            else:
+                deals = self.deals if self.until is None else self.until.next_look(deals)
+            deals = min(deals, self.deals)
+            yield deals
+
     def fixtures(self, start: int, stop: int) -> Fixtures:
         """Games number ``start`` to ``stop - 1``."""
         deals, places = np.divmod(np.arange(start, stop), self.games_per_deal)
@@ -222,7 +250,8 @@ class Plan:
         return [len(meeting.seatings) for meeting in self.meetings]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values for JSON."""
+        """The plan as plain values for JSON; ``test`` only where it has one."""
+        test = {} if self.test is None else {"test": self.test.to_dict()}
         return {
             "rules": self.rules.to_dict(),
             "agents": list(self.agents),
@@ -230,6 +259,7 @@ class Plan:
             "seed": self.seed,
             "deals": self.deals,
             "until": self.until and {**asdict(self.until), "pair": list(self.until.pair)},
+            **test,
         }
 
     @classmethod
@@ -244,6 +274,7 @@ class Plan:
             if not isinstance(agents, list) or not all(isinstance(a, str) for a in agents):
                 raise ValueError(f"agents must be a list of texts, got {agents!r}")
             until = None if data["until"] is None else Until(**data["until"])
+            test = SequentialTest(**data["test"]) if "test" in data else None
             return cls(
                 Rules.from_dict(data["rules"]),
                 tuple(agents),
@@ -251,6 +282,7 @@ class Plan:
                 data["deals"],
                 data["seed"],
                 until,
+                test,
             )
         except KeyError as error:
             raise ValueError(f"{error.args[0]} is missing") from None

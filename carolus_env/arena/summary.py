@@ -13,6 +13,7 @@ from carolus_env.arena.columns import Results
 from carolus_env.arena.games import ArenaError
 from carolus_env.arena.pairing import PairingResult, count_ends, pairing_result
 from carolus_env.arena.seating import Plan
+from carolus_env.arena.stopping import standing, told
 from carolus_env.system.machine import machine, versions
 from carolus_env.system.untrusted import shown
 
@@ -109,6 +110,7 @@ def summary(
                 **_play_of(counted, k),
             }
         )
+    rule = standing(plan, counted, (lambda: rating) if rated else None)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -128,6 +130,7 @@ def summary(
         "versions": versions("torch", "scipy"),
         "machine": machine(),
         "seconds": seconds,
+        **({} if rule is None else {"stop_rule": {**rule, "text": told(plan, rule)}}),
     }
 
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from carolus_env.arena import stopping
 from carolus_env.arena import summary as summaries
 from carolus_env.arena.arguments import whole_number
 from carolus_env.arena.columns import Results
@@ -170,8 +171,10 @@ class Tournament:
         self.complete = False
         with Pool(self._task, workers, records=log is not None) as pool:
             since = time.perf_counter()
-            for deals in self._looks():
+            for deals in self.plan.looks():
                 stop = deals * self.plan.games_per_deal
+                if stop < self.games:  # asked before the tournament was resumed
+                    continue
                 for block in pool.play(self.games, stop, progress):
                     if log is not None:
                         log.append(block.records)
@@ -183,32 +186,24 @@ class Tournament:
                     self.seconds += wall
                     if progress is not None:
                         progress(self.games)
-                if self._narrow_enough():
+                if self._stops():
                     break
         self.complete = True
 
-    def _looks(self) -> Iterator[int]:
-        """The numbers of deals, still to come, at which the stop rule is checked."""
-        plan, deals = self.plan, 0
-        while deals < plan.deals:
-            deals = plan.deals if plan.until is None else plan.until.next_look(deals)
-            deals = min(deals, plan.deals)
-            if deals * plan.games_per_deal >= self.games:
-                yield deals
+    def standing(self, *, rated: bool = False) -> dict[str, Any] | None:
+        """Where the stop rule stands after the complete deals (`carolus_env.arena.stopping`).
 
-    def _narrow_enough(self) -> bool:
-        until = self.plan.until
-        if until is None:
-            return False
-        if until.rate is not None:
-            found = dict(summaries.pairings(self.plan, self.results))
-            low, high = found[min(until.pair), max(until.pair)].ci95[0]
-            if high - low >= until.rate:
-                return False
-        if until.elo is not None:
-            rating = summaries.ratings(self.plan, self.results)
-            return bool((np.asarray(rating.high) - np.asarray(rating.low) < until.elo).all())
-        return True
+        None without a stop rule or a complete deal.
+        """
+        counted = summaries.whole_deals(self.plan, self.results)
+        if not len(counted):
+            return None
+        ratings = (lambda: summaries.ratings(self.plan, counted)) if rated else None
+        return stopping.standing(self.plan, counted, ratings)
+
+    def _stops(self) -> bool:
+        found = self.standing(rated=True)
+        return found is not None and found["reached"]
 
 
 def _no_results(plan: Plan) -> Results:

@@ -78,6 +78,8 @@ def _ranking(summary: Summary, lines: Sequence[Standing], drawn: str) -> _Html:
     notes = []
     if drawn:
         notes.append("400 Elo points are odds of 10 to 1; in brackets the 95 % interval.")
+    if "stop_rule" in summary:
+        notes.append(f"Stop rule: {summary['stop_rule']['text']}.")
     notes.append("Numbered columns: win rate in percent against the agent of that rank.")
     if drawn and summary["deals"] < FEW_DEALS:
         notes.append(f"With only {summary['deals']} deals the intervals are a little too narrow.")

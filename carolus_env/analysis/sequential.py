@@ -1,0 +1,380 @@
+"""Statistics that may be looked at after every deal: a test of two agents, and intervals.
+
+The unit is the *deal score*: the mean of an agent's scores, 0 to 1, over all games of one deal in
+which both agents sit. Deals are independent, games of one deal are not.
+
+**Normalised Elo** (nElo) measures a difference in standard deviations of a game:
+
+    nElo = 800 / ln 10 * (mean - 1/2) / (sqrt(games) * deviation)
+
+with the mean and the standard deviation of deal scores, and the number of games that a score
+averages. Games of the same spread on separate deals have the spread ``sqrt(games) * deviation``, so
+for two games a deal this is fishtest's definition for its pairs of games (Van den Bergh,
+"Normalized Elo", 2020). Where 10 nElo separate two agents, it takes about as many games to show it
+whoever they are. Plain Elo points are other units: where most deals are shared equally, a small
+difference in Elo is a large one in nElo.
+
+`SequentialTest` is the generalised sequential probability ratio test (Li, Liu and Ying, Sequential
+Analysis 33, 2014) of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1``. The likelihood of the deal
+scores is multinomial, over any set of values, and is maximised under each hypothesis (Van den
+Bergh, "Normalized Elo: practical guide", section 4.1). Its error rates are asymptotic;
+benchmarks/studies/sequential.py measures them.
+
+`mean_interval_at_any_time` is a confidence sequence by betting: the chance that it ever leaves out
+the true mean is at most ``alpha``, however often it is looked at, for any distribution on 0 to 1
+(Waudby-Smith and Ramdas, JRSS B 86, 2024). `widening` gives the same in the limit of many deals for
+intervals that are nearly normal (Waudby-Smith et al., Annals of Statistics 52, 2024).
+
+    >>> test = SequentialTest(0, 20)
+    >>> test.outcome(scores, games=2)
+    Outcome(verdict='stronger', deals=412, ratio=2.97, elo=58.1)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+STRONGER, NOT_STRONGER, UNDECIDED = "stronger", "not stronger", "undecided"
+"""The verdicts: H1 is accepted, H0 is accepted, neither."""
+
+NELO: Final = 800 / math.log(10)
+"""Normalised Elo in a standard deviation of a game."""
+
+MOST_ELO: Final = 2000.0
+BEST_DEALS: Final = 500
+"""Number of deals at which `widening` is least, compared with any other choice."""
+
+_SEEN: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was seen, as in fishtest
+_TOLERANCE: Final = 1e-9
+_ROUNDS: Final = 100  # of an iteration; it takes about five
+_TRUNCATED: Final = 0.5  # the largest part of the capital that is bet
+_CHUNK: Final = 4096  # deals whose ratio is computed at once
+
+
+class Outcome(NamedTuple):
+    """What a test says of deal scores.
+
+    Attributes:
+        verdict: `STRONGER`, `NOT_STRONGER` or `UNDECIDED`.
+        deals: after how many deals a bound was reached; all, where none was.
+        ratio: log-likelihood ratio after these deals, H1 over H0.
+        elo: normalised Elo of these deals; None where all have the same score. After an early
+            stop it is, on average, too far from the middle of the hypotheses.
+    """
+
+    verdict: str
+    deals: int
+    ratio: float
+    elo: float | None
+
+
+@dataclass(frozen=True)
+class SequentialTest:
+    """A test of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1`` that stops by itself.
+
+    Raises:
+        ValueError: unless ``elo0 < elo1``, both at most 2000 from 0, and both rates are above 0
+            and below 0.5.
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+    alpha: float = 0.05
+    """Chance of accepting H1 where ``nElo = elo0``; less below."""
+    beta: float = 0.05
+    """Chance of accepting H0 where ``nElo = elo1``; less above."""
+
+    def __post_init__(self) -> None:
+        for name in ("elo0", "elo1", "alpha", "beta"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ValueError(f"test: {name} must be a number, got {value!r}")
+        for name in ("elo0", "elo1"):
+            if not abs(getattr(self, name)) <= MOST_ELO:
+                raise ValueError(
+                    f"test: {name} must be from -{MOST_ELO:g} to {MOST_ELO:g}, "
+                    f"got {getattr(self, name)!r}"
+                )
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"test: elo0 must be below elo1, got {self.elo0!r} and {self.elo1!r}")
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(
+                    f"test: {name} must be above 0 and below 0.5, got {getattr(self, name)!r}"
+                )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The log-likelihood ratios at which H0 and H1 are accepted (Wald, 1945)."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+    def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> Floats:
+        """The log-likelihood ratio, H1 over H0, of each row of counts.
+
+        So that no hypothesis is impossible, the scores 0, 1/2 and 1 count as seen in a thousandth
+        of a deal where they were not seen, as in fishtest.
+
+        Args:
+            values: ``(K,)`` deal scores, 0 to 1, all different.
+            counts: ``(N, K)``: how many deals had each score; each row has at least one.
+            games: games of a deal, 1 or more.
+
+        Returns:
+            ``(N,)``.
+        """
+        scores, seen = _regular(np.asarray(values, float), np.asarray(counts, float))
+        total = seen.sum(axis=1)
+        shares = seen / total[:, None]
+        scale = math.sqrt(games) / NELO
+        fits = [_log_fit(scores, shares, elo * scale) for elo in (self.elo0, self.elo1)]
+        found: Floats = total * (shares * (fits[1] - fits[0])).sum(axis=1)
+        return found
+
+    def path(self, scores: npt.ArrayLike, games: int) -> Floats:
+        """The log-likelihood ratio after each deal, ``(D,)``.
+
+        Args:
+            scores: ``(D,)`` deal scores.
+            games: games of a deal.
+
+        Raises:
+            ValueError: for scores below 0 or above 1.
+        """
+        values, seen = _levels(scores)
+        parts = []
+        before = np.zeros(len(values))
+        for start in range(0, len(seen), _CHUNK):
+            each = seen[start : start + _CHUNK, None] == np.arange(len(values))
+            counts = before + each.cumsum(axis=0)
+            before = counts[-1]
+            parts.append(self.ratios(values, counts, games))
+        return np.concatenate([np.zeros(0), *parts])
+
+    def outcome(self, scores: npt.ArrayLike, games: int) -> Outcome:
+        """What the test says: the first deal after which a bound is reached decides.
+
+        Later deals do not change it, so it does not matter when, or how often, one asks.
+
+        Args:
+            scores: ``(D,)`` deal scores of the first agent, in the order of the deals.
+            games: games of a deal.
+
+        Raises:
+            ValueError: for scores below 0 or above 1.
+        """
+        path = self.path(scores, games)
+        lower, upper = self.bounds
+        reached = np.flatnonzero((path <= lower) | (path >= upper))
+        deals = int(reached[0]) + 1 if len(reached) else len(path)
+        ratio = float(path[deals - 1]) if deals else 0.0
+        verdict = STRONGER if ratio >= upper else NOT_STRONGER if ratio <= lower else UNDECIDED
+        return Outcome(verdict, deals, ratio, normalised_elo(np.asarray(scores)[:deals], games))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The test as plain values for JSON."""
+        return asdict(self)
+
+
+def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
+    """Normalised Elo of deal scores ``(D,)``; None where all are the same, or there is none."""
+    found = np.asarray(scores, float)
+    deviation = float(found.std()) if len(found) else 0.0
+    if deviation < _TOLERANCE:
+        return None
+    return NELO * (float(found.mean()) - 0.5) / (math.sqrt(games) * deviation)
+
+
+# ------------------------------------------------------------------------------------ intervals
+
+
+def mean_interval_at_any_time(
+    scores: npt.ArrayLike, width: float, alpha: float = 0.05
+) -> tuple[float, float]:
+    """An interval (low, high) for the mean of scores from 0 to 1 that holds at any time.
+
+    With probability ``1 - alpha`` the true mean is in all the intervals that are found as scores
+    come in. So one may look after every score and stop when one likes.
+
+    For each mean m two gamblers bet that the scores are higher, or lower; m is left out as soon as
+    one of them has turned 1 into ``2 / alpha`` (Waudby-Smith and Ramdas, 2024, section 4.4). A bet
+    may depend on earlier scores only. Bets are ``width / (2 variance)``, which makes the interval
+    tightest about when it is as narrow as wanted, and at most half of the capital.
+
+    Args:
+        scores: ``(D,)``, in their order.
+        width: the wanted one, above 0. It must be chosen beforehand: each gives another sequence.
+        alpha: the chance of ever leaving out the true mean, above 0 and below 1.
+
+    Raises:
+        ValueError: for scores below 0 or above 1.
+    """
+    _, _, found = _checked(scores)
+    bets = _bets(found, width)
+    wanted = math.log(2 / alpha)
+
+    def end(values: Floats) -> float:
+        """The largest mean that the gambler on higher scores rules out."""
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            mean = (low + high) / 2
+            if log_capital(values, bets, mean).max(initial=0.0) >= wanted:
+                low = mean
+            else:
+                high = mean
+        return low
+
+    low, high = end(found), 1 - end(1 - found)
+    if low > high:  # every mean is ruled out: one of those rare times
+        low = high = (low + high) / 2
+    return low, high
+
+
+def log_capital(scores: Floats, bets: Floats, mean: float) -> Floats:
+    """Logarithm of the capital of who bets on scores above ``mean``, after each score.
+
+    Args:
+        scores: ``(..., D)``.
+        bets: ``(..., D)``, as `_bets` makes them; those that could cost too much are cut.
+        mean: that is put to the test.
+    """
+    cut = np.minimum(bets, _TRUNCATED / max(mean, 1e-12))
+    found: Floats = np.log1p(cut * (scores - mean)).cumsum(axis=-1)
+    return found
+
+
+def _bets(scores: Floats, width: float) -> Floats:
+    """The bet on each score, by the scores before it: ``(..., D)``."""
+    number = np.arange(1, scores.shape[-1] + 1)
+    means = (0.5 + scores.cumsum(axis=-1)) / (number + 1)
+    spread = np.square(scores - means).cumsum(axis=-1) - np.square(scores - means)
+    return width / (2 * (0.25 + spread) / number)
+
+
+def widening(deals: int, alpha: float = 0.05, best: int = BEST_DEALS) -> float:
+    """By how much a normal interval must be widened to hold at any time, in the limit.
+
+    It is the half width of the asymptotic confidence sequence of Waudby-Smith et al. (2024,
+    theorem 2.2), divided by that of the normal interval for the same number of deals.
+
+    Args:
+        deals: seen so far, 1 or more.
+        alpha: the chance of ever leaving out the true value, 0.05 for 95 % intervals.
+        best: for which number of deals it is to be least; it must be chosen beforehand.
+    """
+    logarithm = -2 * math.log(alpha)
+    part = deals * (logarithm + math.log(logarithm) + 1) / best  # n rho^2, their equation (10)
+    half = math.sqrt(2 * (part + 1) / part * math.log(math.sqrt(part + 1) / alpha))
+    return half / _normal_quantile(1 - alpha / 2)
+
+
+def _normal_quantile(probability: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(probability)
+
+
+# ------------------------------------------------------------------------------------ likelihood
+
+
+def _checked(scores: npt.ArrayLike) -> tuple[float, float, Floats]:
+    found = np.asarray(scores, float)
+    low, high = float(found.min(initial=0.5)), float(found.max(initial=0.5))
+    if not (low >= -_TOLERANCE and high <= 1 + _TOLERANCE):
+        raise ValueError(f"deal scores must be from 0 to 1, got {low} to {high}")
+    return low, high, np.clip(found, 0, 1)
+
+
+def _levels(scores: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """The different scores, ascending, and the number of each deal's among them."""
+    _, _, found = _checked(scores)
+    values, places = np.unique(np.round(found, 9), return_inverse=True)
+    return values, places.reshape(-1)
+
+
+def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Values that include 0, 1/2 and 1, and counts in which these are never 0."""
+    scores = np.union1d(values, [0.0, 0.5, 1.0])
+    seen = np.zeros((len(counts), len(scores)))
+    seen[:, np.searchsorted(scores, values)] = counts
+    must = np.isin(scores, [0.0, 0.5, 1.0])
+    seen[:, must] = np.maximum(seen[:, must], _SEEN)
+    return scores, seen
+
+
+def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
+    """Most likely probabilities under which (mean - 1/2) / deviation is ``t``, by the shares seen.
+
+    A fixed point is sought: the condition is made linear in the probabilities around the last
+    ones, by which the problem becomes one equation (`_root`). For ``t > 0`` the deviation is
+    concave in the probabilities, so from a start that fulfils the condition every step is possible
+    and none makes the likelihood less. The start is a coin.
+
+    Args:
+        values: ``(K,)``.
+        shares: ``(N, K)`` with sums 1; 0: this value is left out.
+        t: the condition.
+
+    Returns:
+        ``(N, K)``: logarithms of the probabilities, less those of the shares; 0 where left out.
+    """
+    seen = shares > 0
+    mean = np.full(len(shares), 0.5 + 0.5 * t / math.sqrt(1 + t * t))
+    deviation = np.full(len(shares), 0.5 / math.sqrt(1 + t * t))
+    found = np.zeros(shares.shape)
+    rows = np.arange(len(shares))
+    root = np.zeros(len(shares))
+    for _ in range(_ROUNDS if t else 1):
+        mu, sigma = mean[rows, None], deviation[rows, None]
+        slopes = values - 0.5 - t * sigma / 2 * (1 + np.square((values - mu) / sigma))
+        slopes = np.where(seen[rows], slopes, 0.0)
+        root[rows] = _root(slopes, shares[rows], root[rows])
+        log = -np.log1p(root[rows, None] * slopes)
+        fitted = shares[rows] * np.exp(log)
+        fitted /= fitted.sum(axis=1, keepdims=True)
+        moved = np.abs(log - found[rows]).max(axis=1) > _TOLERANCE
+        found[rows] = log
+        mean[rows] = fitted @ values
+        square = (fitted * np.square(values - mean[rows, None])).sum(axis=1)
+        deviation[rows] = np.sqrt(square)
+        rows = rows[moved]
+        if not len(rows):
+            break
+    return found
+
+
+def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
+    """The x with ``sum(shares * slopes / (1 + x * slopes)) = 0``, by Newton's method in a bracket.
+
+    The sum falls as x grows, from infinity to minus infinity.
+
+    Args:
+        slopes: ``(N, K)``, in each row some above 0 and some below.
+        shares: ``(N, K)``, not negative.
+        guess: ``(N,)``.
+    """
+    low = -1 / slopes.max(axis=1)
+    high = -1 / slopes.min(axis=1)
+    found = np.where((guess > low) & (guess < high), guess, 0.0)
+    rows = np.arange(len(slopes))
+    for _ in range(_ROUNDS):
+        x = found[rows]
+        parts = slopes[rows] / (1 + x[:, None] * slopes[rows])
+        weighted = shares[rows] * parts
+        value, slope = weighted.sum(axis=1), (weighted * parts).sum(axis=1)
+        above = value > 0
+        low[rows] = np.where(above, x, low[rows])
+        high[rows] = np.where(above, high[rows], x)
+        step = x + value / slope
+        inside = (step > low[rows]) & (step < high[rows])
+        found[rows] = np.where(inside, step, (low[rows] + high[rows]) / 2)
+        rows = rows[np.abs(found[rows] - x) > 1e-12 * (1 + np.abs(x))]
+        if not len(rows):
+            break
+    return found

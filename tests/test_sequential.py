@@ -1,0 +1,332 @@
+"""Tests that stop by themselves: their statistics, their error rates, where tournaments stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carolus_env import arena
+from carolus_env.analysis import sequential
+from carolus_env.analysis.sequential import (
+    NOT_STRONGER,
+    STRONGER,
+    UNDECIDED,
+    SequentialTest,
+    mean_interval_at_any_time,
+    normalised_elo,
+    widening,
+)
+from carolus_env.arena import Plan, Tournament, pool
+from carolus_env.arena.stopping import deal_scores
+from carolus_env.engine.rules import Rules
+
+PAIRS = np.array([0, 0.25, 0.5, 0.75, 1])
+
+
+def drawn(seed: int, shape: Any, shares: Any = (0.1, 0.2, 0.4, 0.2, 0.1)) -> Any:
+    return np.random.default_rng(seed).choice(PAIRS, shape, p=shares)
+
+
+# ------------------------------------------------------------------------------------ the test
+
+
+def test_normalised_elo_is_the_one_of_fishtest() -> None:
+    scores = np.repeat(PAIRS, [1, 4, 10, 6, 2])
+    a_game = math.sqrt(2) * scores.std()
+    assert normalised_elo(scores, 2) == pytest.approx(
+        800 / math.log(10) * (scores.mean() - 0.5) / a_game
+    )
+    assert normalised_elo([0.5, 0.5], 2) is None
+    assert normalised_elo([], 2) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        (PAIRS, [5, 20, 50, 25, 8]),
+        ([0.5], [300]),
+        ([1.0], [30]),
+        ([0, 0.5, 1], [10, 900, 22]),
+        ([1 / 6, 1 / 3, 0.5, 0.7, 0.9], [3, 5, 8, 9, 4]),
+    ],
+)
+@pytest.mark.parametrize("elo", [-50, 0, 20, 100])
+def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(
+    values: Any, counts: Any, elo: float
+) -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+    t = elo * math.sqrt(2) / sequential.NELO
+    scores, seen = sequential._regular(np.array(values, float), np.array([counts], float))
+    shares = (seen / seen.sum())[0]
+    fitted = shares * np.exp(sequential._log_fit(scores, shares[None], t)[0])
+
+    def off(p: Any) -> float:
+        mean = p @ scores
+        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores - mean), 0)))
+
+    assert fitted.sum() == pytest.approx(1)
+    assert off(fitted) == pytest.approx(0, abs=1e-9)
+    seen_shares, kept = shares[shares > 0], shares > 0
+
+    def loss(p: Any) -> float:
+        return -float(seen_shares @ np.log(p))
+
+    def whole(p: Any) -> Any:
+        full = np.zeros(len(scores))
+        full[kept] = p
+        return full
+
+    conditions = [
+        {"type": "eq", "fun": lambda p: p.sum() - 1},
+        {"type": "eq", "fun": lambda p: off(whole(p))},
+    ]
+    best = optimize.minimize(
+        loss,
+        np.full(len(seen_shares), 1 / len(seen_shares)),
+        constraints=conditions,
+        bounds=[(1e-12, 1)] * len(seen_shares),
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
+    assert best.success
+    assert loss(fitted[kept]) <= best.fun + 1e-6
+
+
+def test_the_other_agents_test_says_the_opposite() -> None:
+    scores = drawn(1, 400, (0.05, 0.2, 0.4, 0.22, 0.13))
+    there = SequentialTest(-5, 25, alpha=0.02, beta=0.1)
+    back = SequentialTest(-25, 5, alpha=0.1, beta=0.02)
+    assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
+    assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
+
+
+def test_for_many_deals_it_is_the_normal_approximation() -> None:
+    counts = np.array([[500, 2000, 4000, 2100, 520]])
+    test = SequentialTest(0, 10)
+    share = counts[0] / counts.sum()
+    mean = share @ PAIRS
+    t = (mean - 0.5) / math.sqrt(share @ np.square(PAIRS - mean))
+    t0, t1 = (elo * math.sqrt(2) / sequential.NELO for elo in (0, 10))
+    wanted = counts.sum() / 2 * math.log((1 + (t - t0) ** 2) / (1 + (t - t1) ** 2))
+    assert test.ratios(PAIRS, counts, 2) == pytest.approx([wanted], rel=0.02)
+
+
+def test_certain_results_decide_and_equal_ones_do_not_count_as_strength() -> None:
+    test = SequentialTest(0, 50)
+    assert test.outcome(np.ones(60), 2).verdict == STRONGER
+    assert test.outcome(np.zeros(60), 2).verdict == NOT_STRONGER
+    assert test.outcome(np.full(400, 0.5), 2).verdict == NOT_STRONGER
+    for scores in ([], [1.0], [0.5], [0.0, 1.0]):
+        assert test.outcome(scores, 2).verdict == UNDECIDED
+    assert test.outcome(np.ones(60), 2).elo is None
+
+
+def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing() -> None:
+    test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
+    found = test.outcome(scores, 2)
+    assert found.verdict == STRONGER
+    assert 5 < found.deals < 400
+    assert found.ratio >= test.bounds[1] > test.path(scores, 2)[found.deals - 2]
+    for more in (np.zeros(300), np.full(300, 1 / 3)):
+        again = test.outcome(np.concatenate([scores[: found.deals], more]), 2)
+        assert (again.verdict, again.deals) == (found.verdict, found.deals)
+        assert again.ratio == pytest.approx(found.ratio)
+    assert test.outcome(scores[: found.deals - 1], 2).verdict == UNDECIDED
+
+
+def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    test, scores = SequentialTest(), drawn(4, 100)
+    whole = test.path(scores, 2)
+    monkeypatch.setattr(sequential, "_CHUNK", 7)
+    assert test.path(scores, 2) == pytest.approx(whole, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"elo0": 5, "elo1": 5}, "elo0 must be below elo1, got 5 and 5"),
+        ({"elo1": math.inf}, "elo1 must be from -2000 to 2000, got inf"),
+        ({"elo0": "0"}, "elo0 must be a number, got '0'"),
+        ({"alpha": 0}, "alpha must be above 0 and below 0.5, got 0"),
+        ({"beta": 0.5}, "beta must be above 0 and below 0.5, got 0.5"),
+    ],
+)
+def test_an_impossible_test_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        SequentialTest(**given)
+
+
+def test_scores_that_are_none_are_refused() -> None:
+    for scores in ([0.5, 1.5], [-1.0], [math.nan]):
+        with pytest.raises(ValueError, match="deal scores must be from 0 to 1"):
+            SequentialTest().outcome(scores, 2)
+        with pytest.raises(ValueError, match="deal scores must be from 0 to 1"):
+            mean_interval_at_any_time(scores, 0.1)
+
+
+@pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.05, 0.2, 0.5, 0.2, 0.05)])
+def test_error_rates_are_about_those_stated(shares: Any) -> None:
+    """300 tournaments each side; benchmarks/studies/sequential.py has 2,000."""
+    test, rates = SequentialTest(0, 100, alpha=0.05, beta=0.1), []
+    lower, upper = test.bounds
+    for elo in (0, 100):
+        t, low, high = elo * math.sqrt(2) / sequential.NELO, 0.0, 20.0
+        for _ in range(60):  # tilt the shares until the truth is a hypothesis
+            tilt = (low + high) / 2
+            p = np.array(shares) * np.exp(tilt * PAIRS)
+            p /= p.sum()
+            found = (p @ PAIRS - 0.5) / math.sqrt(p @ np.square(PAIRS - p @ PAIRS))
+            low, high = (tilt, high) if found < t else (low, tilt)
+        scores = drawn(elo, (300, 250), p)
+        counts = (scores[..., None] == PAIRS).cumsum(axis=1).reshape(-1, 5)
+        path = test.ratios(PAIRS, counts, 2).reshape(300, 250)  # all at once, which is faster
+        assert path[7] == pytest.approx(test.path(scores[7], 2), abs=1e-7)
+        ended = (path <= lower) | (path >= upper)
+        assert ended.any(axis=1).mean() > 0.99
+        rates.append((path[np.arange(300), ended.argmax(axis=1)] >= upper).mean())
+    assert 0.01 < rates[0] < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+    assert 0.9 - 3 * math.sqrt(0.1 * 0.9 / 300) < rates[1] < 0.98
+
+
+# ------------------------------------------------------------------------------------ intervals
+
+
+def test_looking_often_leaves_the_truth_in_the_interval() -> None:
+    """And the fixed interval loses it in more than a tenth of the tournaments."""
+    always = lost = 0
+    for scores in drawn(5, (200, 400)):
+        low, high = mean_interval_at_any_time(scores, 0.08)
+        always += low <= 0.5 <= high
+        looks = [arena.mean_interval(scores[:n], np.arange(n)) for n in range(20, 401, 20)]
+        lost += not all(low <= 0.5 <= high for low, high in looks)
+    assert always >= 190 - 3 * math.sqrt(200 * 0.05 * 0.95)
+    assert lost > 20
+
+
+def test_an_interval_at_any_time_only_becomes_narrower_and_mirrors() -> None:
+    scores = drawn(6, 900)
+    found = [mean_interval_at_any_time(scores[:n], 0.05) for n in range(0, 901, 50)]
+    lows, highs = np.array(found).T
+    assert found[0] == pytest.approx((0, 1))
+    assert (np.diff(lows) >= 0).all()
+    assert (np.diff(highs) <= 0).all()
+    assert highs[-1] - lows[-1] < 0.06
+    low, high = mean_interval_at_any_time(1 - scores, 0.05)
+    assert (1 - high, 1 - low) == pytest.approx(found[-1], abs=1e-9)
+
+
+def test_an_interval_is_about_as_tight_as_theory_allows_where_it_is_wanted() -> None:
+    """Half width sqrt(2 ln(2 / alpha) / n) standard deviations, for bets that know the variance."""
+    scores = drawn(7, 3000)
+    width = 2 * scores.std() * math.sqrt(2 * math.log(40) / len(scores))
+    low, high = mean_interval_at_any_time(scores, width)
+    assert high - low < 1.1 * width
+    worse = [mean_interval_at_any_time(scores, width * factor) for factor in (0.25, 4)]
+    assert all(high - low > 1.3 * width for low, high in worse)
+
+
+def test_widening_is_the_published_boundary() -> None:
+    rho = math.sqrt((-2 * math.log(0.05) + math.log(-2 * math.log(0.05)) + 1) / 500)
+    for deals in (1, 50, 500, 20_000):
+        n = deals * rho**2
+        half = math.sqrt(2 * (n + 1) / (deals**2 * rho**2) * math.log(math.sqrt(n + 1) / 0.05))
+        assert widening(deals) == pytest.approx(half * math.sqrt(deals) / 1.959964, rel=1e-6)
+    assert min(widening(deals) for deals in (50, 200, 2000, 20_000)) > 1.5
+    assert widening(500) <= min(widening(500, best=best) for best in (100, 250, 1000, 5000)) + 1e-3
+
+
+# ------------------------------------------------------------------------------------ tournaments
+
+
+def plan_of(test: SequentialTest, agents: Any = ("greedy", "random"), players: int = 2) -> Plan:
+    return Plan(Rules(players), agents, deals=400, seed=5, test=test)
+
+
+def game_lines(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line.startswith('{"game"')]
+
+
+def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(SequentialTest(-40, 0), ("greedy", "greedy", "random"))
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
+    whole = Tournament(plan)
+    whole.run(file=tmp_path / "whole")
+    rule = whole.standing()
+    assert rule is not None and rule["reached"] and whole.complete
+    deals = whole.games // plan.games_per_deal
+    assert 40 < rule["deals"] <= deals < 400
+    assert deals in list(plan.looks()), "it is asked after certain deals only"
+    before = [look for look in plan.looks() if look < deals][-1]
+    assert before < rule["deals"], "it stops at the first look that knows"
+    lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
+    for cut in (30, len(lines) // 2, len(lines) - 1, len(lines)):
+        path = tmp_path / str(cut)
+        path.write_bytes(b"".join(lines[:cut]))
+        again = Tournament(plan)
+        again.run(file=path, resume=True)
+        assert game_lines(path) == game_lines(tmp_path / "whole")
+        assert again.standing() == rule
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
+    two = Tournament(plan)
+    two.run(workers=2, file=tmp_path / "two")
+    assert game_lines(tmp_path / "two") == game_lines(tmp_path / "whole")
+    assert two.standing() == rule
+
+
+def test_the_test_is_in_the_file_and_another_one_is_refused(tmp_path: Path) -> None:
+    plan, path = plan_of(SequentialTest(0, 100)), tmp_path / "games"
+    Tournament(plan).run(file=path)
+    assert arena.read_games(path).plan == plan
+    for other in (SequentialTest(0, 90), None):
+        unlike = Tournament(dataclasses.replace(plan, test=other))
+        with pytest.raises(arena.ResultsFileError, match=r"of another tournament: test: \{'elo0'"):
+            unlike.run(file=path, resume=True)
+
+
+def test_a_file_from_before_there_were_tests_is_resumed(tmp_path: Path) -> None:
+    plan, path = Plan(Rules(2), ("greedy", "random"), deals=4), tmp_path / "games"
+    Tournament(plan).run(file=path)
+    header = json.loads(path.read_text().splitlines()[0])
+    assert "test" not in header
+    cup = Tournament(plan)
+    cup.run(file=path, resume=True)
+    assert cup.complete and cup.standing() is None
+    assert "stop_rule" not in cup.summary(rated=False)
+    unlike = Tournament(dataclasses.replace(plan, test=SequentialTest()))
+    with pytest.raises(arena.ResultsFileError, match="test: None in the file"):
+        unlike.run(file=path, resume=True)
+
+
+@pytest.mark.parametrize(("players", "games"), [(2, 2), (3, 6), (4, 2)])
+def test_a_deals_score_is_the_mean_over_its_games(players: int, games: int) -> None:
+    cup = Tournament(Plan(Rules(players), ("greedy", "random", "greedy"), deals=5, seed=2))
+    cup.run()
+    for pair, result in zip([(0, 1), (0, 2), (1, 2)], cup.pairings(), strict=True):
+        scores, each = deal_scores(cup.results, pair)
+        assert (scores.shape, each) == ((5,), games)
+        assert scores.mean() == pytest.approx(result.win_rate[0])
+    assert deal_scores(cup.results, (1, 0))[0] == pytest.approx(
+        1 - deal_scores(cup.results, (0, 1))[0]
+    )
+
+
+def test_the_report_has_the_verdict_in_a_line() -> None:
+    pytest.importorskip("scipy")
+    report = pytest.importorskip("carolus_env.arena.report.page")
+    standings = pytest.importorskip("carolus_env.arena.report.standings")
+    cup = Tournament(plan_of(SequentialTest(0, 100)))
+    cup.run()
+    summary = cup.summary()
+    page = report.page(summary, standings.standings(summary), "")
+    assert f"Stop rule: {summary['stop_rule']['text']}." in page
+    assert "greedy is stronger than random (H1) after" in page
