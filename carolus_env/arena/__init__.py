@@ -1,9 +1,9 @@
 """The arena: agents play many games side by side, and their wins are counted.
 
 `play_games` plays games with given seats, `play_pairing` compares two agents, and a `Tournament`
-plays a `Plan`: every pair of agents, one agent against the others, or three different agents at a
-time. It keeps its games in a file, resumes after a crash, and stops when intervals are narrow
-enough.
+plays a `Plan`: every pair of agents, one agent against the others, three different agents at a
+time, or teams of two different agents. It keeps its games in a file, resumes after a crash, and
+stops when intervals are narrow enough.
 
 Games of one *deal* share the set-up and the dice of each seat; every deal is played in all
 seatings. The same seed gives the same games, on any number of processes and however many are
@@ -17,9 +17,9 @@ played at once. See docs/evaluation.md.
 
 ``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
-games; ``summary`` the statistics of a tournament; ``pool`` worker processes; ``tournament``
-resuming and stop rules; ``console`` output to a terminal; ``protocol`` CarolusBench; ``arguments``
-checks of arguments. ``ratings`` and ``report`` need the extra ``arena``.
+games; ``summary`` the statistics of a tournament; ``payoffs`` its table and what one rating cannot
+say; ``pool`` worker processes; ``tournament`` resuming and stop rules; ``console`` output to a
+terminal; ``protocol`` CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report`` need the extra ``arena``.
 """
 
 from carolus_env.arena.again import lost_games, records_of

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
-SCHEDULES: Final = ("round_robin", "field", "mixed")
+SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
 MOST_GAMES: Final = 10**8  # more than anyone would wait for
 
 
@@ -72,17 +72,50 @@ def _mixed(agents: tuple[int, int, int]) -> Meeting:
     return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
 
 
+def _strangers(rules: Rules, agents: int) -> list[Meeting]:
+    """Teams of two different agents, such that every two agents are partners equally often.
+
+    Each round of a circle method divides the agents into teams, one agent sitting out where their
+    number is odd; all teams of a round meet. So every two agents are partners in one round, and
+    opponents equally often. Three agents make no two teams: there a member of both teams is the
+    same.
+
+    Each of a meeting's four seatings has every agent in another seat, on either pair of seats, and
+    either opponent next to it equally often.
+    """
+    if agents == 3:
+        rounds: list[list[tuple[int, int]]] = [[(0, 1), (0, 2), (1, 2)]]
+    else:
+        ring = list(range(agents + agents % 2))
+        turns = [[0, *ring[1 + r :], *ring[1 : 1 + r]] for r in range(len(ring) - 1)]
+        rounds = [
+            [(one, other) for one, other in zip(turn, reversed(turn), strict=True) if one < other]
+            for turn in turns
+        ]
+        rounds = [[team for team in teams if agents not in team] for teams in rounds]
+    seats = [[seat for seat in range(4) if rules.team(seat) == team] for team in (0, 1)]
+    places = np.argsort(seats[0] + seats[1])
+    found = []
+    for teams in rounds:
+        for (a, b), (c, d) in itertools.combinations(teams, 2):
+            lines = np.array([[a, b, c, d], [b, a, d, c], [c, d, a, b], [d, c, b, a]])
+            found.append(Meeting(tuple(sorted({a, b, c, d})), lines[:, places]))
+    return found
+
+
 def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
     """All meetings of a tournament.
 
     Args:
         schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
-            of the others) or ``mixed`` (three players: every three agents together).
+            of the others), ``mixed`` (three players: every three agents together) or
+            ``strangers`` (four players: teams of two different agents).
         rules: number of players, and who are partners.
         agents: how many take part.
 
     Raises:
-        ValueError: for an unknown schedule, too few agents, or ``mixed`` without three players.
+        ValueError: for an unknown schedule, too few agents, ``mixed`` without three players or
+            ``strangers`` without four.
     """
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
@@ -92,6 +125,12 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
         if agents < 3:
             raise ValueError(f"mixed needs three agents, got {agents}")
         return [_mixed(three) for three in itertools.combinations(range(agents), 3)]
+    if schedule == "strangers":
+        if rules.players != 4:
+            raise ValueError(f"strangers is for 4 players, got {rules.players}")
+        if agents < 3:
+            raise ValueError(f"strangers needs three agents, got {agents}")
+        return _strangers(rules, agents)
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
     firsts = range(agents if schedule == "round_robin" else 1)
