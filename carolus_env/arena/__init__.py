@@ -19,7 +19,8 @@ played at once. See docs/evaluation.md.
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
 games; ``summary`` the statistics of a tournament; ``payoffs`` its table and what one rating cannot
 say; ``pool`` worker processes; ``tournament`` resuming and stop rules; ``console`` output to a
-terminal; ``protocol`` CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report`` need the extra ``arena``.
+terminal; ``protocol`` CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report``
+need the extra ``arena``.
 """
 
 from carolus_env.arena.again import lost_games, records_of

@@ -72,35 +72,24 @@ def _mixed(agents: tuple[int, int, int]) -> Meeting:
     return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
 
 
-def _strangers(rules: Rules, agents: int) -> list[Meeting]:
-    """Teams of two different agents, such that every two agents are partners equally often.
+def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
+    """Three or four agents and four players: all ways to make teams of two different agents.
 
-    Each round of a circle method divides the agents into teams, one agent sitting out where their
-    number is odd; all teams of a round meet. So every two agents are partners in one round, and
-    opponents equally often. Three agents make no two teams: there a member of both teams is the
-    same.
-
-    Each of a meeting's four seatings has every agent in another seat, on either pair of seats, and
-    either opponent next to it equally often.
+    Four agents make two teams in three ways, so any two that meet also meet with their partners
+    exchanged. Of three, the two teams share one, who helps and hinders both others alike. Each way
+    has four seatings: every agent in every seat, and either opponent behind it equally often.
     """
-    if agents == 3:
-        rounds: list[list[tuple[int, int]]] = [[(0, 1), (0, 2), (1, 2)]]
-    else:
-        ring = list(range(agents + agents % 2))
-        turns = [[0, *ring[1 + r :], *ring[1 : 1 + r]] for r in range(len(ring) - 1)]
-        rounds = [
-            [(one, other) for one, other in zip(turn, reversed(turn), strict=True) if one < other]
-            for turn in turns
-        ]
-        rounds = [[team for team in teams if agents not in team] for teams in rounds]
-    seats = [[seat for seat in range(4) if rules.team(seat) == team] for team in (0, 1)]
-    places = np.argsort(seats[0] + seats[1])
-    found = []
-    for teams in rounds:
-        for (a, b), (c, d) in itertools.combinations(teams, 2):
-            lines = np.array([[a, b, c, d], [b, a, d, c], [c, d, a, b], [d, c, b, a]])
-            found.append(Meeting(tuple(sorted({a, b, c, d})), lines[:, places]))
-    return found
+    teams = itertools.combinations(agents, 2)
+    shared = 4 - len(agents)  # agents on both teams
+    ways = [
+        (*one, *other)
+        for one, other in itertools.combinations(teams, 2)
+        if len({*one} & {*other}) == shared
+    ]
+    seats = [seat for team in (0, 1) for seat in range(4) if rules.team(seat) == team]
+    order = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+    turns = np.array(ways, np.int64)[:, order].reshape(-1, 4)
+    return Meeting(agents, turns[:, np.argsort(seats)])
 
 
 def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
@@ -109,7 +98,8 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
     Args:
         schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
             of the others), ``mixed`` (three players: every three agents together) or
-            ``strangers`` (four players: teams of two different agents).
+            ``strangers`` (four players: every four agents together, in teams of two; or all
+            three, where there are no more).
         rules: number of players, and who are partners.
         agents: how many take part.
 
@@ -130,7 +120,8 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
             raise ValueError(f"strangers is for 4 players, got {rules.players}")
         if agents < 3:
             raise ValueError(f"strangers needs three agents, got {agents}")
-        return _strangers(rules, agents)
+        together = itertools.combinations(range(agents), min(agents, 4))
+        return [_strangers(rules, some) for some in together]
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
     firsts = range(agents if schedule == "round_robin" else 1)
