@@ -9,9 +9,10 @@
     python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
 
 Every pair of agents plays (--schedule round_robin), or the first agent plays each of the others
-(field), or three different agents play at a time (mixed). Every deal of set-up and dice is played
-in all seatings: with 2 players both; with 3 each agent alone against two of the other, in all
-rotations; with 4 each agent as a team. See docs/evaluation.md. --bench measures one agent by
+(field), or three different agents play at a time (mixed), or with four players two different agents
+make a team (strangers). Every deal of set-up and dice is played in all seatings: with 2 players
+both; with 3 each agent alone against two of the other, in all rotations; with 4 each agent as a
+team, or with strangers in every seat. See docs/evaluation.md. --bench measures one agent by
 CarolusBench v1, the protocol for papers: docs/bench.md.
 """
 

@@ -598,9 +598,11 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
     ("given", "said"),
     [
         ({"agents": ("a",)}, "a pairing needs two agents, got 1"),
-        ({"schedule": "swiss"}, "schedule must be one of round_robin, field, mixed, got 'swiss'"),
+        ({"schedule": "swiss"}, "must be one of round_robin, field, mixed, strangers, got 'swiss'"),
         ({"schedule": "mixed"}, "mixed needs three agents, got 2"),
         ({"schedule": "mixed", "rules": Rules(4)}, "mixed is for 3 players, got 4"),
+        ({"schedule": "strangers"}, "strangers is for 4 players, got 3"),
+        ({"schedule": "strangers", "rules": Rules(4)}, "strangers needs three agents, got 2"),
         ({"deals": 0}, "deals must be a whole number from 1 to 16,666,666, got 0"),
         ({"deals": 1.5}, "deals must be a whole number"),
         ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, got -1"),

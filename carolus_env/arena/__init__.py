@@ -1,9 +1,9 @@
 """The arena: agents play many games side by side, and their wins are counted.
 
 `play_games` plays games with given seats, `play_pairing` compares two agents, and a `Tournament`
-plays a `Plan`: every pair of agents, one agent against the others, or three different agents at a
-time. It keeps its games in a file, resumes after a crash, and stops when intervals are narrow
-enough or a test is decided.
+plays a `Plan`: every pair of agents, one agent against the others, three different agents at a
+time, or teams of two different agents. It keeps its games in a file, resumes after a crash, and
+stops when intervals are narrow enough or a test is decided.
 
 Games of one *deal* share the set-up and the dice of each seat; every deal is played in all
 seatings. The same seed gives the same games, on any number of processes and however many are
@@ -17,10 +17,10 @@ played at once. See docs/evaluation.md.
 
 ``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
-games; ``summary`` the statistics of a tournament; ``pool`` worker processes; ``tournament``
-resuming; ``stopping`` stop rules; ``length`` their options; ``console`` output to a terminal;
-``protocol`` CarolusBench; ``arguments`` checks of arguments. ``ratings`` and ``report`` need the
-extra ``arena``.
+games; ``summary`` the statistics of a tournament; ``payoffs`` its table and what one rating cannot
+say; ``pool`` worker processes; ``tournament`` resuming; ``stopping`` stop rules; ``length`` their
+options; ``console`` output to a terminal; ``protocol`` CarolusBench; ``arguments`` checks of
+arguments. ``ratings`` and ``report`` need the extra ``arena``.
 """
 
 from carolus_env.analysis.sequential import SequentialTest

@@ -12,6 +12,7 @@ from typing import Any
 
 from carolus_env.arena.games import ArenaError, Progress
 from carolus_env.arena.pairing import PairingResult
+from carolus_env.arena.payoffs import cycle_text
 from carolus_env.arena.seating import Plan, labels
 from carolus_env.arena.stopping import told
 from carolus_env.arena.summary import extra
@@ -73,6 +74,7 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
     except ImportError:
         _print_plain(title, plan, pairings)
         print("\n".join([_speeds(tournament), *_stop_rule(tournament)]))
+        _print_cycle(plan, summary)
         return
 
     def print_table(table: Any) -> None:
@@ -86,6 +88,13 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
     if summary is not None:
         with contextlib.suppress(ArenaError):  # the caller has reported a missing extra
             print_table(extra("report").cross_table(summary))
+    _print_cycle(plan, summary)
+
+
+def _print_cycle(plan: Plan, summary: dict[str, Any] | None) -> None:
+    """The strongest cycle, where one is significant."""
+    for cycle in summary["payoffs"]["cycles"][:1] if summary else ():
+        print(f"cycle: {cycle_text(cycle, labels(plan.agents))}")
 
 
 def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -50,12 +51,15 @@ class PairingResult:
 
 
 def pairing_result(
-    agents: Sequence[str], results: Results, pair: tuple[int, int] = (0, 1)
+    agents: Sequence[str],
+    results: Results,
+    pair: tuple[int, int] = (0, 1),
+    team: Sequence[int] | None = None,
 ) -> PairingResult:
-    """Count the games in which both agents of a pair sat.
+    """Count the games in which both agents of a pair sat, on different teams.
 
-    An agent scores (1 + s - t) / 2 in a game, with s the share of the win of its seats and t that
-    of the other agent's seats. Without a third agent that is s: 1 when only its seats won, 0.5
+    An agent scores (1 + s - t) / 2 in a game, with s the share of the win of its teams and t that
+    of the other agent's teams. Without a third agent that is s: 1 when only its seats won, 0.5
     when one seat of each agent shares the win. A game that a third agent won scores 0.5 for each.
     In a game that was cut off all teams have the same share.
 
@@ -69,17 +73,19 @@ def pairing_result(
         agents: the names, by number.
         results: games; those without both agents are left out.
         pair: numbers of the two.
+        team: the team of each seat; None: each seat is its own, or partners are always the same
+            agent, which comes to the same.
 
     Raises:
         ValueError: when there is no game to count.
     """
     names = agents[pair[0]], agents[pair[1]]
-    results, scores = pair_scores(results, pair)
+    results, scores, shares = pair_scores(results, pair, team)
     games = len(results)
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
     mine = np.stack([results.tables == k for k in pair])
-    wins = ((results.shares * mine).sum(axis=2) > 1 - 1e-9).sum(axis=1)
+    wins = (shares > 1 - 1e-9).sum(axis=1)
     low, high = mean_interval(scores, results.deals)
     rate = float(scores.mean())
     castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in mine]
@@ -101,12 +107,37 @@ def pairing_result(
     )
 
 
-def pair_scores(results: Results, pair: tuple[int, int]) -> tuple[Results, npt.NDArray[np.float64]]:
-    """The games in which both agents sat, and the first one's scores (`pairing_result`)."""
-    first, second = ((results.tables == k).any(axis=1) for k in pair)
-    results = results.rows(np.flatnonzero(first & second))
-    shares = [(results.shares * (results.tables == k)).sum(axis=1) for k in pair]
-    return results, (1 + shares[0] - shares[1]) / 2
+def pair_scores(
+    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
+) -> tuple[Results, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The games of two agents, the first one's scores in them (`pairing_result`), and their shares.
+
+    The arguments and the shares are those of `against`.
+    """
+    rows, shares = against(results, pair, team)
+    return results.rows(rows), (1 + shares[0] - shares[1]) / 2, shares
+
+
+def against(
+    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """The games in which two agents sat and shared no team.
+
+    Args:
+        results: games.
+        pair: numbers of the two agents.
+        team: the team of each seat; None: each seat is its own.
+
+    Returns:
+        The rows of those games, ``(G,)``, and the share of the win of each agent's teams in them,
+        ``(2, G)``.
+    """
+    teams = np.arange(results.tables.shape[1]) if team is None else np.asarray(team)
+    of_seat: npt.NDArray[np.bool_] = teams == np.arange(teams.max() + 1)[:, None]  # (T, players)
+    first, second = (((results.tables == k)[:, None] & of_seat).any(axis=2) for k in pair)  # (G, T)
+    rows = np.flatnonzero(first.any(axis=1) & second.any(axis=1) & ~(first & second).any(axis=1))
+    won = results.shares[rows] @ of_seat.T
+    return rows, np.stack([(won * sits[rows]).sum(axis=1) for sits in (first, second)])
 
 
 def play_pairing(
@@ -154,9 +185,11 @@ def count_ends(results: Results) -> dict[str, int]:
 
 
 def mean_interval(
-    values: npt.NDArray[np.float64], deals: npt.NDArray[np.int64] | None = None
+    values: npt.NDArray[np.float64],
+    deals: npt.NDArray[np.int64] | None = None,
+    confidence: float = 0.95,
 ) -> tuple[float, float]:
-    """95 % interval (low, high) for the mean of values from 0 to 1.
+    """Interval (low, high) for the mean of values from 0 to 1, 95 % unless told.
 
     For independent zeros and ones this is Wilson's score interval (JASA 22, 1927). It stays
     within 0 and 1 and has a width even at 100 % wins, where the usual mean +- 1.96 s / sqrt(n)
@@ -174,7 +207,9 @@ def mean_interval(
     Args:
         values: ``(N,)``.
         deals: ``(N,)`` number of each value's deal; None: all values are independent.
+        confidence: between 0 and 1.
     """
+    z = _Z if confidence == 0.95 else NormalDist().inv_cdf((1 + confidence) / 2)
     n = len(values)
     mean = float(np.clip(values.mean(), 0, 1))
     padded = np.concatenate([values, [0.0, 1.0]])
@@ -184,16 +219,19 @@ def mean_interval(
     centre = float(padded.mean())
     c = float(np.square(np.bincount(groups, weights=padded - centre)).sum())
     c /= centre * (1 - centre) * (n + 2)
-    weight = (_Z if deals is None else _student(last + 2)) ** 2 * c / n
+    weight = (z if deals is None else _student(last + 2, z)) ** 2 * c / n
     middle = (mean + weight / 2) / (1 + weight)
     half = math.sqrt(weight * mean * (1 - mean) + weight**2 / 4) / (1 + weight)
     # Rounding may move an end past the mean where they coincide (0 %, 100 %).
     return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
 
 
-def _student(freedom: int) -> float:
-    """Student's quantile of a two-sided 95 % (Abramowitz and Stegun 26.7.5); 0.1 % off at 5."""
-    z, n = _Z, freedom
+def _student(freedom: int, z: float) -> float:
+    """Student's quantile for the normal quantile z (Abramowitz and Stegun 26.7.5).
+
+    At 5 degrees of freedom it is 0.1 % off for a two-sided 95 %.
+    """
+    n = freedom
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

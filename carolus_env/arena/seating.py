@@ -22,7 +22,7 @@ from carolus_env.analysis.sequential import SequentialTest
 from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
-SCHEDULES: Final = ("round_robin", "field", "mixed")
+SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
 MOST_GAMES: Final = 10**8  # more than anyone would wait for
 
 
@@ -73,17 +73,40 @@ def _mixed(agents: tuple[int, int, int]) -> Meeting:
     return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
 
 
+def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
+    """Three or four agents and four players: all ways to make teams of two different agents.
+
+    Four agents make two teams in three ways, so any two that meet also meet with their partners
+    exchanged. Of three, the two teams share one, who helps and hinders both others alike. Each way
+    has four seatings: every agent in every seat, and either opponent behind it equally often.
+    """
+    teams = itertools.combinations(agents, 2)
+    shared = 4 - len(agents)  # agents on both teams
+    ways = [
+        (*one, *other)
+        for one, other in itertools.combinations(teams, 2)
+        if len({*one} & {*other}) == shared
+    ]
+    seats = [seat for team in (0, 1) for seat in range(4) if rules.team(seat) == team]
+    order = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+    turns = np.array(ways, np.int64)[:, order].reshape(-1, 4)
+    return Meeting(agents, turns[:, np.argsort(seats)])
+
+
 def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
     """All meetings of a tournament.
 
     Args:
         schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
-            of the others) or ``mixed`` (three players: every three agents together).
+            of the others), ``mixed`` (three players: every three agents together) or
+            ``strangers`` (four players: every four agents together, in teams of two; or all
+            three, where there are no more).
         rules: number of players, and who are partners.
         agents: how many take part.
 
     Raises:
-        ValueError: for an unknown schedule, too few agents, or ``mixed`` without three players.
+        ValueError: for an unknown schedule, too few agents, ``mixed`` without three players or
+            ``strangers`` without four.
     """
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
@@ -93,6 +116,13 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
         if agents < 3:
             raise ValueError(f"mixed needs three agents, got {agents}")
         return [_mixed(three) for three in itertools.combinations(range(agents), 3)]
+    if schedule == "strangers":
+        if rules.players != 4:
+            raise ValueError(f"strangers is for 4 players, got {rules.players}")
+        if agents < 3:
+            raise ValueError(f"strangers needs three agents, got {agents}")
+        together = itertools.combinations(range(agents), min(agents, 4))
+        return [_strangers(rules, some) for some in together]
     if agents < 2:
         raise ValueError(f"a pairing needs two agents, got {agents}")
     firsts = range(agents if schedule == "round_robin" else 1)
@@ -208,6 +238,11 @@ class Plan:
     @cached_property
     def meetings(self) -> list[Meeting]:
         return meetings(self.schedule, self.rules, len(self.agents))
+
+    @property
+    def team(self) -> list[int]:
+        """The team of each seat."""
+        return [self.rules.team(seat) for seat in range(self.rules.players)]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ Their statistics (`carolus_env.analysis.sequential`) hold however often they are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,17 @@ TESTED = (0, 1)
 """The agents of a plan's test."""
 
 
-def deal_scores(results: Results, pair: tuple[int, int]) -> tuple[Floats, int]:
+def deal_scores(
+    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
+) -> tuple[Floats, int]:
     """The first agent's mean score in each deal, ``(D,)``, and how many games that averages.
 
     Args:
         results: complete deals of one plan.
         pair: two agents that meet.
+        team: of each seat, see `pairing_result`.
     """
-    counted, scores = pair_scores(results, pair)
+    counted, scores, _ = pair_scores(results, pair, team)
     _, places, sizes = np.unique(counted.deals, return_inverse=True, return_counts=True)
     sums = np.bincount(places.reshape(-1), weights=scores)
     return sums / sizes, int(sizes[0]) if len(sizes) else 0
@@ -57,7 +60,7 @@ def standing(
           (``widening``: of the ratings' intervals), None where it does not ask for one.
     """
     if plan.test is not None:
-        found = plan.test.outcome(*deal_scores(results, TESTED))
+        found = plan.test.outcome(*deal_scores(results, TESTED, plan.team))
         return {
             "reached": found.verdict != UNDECIDED,
             "test": plan.test.to_dict(),
@@ -71,7 +74,7 @@ def standing(
     reached, rate, elo = True, None, None
     if until.rate is not None:
         pair = min(until.pair), max(until.pair)
-        scores, _ = deal_scores(results, pair)
+        scores, _ = deal_scores(results, pair, plan.team)
         low, high = mean_interval_at_any_time(scores, until.rate)
         rate = {"pair": list(pair), "win_rate": float(scores.mean()), "low": low, "high": high}
         reached = high - low < until.rate

@@ -12,6 +12,7 @@ import numpy as np
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import ArenaError
 from carolus_env.arena.pairing import PairingResult, count_ends, pairing_result
+from carolus_env.arena.payoffs import partners, payoffs
 from carolus_env.arena.seating import Plan
 from carolus_env.arena.stopping import standing, told
 from carolus_env.system.machine import machine, versions
@@ -39,7 +40,7 @@ def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], Pairin
     counted = whole_deals(plan, results)
     if not len(counted):
         return []
-    return [(pair, pairing_result(plan.agents, counted, pair)) for pair in plan.pairs]
+    return [(pair, pairing_result(plan.agents, counted, pair, plan.team)) for pair in plan.pairs]
 
 
 def ratings(plan: Plan, results: Results) -> Any:
@@ -88,7 +89,8 @@ def summary(
         results: its games; only those of complete deals count.
         complete: whether the tournament was played to its end.
         seconds: that it took.
-        rated: False leaves the ratings out (None), which works without the extra ``arena``.
+        rated: False leaves out the ratings, the lottery and alpha-rank (None), which works
+            without the extra ``arena``.
 
     Raises:
         ArenaError: when ratings are wanted and the extra is missing.
@@ -122,6 +124,8 @@ def summary(
         "complete": complete,
         "agents": agents,
         "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in found],
+        "payoffs": payoffs(plan, counted, ranked=rated),
+        "partners": partners(plan, counted, None if rating is None else rating.elo),
         "play": {
             "mean_rounds": float(counted.rounds.mean()),
             "mean_lead_changes": float(counted.lead_changes.mean()),

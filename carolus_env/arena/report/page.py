@@ -6,11 +6,12 @@ Every text is escaped when it is put into a tag, so a name cannot become HTML.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from carolus_env.arena.payoffs import cycle_text
 from carolus_env.arena.report.standings import Standing, table_rows
 from carolus_env.arena.report.texts import (
     BLUE,
@@ -19,12 +20,14 @@ from carolus_env.arena.report.texts import (
     LINE,
     PAPER,
     duration,
+    elo,
     percent,
     printable,
     shortened,
     spaced,
     strength_of_colour,
     title,
+    weight,
 )
 from carolus_env.arena.summary import Summary
 from carolus_env.engine.rules import DISCS
@@ -33,7 +36,7 @@ FEW_DEALS: Final = 50
 """With fewer the intervals of ratings are a little too narrow (docs/ratings.md)."""
 
 _STYLE: Final = Path(__file__).with_name("report.css")
-_TEXT_COLUMNS: Final = ("agent", "against", "ended by")  # left-aligned
+_TEXT_COLUMNS: Final = ("agent", "against", "ended by", "together", "with")  # left-aligned
 
 
 def page(summary: Summary, lines: Sequence[Standing], drawn: str) -> str:
@@ -49,6 +52,8 @@ def page(summary: Summary, lines: Sequence[Standing], drawn: str) -> str:
         _tag("p", title(summary), class_="lead"),
         _ranking(summary, lines, drawn),
         _pairings(summary, lines),
+        _more(summary, lines),
+        _partners(summary, lines),
         _play(summary, lines),
         _origin(summary),
     ]
@@ -117,6 +122,92 @@ def _pairings(summary: Summary, lines: Sequence[Standing]) -> _Html:
     head = ["agent", "against", "games", "W-D-L", "won % [95 %]", "0 to 100 %"]
     head += ["castles", "rounds", "ended by"]
     return _tag("section", _tag("h2", "Pairings"), _table(head, rows))
+
+
+def _more(summary: Summary, lines: Sequence[Standing]) -> _Html:
+    """Cycles, lottery and alpha-rank, and shares by composition; empty where there are none."""
+    found = summary.get("payoffs") or {}  # summaries written before had none
+    names = _names(lines)
+    parts = []
+    for cycle in found.get("cycles") or ():
+        parts.append(_tag("p", f"Cycle: {cycle_text(cycle, names)}."))
+    if found.get("lottery"):
+        rows = [
+            [
+                _name(line.name),
+                _tag("td", elo(line.rating)),
+                *(_tag("td", weight(found[key][line.agent])) for key in ("lottery", "alpha_rank")),
+            ]
+            for line in lines
+        ]
+        note = (
+            "Lottery: how often to choose each agent so that none has the better of the choice. "
+            "Alpha-rank: how much of the time evolution spends with the agent. Both in percent, "
+            "with 95 % intervals over the deals."
+        )
+        parts.append(
+            _table(["agent", "Elo [95 %]", "lottery % [95 %]", "alpha-rank % [95 %]"], rows)
+        )
+        if not found.get("cycles"):
+            note += " No cycle of agents is significant."
+        parts.append(_tag("p", note, class_="note"))
+    if found.get("compositions"):
+        rows = []
+        for table in found["compositions"]:
+            for part in table["shares"]:
+                low, high = part["ci95"]
+                share = f"{percent(part['share'], 1)} [{percent(low, 1)}, {percent(high, 1)}]"
+                rows.append(
+                    [
+                        _tag("td", ", ".join(names[k] for k in table["seats"]), class_="name"),
+                        _tag("td", f"{table['games']:,}"),
+                        _tag("td", names[part["agent"]], class_="name"),
+                        _tag("td", share),
+                        _tag("td", percent(part["seats"] / len(table["seats"]), 1)),
+                    ]
+                )
+        head = ["together", "games", "agent", "won % [95 %]", "equal agents"]
+        parts.append(_table(head, rows))
+    return _tag("section", _tag("h2", "More than one number"), *parts) if parts else _Html("")
+
+
+def _partners(summary: Summary, lines: Sequence[Standing]) -> _Html:
+    """Who plays well with whom; empty where partners were always the same agent."""
+    found = summary.get("partners")
+    if not found:
+        return _Html("")
+    rate = {tuple(team["pair"]): team for team in found["teams"]}
+
+    def cells(counted: Mapping[str, Any] | None) -> list[_Html]:
+        if not counted or not counted["games"]:
+            return [_tag("td", ""), _tag("td", ""), _tag("td", "")]
+        low, high = counted["ci95"]
+        text = f"{percent(counted['win_rate'], 1)} [{percent(low, 1)}, {percent(high, 1)}]"
+        return [
+            _tag("td", f"{counted['games']:,}"),
+            _tag("td", text),
+            _tag("td", percent(counted["expected"], 1)),
+        ]
+
+    head = ["games", "won % [95 %]", "expected %"]
+    alone = [[_name(line.name), *cells(found["agents"][line.agent])] for line in lines]
+    teams = [
+        [_name(a.name), _name(b.name), *cells(rate.get((min(pair), max(pair))))]
+        for place, a in enumerate(lines)
+        for b in lines[place:]
+        if (min(pair := (a.agent, b.agent)), max(pair)) in rate
+    ]
+    note = (
+        "Win rates with other agents as partners, of each agent and of each team. Expected: by the "
+        "ratings, where a team is as strong as the mean of its members."
+    )
+    return _tag(
+        "section",
+        _tag("h2", "Partners"),
+        _table(["agent", *head], alone),
+        _table(["agent", "with", *head], teams),
+        _tag("p", note, class_="note"),
+    )
 
 
 def _play(summary: Summary, lines: Sequence[Standing]) -> _Html:
@@ -199,6 +290,12 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[_Html]]) -> _Html:
     body = _Html("".join(_tag("tr", *row) for row in rows))
     table = _tag("table", _tag("thead", top), _tag("tbody", body))
     return _tag("div", table, class_="wide")
+
+
+def _names(lines: Sequence[Standing]) -> list[str]:
+    """The agents' names by number."""
+    by_number = sorted(lines, key=lambda line: line.agent)
+    return shortened(line.name for line in by_number)
 
 
 def _name(name: str) -> _Html:
