@@ -28,9 +28,7 @@ class Chosen(NamedTuple):
     decisions: int
 
 
-def choose(
-    agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: int = 0
-) -> Chosen:
+def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: int = 0) -> Chosen:
     """Let an agent decide in every position; in a turn, until the turn is over.
 
     Args:

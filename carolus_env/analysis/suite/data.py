@@ -276,9 +276,7 @@ def read_bytes(data: bytes, name: str) -> Suite:
     if header is None:
         raise SuiteError(f"{name}: empty, expected a header with format {FORMAT!r}")
     if len(decisions) != header["decisions"]:
-        raise SuiteError(
-            f"{name}: {header['decisions']} decisions expected, got {len(decisions)}"
-        )
+        raise SuiteError(f"{name}: {header['decisions']} decisions expected, got {len(decisions)}")
     return Suite(header, tuple(decisions), hashlib.sha256(content).hexdigest()[:12])
 
 

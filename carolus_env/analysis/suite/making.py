@@ -196,7 +196,8 @@ class _Game:
         game = engine.new_games(Rules(plan.players), 1, seed=seed)
         streams = new_streams(seed, 1)
         own = branches(np.repeat(streams, plan.players), np.arange(plan.players))
-        states, actions = [], []
+        states: list[np.void] = []
+        actions: list[int] = []
         while game["phase"][0] != OVER:
             seat = int(game["player"][0])
             shown = game.copy()
