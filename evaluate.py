@@ -7,13 +7,15 @@
     python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
     python evaluate.py my_bot.py:MyBot --bench --out measured
     python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
+    python evaluate.py my_bot.py:MyBot planner --suite --worst 10 --out looked_at
 
 Every pair of agents plays (--schedule round_robin), or the first agent plays each of the others
 (field), or three different agents play at a time (mixed), or with four players two different agents
 make a team (strangers). Every deal of set-up and dice is played in all seatings: with 2 players
 both; with 3 each agent alone against two of the other, in all rotations; with 4 each agent as a
 team, or with strangers in every seat. See docs/evaluation.md. --bench measures one agent by
-CarolusBench v1, the protocol for papers: docs/bench.md.
+CarolusBench v1, the protocol for papers: docs/bench.md. --suite measures what each agent's choices
+give away in the package's positions: docs/suite.md.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from carolus_env import arena, bots
+from carolus_env.analysis.suite import report as suite_report
 from carolus_env.arena import console, length
 from carolus_env.arena.games import agent_error
 from carolus_env.arena.protocol import BENCH_V1, score
@@ -45,6 +48,8 @@ from carolus_env.system.files import check_writable, write_json
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 WATCHED = 100  # games opened at most
 GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
+_PLAY = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
+_PLAY = (*_PLAY, "records", "watch")
 
 
 class UserError(Exception):
@@ -64,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _list_agents()
         elif options.bench:
             code = _bench(options)
+        elif options.suite:
+            code = _suite(options)
         elif options.watch and options.out and not options.agents:
             code = _watch_folder(options)
         else:
@@ -93,7 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("agents", nargs="*", metavar="AGENT", help="two or more, from --list or as FILE.py:NAME")
     add("--bench", action="store_true", help=f"measure one agent by {BENCH_V1.name}")
-    add("--players", type=int, metavar="P", help="2, 3 or 4 (default 2; with --bench all three)")
+    add("--suite", action="store_true", help="measure what agents lose in the package's positions")
+    add(
+        "--half", choices=suite_report.HALF_NAMES, default="report", help="of --suite (%(default)s)"
+    )
+    add("--worst", type=int, metavar="K", help="with --suite: print the K decisions that cost most")
+    add("--players", type=int, metavar="P", help="2, 3 or 4 (default 2; --bench and --suite: all)")
     add(
         "--schedule",
         choices=arena.SCHEDULES,
@@ -180,10 +192,7 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure one agent by the protocol, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    fixed = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
-    for name in (*fixed, "json", "records", "watch"):
-        if getattr(options, name) is not None:
-            raise UserError(f"--bench fixes what is played and takes no --{name.replace('_', '-')}")
+    _refuse(options, "--bench", *_PLAY, "json")
     scores: dict[int, float] = {}
     for players in BENCH_V1.deals if options.players is None else [options.players]:
         try:
@@ -204,6 +213,23 @@ def _bench(options: argparse.Namespace) -> int:
             options.out / "bench.json",
             {"protocol": BENCH_V1.name, "agent": options.agents[0], "scores": scores},
         )
+    return DONE
+
+
+def _refuse(options: argparse.Namespace, mode: str, *names: str) -> None:
+    for name in names:
+        if getattr(options, name) is not None:
+            raise UserError(f"{mode} fixes what is played and takes no --{name.replace('_', '-')}")
+
+
+def _suite(options: argparse.Namespace) -> int:
+    """Measure agents by the package's positions."""
+    _refuse(options, "--suite", *_PLAY)
+    _check_files(options)
+    try:
+        suite_report.run(_make_agents(options.agents), options)
+    except ValueError as error:
+        raise UserError(_one_line(error)) from error
     return DONE
 
 

@@ -1,0 +1,158 @@
+"""Whether the suite tells the strength of agents: their loss against their rating.
+
+    python -m benchmarks.studies.suite carolus_env/arena/ladder.json \
+        --json benchmarks/results/suite.json
+
+Measures every agent of a ladder that is rated above `greedy`, and compares the order by loss with the
+order by rating (Spearman's rank correlation). Its interval is a bootstrap: decisions are drawn anew,
+the same for all agents, and ratings anew from their intervals, taken as normal and independent.
+
+The ladder is ``carolus_env/arena/ladder.json``, or any JSON with a list ``agents`` of objects that
+have ``spec`` and ``elo`` (or ``rating`` with it), ``low`` and ``high``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import line
+from carolus_env import bots
+from carolus_env.analysis.suite.data import Suite, read_suite, shipped
+from carolus_env.analysis.suite.measure import ALL, Measured, measure, optimism
+from carolus_env.analysis.suite.report import HALF_NAMES
+from carolus_env.system.files import write_json
+
+DRAWN = 5000
+ABOVE = "greedy"
+WIDTH = 2 * 1.96  # standard deviations in a 95 % interval
+NEAR = 150.0  # Elo points
+
+Row = dict[str, Any]
+
+
+def rated(path: Path, players: int) -> list[Row]:
+    """The agents above `ABOVE` with their ratings, the weakest first.
+
+    Raises:
+        ValueError: when the file does not name them.
+    """
+    data = json.loads(path.read_text())
+    if "agents" in data:
+        if data.get("rules", {}).get("players", players) != players:
+            return []
+        given = data["agents"]
+    else:
+        given = data.get("players", {}).get(str(players), [])
+    rows = [{"spec": row["spec"], **row.get("rating", row)} for row in given]
+    found = [{key: row[key] for key in ("spec", "elo", "low", "high")} for row in rows]
+    found.sort(key=lambda row: row["elo"])
+    names = [row["spec"] for row in found]
+    if found and ABOVE not in names:
+        raise ValueError(f"{path}: {ABOVE} is not among the agents for {players} players")
+    return found[names.index(ABOVE) + 1 :] if found else []
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks along the last axis, from 0; equal values share the mean of theirs."""
+    less = (values[..., None, :] < values[..., :, None]).sum(axis=-1)
+    same = (values[..., None, :] == values[..., :, None]).sum(axis=-1)
+    found: np.ndarray = less + (same - 1) / 2
+    return found
+
+
+def spearman(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Spearman's rank correlation along the last axis."""
+    a, b = ranks(first), ranks(second)
+    a, b = a - a.mean(axis=-1, keepdims=True), b - b.mean(axis=-1, keepdims=True)
+    found: np.ndarray = (a * b).sum(axis=-1) / np.sqrt((a**2).sum(axis=-1) * (b**2).sum(axis=-1))
+    return found
+
+
+def drawn_losses(measured: Sequence[Measured], seed: int = 0) -> np.ndarray:
+    """Mean losses of the agents over decisions drawn anew, kind by kind: ``(DRAWN, agents)``."""
+    chance = np.random.default_rng(seed)
+    kinds = np.array([one.kind for one in measured[0].decisions])
+    losses = np.stack([one.losses for one in measured], axis=1)
+    total = np.zeros((DRAWN, len(measured)))
+    for kind in np.unique(kinds):
+        part = losses[kinds == kind]
+        counts = chance.multinomial(len(part), np.full(len(part), 1 / len(part)), size=DRAWN)
+        total += counts @ part / len(kinds)
+    return total
+
+
+def compare(suite: Suite, agents: list[Row], half: str, say: Any = print) -> Row:
+    """The result for one number of players, JSON-ready."""
+    measured, rows = [], []
+    for row in agents:
+        found = measure(suite, bots.make(row["spec"]), half)
+        loss = found.summary()[ALL]
+        measured.append(found)
+        rows.append({**row, "loss": loss.mean, "loss_low": loss.low, "loss_high": loss.high,
+                     "seconds": round(found.seconds, 2), "asked": found.asked})  # fmt: skip
+        say(f"{suite.players} players  {row['spec']:24} {row['elo']:7.0f}  {100 * loss.mean:6.2f} "
+            f"[{100 * loss.low:.2f}, {100 * loss.high:.2f}]", flush=True)  # fmt: skip
+    elo = np.array([row["elo"] for row in rows])
+    spread = np.array([(row["high"] - row["low"]) / WIDTH for row in rows])
+    loss_now = np.array([row["loss"] for row in rows])
+    draws = drawn_losses(measured)
+    ratings = elo + spread * np.random.default_rng(1).standard_normal(draws.shape)
+    low, high = np.percentile(spearman(-draws, ratings), [2.5, 97.5])
+    steps = np.diff(elo)
+    told = (np.diff(loss_now) < 0).sum()
+    return {
+        "players": suite.players,
+        "suite": suite.digest,
+        "half": half,
+        "decisions": len(measured[0].decisions),
+        "optimism": optimism(measured[0].decisions),
+        "spearman": float(spearman(-loss_now, elo)),
+        "low": float(low),
+        "high": float(high),
+        "neighbours": len(steps),
+        "neighbours_in_order": int(told),
+        "widest_step": float(steps.max()),
+        "agents": rows,
+    }
+
+
+def main() -> int:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("ladders", type=Path, nargs="+", metavar="LADDER")
+    parser.add_argument("--players", type=int, nargs="+", default=[2, 3, 4])
+    parser.add_argument("--half", choices=HALF_NAMES, default="all")
+    parser.add_argument("--suite", type=Path, help="a file, instead of the package's suite")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    results = []
+    for players in options.players:
+        found = [rated(path, players) for path in options.ladders]
+        agents = next(filter(None, found), [])
+        if len(agents) < 3:
+            print(f"{players} players: {len(agents)} rated agents, left out", file=sys.stderr)
+            continue
+        suite = read_suite(options.suite) if options.suite else shipped(players)
+        result = compare(suite, agents, options.half)
+        results.append({**result, "machine": line()})
+        print(
+            f"{players} players: {len(agents)} agents, Spearman {result['spearman']:.3f} "
+            f"[{result['low']:.3f}, {result['high']:.3f}], {result['neighbours_in_order']} of "
+            f"{result['neighbours']} neighbours in order, widest step {result['widest_step']:.0f}"
+        )
+    if options.json:
+        write_json(options.json, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Make a suite of decisions, or go on where an earlier call stopped; docs/suite.md.
+
+python -m carolus_env.analysis.suite --players 2 --decisions 300 --error 0.02 --out 2p.jsonl.gz
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from carolus_env.analysis.suite.data import SuiteError, read_suite
+from carolus_env.analysis.suite.making import PROPOSERS, TABLE, Plan, make_suite
+
+DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments (None: the command line's); returns the exit code."""
+    options = vars(_parser().parse_args(argv))
+    out, workers = options.pop("out"), options.pop("workers")
+    options["table"], options["proposers"] = map(tuple, (options["table"], options["proposers"]))
+    try:
+        plan = Plan(**options)
+        _make(plan, out, workers)
+        print(f"{out}: {plan.decisions} decisions, hash {read_suite(out).digest}")
+    except KeyboardInterrupt:
+        print(f"interrupted; what is done is kept in {out}.part", file=sys.stderr)
+        return INTERRUPTED
+    except (SuiteError, ValueError) as error:
+        print(f"carolus_env.analysis.suite: {error}", file=sys.stderr)
+        return USER_ERROR
+    except OSError as error:
+        reason = error.strerror or error
+        print(f"carolus_env.analysis.suite: {error.filename}: {reason}", file=sys.stderr)
+        return USER_ERROR
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m carolus_env.analysis.suite",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add, plan = parser.add_argument, Plan(2)
+    add("--players", type=int, required=True, metavar="P", help="2, 3 or 4")
+    add("--out", type=Path, required=True, metavar="FILE", help="to write, .jsonl or .jsonl.gz")
+    add("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
+    for name, kind, about in (
+        ("decisions", int, "how many"),
+        ("error", float, "standard error of the best candidates' values"),
+        ("base", str, "agent that plays the rollouts"),
+        ("seed", int, "the same seed gives the same file"),
+        ("turns", int, "candidates of a turn by the planner's evaluation"),
+        ("games", int, "of each candidate, at most"),
+    ):
+        default: Any = getattr(plan, name)
+        add(f"--{name}", type=kind, default=default, help=f"{about} (default {default})")
+    add("--table", nargs="+", default=TABLE, metavar="AGENT", help="whose games positions are of")
+    add("--proposers", nargs="+", default=PROPOSERS, metavar="AGENT",
+        help="whose turns are candidates too")  # fmt: skip
+    return parser
+
+
+def _make(plan: Plan, out: Path, workers: int) -> None:
+    """With a progress bar, on a terminal that has rich."""
+    try:
+        from rich import progress
+        from rich.console import Console
+    except ImportError:
+        return make_suite(plan, out, workers=workers)
+    with progress.Progress(
+        *progress.Progress.get_default_columns(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        console=(console := Console(stderr=True)),
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("decisions", total=plan.decisions)
+        make_suite(
+            plan, out, workers=workers, progress=lambda done: bar.update(task, completed=done)
+        )
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

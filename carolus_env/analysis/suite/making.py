@@ -1,0 +1,384 @@
+"""Making a suite: positions from games of unlike agents, their candidates rolled out.
+
+Each decision has a number, which decides its kind, its stage and all its random numbers. So
+decisions can be made in any order, by any number of processes, and come out the same.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from carolus_env import bots, engine
+from carolus_env.analysis.candidates import KINDS, after, candidates, distinct, kind_of
+from carolus_env.analysis.rollout import Options, roll_out
+from carolus_env.analysis.suite.choices import choose
+from carolus_env.analysis.suite.data import (
+    FORMAT,
+    HALVES,
+    VERSION,
+    SuiteError,
+    line_of,
+    pack_game,
+    packed,
+)
+from carolus_env.analysis.suite.stages import STAGES, stages_of
+from carolus_env.analysis.values import value_function
+from carolus_env.engine.rules import OVER, Rules
+from carolus_env.engine.state import States, single
+from carolus_env.engine.streams import branches, new_streams
+from carolus_env.notation import to_line
+from carolus_env.records import make_record
+from carolus_env.system.files import write_file
+
+SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
+"""Of the kinds; each is shared evenly among the stages, and then among the halves."""
+
+TABLE: Final = ("random", "greedy", "planner", "mcts:sims=25", "ppo", "ppo:temperature=1")
+"""Agents whose games positions come from; seats draw from them, and are never all alike."""
+
+PROPOSERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100")
+"""Agents whose choices become candidates."""
+
+_COUNTED: Final = 100  # games of the base in which a seat's decisions are counted
+_ROUNDED: Final = 5  # digits of a value
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a suite is made of; all that decides its content.
+
+    Raises:
+        ValueError: for a value that is not allowed; the text names it.
+    """
+
+    players: int
+    decisions: int = 300
+    error: float = 0.02
+    """Standard error of the candidates that are not dropped."""
+    base: str = "ppo"
+    """Spec of the agent that plays the rollouts."""
+    seed: int = 0
+    turns: int = 4
+    """Candidates of a turn by the planner's evaluation; the proposers' choices are added."""
+    games: int = 1500
+    """Of each candidate, at most, should the error not be reached before."""
+    table: tuple[str, ...] = TABLE
+    proposers: tuple[str, ...] = PROPOSERS
+
+    def __post_init__(self) -> None:
+        Rules(self.players)
+        Options(base=self.base, games=self.games, error=self.error)
+        for name, most in (("decisions", 10**7), ("turns", 4096)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ValueError(
+                    f"{name} must be a whole number from 1 to {most:,}, got {getattr(self, name)}"
+                )
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed must be from 0 to 2^63 - 1, got {self.seed}")
+        if len(set(self.table)) < 2:
+            raise ValueError(f"table must be two different agents or more, got {self.table}")
+
+    def cells(self) -> list[tuple[str, str, str]]:
+        """Kind, stage and half of each decision, well mixed.
+
+        Shares hold as nearly as whole numbers allow; what is left over goes to the first ones.
+        """
+        kinds = _shared(self.decisions, [SHARES[kind] for kind in KINDS])
+        found = []
+        for kind, of_kind in zip(KINDS, kinds, strict=True):
+            parts = _shared(of_kind, [Fraction(1, len(STAGES))] * len(STAGES))
+            for stage, count in zip(STAGES, parts, strict=True):
+                for k in range(count):
+                    place = Fraction(2 * k + 1, 2 * count)
+                    found.append((place, (kind, stage, HALVES[k % 2])))
+        found.sort(key=lambda one: one[0])  # stable: cells of one place stay in their order
+        return [cell for _, cell in found]
+
+    def header(self) -> dict[str, Any]:
+        """The first line of the file, but for what is counted by playing."""
+        plain = asdict(self)
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **plain,
+            "base_version": _version(self.base, self.players),
+            "command": self.command(),
+        }
+
+    def command(self) -> str:
+        """The command that makes it."""
+        words = [f"--players {self.players}"]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "players" and value != field.default:
+                given = " ".join(value) if isinstance(value, tuple) else value
+                words.append(f"--{field.name} {given}")
+        return f"python -m carolus_env.analysis.suite {' '.join(words)} --out FILE"
+
+
+def _shared(total: int, shares: list[Fraction]) -> list[int]:
+    """Whole numbers that sum to the total, nearest to its shares."""
+    exact = [total * share for share in shares]
+    found = [int(part) for part in exact]
+    order = sorted(range(len(shares)), key=lambda k: (int(exact[k]) - exact[k], k))
+    for k in order[: total - sum(found)]:
+        found[k] += 1
+    return found
+
+
+def _version(base: str, players: int) -> str | None:
+    """Of the base's network, where it has one that is known by its name."""
+    try:
+        return value_function(base, players).version
+    except ValueError:
+        return None
+
+
+# ------------------------------------------------------------------------------------ a decision
+
+
+def make_decision(plan: Plan, number: int) -> dict[str, Any]:
+    """One decision of a suite, as its line in the file."""
+    kind, stage, half = plan.cells()[number]
+    chance = np.random.default_rng([plan.seed, number])
+    while True:
+        game = _Game.played(plan, chance)
+        for at in chance.permutation(game.places(kind, stage)):
+            state = game.states[at]
+            choices = _choices(plan, state, number)
+            if len(choices) > 1:
+                return {
+                    "number": number,
+                    "kind": kind,
+                    "stage": stage,
+                    "half": half,
+                    **_rolled_out(plan, state, choices, int(chance.integers(2**63))),
+                    "position": to_line(state, generator=False),
+                    "met": list(game.met),
+                    "game": game.until(at),
+                }
+
+
+@dataclass
+class _Game:
+    """A game of unlike agents.
+
+    Attributes:
+        met: the agent at each seat.
+        seed: of its dice.
+        states: before each decision, with generator 0.
+        actions: that were taken.
+    """
+
+    met: tuple[str, ...]
+    seed: int
+    states: States
+    actions: list[int]
+
+    @classmethod
+    def played(cls, plan: Plan, chance: np.random.Generator) -> _Game:
+        """One more game."""
+        while True:
+            met = tuple(plan.table[k] for k in chance.integers(len(plan.table), size=plan.players))
+            if len(set(met)) > 1:
+                break
+        seed = int(chance.integers(2**62))
+        game = engine.new_games(Rules(plan.players), 1, seed=seed)
+        streams = new_streams(seed, 1)
+        own = branches(np.repeat(streams, plan.players), np.arange(plan.players))
+        states: list[np.void] = []
+        actions: list[int] = []
+        while game["phase"][0] != OVER:
+            seat = int(game["player"][0])
+            shown = game.copy()
+            shown["generator"] = branches(own[seat : seat + 1], len(actions))
+            states.append(game[0].copy())
+            action = _agent(met[seat]).act(shown, own[seat : seat + 1])
+            engine.step(game, np.asarray(action))
+            actions.append(int(action[0]))
+        found = np.stack(states)
+        found["generator"] = 0
+        return cls(met, seed, found, actions)
+
+    def places(self, kind: str, stage: str) -> list[int]:
+        """Where decisions of a kind and a stage begin."""
+        stages = stages_of(self.states)
+        found, before = [], None
+        for at, state in enumerate(self.states):
+            turn = (kind_of(state), int(state["round"]), int(state["turn"]))
+            begins = turn[0] != "turn" or turn != before
+            before = turn
+            if begins and turn[0] == kind and STAGES[stages[at]] == stage:
+                found.append(at)
+        return found
+
+    def until(self, at: int) -> dict[str, Any]:
+        """The game up to a decision, in short."""
+        start = engine.new_games(
+            Rules(int(self.states["players"][0])), 1, seed=self.seed, roll=False
+        )
+        return pack_game(make_record(start, self.actions[:at]))
+
+
+@cache
+def _agent(spec: str) -> bots.Agent:
+    return bots.make(spec)
+
+
+def _choices(plan: Plan, state: np.void, number: int) -> list[tuple[int, ...]]:
+    """The candidates of a position, those that lead to different ones."""
+    found = candidates(state, most=plan.turns, width="one")
+    if kind_of(state) == "turn":
+        for spec in plan.proposers:
+            found += choose(_agent(spec), single(state), np.array([number]), plan.seed).actions
+    ends = after(state, found)
+    return [found[row] for row in distinct(ends)]
+
+
+def _rolled_out(
+    plan: Plan, state: np.void, choices: list[tuple[int, ...]], seed: int
+) -> dict[str, Any]:
+    options = Options(base=_agent(plan.base), games=plan.games, error=plan.error)
+    found = roll_out(state, choices, options, seed=seed)
+    return {
+        "team": found.team,
+        "candidates": [
+            {
+                "actions": list(one.actions),
+                "value": round(float(one.mean[found.team]), _ROUNDED),
+                "error": round(float(one.error[found.team]), _ROUNDED),
+                "loss": round(one.loss, _ROUNDED),
+                "loss_error": round(one.loss_error, _ROUNDED),
+                "games": one.games,
+                "dropped": one.dropped,
+            }
+            for one in found.candidates
+        ],
+    }
+
+
+def _per_game(plan: Plan) -> dict[str, float]:
+    """How many decisions of each kind a seat takes in a game of the base, on average."""
+    games = engine.new_games(Rules(plan.players), _COUNTED, seed=plan.seed)
+    streams = new_streams(plan.seed, _COUNTED)
+    counts, turns = dict.fromkeys(KINDS, 0), np.full((_COUNTED, 2), -1)
+    going = np.arange(_COUNTED)
+    while len(going):
+        for row, state in zip(going, games[going], strict=True):
+            kind = kind_of(state)
+            turn = (int(state["round"]), int(state["turn"]))
+            counts[kind] += kind != "turn" or turn != tuple(turns[row])
+            if kind == "turn":
+                turns[row] = turn
+        shown, drawn = games[going], streams[going]
+        shown["generator"] = branches(drawn, np.uint64(sum(counts.values())))
+        answers = _agent(plan.base).act(shown, drawn)
+        streams[going] = drawn
+        engine.step(games, np.asarray(answers), rows=going)
+        going = going[games["phase"][going] != OVER]
+    return {kind: count / (_COUNTED * plan.players) for kind, count in counts.items()}
+
+
+# ------------------------------------------------------------------------------------ a suite
+
+
+def make_suite(
+    plan: Plan,
+    path: str | os.PathLike[str],
+    *,
+    workers: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Make a suite's file, or go on where an earlier call stopped.
+
+    What is done is kept next to it, in a file with ``.part`` added to its name; a process that is
+    killed loses at most the decisions under way. The same plan gives the same file, whatever the
+    interruptions and the workers.
+
+    Args:
+        plan: of the suite.
+        path: of its file; compressed when the name ends in ``.gz``.
+        workers: processes.
+        progress: called with the number of decisions made.
+
+    Raises:
+        SuiteError: when the file exists, or what is kept belongs to another plan.
+        OSError: when it cannot be written.
+    """
+    path = Path(path)
+    if path.exists():
+        raise SuiteError(f"{path}: exists; name another file")
+    kept = path.with_name(path.name + ".part")
+    header, done = _begun(plan, kept)
+    progress = progress or (lambda done: None)
+    progress(len(done))
+    waiting = [number for number in range(plan.decisions) if number not in done]
+    with kept.open("ab") as file, _Makers(plan, workers) as makers:
+        for line in makers.made(waiting):
+            done[line["number"]] = line
+            file.write(line_of(line))
+            file.flush()
+            os.fsync(file.fileno())
+            progress(len(done))
+    content = b"".join([line_of(header), *(line_of(done[k]) for k in sorted(done))])
+    write_file(path, packed(content) if path.name.endswith(".gz") else content)
+    kept.unlink()
+
+
+def _begun(plan: Plan, kept: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
+    """The header and the decisions that are kept; a new file is begun."""
+    wanted = json.loads(line_of(plan.header()))
+    if not kept.exists():
+        header = {**wanted, "per_game": _per_game(plan)}
+        write_file(kept, line_of(header))
+        return header, {}
+    whole, newline, _ = kept.read_bytes().rpartition(b"\n")
+    first, *rest = [json.loads(line) for line in whole.splitlines()] or [{}]
+    unlike = [key for key, value in wanted.items() if first.get(key) != value]
+    if unlike:
+        raise SuiteError(
+            f"{kept}: of another plan, which differs in {', '.join(unlike)}; move it away"
+        )
+    with kept.open("r+b") as file:  # a line that was cut short is made again
+        file.truncate(len(whole) + len(newline))
+    return first, {line["number"]: line for line in rest}
+
+
+class _Makers:
+    """Makes decisions here or in worker processes; a context manager."""
+
+    def __init__(self, plan: Plan, workers: int) -> None:
+        if workers < 1:
+            raise ValueError(f"workers must be 1 or more, got {workers}")
+        self.plan, self.pool = plan, None
+        if workers > 1:
+            self.pool = multiprocessing.get_context("spawn").Pool(workers)
+
+    def made(self, numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """The decisions, in any order."""
+        tasks = [(self.plan, number) for number in numbers]
+        if self.pool is None:
+            return map(_made, tasks)
+        return self.pool.imap_unordered(_made, tasks)
+
+    def __enter__(self) -> _Makers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.pool is not None:
+            self.pool.terminate()
+            self.pool.join()
+
+
+def _made(task: tuple[Plan, int]) -> dict[str, Any]:
+    return make_decision(*task)

@@ -1,0 +1,217 @@
+"""Agents' losses as a table, as JSON, and the worst decisions to look at: `evaluate.py --suite`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from carolus_env.analysis.candidates import KINDS
+from carolus_env.analysis.suite.data import HALVES, Decision, Suite, SuiteError, shipped
+from carolus_env.analysis.suite.measure import (
+    ALL,
+    GAMES,
+    Loss,
+    Measured,
+    measure,
+    optimism,
+)
+from carolus_env.bots import Agent
+from carolus_env.notation import tell_turns
+from carolus_env.records import Record, write_records
+from carolus_env.system.files import write_json
+
+FORMAT: Final = "carolus-suite-result"
+VERSION: Final = 1
+RESULT_FILE: Final = "suite.json"
+HALF_NAMES: Final = (*HALVES, "all")
+
+
+class Asked(Protocol):
+    """What is asked for, as the options of `evaluate.py` have it.
+
+    Attributes:
+        players: of the suite; None: one after the other.
+        half: one of `HALF_NAMES`.
+        worst: print so many decisions that cost each agent most; None: none.
+        json: a file for the result.
+        out: a folder for the result and for the worst decisions (10 by default), as games for the
+            viewer.
+        quiet: print nothing.
+    """
+
+    players: int | None
+    half: str
+    worst: int | None
+    json: Path | None
+    out: Path | None
+    quiet: bool
+
+
+def run(agents: Sequence[Agent], asked: Asked) -> None:
+    """Measure agents by the package's suites, print what they lose, and write it.
+
+    Args:
+        agents: to measure.
+        asked: see `Asked`.
+
+    Raises:
+        SuiteError: when the package has no such suite.
+        ValueError: for no agents or a wrong number of worst decisions, and when an agent fails.
+        OSError: when a file cannot be written.
+    """
+    if not agents:
+        raise ValueError("a suite measures one agent or more, got none")
+    if asked.worst is not None and asked.worst < 1:
+        raise ValueError(f"worst must be 1 or more, got {asked.worst}")
+    found: list[list[Measured]] = []
+    for suite in suites(asked.players):
+        measured = [measure(suite, agent, asked.half) for agent in agents]
+        found.append(measured)
+        if not asked.quiet:
+            print(table(measured, asked.half))
+            for one in measured if asked.worst else ():
+                print("\n".join(worst_text(one, asked.worst or 0)))
+        if asked.out:
+            path = asked.out / f"worst_{suite.players}p.jsonl"
+            write_records(path, [r for one in measured for r in records(one, asked.worst or 10)])
+            if not asked.quiet:
+                print(f"To look at the worst: python -m carolus_env.play {path}\n")
+    for file in filter(None, (asked.json, asked.out and asked.out / RESULT_FILE)):
+        write_json(file, result(found, asked.half))
+
+
+def suites(players: int | None) -> list[Suite]:
+    """The package's suite for so many players; None: all that there are.
+
+    Raises:
+        SuiteError: when there is none.
+    """
+    if players is not None:
+        return [shipped(players)]
+    found = []
+    for number in (2, 3, 4):
+        try:
+            found.append(shipped(number))
+        except SuiteError:
+            continue
+    if not found:
+        raise SuiteError("the package has no suites")
+    return found
+
+
+# ------------------------------------------------------------------------------------ table
+
+
+def table(measured: Sequence[Measured], half: str) -> str:
+    """A row for each agent: its loss by kind and in all, and how many of its choices are listed."""
+    suite, decisions = measured[0].suite, measured[0].decisions
+    lines = [
+        f"{suite.players} players, half {half}: {len(decisions)} decisions, base {suite.base}, "
+        f"standard error {suite.header['error']:g}, suite {suite.digest}",
+        "Loss in percent of a win, with 95 % intervals",
+        "",
+    ]
+    kinds = [kind for kind in KINDS if any(one.kind == kind for one in decisions)]
+    head = ("agent", *(f"a {kind}" for kind in kinds), "a decision", "listed", "s")
+    rows = [head]
+    for one in measured:
+        found = one.summary()
+        cells = [_cell(found[name]) for name in (*kinds, ALL)]
+        rows.append((one.agent, *cells, f"{100 * one.listed.mean():.0f} %", f"{one.seconds:.1f}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join([*lines, ""])
+
+
+def _cell(loss: Loss) -> str:
+    return f"{100 * loss.mean:.1f} [{100 * loss.low:.1f}, {100 * loss.high:.1f}]"
+
+
+# ------------------------------------------------------------------------------------ the worst
+
+
+def worst_text(measured: Measured, count: int) -> list[str]:
+    """The decisions that cost most, each as position, what was played and what is best."""
+    lines = [f"{measured.agent}, {measured.suite.players} players, worst decisions:"]
+    for row in measured.worst(count):
+        one = measured.decisions[row]
+        lines += [
+            f"  decision {one.number}, {one.kind}, {one.stage}: "
+            f"loss {100 * measured.losses[row]:.1f} % "
+            f"(standard error {100 * measured.errors[row]:.1f})",
+            f"    {one.position}",
+            f"    played {moves_text(one, measured.actions[row])}",
+            f"    best   {moves_text(one, one.best.actions)}",
+        ]
+    return [*lines, ""]
+
+
+def moves_text(decision: Decision, actions: Sequence[int]) -> str:
+    """A choice in the notation."""
+    told = tell_turns(decision.state(), [{"action": action} for action in actions])
+    return ", ".join(turn.text for turn in told)
+
+
+def records(measured: Measured, count: int) -> list[Record]:
+    """The games of the worst decisions: each once with the agent's choice, once with the best.
+
+    They end with the choice. The name of the seat that decides says which one it is.
+    """
+    found = []
+    for row in measured.worst(count):
+        one = measured.decisions[row]
+        seat = int(one.state()["player"][0])
+        cost = f"{100 * measured.losses[row]:.0f} %"
+        for name, actions in (
+            (f"lost {cost}: {measured.agent}", measured.actions[row]),
+            ("the best choice", one.best.actions),
+        ):
+            record = one.record()
+            record["events"] += [{"action": action, "player": seat} for action in actions]
+            names = [f"seat {k}" for k in range(len(one.met))]
+            names[seat] = name
+            found.append({**record, "game": one.number, "names": names})
+    return found
+
+
+# ------------------------------------------------------------------------------------ JSON
+
+
+def result(found: Sequence[Sequence[Measured]], half: str) -> dict[str, Any]:
+    """All that was measured, JSON-ready."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "half": half,
+        "games_if_unlisted": GAMES,
+        "suites": [_suite(measured) for measured in found],
+    }
+
+
+def _suite(measured: Sequence[Measured]) -> dict[str, Any]:
+    suite, decisions = measured[0].suite, measured[0].decisions
+    return {
+        "players": suite.players,
+        "suite": suite.digest,
+        "base": suite.base,
+        "error": suite.header["error"],
+        "decisions": [one.number for one in decisions],
+        "optimism": optimism(decisions),
+        "agents": [_agent(one) for one in measured],
+    }
+
+
+def _agent(measured: Measured) -> dict[str, Any]:
+    return {
+        "spec": measured.agent,
+        "loss": {name: loss._asdict() for name, loss in measured.summary().items()},
+        "losses": [round(float(loss), 5) for loss in measured.losses],
+        "errors": [round(float(error), 5) for error in measured.errors],
+        "listed": [bool(one) for one in measured.listed],
+        "actions": [list(actions) for actions in measured.actions],
+        "asked": measured.asked,
+        "seconds": round(measured.seconds, 3),
+    }

@@ -1,0 +1,378 @@
+"""Suites of decisions: made the same whatever happens, read with care, and measured by."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import evaluate
+from carolus_env import bots
+from carolus_env.analysis.candidates import KINDS, after
+from carolus_env.analysis.suite import data, report
+from carolus_env.analysis.suite.__main__ import main
+from carolus_env.analysis.suite.choices import choose
+from carolus_env.analysis.suite.making import Plan, make_suite
+from carolus_env.analysis.suite.measure import ALL, GAME, measure, optimism
+from carolus_env.analysis.suite.stages import STAGES, stages_of
+from carolus_env.engine.state import STATE
+from carolus_env.play.library import GameFile
+
+TINY = Plan(
+    2,
+    decisions=20,
+    error=0.3,
+    base="greedy",
+    seed=3,
+    turns=3,
+    table=("random", "greedy"),
+    proposers=("greedy",),
+)
+
+HASHES = {}
+"""Of the package's suites: a change of the files is a change of what is measured."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    path = tmp_path_factory.mktemp("suite") / "tiny.jsonl"
+    make_suite(TINY, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tiny(made):
+    return data.read_suite(made)
+
+
+class Fixed(bots.Agent):
+    """Plays given choices of a suite's decisions; placements in another order."""
+
+    name = "fixed"
+
+    def __init__(self, decisions, place=0):
+        self.known = {}
+        for one in decisions:
+            state = one.state()
+            left = list(one.candidates[place % len(one.candidates)].actions)
+            *placements, last = left
+            for action in [*reversed(placements), last]:
+                self.known[self._key(state[0])] = action
+                state = after(state[0], [(action,)])
+
+    @staticmethod
+    def _key(state):
+        plain = state.copy()
+        plain["generator"] = 0
+        return plain.tobytes()
+
+    def act(self, states, generators):
+        return np.array([self.known[self._key(state)] for state in states])
+
+
+# ------------------------------------------------------------------------------------ making
+
+
+def test_a_suite_has_its_shares_of_kinds_stages_and_halves(tiny):
+    assert Counter(one.kind for one in tiny.decisions) == {"disc": 8, "turn": 10, "crown": 2}
+    for half in data.HALVES:
+        assert Counter(one.kind for one in tiny.half(half))["turn"] == pytest.approx(5, abs=1)
+    assert sum(len(tiny.half(half)) for half in data.HALVES) == len(tiny.half("all")) == 20
+
+
+def test_shares_of_the_usual_size_are_exact():
+    cells = Counter(Plan(2, decisions=300).cells())
+    for kind, count in {"disc": 20, "turn": 25, "crown": 5}.items():
+        for stage in STAGES:
+            assert [cells[kind, stage, half] for half in data.HALVES] == [count, count]
+
+
+class KilledError(Exception):
+    pass
+
+
+def test_an_interrupted_suite_goes_on_to_the_same_file(made, tmp_path):
+    path = tmp_path / "again.jsonl"
+    for most in (3, 11):
+
+        def stop(done, most=most):
+            if done == most:
+                raise KilledError
+
+        with pytest.raises(KilledError):
+            make_suite(TINY, path, progress=stop)
+        assert not path.exists()
+        with (tmp_path / "again.jsonl.part").open("ab") as kept:
+            kept.write(b'{"number":19,"kind":"di')  # killed while it wrote
+    make_suite(TINY, path)
+    assert path.read_bytes() == made.read_bytes()
+    assert [file.name for file in tmp_path.iterdir()] == ["again.jsonl"]
+
+
+@pytest.mark.slow
+def test_workers_make_the_same_file(made, tmp_path):
+    make_suite(TINY, tmp_path / "two.jsonl.gz", workers=2)
+    assert gzip.decompress((tmp_path / "two.jsonl.gz").read_bytes()) == made.read_bytes()
+
+
+def test_what_is_kept_of_another_plan_is_refused(made, tmp_path, capsys):
+    part = tmp_path / "x.jsonl.part"
+    part.write_bytes(made.read_bytes())
+    assert main(["--players", "2", "--out", str(tmp_path / "x.jsonl")]) == 2
+    text = capsys.readouterr().err
+    assert "differs in decisions, error, base, seed" in text
+    assert part.read_bytes() == made.read_bytes()
+    assert main(["--players", "2", "--out", str(made)]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"decisions": 0}, "decisions must be"),
+        ({"error": 0.0}, "error must lie"),
+        ({"players": 5}, "players"),
+        ({"table": ("greedy", "greedy")}, "two different agents"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_impossible_plans_are_refused(change, text):
+    with pytest.raises(ValueError, match=text):
+        Plan(**{"players": 2, **change})
+
+
+def test_the_command_in_the_header_makes_the_suite(tiny):
+    command = tiny.header["command"]
+    assert command == TINY.command()
+    assert "--players 2 --decisions 20 --error 0.3 --base greedy --seed 3 --turns 3" in command
+    assert "--table random greedy --proposers greedy --out FILE" in command
+
+
+def test_stages_are_told_by_castles_and_regions():
+    states = np.zeros(4, STATE)
+    states["players"], states["regions"] = 2, 15
+    states["castles"][:, 0] = 3, 4, 7, 0
+    states["regions"][3] = 6
+    assert [STAGES[k] for k in stages_of(states)] == ["opening", "middle", "end", "end"]
+
+
+def test_every_decision_comes_with_the_game_before_it(tiny):
+    for one in tiny.decisions:
+        record = one.record()
+        assert record["events"][-1]["player"] in (0, 1)
+    game = {**tiny.decisions[0].game, "events": tiny.decisions[0].game["events"][:-1]}
+    short = data.Decision(**{**vars(tiny.decisions[0]), "game": game})
+    with pytest.raises(data.SuiteError, match="does not lead to the position"):
+        short.record()
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def write(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("row", "keys", "value", "text"),
+    [
+        (0, ("format",), "x", "line 1: format must be 'carolus-suite'"),
+        (0, ("players",), 5, "line 1: players must be from 2 to 4"),
+        (0, ("decisions",), 21, "21 decisions expected, got 20"),
+        (0, ("per_game",), {"disc": 1}, "per_game.turn is missing"),
+        (2, ("number",), 7, "line 3: number must be 1, got 7"),
+        (2, ("kind",), "x", "line 3: kind must be one of"),
+        (2, ("position",), "2 | 1", "line 3: position"),
+        (2, ("stage",), "none", "line 3: stage must be one of"),
+        (2, ("candidates",), [], "line 3: candidates must be two or more"),
+        (2, ("candidates", 0, "value"), 2, r"line 3: candidates\[0\].value must be a share"),
+        (2, ("candidates", 0, "actions"), [200], r"candidates\[0\].actions must be from 0"),
+        (2, ("candidates", 0, "actions"), [94], "line 3: "),
+        (2, ("candidates", 0, "dropped"), 1, "dropped must be true or false"),
+        (2, ("met",), ["a"], "met must be 2 strings"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(made, tmp_path, row, keys, value, text):
+    lines = lines_of(made)
+    *way, last = keys
+    inner = lines[row]
+    for key in way:
+        inner = inner[key]
+    inner[last] = value
+    with pytest.raises(data.SuiteError, match=text):
+        data.read_suite(write(tmp_path / "wrong.jsonl", lines))
+
+
+def test_damaged_files_are_refused(made, tmp_path, monkeypatch):
+    whole = gzip.compress(made.read_bytes())
+    for content, text in (
+        (b"", "empty"),
+        (whole[:-20], "cut short"),
+        (whole[:50] + b"x" * 50, "damaged|cut short"),
+        (b"\xff{}", "line 1: not UTF-8"),
+    ):
+        with pytest.raises(data.SuiteError, match=text):
+            data.read_bytes(content, "file")
+    monkeypatch.setattr(data, "MAX_BYTES", 1000)
+    with pytest.raises(data.SuiteError, match="more than 1,000 bytes"):
+        data.read_bytes(whole, "file")
+
+
+def test_a_game_that_cannot_be_played_is_refused(tiny):
+    for change, text in (
+        ({"events": [1000]}, "game"),
+        ({"events": ["999"]}, r"events\[0\] must be a whole number"),
+        ({"territories": [1]}, "territories"),
+        ({"first_player": 2}, "first_player must be from 0 to 1"),
+    ):
+        one = tiny.decisions[0]
+        wrong = data.Decision(**{**vars(one), "game": {**one.game, **change}})
+        with pytest.raises(data.SuiteError, match=text):
+            wrong.record()
+
+
+def test_a_change_of_anything_changes_the_hash(made, tmp_path, tiny):
+    lines = lines_of(made)
+    lines[5]["candidates"][0]["games"] += 1
+    assert data.read_suite(write(tmp_path / "other.jsonl", lines)).digest != tiny.digest
+    packed = tmp_path / "same.jsonl.gz"
+    packed.write_bytes(data.packed(made.read_bytes()))
+    assert data.read_suite(packed).digest == tiny.digest
+
+
+# ------------------------------------------------------------------------------------ measuring
+
+
+def test_the_best_choices_lose_nothing_in_any_order_of_placements(tiny):
+    found = measure(tiny, Fixed(tiny.decisions), "all")
+    assert found.listed.all()
+    assert (found.losses == 0).all() and (found.errors == 0).all()
+    turns = [k for k, one in enumerate(tiny.decisions) if one.kind == "turn"]
+    assert any(found.actions[k] != tiny.decisions[k].best.actions for k in turns)
+
+
+def test_other_candidates_cost_what_the_suite_says(tiny):
+    found = measure(tiny, Fixed(tiny.decisions, -1), "all")
+    assert found.losses.tolist() == [one.candidates[-1].loss for one in tiny.decisions]
+    summary = found.summary()
+    for kind in KINDS:
+        part = [one.candidates[-1].loss for one in tiny.decisions if one.kind == kind]
+        assert summary[kind].mean == pytest.approx(np.mean(part))
+        assert summary[kind].low <= summary[kind].mean <= summary[kind].high
+    assert summary[ALL].mean == pytest.approx(found.losses.mean())
+    often = tiny.header["per_game"]
+    assert summary[GAME].mean == pytest.approx(
+        sum(often[kind] * summary[kind].mean for kind in KINDS)
+    )
+    assert found.losses[found.worst(1)[0]] == found.losses.max()
+
+
+def test_an_unlisted_choice_is_rolled_out_whatever_else_is_asked(tiny):
+    agent = bots.make("random")
+    found = measure(tiny, agent, "all", games=40)
+    assert not found.listed.all() and found.listed.any()
+    assert (found.errors[~found.listed] > 0).all()
+    for rows in ([0, 3, 7, 9], [9], list(range(19, -1, -1))):
+        some = measure(tiny, agent, games=40, decisions=[tiny.decisions[k] for k in rows])
+        assert some.actions == tuple(found.actions[k] for k in rows)
+        assert some.losses.tolist() == found.losses[rows].tolist()
+
+
+def test_a_whole_turn_is_asked_for(tiny):
+    states = np.concatenate([one.state() for one in tiny.decisions])
+    before = states.tobytes()
+    chosen = choose(bots.make("mcts:sims=8"), states, np.arange(len(states)))
+    assert states.tobytes() == before
+    for one, state, actions, end in zip(
+        tiny.decisions, states, chosen.actions, chosen.after, strict=True
+    ):
+        assert len(actions) == 1 + (state["placements_left"] if one.kind == "turn" else 0)
+        assert after(state, [actions]).tobytes() == end.tobytes()
+
+
+def test_the_best_of_noisy_values_is_too_high(tiny):
+    class One:
+        def __init__(self, *pairs):
+            self.candidates = [SimpleNamespace(loss=a, loss_error=b) for a, b in pairs]
+
+    assert optimism([One((0, 0), (0.5, 0.01))]) == pytest.approx(0, abs=1e-4)
+    # The mean of the larger of 0 and a normal number with standard deviation 0.1.
+    assert optimism([One((0, 0), (0, 0.1))]) == pytest.approx(0.1 / np.sqrt(2 * np.pi), rel=0.05)
+
+
+# ------------------------------------------------------------------------------------ the package
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_the_packages_suites_are_what_they_were(players):
+    suite = data.shipped(players)
+    assert suite.digest == HASHES[players]
+    assert (suite.players, suite.base, suite.header["error"]) == (players, "ppo", 0.02)
+    assert suite.header["command"] == Plan(players).command()
+    cells = Counter((one.kind, one.stage, one.half) for one in suite.decisions)
+    assert cells == Counter(Plan(players).cells())
+    for one in suite.decisions:
+        assert all(c.error <= 0.02 or c.dropped for c in one.candidates)
+        assert not one.best.dropped and one.best.loss == 0
+    assert {spec for one in suite.decisions for spec in one.met} == set(suite.header["table"])
+    for one in suite.decisions[::50]:
+        one.record()
+
+
+def test_random_play_loses_more_than_the_planner():
+    suite = data.shipped(2)
+    some = suite.half("learn")[::3]
+    found = [
+        measure(suite, bots.make(spec), games=20, decisions=some).summary()[ALL].mean
+        for spec in ("random", "planner")
+    ]
+    assert found[0] > found[1] + 0.05
+
+
+# ------------------------------------------------------------------------------------ evaluate.py
+
+
+@pytest.fixture
+def only_tiny(tiny, monkeypatch):
+    monkeypatch.setattr(report, "suites", lambda players: [tiny])
+
+
+def test_evaluate_prints_what_agents_lose_and_writes_the_worst(only_tiny, tiny, tmp_path, capsys):
+    out = tmp_path / "out"
+    argv = ["random", "greedy", "--suite", "--half", "learn", "--worst", "2", "--out", str(out)]
+    assert evaluate.main(argv) == 0
+    text = capsys.readouterr().out
+    assert f"half learn: {len(tiny.half('learn'))} decisions, base greedy" in text
+    assert tiny.digest in text and "random, 2 players, worst decisions:" in text
+    assert text.count("    played ") == text.count("    best ") == 4
+    found = json.loads((out / "suite.json").read_text())
+    [suite] = found["suites"]
+    assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("learn"))
+    for row in suite["agents"]:
+        assert row["loss"]["all"]["mean"] == pytest.approx(np.mean(row["losses"]), abs=1e-4)
+    games = GameFile.from_path(out / "worst_2p.jsonl")
+    assert not games.problems and len(games.games) == 8
+    names = {name for game in games.games for name in game.names}
+    assert "the best choice" in names and any(name.endswith(": random") for name in names)
+    for k in range(8):
+        games.replay(k)
+
+
+def test_evaluate_names_what_does_not_fit_a_suite(only_tiny, capsys):
+    for argv, text in (
+        (["--suite"], "one agent or more"),
+        (["greedy", "--suite", "--games", "5"], "takes no --games"),
+        (["greedy", "--suite", "--worst", "0"], "worst must be 1"),
+        (["greedy", "--suite", "--half", "x"], "invalid choice"),
+    ):
+        assert evaluate.main(argv) == 2
+        assert text in capsys.readouterr().err
