@@ -9,7 +9,7 @@ The ratings go to carolus_env/arena/ladder.json, which `train.py` and others mea
 results to benchmarks/results/, from which docs/tables.py makes the tables of docs/ladder.md.
 
 Games are stored in --folder, block by block: the same command continues an interrupted run, with
-any number of workers. A block is a tournament of two agents, and evaluate.py reads its file.
+any number of workers. Results are written after every look at the intervals.
 """
 
 from __future__ import annotations
@@ -108,20 +108,22 @@ class Ladder:
     folder: Path
     schedule: Schedule = field(default_factory=Schedule)
     workers: int = 1
+    anchor: str = ladder.ANCHOR
     played: dict[Pair, list[Saved]] = field(default_factory=dict)
 
-    def climb(self) -> Ratings:
-        """Play until every difference is known well enough, and rate all rungs."""
+    def begin(self) -> None:
+        """Play what is played in any case."""
         plan = self.schedule
         wanted = {(i, i + 1): plan.neighbours for i in range(len(self.rungs) - 1)}
         cheap = [i for i, spec in enumerate(self.rungs) if not ladder.searches(spec)]
         wanted |= dict.fromkeys(zip(cheap, cheap[2:], strict=False), plan.others)
-        while True:
-            self._play(wanted)
-            ratings = self.rate()
-            wanted = self._wanted(ratings)
-            if not wanted:
-                return ratings
+        self._play(wanted)
+
+    def go_on(self, ratings: Ratings) -> bool:
+        """Play where differences are not known well enough yet; False where all are."""
+        wanted = self._wanted(ratings)
+        self._play(wanted)
+        return bool(wanted)
 
     def _wanted(self, ratings: Ratings) -> dict[Pair, int]:
         """Neighbours whose difference is not known well enough, and how many blocks they need."""
@@ -190,7 +192,7 @@ class Ladder:
             [rules.team(seat) for seat in range(self.players)],
             np.concatenate(deals),
             len(self.rungs),
-            anchor=list(self.rungs).index(ladder.ANCHOR),
+            anchor=list(self.rungs).index(self.anchor),
             seed=SEED,
         )
 
@@ -209,10 +211,11 @@ class Ladder:
             "format": "carolus-ladder-results",
             "version": ladder.VERSION,
             "players": self.players,
-            "anchor": ladder.ANCHOR,
+            "anchor": self.anchor,
             "seed": SEED,
             "games": sum(len(saved.results) for _, saved in blocks),
             "seconds": sum(saved.wall for _, saved in blocks),
+            "widest": max(row["above"]["high"] - row["above"]["low"] for row in rows[1:]),
             "rungs": rows,
             "meetings": [self._meeting(pair, ratings) for pair in sorted(self.played)],
             "versions": versions("torch", "scipy"),
@@ -225,10 +228,11 @@ class Ladder:
             if rung in pair:
                 for saved in blocks:
                     seats = saved.results.tables == pair.index(rung)
+                    timed = seats & ~np.isnan(saved.results.seconds)
                     games += len(seats)
-                    decisions += int(saved.results.decisions[seats].sum())
-                    seconds += float(saved.results.seconds[seats].sum())
-        return {"games": games, "us_per_decision": 1e6 * seconds / decisions}
+                    decisions += int(saved.results.decisions[timed].sum())
+                    seconds += float(saved.results.seconds[timed].sum())
+        return {"games": games, "us_per_decision": 1e6 * seconds / max(decisions, 1)}
 
     def _meeting(self, pair: Pair, ratings: Ratings) -> dict[str, Any]:
         """The higher rung's win rate against the lower one, and what the ratings expect."""
@@ -261,6 +265,22 @@ def write_ratings(players: int, summary: dict[str, Any], path: Path) -> None:
     write_json(path, ladder.to_json(dict(sorted(found.items())), COMMAND))
 
 
+def publish(games: Ladder) -> Ratings:
+    """Rate the rungs, write the results so far, and print them."""
+    ratings = games.rate()
+    summary = games.summary(ratings)
+    write_json(RESULTS / f"ladder_{games.players}.json", summary)
+    write_ratings(games.players, summary, ladder.FILE)
+    for row in summary["rungs"]:
+        above = row["above"] or {"elo": math.nan, "low": math.nan, "high": math.nan}
+        print(
+            f"{row['spec']:24} {row['elo']:7.0f} [{row['low']:.0f}, {row['high']:.0f}]   "
+            f"above the last {above['elo']:4.0f}, interval {above['high'] - above['low']:.0f}"
+        )
+    print(f"{games.players} players: widest interval {summary['widest']:.0f}", flush=True)
+    return ratings
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -271,17 +291,17 @@ def main() -> int:
         "--folder", type=Path, default=Path("runs/ladder"), help="where the games are stored"
     )
     options = parser.parse_args()
-    for players in options.players:
-        games = Ladder(players, ladder.RUNGS[players], options.folder, workers=options.workers)
-        summary = games.summary(games.climb())
-        write_json(RESULTS / f"ladder_{players}.json", summary)
-        write_ratings(players, summary, ladder.FILE)
-        for row in summary["rungs"]:
-            above = row["above"] or {"elo": math.nan, "low": math.nan, "high": math.nan}
-            print(
-                f"{row['spec']:24} {row['elo']:7.0f} [{row['low']:.0f}, {row['high']:.0f}]   "
-                f"above the last {above['elo']:4.0f}, interval {above['high'] - above['low']:.0f}"
-            )
+    ladders = [
+        Ladder(players, ladder.RUNGS[players], options.folder, workers=options.workers)
+        for players in options.players
+    ]
+    rated = []
+    for games in ladders:  # first a rough ladder for every number of players
+        games.begin()
+        rated.append(publish(games))
+    for games, ratings in zip(ladders, rated, strict=True):
+        while games.go_on(ratings):
+            ratings = publish(games)
     return 0
 
 
