@@ -34,8 +34,10 @@ try:
     from rich.progress import Progress as Bar
     from rich.table import Table
 
+    from carolus_env.arena import ladder
     from carolus_env.bots.neural.model import load, save
     from carolus_env.learners.config import Config, from_run, read
+    from carolus_env.learners.measures import Evaluation
     from carolus_env.learners.provenance import provenance
     from carolus_env.learners.run import Progress, Run
     from carolus_env.system.files import write_json
@@ -191,6 +193,11 @@ def _stopping(run: Run, console: Console) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _rating(found: Evaluation) -> str:
+    """A rating in a line of text."""
+    return f"Elo {found.elo:.0f} ({found.low:.0f} to {found.high:.0f}; planner: 0)"
+
+
 def _finish(run: Run, console: Console) -> int:
     """Save the final policy, evaluate the best one, and print the results."""
     save(run.snapshot(), run.folder / "final")
@@ -198,18 +205,19 @@ def _finish(run: Run, console: Console) -> int:
         save(run.snapshot(), run.folder / "best")
     best = load(run.folder / "best").weights
     with console.status(f"evaluating {run.folder}/best ..."):
-        results = run.evaluate(run.config.final_games, best)
-    write_json(run.folder / "result.json", results)
-    console.print(f"{run.folder}/best, playing its likeliest action:")
+        found = run.evaluate(run.config.final_games, best)
+    write_json(run.folder / "result.json", found.to_dict())
+    console.print(f"{run.folder}/best, playing its likeliest action: {_rating(found)}")
     table = Table()
     table.add_column("against")
-    for heading in ("games", "win rate", "95 % interval"):
+    for heading in ("its Elo", "games", "win rate", "95 % interval"):
         table.add_column(heading, justify="right")
-    for spec, result in results.items():
+    elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(run.config.players)}
+    for spec, result in found.results.items():
         low, high = result["ci95"]
-        table.add_row(
-            spec, f"{result['games']:,}", f"{result['win_rate']:.1%}", f"{low:.1%} - {high:.1%}"
-        )
+        interval = f"{low:.1%} - {high:.1%}"
+        row = f"{result['games']:,}", f"{result['win_rate']:.1%}", interval
+        table.add_row(spec, elos.get(spec, "-"), *row)
     console.print(table)
     console.print(
         f"next: python evaluate.py ppo:{run.folder}/best greedy --players {run.config.players}"
@@ -248,11 +256,13 @@ class _Display:
             shares=shares,
         )
         if progress.evaluation:
+            found = progress.evaluation
             rates = ", ".join(
-                f"{result['win_rate']:.1%} against {spec}"
-                for spec, result in progress.evaluation.items()
+                f"{result['win_rate']:.1%} against {spec}" for spec, result in found.results.items()
             )
-            self._console.print(f"  after {progress.decisions:,} decisions: {rates}")
+            self._console.print(
+                f"  after {progress.decisions:,} decisions: {_rating(found)}, {rates}"
+            )
 
 
 if __name__ == "__main__":

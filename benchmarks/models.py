@@ -22,7 +22,7 @@ from typing import Any
 from machine import line
 
 from carolus_env import arena
-from carolus_env.arena import console
+from carolus_env.arena import console, ladder
 from carolus_env.arena.seating import deals_for, pairing
 from carolus_env.bots.neural.model import SHIPPED
 from carolus_env.engine.rules import Rules
@@ -155,27 +155,10 @@ def note_rating(players: int, rows: list[dict[str, Any]]) -> None:
 
 
 def ladder_rating(players: int, results: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """Elo on the ladder of docs/ladder.md, from results against the bots on it.
-
-    The rating whose expected wins equal the wins, after one more lost game and one more won game
-    against each bot, which keep it finite. None if no such bot was met.
-    """
-    ladder = json.loads((FOLDER / f"ladder_{players}.json").read_text())
-    elos = {row["spec"]: row["rating"]["elo"] for row in ladder["agents"]}
-    met = [
-        (elos[spec], row["win_rate"], row["games"]) for spec, row in results.items() if spec in elos
-    ]
-    if not met:
-        return None
-    low, high = -2000.0, 6000.0
-    for _ in range(50):  # bisection: the expected wins grow with the rating
-        middle = (low + high) / 2
-        surplus = 0.0
-        for elo, rate, games in met:
-            expected = 1 / (1 + 10 ** ((elo - middle) / 400))
-            surplus += (games + 2) * expected - (rate * games + 1)
-        low, high = (low, middle) if surplus > 0 else (middle, high)
-    return round(middle, 1)
+    """Elo on the ladder (docs/ladder.md), from results against its rungs; None without any."""
+    known = {rung.spec for rung in ladder.rungs(players)}
+    met = {k: (row["win_rate"], row["games"]) for k, row in results.items() if k in known}
+    return round(ladder.elo_of(players, met), 1) if met else None
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from carolus_env.system.machine import machine
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "learning.json"
-RATES = ["--learning-rate-end", "3e-5", "--entropy-end", "0.002"]
+BOTS = ["random", "greedy", "planner"]
+RATES = ["--learning-rate-end", "3e-5", "--entropy-end", "0.002", "--eval-bots", *BOTS]
 
 
 def train(seed: int, folder: Path) -> dict[str, Any]:
@@ -40,13 +41,14 @@ def train(seed: int, folder: Path) -> dict[str, Any]:
         spent.write_text(f"{seconds}\n")
     config = json.loads((path / "config.json").read_text())
     curve = json.loads((path / "curve.json").read_text())
+    result = json.loads((path / "result.json").read_text())
     return {
         "seed": seed,
         "seconds": round(seconds, 1),
         "decisions": config["config"]["steps"],
         "commit": config["commit"],
         "evaluation": curve["evaluation"],
-        "result": json.loads((path / "result.json").read_text()),
+        "result": {bot: result["results"][bot] for bot in BOTS},
         "machine": machine(),
     }
 

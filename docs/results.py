@@ -420,9 +420,9 @@ def learned() -> dict[str, dict[int, list[float]]]:
     found: dict[str, dict[int, list[float]]] = {}
     for row in load("learning"):
         for point in row["evaluation"]:
-            for bot, result in point["results"].items():
+            for bot in row["result"]:
                 at = found.setdefault(bot, {}).setdefault(point["decisions"], [])
-                at.append(result["win_rate"])
+                at.append(point["results"][bot]["win_rate"])
     return found
 
 

@@ -24,7 +24,13 @@ from carolus_env import notation
 from carolus_env.arena.columns import columns_table
 from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report import markdown_table
-from carolus_env.bots import MctsOptions, PlannerOptions, PolicyOptions, SearchOptions
+from carolus_env.bots import (
+    GreedyOptions,
+    MctsOptions,
+    PlannerOptions,
+    PolicyOptions,
+    SearchOptions,
+)
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
 from carolus_env.drawing.text import board_text
@@ -193,6 +199,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "observation 3": lambda: observation.layout_table(3),
     "observation 4": lambda: observation.layout_table(4),
     "observation version": lambda: f"Layout version {observation.VERSION}.\n",
+    "options greedy": lambda: options_table(GreedyOptions),
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PolicyOptions),

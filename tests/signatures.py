@@ -33,7 +33,9 @@ from carolus_env.notation import from_text, to_line
 BOTS = (
     "random",
     "greedy",
+    "greedy:errors=0.5",
     "planner",
+    "planner:errors=0.33",
     "planner:plans=one",
     "mcts:sims=24",
     "ppo",

@@ -29,7 +29,9 @@ from carolus_env.records import position
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 every_bot = pytest.mark.parametrize("name", ["random", "greedy", "planner", "mcts:sims=5"])
-every_compiled_bot = pytest.mark.parametrize("name", ["random", "greedy", "planner"])
+every_compiled_bot = pytest.mark.parametrize(
+    "name", ["random", "greedy", "planner", "greedy:errors=0.5", "planner:errors=0.5"]
+)
 every_bot_that_draws_lots = pytest.mark.parametrize("name", ["random", "greedy"])
 
 
@@ -101,6 +103,43 @@ def choices(states, times=400, seed=0, agent="greedy"):
     """How often the agent takes each action in the one position, each time with another stream."""
     answers = bots.make(agent).act(states.repeat(times), new_streams(seed, times))
     return Counter(answers.tolist())
+
+
+# ------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize("name", ["greedy", "planner"])
+@pytest.mark.parametrize("errors", [0.3, 1.0])
+def test_an_error_is_any_legal_action_and_as_likely_as_the_option_says(name, errors):
+    times = 4000
+    for phase in ("disc", "place", "move"):
+        state = position_of(phase)
+        legal = engine.legal_masks(state)[0] / engine.legal_masks(state).sum()
+        sure = choices(state, times, agent=name)
+        found = choices(state, times, agent=f"{name}:errors={errors}")
+        for action in np.flatnonzero(legal).tolist():
+            wanted = (1 - errors) * sure[action] / times + errors * legal[action]
+            assert found[action] / times == pytest.approx(wanted, abs=0.04)
+        assert sum(found[action] for action in np.flatnonzero(legal).tolist()) == times
+
+
+@every_number
+@pytest.mark.parametrize("name", ["greedy", "planner"])
+def test_without_errors_no_lot_is_drawn_for_them(name, players):
+    states = middle_games(Rules(players))[:50]
+    plain, none = new_streams(3, len(states)), new_streams(3, len(states))
+    answers = bots.make(name).act(states, plain)
+    np.testing.assert_array_equal(bots.make(f"{name}:errors=0").act(states, none), answers)
+    np.testing.assert_array_equal(plain, none)
+    if name == "planner":
+        np.testing.assert_array_equal(plain, new_streams(3, len(states)))
+
+
+@pytest.mark.parametrize("value", ["-0.1", "1.5", "nan", "often"])
+def test_errors_are_a_probability(value):
+    for name in ("greedy", "planner"):
+        with pytest.raises(bots.AgentError, match="option errors must be a number from 0"):
+            bots.make(f"{name}:errors={value}")
 
 
 # ------------------------------------------------------------------------------------ greedy
@@ -421,10 +460,9 @@ def test_an_unknown_agent_is_refused_with_the_known_ones(spec):
     assert "FILE.py:NAME" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["random", "greedy"])
-def test_a_bot_without_options_takes_none(name):
-    with pytest.raises(ValueError, match=f"agent '{name}': takes no options, got 'foo'"):
-        bots.make(f"{name}:foo")
+def test_a_bot_without_options_takes_none():
+    with pytest.raises(ValueError, match="agent 'random': takes no options, got 'foo'"):
+        bots.make("random:foo")
 
 
 def test_a_kind_of_agent_can_be_registered(monkeypatch):

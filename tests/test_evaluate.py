@@ -267,7 +267,7 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy", "name two agents or more, got 1"),
         ("", "name two agents or more, got 0"),
         ("greedy nobody", "unknown agent 'nobody'; known are random, greedy, "),
-        ("greedy:3 random", "agent 'greedy': takes no options, got '3'"),
+        ("greedy random:3", "agent 'random': takes no options, got '3'"),
         ("greedy random --players 5", "players must be a whole number from 2 to 4, got 5"),
         ("greedy random --players two", "--players: invalid int value: 'two'"),
         ("greedy random --games 0", "games must be a whole number from 1 to 100,000,000, got 0"),

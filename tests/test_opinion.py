@@ -83,6 +83,18 @@ def test_greedy_holds_what_it_may_play_alike():
         assert chosen == pytest.approx(chances, abs=0.05)
 
 
+@pytest.mark.parametrize("name", ["greedy", "planner"])
+def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
+    states = some_games(2)
+    legal = engine.legal_masks(states)
+    sure = opinion(bots.make(name), states)
+    given = opinion(bots.make(f"{name}:errors=0.4"), states)
+    anything = legal / legal.sum(axis=1)[:, None]
+    assert given.probabilities == pytest.approx(0.6 * sure.probabilities + 0.4 * anything)
+    if name == "planner":
+        assert np.array_equal(given.values, sure.values)
+
+
 def about_to_win():
     """White's Emperor can reach the tenth castle, two steps on."""
     return position(

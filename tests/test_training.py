@@ -22,19 +22,23 @@ pytest.importorskip("tyro")
 
 import train  # noqa: E402
 from carolus_env import engine  # noqa: E402
+from carolus_env.arena import ladder  # noqa: E402
 from carolus_env.bots import make  # noqa: E402
 from carolus_env.bots.neural.model import load  # noqa: E402
+from carolus_env.bots.neural.network import Size, initial  # noqa: E402
 from carolus_env.engine.rules import Rules  # noqa: E402
 from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER, LearnerGames  # noqa: E402
 from carolus_env.learners.config import Config, read  # noqa: E402
+from carolus_env.learners.curve import Curve  # noqa: E402
 from carolus_env.learners.league import League  # noqa: E402
+from carolus_env.learners.measures import evaluate  # noqa: E402
 from carolus_env.learners.provenance import commit, commit_of  # noqa: E402
 from carolus_env.learners.run import Run  # noqa: E402
 
 TINY = [
     *("--games", "16", "--rollout", "16", "--batch", "64", "--epochs", "1"),
-    *("--region", "4", "--trunk", "4", "--eval-bots", "random"),
+    *("--region", "4", "--trunk", "4"),
     *("--eval-games", "4", "--final-games", "8", "--eval-every", "512"),
     *("--remember-every", "256", "--steps", "768"),
 ]
@@ -138,26 +142,79 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, capsys):
     assert {"carolus-env", "torch", "numpy", "sb3_contrib"} <= set(config["versions"])
     curve = json.loads((folder / "curve.json").read_text())
     assert [point["decisions"] for point in curve["evaluation"]] == [0, 512, 768]
-    assert set(curve["evaluation"][0]) == {"decisions", "seconds", "results"}
-    assert set(curve["evaluation"][0]["results"]) == {"random"}
+    specs = {rung.spec for rung in ladder.rungs(players)}
+    for point in curve["evaluation"]:
+        names = {"decisions", "seconds", "elo", "low", "high", "rungs", "results"}
+        assert set(point) == names
+        assert point["low"] < point["elo"] < point["high"]
+        assert set(point["rungs"]) == set(point["results"]) <= specs
+    result = json.loads((folder / "result.json").read_text())
+    assert result["low"] < result["elo"] < result["high"]
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     final = load(folder / "final")
     assert final.size.players == players
     assert final.about["decisions"] == 768
     assert final.about["command"].startswith("python train.py --games 16")
-    assert "against" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())  # lines may wrap
+    assert re.search(r"after 512 decisions: Elo -\d+ \(-\d+ to -\d+; planner: 0\), \d", shown)
+    assert "playing its likeliest action: Elo -" in shown
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_policy_is_placed_by_the_rungs_nearest_to_it(players):
+    weights = initial(Size(players, 4, 4), 1)
+    rungs = ladder.rungs(players)
+    from_below = evaluate(weights, Rules(players), 30, near=None)
+    assert 2 <= len(from_below.rungs) <= 3
+    assert from_below.rungs[0] == rungs[0].spec
+    again = evaluate(weights, Rules(players), 30, near=from_below.elo)
+    near = [rung.spec for rung in ladder.nearest(players, again.elo, 5)]
+    assert again.rungs[0] == ladder.nearest(players, from_below.elo)[0].spec
+    assert set(again.rungs) <= set(near)
+    assert again.low - 100 < from_below.elo < again.high + 100
+    assert again == evaluate(weights, Rules(players), 30, near=from_below.elo)
+
+
+def test_other_agents_are_met_besides_the_rungs():
+    weights = initial(Size(2, 4, 4), 1)
+    found = evaluate(weights, Rules(2), 4, near=None, others=("greedy", "random"))
+    assert {"greedy", "random", *found.rungs} == set(found.results)
+    alone = evaluate(weights, Rules(2), 4, near=None)
+    assert (found.elo, found.rungs) == (alone.elo, alone.rungs)
+
+
+def test_the_curve_of_an_earlier_version_has_points_without_a_rating(tmp_path):
+    old = {"decisions": 0, "seconds": 1.0, "results": {"random": {"win_rate": 0.5}}}
+    rated = {"elo": -900.0, "low": -950.0, "high": -850.0, "rungs": ["greedy"]}
+    curve = Curve([{"decisions": 256, "seconds": 2.0, "shares": {}}], [old])
+    assert curve.elo() is None
+    curve.save(tmp_path, 2)
+    curve.evaluation.append({**old, **rated})
+    assert curve.elo() == -900
+    curve.save(tmp_path, 2)
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_former_default_of_bots_to_meet_becomes_the_ladder(tmp_path):
+    path = tmp_path / "config.json"
+    for bots, wanted in ((["random", "greedy", "planner"], ()), (["planner"], ("planner",))):
+        config = {"players": 3, "eval_bots": bots}
+        path.write_text(json.dumps({"config": config, "command": "old"}))
+        assert train.read_job(["--resume", str(tmp_path)]).config.eval_bots == wanted
 
 
 def test_tensorboard_holds_losses_evaluations_and_statistics_of_games(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     options = ("--bots", "random", "--self-share", "0.5", "--earlier-share", "0.2")
+    options += ("--eval-bots", "random")
     assert train.main(tiny(tmp_path, *options, "--rollout", "64", "--steps", "4096")) == 0
     events = EventAccumulator(str(tmp_path / "r" / "tensorboard"))
     events.Reload()
     assert set(events.Tags()["scalars"]) >= {
         *("train/value_loss", "train/policy_gradient_loss", "train/entropy_loss"),
         *("train/approx_kl", "train/explained_variance", "evaluation/random"),
+        *("evaluation/elo", "evaluation/elo_low", "evaluation/elo_high"),
         *("games/rounds", "games/draws", "time/decisions_per_s"),
         *("games/ended_by_castles", "share_of_win/random"),
     }
@@ -178,8 +235,7 @@ def test_callbacks_of_users_are_called_and_may_end_training(tmp_path):
             return self.num_timesteps < 320
 
     counting = Counting()
-    config = Config(games=16, rollout=16, steps=512, region=4, trunk=4, eval_games=2,
-                    eval_bots=("random",))  # fmt: skip
+    config = Config(games=16, rollout=16, steps=512, region=4, trunk=4, eval_games=2)
     assert Run(config, tmp_path, callbacks=[counting]).train()
     assert counting.steps == 32
     run = Run(config, tmp_path, callbacks=[Stopping()])

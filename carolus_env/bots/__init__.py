@@ -2,7 +2,7 @@
 
 from carolus_env.bots.agent import Agent, AgentError, Checked, Opinion, drawn, opinion, uniforms
 from carolus_env.bots.compiled import CompiledAgent, Entries, is_compiled
-from carolus_env.bots.greedy import GreedyBot
+from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.neural.model import Model, ModelError
 from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
@@ -19,6 +19,7 @@ __all__ = [
     "CompiledAgent",
     "Entries",
     "GreedyBot",
+    "GreedyOptions",
     "Judge",
     "MctsBot",
     "MctsOptions",

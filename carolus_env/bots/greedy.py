@@ -7,6 +7,9 @@ nor later decisions, not even those of the same turn.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from numpy import int64
@@ -14,6 +17,8 @@ from numpy import int64
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.errors import error, errors_option, with_errors
+from carolus_env.bots.options import check
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.rules import ACTIONS, CLANS, NOBODY
@@ -21,6 +26,29 @@ from carolus_env.engine.state import STATE, States, pick
 from carolus_env.system.compiler import entry, kernel
 
 _CASTLE = 100  # one castle outweighs any number of clans
+
+
+@dataclass(frozen=True)
+class GreedyOptions:
+    """How `GreedyBot` plays; see docs/bots.md.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
+    """
+
+    errors: float = errors_option()
+
+    def __post_init__(self) -> None:
+        check("greedy", self)
+
+
+class Greedy(NamedTuple):
+    """What the kernel needs: parameters and scratch."""
+
+    errors: float
+    """How likely a decision is an error."""
+    scratch: States
+    """``(1,)`` STATE: the position after an action."""
 
 
 @kernel
@@ -40,14 +68,17 @@ def standing(s, team):
 
 
 @kernel
-def choose(s, bits, scratch):
-    """The best action, ties broken at random, and the advanced stream.
+def choose(s, bits, greedy):
+    """The best action, ties broken at random, and the advanced stream; a `Greedy`.
 
-    ``scratch`` is ``(1,)`` of dtype `STATE`. The action is -1 when no decision is due.
+    The action is -1 when no decision is due.
     """
+    chosen, bits = error(s, bits, greedy.errors)
+    if chosen >= 0:
+        return chosen, bits
     team = int64(s["team"][s["player"]])
     legal_set = legal.legal_set(s)
-    best, ties, chosen = -(1 << 30), 0, -1
+    scratch, best, ties = greedy.scratch, -(1 << 30), 0
     for action in range(ACTIONS):
         if legal.allows(legal_set, action) == 0:
             continue
@@ -65,13 +96,13 @@ def choose(s, bits, scratch):
 
 
 @entry
-def _act(states, generators, actions, scratch):
-    choose_in_all(choose, states, generators, actions, scratch)
+def _act(states, generators, actions, greedy):
+    choose_in_all(choose, states, generators, actions, greedy)
 
 
 @entry
-def _play_on(states, generators, seating, place, rows, scratch):
-    return play_games_on(choose, states, generators, seating, place, rows, scratch)
+def _play_on(states, generators, seating, place, rows, greedy):
+    return play_games_on(choose, states, generators, seating, place, rows, greedy)
 
 
 @entry
@@ -81,16 +112,23 @@ def _standings(states, teams, points):
 
 
 class GreedyBot(CompiledAgent):
-    """Takes the best immediate gain in castles, then in clans; ties are broken at random."""
+    """Takes the best immediate gain in castles, then in clans; ties are broken at random.
+
+    Args:
+        options: see `GreedyOptions`.
+    """
 
     name = "greedy"
     entries = Entries(_act, _play_on)
 
-    def context(self) -> States:
-        return np.zeros(1, STATE)
+    def __init__(self, options: GreedyOptions | None = None) -> None:
+        self.options = options or GreedyOptions()
+
+    def context(self) -> Greedy:
+        return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """The actions with the best immediate gain are equally likely."""
+        """The actions with the best immediate gain are equally likely, errors apart."""
         rows, actions = np.nonzero(engine.legal_masks(states))
         after = pick(states, rows)
         engine.step(after, actions, roll=False)
@@ -99,4 +137,5 @@ class GreedyBot(CompiledAgent):
         _standings(after, states["team"][rows, states["player"][rows]].astype(np.int64), gains)
         points[rows, actions] = gains
         best = points == points.max(axis=1, keepdims=True)
-        return Opinion(best / best.sum(axis=1, keepdims=True))
+        chosen = best / best.sum(axis=1, keepdims=True)
+        return Opinion(with_errors(chosen, states, self.options.errors))

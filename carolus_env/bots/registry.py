@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, AgentError, Checked
-from carolus_env.bots.greedy import GreedyBot
+from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.neural.policy import PolicyOptions, make_policy
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
@@ -144,7 +144,7 @@ def _with_options(name: str, options: type, bot: Callable[[Any], Agent]) -> Make
 
 OPTIONS: Final = {
     "random": NoOptions,
-    "greedy": NoOptions,
+    "greedy": GreedyOptions,
     "planner": PlannerOptions,
     "mcts": MctsOptions,
     "ppo": PolicyOptions,
@@ -154,7 +154,7 @@ OPTIONS: Final = {
 
 for _name, _bot, _about in (
     ("random", lambda _: RandomBot(), "every legal action equally likely"),
-    ("greedy", lambda _: GreedyBot(), "takes the best immediate gain in castles, then in clans"),
+    ("greedy", GreedyBot, "takes the best immediate gain in castles, then in clans"),
     ("planner", PlannerBot, "plans whole turns by an evaluation with fitted weights"),
     ("mcts", MctsBot, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
 ):

@@ -16,6 +16,8 @@ from carolus_env.engine.rules import Rules
 
 _REMOVED: Final = {"shaping": 0.0}
 """Options of earlier versions, with the value that left them unused."""
+_FIRST_BOTS: Final = ["random", "greedy", "planner"]
+"""The default of ``eval_bots`` before policies were placed on the ladder."""
 
 
 @dataclass
@@ -95,11 +97,11 @@ class Config:
     eval_every: int = 250_000
     """Decisions between two evaluations, each with a checkpoint."""
     eval_games: int = 100
-    """Games against each of `eval_bots` in an evaluation."""
+    """Games against each agent in an evaluation."""
     final_games: int = 2000
-    """Games against each of them in the final evaluation."""
-    eval_bots: tuple[str, ...] = ("random", "greedy", "planner")
-    """Bots that the policy is evaluated against, by spec."""
+    """Games against each agent in the final evaluation."""
+    eval_bots: tuple[str, ...] = ()
+    """Bots that the policy meets in evaluations besides rungs of the ladder, by spec."""
     checkpoint_every: int | None = None
     """Decisions between two checkpoints; by default one at each evaluation."""
 
@@ -161,8 +163,6 @@ class Config:
                 raise ValueError(f"{name} must lie in [0, 100], got {getattr(self, name)}")
         if self.earlier < 0:
             raise ValueError(f"earlier must be at least 0, got {self.earlier}")
-        if not self.eval_bots:
-            raise ValueError("eval_bots must name at least one agent")
         for spec in (*self.bots, *self.eval_bots):
             make(spec)
         try:
@@ -203,6 +203,8 @@ def from_run(options: Mapping[str, Any]) -> Config:
             raise ValueError(
                 f"option {name!r} no longer exists; resume the run with the version that began it"
             )
+    if options.get("eval_bots") == _FIRST_BOTS:
+        del options["eval_bots"]
     return from_mapping(options)
 
 

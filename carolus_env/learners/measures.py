@@ -1,14 +1,17 @@
-"""What a run measures: win rates of a policy, and statistics of training games."""
+"""What a run measures: a policy's place on the ladder, and statistics of training games."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import arena
+from carolus_env.arena import ladder
+from carolus_env.arena.seating import deals_for, pairing
 from carolus_env.bots import make
 from carolus_env.engine.rules import REASON_NAMES, Rules
 from carolus_env.envs.learner import Ended
@@ -20,23 +23,75 @@ EVAL_SEED: Final = 1_000_000_007
 """Of the deals of evaluations: far from the seeds of training games."""
 
 
-def against_bots(
-    weights: Weights, rules: Rules, specs: Sequence[str], games: int
-) -> dict[str, dict[str, Any]]:
-    """Play the likeliest actions of a network against each bot, on paired deals.
+MOST_RUNGS: Final = 3
+"""Rungs that an evaluation plays, at most."""
 
-    Returns:
-        for each spec ``win_rate``, ``ci95`` and ``games`` of the policy.
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How strong a policy is: its likeliest actions, on paired deals."""
+
+    elo: float
+    """Elo points above `planner`, on the ladder (`carolus_env.arena.ladder`)."""
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    """Upper end."""
+    rungs: list[str]
+    """The rungs that it was measured by."""
+    results: dict[str, dict[str, Any]]
+    """``win_rate``, ``ci95`` and ``games`` of the policy against each rung and other agent."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values for JSON."""
+        return asdict(self)
+
+
+def evaluate(
+    weights: Weights, rules: Rules, games: int, *, near: float | None, others: Sequence[str] = ()
+) -> Evaluation:
+    """Place a policy on the ladder.
+
+    It plays the rung that is nearest to its rating so far, until that rung and another one have
+    been played. With other rules than the usual ones the rungs keep their ratings.
+
+    Args:
+        weights: of the network.
+        rules: of all games.
+        games: against each agent.
+        near: a guess of its rating; None: it begins at the foot of the ladder.
+        others: specs of agents that it plays besides.
     """
-    player, results = _likeliest(weights, rules), {}
-    for spec in specs:
-        result = arena.play_pairing((player, make(spec)), rules, games, seed=EVAL_SEED)
-        results[spec] = {
-            "win_rate": result.win_rate[0],
-            "ci95": list(result.ci95[0]),
-            "games": result.games,
-        }
-    return results
+    players = rules.players
+    elo = ladder.rungs(players)[0].elo if near is None else near
+    met: dict[str, arena.Results] = {}
+    results: dict[str, dict[str, Any]] = {}
+    while len(met) < MOST_RUNGS:
+        first, second = ladder.nearest(players, elo, 2)
+        if first.spec in met and len(met) >= 2:
+            break
+        spec = second.spec if first.spec in met else first.spec
+        met[spec], results[spec] = _against(weights, rules, spec, games)
+        found = ladder.place(players, met)
+        elo = found.elo
+    for spec in others:
+        if spec not in results:
+            results[spec] = _against(weights, rules, spec, games)[1]
+    return Evaluation(elo, found.low, found.high, list(met), results)
+
+
+def _against(
+    weights: Weights, rules: Rules, spec: str, games: int
+) -> tuple[arena.Results, dict[str, Any]]:
+    """Games of a policy, agent 0, against a bot, and the policy's results."""
+    agents = _likeliest(weights, rules), make(spec)
+    deals = deals_for(games, len(pairing(rules).seatings))
+    plan = arena.Plan(rules, ("policy", spec), deals=deals, seed=EVAL_SEED)
+    cup = arena.Tournament(plan, agents)
+    cup.run()
+    [result] = cup.pairings()
+    numbers = {"win_rate": result.win_rate[0], "ci95": list(result.ci95[0]), "games": result.games}
+    return cup.results, numbers
 
 
 def beats(weights: Weights, other: Weights, rules: Rules, games: int) -> bool:

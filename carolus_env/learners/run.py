@@ -30,7 +30,7 @@ from carolus_env.learners import checkpoint
 from carolus_env.learners.config import Config
 from carolus_env.learners.curve import Curve
 from carolus_env.learners.league import League
-from carolus_env.learners.measures import against_bots, beats, game_statistics
+from carolus_env.learners.measures import Evaluation, beats, evaluate, game_statistics
 from carolus_env.learners.player import TorchPlayer
 from carolus_env.learners.ppo import SelfPlayPPO
 from carolus_env.learners.provenance import provenance
@@ -44,13 +44,13 @@ class Progress:
         decisions: done so far, by this process and those it resumed.
         decisions_per_s: of this process, evaluations included.
         shares: recent mean share of the win against each kind of opponent.
-        evaluation: results by bot, right after an evaluation; else None.
+        evaluation: right after an evaluation; else None.
     """
 
     decisions: int
     decisions_per_s: float
     shares: Mapping[str, float] = field(default_factory=dict)
-    evaluation: Mapping[str, Any] | None = None
+    evaluation: Evaluation | None = None
 
 
 class Run:
@@ -223,7 +223,7 @@ class Run:
     def _point(self) -> dict[str, Any]:
         return {"decisions": self.decisions, "seconds": round(self.seconds, 1)}
 
-    def _progress(self, evaluation: Mapping[str, Any] | None = None) -> Progress:
+    def _progress(self, evaluation: Evaluation | None = None) -> Progress:
         shares = {kind: float(np.mean(s)) for kind, s in sorted(self._shares.items())}
         return Progress(self.decisions, self._clock.pace(self.decisions), shares, evaluation)
 
@@ -246,28 +246,36 @@ class Run:
 
     def evaluate(
         self, games: int, weights: Mapping[str, npt.NDArray[np.float32]] | None = None
-    ) -> dict[str, dict[str, Any]]:
-        """Play the likeliest action against each of ``config.eval_bots``; see `against_bots`.
+    ) -> Evaluation:
+        """Place the likeliest actions on the ladder; see `measures.evaluate`.
 
         Args:
-            games: against each of them.
+            games: against each agent.
             weights: of a network; None: the learner's.
         """
         weights = self.model.weights() if weights is None else weights
-        return against_bots(weights, self.rules, self.config.eval_bots, games)
+        return evaluate(
+            weights,
+            self.rules,
+            games,
+            near=self.curve.elo(),
+            others=self.config.eval_bots,
+        )
 
     def note_evaluation(self) -> None:
         """Evaluate, keep the policy if it is the best so far, and add a point to the curve."""
         model, best = self.snapshot(), self.folder / "best"
-        results = self.evaluate(self.config.eval_games, model.weights)
+        found = self.evaluate(self.config.eval_games, model.weights)
         if not best.with_suffix(".json").exists() or beats(
             model.weights, load(best).weights, self.rules, self.config.eval_games
         ):
             save(model, best)
-        self.curve.evaluation.append({**self._point(), "results": results})
-        self.curve.save(self.folder)
-        self._log({f"evaluation/{spec}": row["win_rate"] for spec, row in results.items()})
-        self.show(self._progress(results))
+        self.curve.evaluation.append({**self._point(), **found.to_dict()})
+        self.curve.save(self.folder, self.rules.players)
+        values = {"elo": found.elo, "elo_low": found.low, "elo_high": found.high}
+        values |= {spec: found.results[spec]["win_rate"] for spec in self.config.eval_bots}
+        self._log({f"evaluation/{name}": value for name, value in values.items()})
+        self.show(self._progress(found))
 
     # -------------------------------------------------------------------------------- resuming
 

@@ -10,7 +10,7 @@ position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy import int64
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import advantage, all_weights, chances, write_scores
 from carolus_env.bots.planner.plans import (
@@ -64,6 +65,7 @@ class PlannerOptions:
         "to any one region, or anywhere",
         among=WIDTHS,
     )
+    errors: float = errors_option()
 
     def __post_init__(self) -> None:
         check("planner", self)
@@ -103,6 +105,8 @@ class Planner(NamedTuple):
 
     width: int
     """Where paladins may go: an index into `plans.WIDTHS`."""
+    errors: float
+    """How likely a decision is an error."""
     weights: npt.NDArray[np.float64]
     """``(5, F)`` float64: of the evaluation, by number of players."""
     scratch: RoundScratch
@@ -233,7 +237,10 @@ def best_disc(s, width, weights, scratch):
 
 @rare
 def choose(s, bits, planner):
-    """The planner's decision, and the stream, from which it does not draw; a `Planner`."""
+    """The planner's decision, and the stream, from which only errors are drawn; a `Planner`."""
+    chosen, bits = error(s, bits, planner.errors)
+    if chosen >= 0:
+        return chosen, bits
     weights, scratch = planner.weights[int64(s["players"])], planner.scratch
     if s["phase"] == DISC:
         return best_disc(s, planner.width, weights, scratch), bits
@@ -274,18 +281,21 @@ class PlannerBot(CompiledAgent):
         self._weights = all_weights().copy() if weights is None else weights
 
     def context(self) -> Planner:
-        return Planner(self._width, self._weights, RoundScratch.new())
+        errors = float(self.options.errors)
+        return Planner(self._width, errors, self._weights, RoundScratch.new())
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Its choice, and the evaluation where the turn that it plans ends.
 
         For discs and crowns that is the evaluation of the position as it is.
         """
-        choices = self.act(states, generators)
+        planner = PlannerBot(replace(self.options, errors=0.0), weights=self._weights)
+        choices = planner.act(states, generators)
         ends, turns_left = states.copy(), np.isin(states["phase"], (PLACE, MOVE))
         while turns_left.any():
             rows = np.flatnonzero(turns_left)
-            engine.step(ends, self.act(ends[rows], generators[rows]), rows=rows, roll=False)
+            engine.step(ends, planner.act(ends[rows], generators[rows]), rows=rows, roll=False)
             turns_left &= np.isin(ends["phase"], (PLACE, MOVE))
         values = chances(ends, self._weights)[:, : TEAMS[common_players(states, "opinions")]]
-        return Opinion(np.eye(ACTIONS)[choices], values)
+        chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
+        return Opinion(chosen, values)
