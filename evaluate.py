@@ -48,8 +48,8 @@ from carolus_env.system.files import check_writable, write_json
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 WATCHED = 100  # games opened at most
 GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
-_PLAY = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
-_PLAY = (*_PLAY, "records", "watch")
+_LENGTH = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
+_PLAY = (*_LENGTH, "records", "watch")
 
 
 class UserError(Exception):
