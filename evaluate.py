@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
+    add("--luck", metavar="VALUE", help="also count win rates less luck, by planner or ppo[:MODEL]")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and exit")
     length = parser.add_argument_group("length")
@@ -207,7 +208,8 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure one agent by the protocol, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    fixed = ("games", "deals", "until", "until_rate", "max_deals", "json", "records", "watch")
+    fixed = ("games", "deals", "until", "until_rate", "max_deals")
+    fixed += ("luck", "json", "records", "watch")
     for name in fixed:
         if getattr(options, name) is not None:
             raise UserError(f"--bench fixes what is played and takes no --{name.replace('_', '-')}")
@@ -346,6 +348,7 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
             deals,
             options.seed,
             arena.Until(options.until, options.until_rate) if stops else None,
+            options.luck,
         )
     except ValueError as error:
         raise UserError(_one_line(error)) from error

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.analysis.values import value_function
 from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
@@ -167,7 +168,7 @@ class Plan:
     seatings.
 
     Raises:
-        ValueError: for impossible agents, schedule, deals, seed or stop rule.
+        ValueError: for impossible agents, schedule, deals, seed, stop rule or value function.
     """
 
     rules: Rules
@@ -178,6 +179,10 @@ class Plan:
     seed: int = 0
     """0 to 2^64 - 1; deal ``d`` has seed ``seed + d``, in every meeting."""
     until: Until | None = field(default=None)
+    luck: str | None = None
+    """Value function by which the dice's luck is counted (`analysis.values`); None: it is not."""
+    luck_version: str | None = None
+    """Of that function, so that it is the same when the games are played; None: as it is now."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
@@ -187,6 +192,9 @@ class Plan:
             pair = self.until.pair
             if not any(set(pair) <= set(meeting.agents) for meeting in self.meetings):
                 raise ValueError(f"until: agents {pair[0]} and {pair[1]} never meet")
+        if self.luck is not None and self.luck_version is None:
+            version = value_function(self.luck, self.rules.players).version
+            object.__setattr__(self, "luck_version", version)
 
     @cached_property
     def meetings(self) -> list[Meeting]:
@@ -222,7 +230,8 @@ class Plan:
         return [len(meeting.seatings) for meeting in self.meetings]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values for JSON."""
+        """The plan as plain values for JSON; ``luck`` is there only where it is counted."""
+        luck = {"value": self.luck, "version": self.luck_version}
         return {
             "rules": self.rules.to_dict(),
             "agents": list(self.agents),
@@ -230,6 +239,7 @@ class Plan:
             "seed": self.seed,
             "deals": self.deals,
             "until": self.until and {**asdict(self.until), "pair": list(self.until.pair)},
+            **({"luck": luck} if self.luck is not None else {}),
         }
 
     @classmethod
@@ -244,6 +254,9 @@ class Plan:
             if not isinstance(agents, list) or not all(isinstance(a, str) for a in agents):
                 raise ValueError(f"agents must be a list of texts, got {agents!r}")
             until = None if data["until"] is None else Until(**data["until"])
+            luck = data.get("luck")
+            if luck is not None and not all(isinstance(luck[k], str) for k in ("value", "version")):
+                raise ValueError(f"luck must have a value and a version as texts, got {luck!r}")
             return cls(
                 Rules.from_dict(data["rules"]),
                 tuple(agents),
@@ -251,6 +264,8 @@ class Plan:
                 data["deals"],
                 data["seed"],
                 until,
+                luck and luck["value"],
+                luck and luck["version"],
             )
         except KeyError as error:
             raise ValueError(f"{error.args[0]} is missing") from None
