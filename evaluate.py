@@ -49,7 +49,7 @@ DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 WATCHED = 100  # games opened at most
 GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
 _LENGTH = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
-_PLAY = (*_LENGTH, "records", "watch")
+_PLAY = (*_LENGTH, "luck", "records", "watch")
 
 
 class UserError(Exception):
@@ -115,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
+    add("--luck", metavar="VALUE", help="also count win rates less luck, by planner or ppo[:MODEL]")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and exit")
     length.add_options(parser)
@@ -329,9 +330,15 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
             max_rounds=options.max_rounds,
         )
         seatings = len(arena.meetings(options.schedule, rules, len(options.agents))[0].seatings)
-        how_long = length.length(options, seatings)
-        agents, schedule = tuple(options.agents), options.schedule
-        return arena.Plan(rules, agents, schedule, seed=options.seed, **how_long._asdict())
+        how_long = length.length(options, seatings)._asdict()
+        return arena.Plan(
+            rules,
+            tuple(options.agents),
+            options.schedule,
+            seed=options.seed,
+            luck=options.luck,
+            **how_long,
+        )
     except ValueError as error:
         raise UserError(_one_line(error)) from error
 

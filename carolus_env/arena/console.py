@@ -19,6 +19,7 @@ from carolus_env.arena.summary import extra
 from carolus_env.arena.tournament import Tournament
 
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
+_ADJUSTED = "less luck % [95 %]"
 _WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
 _REDRAWN = 2.0  # seconds between two updates of the table
 
@@ -105,7 +106,7 @@ def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> An
     table = Table(
         title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=0
     )
-    for name in _COLUMNS:
+    for name in _heads(plan):
         table.add_column(Text(name), no_wrap=name not in _WRAPPED, overflow="fold")
     for row in _rows(plan, pairings):
         table.add_row(*map(Text, row))  # Text: a spec is not markup
@@ -115,26 +116,40 @@ def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> An
 def _print_plain(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> None:
     rows = _rows(plan, pairings)
     print(title)
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    for row in (_COLUMNS, *rows):
+    heads = _heads(plan)
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
+
+
+def _heads(plan: Plan) -> tuple[str, ...]:
+    return _COLUMNS if plan.luck is None else (*_COLUMNS[:3], _ADJUSTED, *_COLUMNS[3:])
 
 
 def _rows(plan: Plan, pairings: Sequence[PairingResult]) -> list[list[str]]:
     names = labels(plan.agents)
     return [
-        _row(names[first], names[second], pairing)
+        _row(names[first], names[second], pairing, lucky=plan.luck is not None)
         for (first, second), pairing in zip(plan.pairs, pairings, strict=False)
     ]
 
 
-def _row(first: str, second: str, pairing: PairingResult) -> list[str]:
+def _row(first: str, second: str, pairing: PairingResult, *, lucky: bool) -> list[str]:
     low, high = pairing.ci95[0]
+    adjusted = []
+    if lucky:
+        rate, interval = pairing.adjusted_rate, pairing.adjusted_ci95
+        adjusted = [
+            "{:.1f} [{:.1f}, {:.1f}]".format(100 * rate[0], *(100 * end for end in interval[0]))
+            if rate and interval
+            else "-"
+        ]
     return [
         f"{first} : {second}",
         str(pairing.games),
         f"{100 * pairing.win_rate[0]:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
+        *adjusted,
         f"{pairing.wins[0]}-{pairing.draws}-{pairing.wins[1]}",
         "{:.1f} : {:.1f}".format(*pairing.mean_castles),
         f"{pairing.mean_rounds:.1f}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from carolus_env.bots import Agent
 from carolus_env.engine.rules import REASON_NAMES, Rules
 
 _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
+_FEW: Final = (12.7062, 4.3027, 3.1824, 2.7764)  # Student's with 1 to 4 degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,19 @@ class PairingResult:
     decisions: tuple[int, int]
     seconds: tuple[float, float]
     """Time that each agent took for its decisions, as far as known."""
+    adjusted_rate: tuple[float, float] | None = None
+    """The win rate less luck, see `less_luck`; None: luck was not counted."""
+    adjusted_ci95: tuple[tuple[float, float], tuple[float, float]] | None = None
+    """Its 95 % interval; may leave 0 to 1."""
+    luck_weight: float | None = None
+    """By which luck was multiplied, the mean over deals: near 1 where the value function knows the
+    agents' play, near 0 where it says nothing about it."""
+    games_saved: tuple[float, float, float] | None = None
+    """How many games are worth one with luck subtracted, and the 95 % interval of that number."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain values for JSON."""
-        return asdict(self)
+        """The result as plain values for JSON; what is None is left out."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 def pairing_result(
@@ -67,7 +77,8 @@ def pairing_result(
     agent has one seat in half of the games (expected share 1/3) and two in the other half (2/3).
     An agent whose seats always win has 1.0.
 
-    The interval allows for what games of one deal have in common (`mean_interval`).
+    The interval allows for what games of one deal have in common (`mean_interval`). Where luck was
+    counted, the win rate less luck is given too (`less_luck`).
 
     Args:
         agents: the names, by number.
@@ -80,6 +91,7 @@ def pairing_result(
         ValueError: when there is no game to count.
     """
     names = agents[pair[0]], agents[pair[1]]
+    _, luck = against(replace(results, shares=results.luck), pair, team)
     results, scores, shares = pair_scores(results, pair, team)
     games = len(results)
     if games == 0:
@@ -104,6 +116,7 @@ def pairing_result(
         ends=count_ends(results),
         decisions=(int(decisions[0]), int(decisions[1])),
         seconds=(float(seconds[0]), float(seconds[1])),
+        **less_luck(scores, (luck[0] - luck[1]) / 2, results.deals),
     )
 
 
@@ -224,6 +237,66 @@ def mean_interval(
     half = math.sqrt(weight * mean * (1 - mean) + weight**2 / 4) / (1 + weight)
     # Rounding may move an end past the mean where they coincide (0 %, 100 %).
     return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
+
+
+def less_luck(
+    scores: npt.NDArray[np.float64],
+    luck: npt.NDArray[np.float64],
+    deals: npt.NDArray[np.int64],
+) -> dict[str, Any]:
+    """The win rate less luck, its interval, and how many games that saves.
+
+    Luck has the mean 0 in every game, so scores less any fixed multiple b of it have the mean of
+    the scores. The b that leaves the least spread comes from the other deals: for each deal the
+    regression of deals' scores on their luck without that deal. So a value function that makes too
+    much of rolls does no harm, and the mean stays right.
+
+    Scores less luck can be below 0 and above 1: the interval is Student's, from sums over deals. A
+    game less luck is worth as many games as the variance of the win rate falls by. The interval of
+    that number is normal in its logarithm, from the influence of each deal (the delta method).
+
+    Args:
+        scores: ``(N,)`` of one agent, 0 to 1.
+        luck: ``(N,)`` what the dice were worth, in the same unit; NaN: not counted.
+        deals: ``(N,)`` number of each game's deal.
+
+    Returns:
+        `PairingResult`'s fields ``adjusted_rate``, ``adjusted_ci95``, ``luck_weight`` and
+        ``games_saved``. Without luck, or with fewer than three deals, none; ``games_saved`` is
+        missing where a variance is 0.
+    """
+    places = np.unique(deals, return_inverse=True)[1]
+    n, games = int(places.max()) + 1, len(scores)
+    if n < 3 or np.isnan(luck).any():
+        return {}
+    # Sums over each deal, and from them sums over all other deals.
+    size, score, lucky = (np.bincount(places, x, n) for x in (np.ones(games), scores, luck))
+
+    def others(of_deal: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return of_deal.sum() - of_deal
+
+    mean = others(score) / others(size)
+    squares = others(lucky**2)
+    products = others(score * lucky) - mean * others(size * lucky)
+    weights = np.divide(products, squares, out=np.zeros(n), where=squares > 1e-12)
+    adjusted = scores - weights[places] * luck
+    rate = float(adjusted.mean())
+    rest = np.bincount(places, adjusted - rate)
+    quantile = _FEW[n - 3] if n - 3 < len(_FEW) else _student(n - 2, _Z)
+    half = quantile * math.sqrt(float((rest**2).sum()) * n / (n - 2)) / games
+    found: dict[str, Any] = {
+        "adjusted_rate": (rate, 1 - rate),
+        "adjusted_ci95": ((rate - half, rate + half), (1 - rate - half, 1 - rate + half)),
+        "luck_weight": float(weights.mean()),
+    }
+    raw = score - size * scores.mean()
+    if raw.any() and rest.any():
+        before, after = raw**2, rest**2
+        saved = float(before.sum() / after.sum())
+        influence = before / before.mean() - after / after.mean()
+        factor = math.exp(quantile * float(influence.std()) / math.sqrt(n))
+        found["games_saved"] = (saved, saved / factor, saved * factor)
+    return found
 
 
 def _student(freedom: int, z: float) -> float:

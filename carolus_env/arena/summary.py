@@ -11,6 +11,7 @@ import numpy as np
 
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import ArenaError
+from carolus_env.arena.luck import luck_of
 from carolus_env.arena.pairing import PairingResult, count_ends, pairing_result
 from carolus_env.arena.payoffs import partners, payoffs
 from carolus_env.arena.seating import Plan
@@ -131,6 +132,7 @@ def summary(
             "mean_lead_changes": float(counted.lead_changes.mean()),
             "ends": count_ends(counted),
         },
+        **({} if plan.luck is None else {"luck": luck_of(plan)}),
         "versions": versions("torch", "scipy"),
         "machine": machine(),
         "seconds": seconds,

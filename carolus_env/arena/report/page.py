@@ -114,12 +114,14 @@ def _pairings(summary: Summary, lines: Sequence[Standing]) -> _Html:
                 _tag("td", f"{wins[a]}-{pairing['draws']}-{wins[b]}"),
                 _tag("td", f"{percent(rate, 1)} [{percent(low, 1)}, {percent(high, 1)}]"),
                 _tag("td", _interval(rate, low, high)),
+                *([_adjusted(pairing, a)] if "luck" in summary else []),
                 _tag("td", f"{castles[a]:.1f} : {castles[b]:.1f}"),
                 _tag("td", f"{pairing['mean_rounds']:.1f}"),
                 _tag("td", ", ".join(ends), class_="name"),
             ]
         )
     head = ["agent", "against", "games", "W-D-L", "won % [95 %]", "0 to 100 %"]
+    head += ["less luck % [95 %]"] if "luck" in summary else []
     head += ["castles", "rounds", "ended by"]
     return _tag("section", _tag("h2", "Pairings"), _table(head, rows))
 
@@ -210,6 +212,14 @@ def _partners(summary: Summary, lines: Sequence[Standing]) -> _Html:
     )
 
 
+def _adjusted(pairing: Summary, side: int) -> _Html:
+    """A cell with the win rate less luck, which may leave 0 to 100 %."""
+    if "adjusted_rate" not in pairing:
+        return _tag("td", "-")
+    ends = (pairing["adjusted_rate"][side], *pairing["adjusted_ci95"][side])
+    return _tag("td", "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * end for end in ends)))
+
+
 def _play(summary: Summary, lines: Sequence[Standing]) -> _Html:
     play, agents = summary["play"], summary["agents"]
     figures = [
@@ -252,6 +262,7 @@ def _origin(summary: Summary) -> _Html:
     """Everything that is needed to play the tournament again."""
     facts = [(key, summary[key]) for key in ("schedule", "seed", "deals", "games")]
     facts.append(("time", duration(1e6 * summary["seconds"])))
+    facts += [(f"luck: {key}", value) for key, value in summary.get("luck", {}).items()]
     for key in ("rules", "versions", "machine"):
         facts += summary[key].items()
     items = [
