@@ -182,6 +182,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "position fields": position_fields,
     "position in text": position_page,
     "results keys": columns_table,
+    "suite": results.suite_table,
     "values": results.values_table,
     "weights": weights_table,
 }
