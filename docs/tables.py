@@ -212,6 +212,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "results keys": columns_table,
     "stop rules intervals": stop_rules.intervals_table,
     "stop rules tests": stop_rules.tests_table,
+    "suite": results.suite_table,
     "values": results.values_table,
     "weights": weights_table,
 }

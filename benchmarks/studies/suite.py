@@ -3,9 +3,10 @@
     python -m benchmarks.studies.suite carolus_env/arena/ladder.json \
         --json benchmarks/results/suite.json
 
-Measures every agent of a ladder that is rated above `greedy`, and compares the order by loss with the
-order by rating (Spearman's rank correlation). Its interval is a bootstrap: decisions are drawn anew,
-the same for all agents, and ratings anew from their intervals, taken as normal and independent.
+Measures every agent of a ladder that is rated above `greedy`, and compares the order by loss with
+the order by rating (Spearman's rank correlation). Its interval is a bootstrap: decisions are drawn
+anew, the same for all agents, and ratings anew from their intervals, taken as normal and
+independent.
 
 The ladder is ``carolus_env/arena/ladder.json``, or any JSON with a list ``agents`` of objects that
 have ``spec`` and ``elo`` (or ``rating`` with it), ``low`` and ``high``.
@@ -32,7 +33,6 @@ from carolus_env.system.files import write_json
 DRAWN = 5000
 ABOVE = "greedy"
 WIDTH = 2 * 1.96  # standard deviations in a 95 % interval
-NEAR = 150.0  # Elo points
 
 Row = dict[str, Any]
 
