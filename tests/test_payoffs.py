@@ -238,21 +238,20 @@ def test_a_few_games_leave_the_lottery_open_also_at_perfect_scores() -> None:
 
 
 def test_three_players_are_ranked_by_what_each_seat_wins() -> None:
-    """Agent 0 wins 60 % alone against two others, and 50 % with two seats."""
+    """Agent 0 wins 34 % alone against two others, and 66.2 % with two seats."""
     plan = plan_of("round_robin", 3, 3, deals=20)
     tables = plan.fixtures(0, plan.games).tables
     mine, seats = tables == 0, (tables == 0).sum(axis=1, keepdims=True)
     shares = np.full(tables.shape, 1 / 3)
-    shares = np.where(seats == 1, np.where(mine, 0.6, 0.2), shares)
-    shares = np.where(seats == 2, np.where(mine, 0.25, 0.5), shares)
+    shares = np.where(seats == 1, np.where(mine, 0.34, 0.33), shares)
+    shares = np.where(seats == 2, np.where(mine, 0.331, 0.338), shares)
     table = payoffs(plan, results_of(plan, shares))
-    assert table["win_rates"][0][1] == pytest.approx(0.55)
+    assert table["win_rates"][0][1] == pytest.approx(0.501)
     of_seat = np.full((3, 3, 2), 1 / 3)
-    of_seat[0, 1:] = [0.6, 0.25]
-    of_seat[1:, 0] = [0.5, 0.2]
+    of_seat[0, 1:] = [0.34, 0.331]
+    of_seat[1:, 0] = [0.338, 0.33]
     weights = [each["weight"] for each in table["alpha_rank"]]
     assert weights == pytest.approx(alpha_rank(of_seat), abs=1e-9)
-    assert weights[0] > 0.99
 
 
 def test_agents_that_never_met_have_no_lottery() -> None:
