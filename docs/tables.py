@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import results
@@ -22,8 +23,9 @@ import structure
 import carolus_env as ce
 from carolus_env import notation
 from carolus_env.arena.columns import columns_table
+from carolus_env.arena.ladder import FILE
 from carolus_env.arena.protocol import protocol_table
-from carolus_env.arena.report import markdown_table
+from carolus_env.arena.report.texts import duration
 from carolus_env.bots import (
     GreedyOptions,
     MctsOptions,
@@ -65,15 +67,49 @@ def weights_table() -> str:
 
 
 def ladder(players: int) -> str:
-    """The cross table of a ladder, and where it was played."""
-    summary = json.loads((results.FOLDER / f"ladder_{players}.json").read_text())
-    opponents = "columns 1 to {}: the agents in the same order".format(len(summary["agents"]))
-    where = f"{summary['machine']['cpu']}, {summary['machine']['cores']} cores"
+    """The rungs of a ladder, the strongest first, and where they were played."""
+    found: Any = results.load(f"ladder_{players}")
+    lines = [
+        "| agent | Elo [95 %] | above the next [95 %] | wins against it | games | a decision |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    met = {tuple(sorted(row["pair"])): row for row in found["meetings"]}
+    rows = found["rungs"][::-1]
+    for row, lower in zip(rows, [*rows[1:], None], strict=True):
+        above, wins = "-", "-"
+        if lower is not None:
+            above = _elo(row["above"], f"+{row['above']['elo']:.0f}")
+            meeting = met.get(tuple(sorted((row["spec"], lower["spec"]))))
+            if meeting:
+                rate = meeting["win_rate"]
+                rate = rate if meeting["pair"][0] == row["spec"] else 1 - rate
+                wins = f"{100 * rate:.0f} %"
+        cost = duration(row["us_per_decision"])
+        lines.append(
+            f"| `{row['spec']}` | {_elo(row, format(row['elo'], '.0f'))} | {above} | {wins} "
+            f"| {row['games']:,} | {cost} |"
+        )
+    worst = max(found["meetings"], key=lambda row: abs(row["win_rate"] - row["expected"]))
+    machine = found["machine"]
+    where = f"{machine['cpu']}, {machine['cores']} cores"
     return (
-        f"{markdown_table(summary)}\n{summary['deals']} deals, {summary['games']:,} games, "
-        f"seed {summary['seed']}, version {summary['versions']['carolus-env']}; {opponents}. "
-        f"Times: {where}.\n"
+        "\n".join(lines) + f"\n\n{found['games']:,} games in {found['seconds'] / 60:.0f} minutes, "
+        f"seed {found['seed']}, version {found['versions']['carolus-env']}. The widest interval "
+        f"between neighbours is {found['widest']:.0f} points. The result that the ratings fit "
+        f"worst: `{worst['pair'][0]}` wins {100 * worst['win_rate']:.0f} % against "
+        f"`{worst['pair'][1]}`, expected are {100 * worst['expected']:.0f} %. Times: {where}.\n"
     )
+
+
+def _elo(row: dict[str, Any], text: str) -> str:
+    """A rating or difference, as ``text``, and its interval."""
+    return f"{text} [{row['low']:.0f}, {row['high']:.0f}]"
+
+
+def ladder_version() -> str:
+    """Which ladder the package has."""
+    data = json.loads(FILE.read_text())
+    return f"Ladder {data['version']}, hash `{data['hash']}`, measured by `{data['command']}`.\n"
 
 
 def board() -> str:
@@ -189,6 +225,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder 2": lambda: ladder(2),
     "ladder 3": lambda: ladder(3),
     "ladder 4": lambda: ladder(4),
+    "ladder version": ladder_version,
     "layers": structure.layers_table,
     "learning": results.learning_table,
     "moves": moves_table,
