@@ -392,6 +392,20 @@ def values_table() -> str:
     return markdown(head, lines, rows)
 
 
+def luck_table() -> str:
+    """benchmarks/studies/luck.py: what limits win rates less luck."""
+    rows = [row for row in load("luck") if row["value"] != "perfect"]
+    lines = []
+    for row in rows:
+        saved = "{:.2f} ({:.2f} to {:.2f})".format(*row["saved"])
+        foresight = " ".join(f"{part:.2f}" for part in row["foresight"])
+        shares = (f"{row[name]:.2f}" for name in ("rolls", "decisions", "explained", "weight"))
+        case = [str(row["players"]), str(row["games"]), row["value"], row["method"], foresight]
+        lines.append([*case, *shares, f"{row['saved_at_weight_1']:.2f}", saved])
+    head = ["players", "games", "value", "method", "foresight", "rolls", "decisions", "explained"]
+    return markdown([*head, "weight", "saved at weight 1", "saved"], lines, rows)
+
+
 def shipped_table() -> str:
     """How the shipped models were trained, from their JSON."""
     head = ["model", "decisions", "time", "trained on", "last command", "its commit"]

@@ -167,6 +167,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder 4": lambda: ladder(4),
     "layers": structure.layers_table,
     "learning": results.learning_table,
+    "luck": results.luck_table,
     "moves": moves_table,
     "moves of a game": told_game,
     "models": results.models_table,
