@@ -394,24 +394,6 @@ def values_table() -> str:
     return markdown(head, lines, rows)
 
 
-def suite_table() -> str:
-    """benchmarks/studies/suite.py: the order by loss against the order by rating."""
-    rows = load("suite")
-    lines = [
-        [
-            str(row["players"]),
-            f"{len(row['agents'])}, {row['agents'][0]['spec']} to {row['agents'][-1]['spec']}",
-            f"{row['widest_step']:.0f}",
-            "{spearman:.2f} ({low:.2f} to {high:.2f})".format(**row),
-            f"{row['neighbours_in_order']} of {row['neighbours']}",
-            percent(row["optimism"]),
-        ]
-        for row in rows
-    ]
-    head = ["players", "agents", "widest step, Elo", "Spearman", "neighbours in order", "optimism"]
-    return markdown(head, lines, rows)
-
-
 def shipped_table() -> str:
     """How the shipped models were trained, from their JSON."""
     head = ["model", "decisions", "time", "trained on", "last command", "its commit"]

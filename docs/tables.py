@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import instruments
 import numpy as np
 import results
-import stop_rules
 import structure
 
 import carolus_env as ce
@@ -228,6 +228,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder version": ladder_version,
     "layers": structure.layers_table,
     "learning": results.learning_table,
+    "luck": instruments.luck_table,
     "moves": moves_table,
     "moves of a game": told_game,
     "models": results.models_table,
@@ -247,9 +248,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "position fields": position_fields,
     "position in text": position_page,
     "results keys": columns_table,
-    "stop rules intervals": stop_rules.intervals_table,
-    "stop rules tests": stop_rules.tests_table,
-    "suite": results.suite_table,
+    "rollouts": instruments.rollouts_table,
+    "stop rules intervals": instruments.intervals_table,
+    "stop rules tests": instruments.tests_table,
+    "suite": instruments.suite_table,
     "values": results.values_table,
     "weights": weights_table,
 }

@@ -2,19 +2,18 @@
 
     python -m benchmarks.studies.luck planner mcts:sims=100 --json benchmarks/results/luck.json
 
-One pairing is played for each number of players. Let y be the first agent's score in a game, x_k what
-a value function expects of it after roll k, and l_k the luck of that roll (`analysis.luck`). A game is
-then a sum of steps: each roll's l_k, and the changes in between, when players decide,
+One pairing is played for each number of players. Let y be the first agent's score in a game, x_k
+what a value function expects of it after roll k, and l_k the luck of that roll (`analysis.luck`). A
+game is then a sum of steps: each roll's l_k, and the changes in between, when players decide,
 d_k = x_k - l_k - x_(k-1) and at last y - x_K. Shares are of the variance of y:
 
-    foresight   1 - mean (y - x)^2 / var(y): at the start, and after a quarter, a half and three
-                quarters of the rolls. 1: the value knows the result; 0: it knows as much as the mean;
-                below 0: it is worse than the mean
-    rolls       mean sum of l_k^2: what the value function takes rolls to be worth. Luck explains the
-                share `explained`, which is at most this where the value function is right
-    decisions   mean sum of d_k^2: what the value function did not expect of decisions. With values
-                that know how these agents play it would be what they themselves leave to chance
-    explained   the squared correlation of y and the sum of luck
+    foresight   the squared correlation of y and x: at the start, and after a quarter, a half and
+                three quarters of the rolls
+    rolls       mean sum of l_k^2: what the value function takes rolls to be worth
+    decisions   mean sum of d_k^2: what the value function did not expect of decisions: what the
+                agents leave to chance, and its own errors
+    explained   the squared correlation of y and the sum of luck; equal to `rolls` where the value
+                function is right
     weight      by which luck is multiplied (`arena.pairing.less_luck`): 1 where the value function
                 knows what rolls are worth, less where it makes too much of them
     saved       how many games are worth one less luck; at weight 1, and at the weight from the
@@ -53,7 +52,7 @@ from carolus_env.records.events import play_events
 from carolus_env.system.files import write_json
 
 VALUES = ("planner", "ppo")
-DEALS = {2: 200, 3: 40, 4: 100}
+DEALS = {2: 150, 3: 20, 4: 50}
 MOMENTS = (0.25, 0.5, 0.75)
 CEILING_GAMES, CEILING_TIMES = 40, 100
 
@@ -146,7 +145,7 @@ def measured(rolls: Rolls, spec: str, method: str) -> dict[str, Any]:
         "value": spec,
         "version": value.version,
         "method": method,
-        "foresight": [float(1 - ((rolls.scores - x) ** 2).mean() / variance) for x in moments],
+        "foresight": [float(np.corrcoef(rolls.scores, x)[0, 1] ** 2) for x in moments],
         "rolls": float(np.bincount(rolls.games, worth**2, games).mean() / variance),
         "decisions": float(decisions.mean() / variance),
         "explained": float(np.corrcoef(rolls.scores, total)[0, 1] ** 2),

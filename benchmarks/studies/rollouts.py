@@ -56,7 +56,6 @@ WAYS: Final = (
     Way("and luck by the planner, faces", value="planner", method="faces"),
     Way("and luck by the planner, exact", value="planner", method="exact"),
     Way("and luck by the network, faces", value="ppo", method="faces"),
-    Way("and luck by the network, exact", value="ppo", method="exact"),
 )
 
 
@@ -151,9 +150,8 @@ def main() -> int:
         )
     if options.json:
         about = {name: getattr(options, name) for name in ("base", "players", "games", "seed")}
-        write_json(
-            options.json, {**about, "positions": len(starts), "machine": line(), "rows": rows}
-        )
+        about |= {"positions": len(starts), "machine": line()}
+        write_json(options.json, [{**about, "rows": rows}])
     return 0
 
 

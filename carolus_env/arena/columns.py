@@ -67,7 +67,7 @@ def _reasons(games: Finished) -> npt.NDArray[np.uint8]:
 
 
 def _luck(games: Finished) -> npt.NDArray[np.float64]:
-    return np.full(games.tables.shape, np.nan) if games.luck is None else games.luck
+    return np.zeros(games.tables.shape) if games.luck is None else games.luck
 
 
 def _lead_changes(games: Finished) -> npt.NDArray[np.int32]:
@@ -94,7 +94,7 @@ class Column(NamedTuple):
             seat by seat by `lockstep.count`; else a function of `Finished` games.
         meaning: for docs/evaluation.md.
         words: for the values 0, 1, ..., where a file has words; None: not a value.
-        only: attribute of the plan without which files lack the key, and values are NaN; empty:
+        only: attribute of the plan without which files lack the key, and values are 0; empty:
             it is in every file.
     """
 
@@ -187,7 +187,7 @@ class Results:
     shares: npt.NDArray[np.float64]
     """``(G, players)``: as `engine.win_shares`."""
     luck: npt.NDArray[np.float64]
-    """``(G, players)``: what the dice were worth (`arena.luck`); NaN: not counted."""
+    """``(G, players)``: what the dice were worth (`arena.luck`); 0: not counted."""
     castles: npt.NDArray[np.uint8]
     """``(G, players)``"""
     rounds: npt.NDArray[np.uint32]

@@ -293,7 +293,7 @@ class _Lines:
             shape = column.shape_of(games, players)
             values: Any
             if not _in_file(column, self.plan):
-                values = np.full(shape, np.nan)
+                values = np.full(shape, 0.0 if column.only else np.nan)
             elif column.source == PLANNED:
                 values = planned[column.key]
                 self._compare(column.key, values)

@@ -257,7 +257,7 @@ def less_luck(
 
     Args:
         scores: ``(N,)`` of one agent, 0 to 1.
-        luck: ``(N,)`` what the dice were worth, in the same unit; NaN: not counted.
+        luck: ``(N,)`` what the dice were worth, in the same unit; all 0: not counted.
         deals: ``(N,)`` number of each game's deal.
 
     Returns:
@@ -267,13 +267,16 @@ def less_luck(
     """
     places = np.unique(deals, return_inverse=True)[1]
     n, games = int(places.max()) + 1, len(scores)
-    if n < 3 or np.isnan(luck).any():
+    if n < 3 or not luck.any():
         return {}
     # Sums over each deal, and from them sums over all other deals.
-    size, score, lucky = (np.bincount(places, x, n) for x in (np.ones(games), scores, luck))
+    size, score, lucky = (
+        np.bincount(places, x, n).astype(np.float64) for x in (np.ones(games), scores, luck)
+    )
 
     def others(of_deal: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return of_deal.sum() - of_deal
+        everything: npt.NDArray[np.float64] = of_deal.sum() - of_deal
+        return everything
 
     mean = others(score) / others(size)
     squares = others(lucky**2)

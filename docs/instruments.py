@@ -1,0 +1,108 @@
+"""What the studies of rollouts, luck, the suite and stop rules measured, as tables in Markdown."""
+
+from __future__ import annotations
+
+from results import Row, load, markdown, percent
+
+
+def tests_table() -> str:
+    """Verdicts and deals of sequential tests, and of the test that looks once."""
+    rows = [row for row in load("sequential") if row["what"] == "test"]
+    lines = [
+        [
+            _named(row),
+            f"{row['elo0']:g}, {row['elo1']:g}",
+            f"{row['elo']:g}",
+            f"{percent(row['stronger'])} ({_range(row['interval'])})",
+            f"{row['deals']:,.0f}",
+            f"{row['deals_90']:,.0f}",
+            percent(row["one_look_stronger"]),
+            f"{row['one_look_deals']:,}",
+        ]
+        for row in rows
+    ]
+    head = ["deals like those of", "H0, H1", "truth", '"stronger" (95 %)', "deals"]
+    head += ["90 % within", "one look: stronger", "deals"]
+    return markdown(head, lines, rows)
+
+
+def intervals_table() -> str:
+    """How often intervals left out the truth, looked at again and again, or where they ended."""
+    rows = [row for row in load("sequential") if row["what"] == "interval"]
+    lines = [
+        [
+            _named(row),
+            *(percent(row[f"{kind}_ever"]) for kind in ("wilson", "widened", "betting")),
+            f"{row['width']:g}",
+            *(
+                f"{row[f'{kind}_deals']:,.0f} ({percent(row[f'{kind}_stopped'])})"
+                for kind in ("wilson", "betting")
+            ),
+        ]
+        for row in rows
+    ]
+    head = ["deals like those of", "fixed, ever wrong", "widened", "betting", "until"]
+    head += ["fixed: deals (wrong)", "betting: deals (wrong)"]
+    return markdown(head, lines)
+
+
+def _named(row: Row) -> str:
+    agents = row["scores"].split(" : ")
+    return " : ".join(f"`{name}`" for name in agents) if len(agents) > 1 else row["scores"]
+
+
+def _range(ends: list[float]) -> str:
+    return f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
+
+
+def suite_table() -> str:
+    """benchmarks/studies/suite.py: the order by loss against the order by rating."""
+    rows = load("suite")
+    lines = [
+        [
+            str(row["players"]),
+            f"{len(row['agents'])}, {row['agents'][0]['spec']} to {row['agents'][-1]['spec']}",
+            f"{row['widest_step']:.0f}",
+            "{spearman:.2f} ({low:.2f} to {high:.2f})".format(**row),
+            f"{row['neighbours_in_order']} of {row['neighbours']}",
+            percent(row["optimism"]),
+        ]
+        for row in rows
+    ]
+    head = ["players", "agents", "widest step, Elo", "Spearman", "neighbours in order", "optimism"]
+    return markdown(head, lines, rows)
+
+
+def luck_table() -> str:
+    """benchmarks/studies/luck.py: what limits win rates less luck."""
+    rows = [row for row in load("luck") if row["value"] != "perfect"]
+    lines = []
+    for row in rows:
+        saved = "{:.2f} ({:.2f} to {:.2f})".format(*row["saved"])
+        foresight = " ".join(f"{part:.2f}" for part in row["foresight"])
+        shares = (f"{row[name]:.2f}" for name in ("rolls", "decisions", "explained", "weight"))
+        case = [str(row["players"]), str(row["games"]), row["value"], row["method"], foresight]
+        lines.append([*case, *shares, f"{row['saved_at_weight_1']:.2f}", saved])
+    head = ["players", "games", "value", "method", "foresight", "rolls", "decisions", "explained"]
+    return markdown([*head, "weight", "saved at weight 1", "saved"], lines, rows)
+
+
+def rollouts_table() -> str:
+    """benchmarks/studies/rollouts.py: what each part of a rollout gives."""
+    found = load("rollouts")
+    head = ["base", "way", "spread", "gap", "ms a game", "cost", "cost of a gap", "shift"]
+    lines = [
+        [
+            f"`{study['base']}`",
+            row["way"],
+            f"{row['spread']:.3f}",
+            f"{row['gap']:.3f}",
+            f"{1e3 * row['seconds']:.2f}",
+            f"{row['spread_cost']:.2f}",
+            f"{row['gap_cost']:.2f}",
+            f"{row['shift']:+.4f} +- {row['shift_error']:.4f}" if k else "",
+        ]
+        for study in found
+        for k, row in enumerate(study["rows"])
+    ]
+    return markdown(head, lines, found)
