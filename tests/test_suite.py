@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import evaluate
+from benchmarks.studies import suite as study
 from carolus_env import bots
 from carolus_env.analysis.candidates import KINDS, after
 from carolus_env.analysis.suite import data, report
@@ -312,7 +313,7 @@ def test_the_best_of_noisy_values_is_too_high(tiny):
 # ------------------------------------------------------------------------------------ the package
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("players", sorted(HASHES))
 def test_the_packages_suites_are_what_they_were(players):
     suite = data.shipped(players)
     assert suite.digest == HASHES[players]
@@ -376,3 +377,35 @@ def test_evaluate_names_what_does_not_fit_a_suite(only_tiny, capsys):
     ):
         assert evaluate.main(argv) == 2
         assert text in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------ the study
+
+
+def test_rank_correlation_is_spearmans_with_ties():
+    stats = pytest.importorskip("scipy.stats")
+    first = np.random.default_rng(1).integers(6, size=(5, 12)).astype(float)
+    second = np.random.default_rng(2).integers(6, size=(5, 12)).astype(float)
+    found = study.spearman(first, second)
+    assert found == pytest.approx([stats.spearmanr(*p)[0] for p in zip(first, second, strict=True)])
+    assert study.spearman(np.ones((1, 3)), np.arange(3.0)) == [0]
+
+
+def test_the_study_orders_agents_by_loss_and_by_rating(tiny, tmp_path):
+    rows = [
+        {"spec": spec, "elo": elo, "low": elo - 20, "high": elo + 20}
+        for spec, elo in (("planner", 0), ("ppo", 90), ("greedy", -400), ("mcts:sims=8", 30))
+    ]
+    ladder = tmp_path / "ladder.json"
+    for content in (
+        {"players": {"2": rows}},
+        {"agents": [{"spec": row["spec"], "rating": row} for row in rows]},
+    ):
+        ladder.write_text(json.dumps(content))
+        rated = study.rated(ladder, 2)
+        assert [row["spec"] for row in rated] == ["planner", "mcts:sims=8", "ppo"]
+    found = study.compare(tiny, rated, "all", say=lambda *line, **how: None)
+    losses = [row["loss"] for row in found["agents"]]
+    assert found["neighbours"] == 2 and found["widest_step"] == 60
+    assert found["neighbours_in_order"] == sum(np.diff(losses) < 0)
+    assert found["low"] <= found["spearman"] <= found["high"]

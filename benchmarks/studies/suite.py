@@ -68,10 +68,11 @@ def ranks(values: np.ndarray) -> np.ndarray:
 
 
 def spearman(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Spearman's rank correlation along the last axis."""
+    """Spearman's rank correlation along the last axis; 0 where all values are equal."""
     a, b = ranks(first), ranks(second)
     a, b = a - a.mean(axis=-1, keepdims=True), b - b.mean(axis=-1, keepdims=True)
-    found: np.ndarray = (a * b).sum(axis=-1) / np.sqrt((a**2).sum(axis=-1) * (b**2).sum(axis=-1))
+    spread = np.sqrt((a**2).sum(axis=-1) * (b**2).sum(axis=-1))
+    found: np.ndarray = (a * b).sum(axis=-1) / np.where(spread > 0, spread, 1)
     return found
 
 
