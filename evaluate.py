@@ -208,9 +208,8 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure one agent by the protocol, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
-    fixed = ("games", "deals", "until", "until_rate", "max_deals")
-    fixed += ("luck", "json", "records", "watch")
-    for name in fixed:
+    length = ("games", "deals", "until", "until_rate", "max_deals")
+    for name in (*length, "luck", "json", "records", "watch"):
         if getattr(options, name) is not None:
             raise UserError(f"--bench fixes what is played and takes no --{name.replace('_', '-')}")
     scores: dict[int, float] = {}
