@@ -231,7 +231,7 @@ def test_luck_is_counted_on_request(run: Any, tmp_path: Path) -> None:
     assert summary["luck"]["value"] == "planner"
     rate = 100 * summary["pairings"][0]["adjusted_rate"][0]
     assert f"{rate:.1f} [" in out
-    code, out, err = run(*["greedy", "greedy", "--games", "20", "--luck", "best"])
+    code, out, err = run("greedy", "greedy", "--games", "20", "--luck", "best")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "a value function must be planner" in err

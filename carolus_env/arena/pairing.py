@@ -270,9 +270,9 @@ def less_luck(
     if n < 3 or not luck.any():
         return {}
     # Sums over each deal, and from them sums over all other deals.
-    size, score, lucky = (
-        np.bincount(places, x, n).astype(np.float64) for x in (np.ones(games), scores, luck)
-    )
+    size = np.bincount(places, minlength=n).astype(np.float64)
+    score = np.bincount(places, scores, n).astype(np.float64)
+    lucky = np.bincount(places, luck, n).astype(np.float64)
 
     def others(of_deal: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         everything: npt.NDArray[np.float64] = of_deal.sum() - of_deal
@@ -293,7 +293,7 @@ def less_luck(
         "luck_weight": float(weights.mean()),
     }
     raw = score - size * scores.mean()
-    if raw.any() and rest.any():
+    if min(np.abs(raw).max(), np.abs(rest).max()) > 1e-9:  # less is rounding
         before, after = raw**2, rest**2
         saved = float(before.sum() / after.sum())
         influence = before / before.mean() - after / after.mean()
