@@ -34,7 +34,7 @@ TINY = Plan(
     proposers=("greedy",),
 )
 
-HASHES = {}
+HASHES = {2: "dbc9514a5e3f"}
 """Of the package's suites: a change of the files is a change of what is measured."""
 
 
