@@ -66,11 +66,14 @@ def suite_table() -> str:
             "{spearman:.2f} ({low:.2f} to {high:.2f})".format(**row),
             f"{row['neighbours_in_order']} of {row['neighbours']}",
             percent(row["optimism"]),
+            f"{100 * row['again']['less']:.1f} ± {196 * row['again']['error']:.1f} %"
+            if "again" in row
+            else "",
         ]
         for row in rows
     ]
-    head = ["players", "agents", "widest step, Elo", "Spearman", "neighbours in order", "optimism"]
-    return markdown(head, lines, rows)
+    head = ["players", "agents", "widest step, Elo", "Spearman", "neighbours in order"]
+    return markdown([*head, "optimism", "in new games"], lines, rows)
 
 
 def luck_table() -> str:

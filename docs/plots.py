@@ -204,7 +204,7 @@ def suite() -> Figure:
     axes.yaxis.set_major_formatter(lambda number, _: f"{100 * number:.3g} %")
     axes.grid()
     axes.legend(frameon=False)
-    axes.set_xlabel("rating, Elo points above `planner`")
+    axes.set_xlabel("rating, Elo points above the planner")
     axes.set_ylabel("loss a decision")
     return figure
 

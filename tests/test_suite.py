@@ -409,3 +409,8 @@ def test_the_study_orders_agents_by_loss_and_by_rating(tiny, tmp_path):
     assert found["neighbours"] == 2 and found["widest_step"] == 60
     assert found["neighbours_in_order"] == sum(np.diff(losses) < 0)
     assert found["low"] <= found["spearman"] <= found["high"]
+
+
+def test_played_again_the_best_candidates_are_not_so_good(tiny):
+    less, error = study.again(tiny, 200)
+    assert 0 < error < 0.05 and abs(less - optimism(tiny.decisions)) < 4 * error

@@ -10,6 +10,9 @@ independent.
 
 The ladder is ``carolus_env/arena/ladder.json``, or any JSON with a list ``agents`` of objects that
 have ``spec`` and ``elo`` (or ``rating`` with it), ``low`` and ``high``.
+
+With ``--again 400`` the best candidates are played on that many times more. How much less they are
+worth then is how lucky they were, to be compared with `measure.optimism`.
 """
 
 from __future__ import annotations
@@ -25,12 +28,15 @@ import numpy as np
 
 from benchmarks.machine import line
 from carolus_env import bots
+from carolus_env.analysis.candidates import after
+from carolus_env.analysis.sampling import Sampler
 from carolus_env.analysis.suite.data import Suite, read_suite, shipped
 from carolus_env.analysis.suite.measure import ALL, Measured, measure, optimism
 from carolus_env.analysis.suite.report import HALF_NAMES
 from carolus_env.system.files import write_json
 
 DRAWN = 5000
+AGAIN = 12345  # seed of new games
 ABOVE = "greedy"
 WIDTH = 2 * 1.96  # standard deviations in a 95 % interval
 
@@ -124,6 +130,21 @@ def compare(suite: Suite, agents: list[Row], half: str, say: Any = print) -> Row
     }
 
 
+def again(suite: Suite, games: int) -> tuple[float, float]:
+    """How much less the best candidates are worth in new games, on average; its standard error."""
+    starts = [
+        after(one.state()[0], [one.best.actions])[np.zeros(games, int)] for one in suite.decisions
+    ]
+    numbers = np.arange(games * len(starts))
+    sampler = Sampler(suite.base, AGAIN, stratified=False)
+    shares = sampler.play(np.concatenate(starts), numbers, numbers).shares
+    shares = shares.reshape(len(starts), games, -1).mean(axis=1)
+    less = [
+        one.best.value - row[one.team] for one, row in zip(suite.decisions, shares, strict=True)
+    ]
+    return float(np.mean(less)), float(np.std(less, ddof=1) / np.sqrt(len(less)))
+
+
 def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(
@@ -133,6 +154,7 @@ def main() -> int:
     parser.add_argument("--players", type=int, nargs="+", default=[2, 3, 4])
     parser.add_argument("--half", choices=HALF_NAMES, default="all")
     parser.add_argument("--suite", type=Path, help="a file, instead of the package's suite")
+    parser.add_argument("--again", type=int, metavar="GAMES")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     results = []
@@ -144,6 +166,11 @@ def main() -> int:
             continue
         suite = read_suite(options.suite) if options.suite else shipped(players)
         result = compare(suite, agents, options.half)
+        if options.again:
+            result["again"] = dict(zip(("less", "error"), again(suite, options.again), strict=True))
+            print(
+                "{less:.4f} less in new games, standard error {error:.4f}".format(**result["again"])
+            )
         results.append({**result, "machine": line()})
         print(
             f"{players} players: {len(agents)} agents, Spearman {result['spearman']:.3f} "

@@ -332,7 +332,7 @@ def make_suite(
             progress(len(done))
     content = b"".join([line_of(header), *(line_of(done[k]) for k in sorted(done))])
     write_file(path, packed(content) if path.name.endswith(".gz") else content)
-    kept.unlink()
+    kept.unlink(missing_ok=True)
 
 
 def _begun(plan: Plan, kept: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
