@@ -14,21 +14,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from carolus_env.analysis.candidates import candidates
+from carolus_env.analysis.candidates import candidates, choice_text
 from carolus_env.analysis.luck import METHODS
 from carolus_env.analysis.rollout import ENDS, Options, Rollout, roll_out
 from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.engine.state import States
-from carolus_env.notation import from_text, read_moves, tell_turns
+from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.words import TEAM_LETTERS, situation
+from carolus_env.system.terminal import aligned, counting
 
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 _HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             error=given.error,
             threads=given.threads,
         )
-        with _counting(given.games * len(choices)) as progress:
+        with counting("games", given.games * len(choices)) as progress:
             found = roll_out(game[0], choices, options, seed=given.seed, progress=progress)
     except ValueError as error:
         print(f"carolus_env.analysis: {error}", file=sys.stderr)
@@ -111,31 +111,6 @@ def _position(text: str) -> States:
     return from_text(text if "|" in text else Path(text).read_text())
 
 
-@contextmanager
-def _counting(games: int) -> Any:
-    """A progress bar, on a terminal with rich only."""
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield None
-        return
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("games", total=games)
-        update: Callable[[int], None] = lambda done: bar.update(task, completed=done)  # noqa: E731
-        yield update
-
-
-def text_of(game: States, actions: Sequence[int]) -> str:
-    """A choice in notation, as one text."""
-    events = [{"action": action} for action in actions]
-    return ", ".join(told.text for told in tell_turns(game, events))
-
-
 def as_data(found: Rollout, game: States) -> dict[str, Any]:
     """A rollout as plain values for JSON."""
     return {
@@ -147,7 +122,7 @@ def as_data(found: Rollout, game: States) -> dict[str, Any]:
         "candidates": [
             {
                 **{name: np.asarray(value).tolist() for name, value in asdict(one).items()},
-                "text": text_of(game, one.actions),
+                "text": choice_text(game, one.actions),
             }
             for one in found.candidates
         ],
@@ -161,7 +136,7 @@ def _print(found: Rollout, game: States, options: Options) -> None:
         behind = (f"{100 * one.loss:.1f}", f"{100 * one.loss_error:.1f}") if one.loss else ("", "")
         rows.append(
             (
-                text_of(game, one.actions),
+                choice_text(game, one.actions),
                 f"{100 * mean:.1f}",
                 f"{100 * error:.1f}",
                 *behind,
@@ -170,12 +145,7 @@ def _print(found: Rollout, game: States, options: Options) -> None:
         )
     team = TEAM_LETTERS[found.team]
     print(f"{situation(game[0])}; percent of the win for team {team}, with standard errors")
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-    for row in (_HEADINGS, *rows):
-        first, *others = (cell for cell in row)
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        print("  ".join(cells).rstrip())
+    print("\n".join(aligned([_HEADINGS, *rows], right=True)))
     print(
         f"{ENDS[found.ended]}: {found.games:,} games by {options.base} in {found.seconds:.1f} s "
         f"({1e6 * found.seconds / max(found.decisions, 1):.1f} us a decision)"

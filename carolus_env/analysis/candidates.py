@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import WIDTHS, PlanScratch, actions_of, list_plans
+from carolus_env.bots.planner.plans import WIDTHS, best_plans
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
-from carolus_env.engine.state import States, pick, single
-from carolus_env.system.compiler import entry
+from carolus_env.engine.state import RAW, States, pick, single
+from carolus_env.notation import tell_turns
 
 KINDS: Final = ("disc", "turn", "crown")
 """What a decision is about. A turn is all that is left of it: paladins and the Emperor's move."""
@@ -53,10 +53,7 @@ def candidates(state: np.void, most: int = 8, width: str = "one") -> list[tuple[
         raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
     if kind_of(state) != "turn":
         return [(int(action),) for action in engine.legal_actions(state)]
-    plans, values = np.zeros(most, np.int64), np.zeros(most)
-    weights = all_weights()[int(state["players"])].copy()
-    found = _list(single(state), WIDTHS.index(width), weights, PlanScratch.new(), plans, values)
-    return [tuple(actions_of(int(plan))) for plan in plans[:found]]
+    return [tuple(actions) for actions in best_plans(state, most, width)]
 
 
 def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
@@ -82,12 +79,13 @@ def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
     return states
 
 
-@entry
-def _list(states, width, weights, scratch, plans, values):
-    return list_plans(states[0], width, weights, scratch, plans, values)
+def choice_text(game: States, actions: Sequence[int]) -> str:
+    """A choice in notation; ``game`` is the position, ``(1,)``."""
+    told = tell_turns(game, [{"action": action} for action in actions])
+    return ", ".join(turn.text for turn in told)
 
 
 def distinct(states: States) -> npt.NDArray[np.int64]:
     """Rows of the first of each set of equal positions, ascending."""
-    _, first = np.unique([state.tobytes() for state in states], return_index=True)
+    _, first = np.unique(states.view(RAW), return_index=True)
     return np.sort(first)

@@ -55,6 +55,7 @@ def luck(
         return found
     dice = int(states["dice_due"][0])
     rolls, weights = _valued_rolls(dice, method)
+    shown = _counts(rolls)
     step = max(1, _MOST // len(rolls))
     for start in range(0, len(states), step):
         part = slice(start, start + step)
@@ -63,11 +64,11 @@ def luck(
         apply_roll(after, np.tile(rolls, (len(some), 1)))
         values = value(after).reshape(len(some), len(rolls), teams)
         # For each of the valued rolls, its weight in the given roll less that in the mean.
-        counts = np.stack([(faces[part] == face).sum(axis=1) for face in range(FACES)], axis=1)
+        counts = _counts(faces[part])
         if method == "faces":
             shares = counts / dice - weights
         else:
-            shares = (counts[:, None] == _counts(rolls)).all(axis=2) - weights
+            shares = (counts[:, None] == shown).all(axis=2) - weights
         found[part] = np.einsum("nk,nkt->nt", shares, values)
     return found
 
@@ -81,6 +82,6 @@ def _valued_rolls(dice: int, method: str) -> tuple[npt.NDArray[np.uint8], npt.ND
     return outcomes.faces, outcomes.probabilities
 
 
-def _counts(rolls: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def _counts(rolls: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     """How often each face shows, ``(K, 6)``."""
     return np.stack([(rolls == face).sum(axis=1) for face in range(FACES)], axis=1)

@@ -27,12 +27,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.analysis.candidates import after, candidates
+from carolus_env.analysis.candidates import after, candidates, kind_of
 from carolus_env.analysis.luck import METHODS
 from carolus_env.analysis.sampling import Sampler
 from carolus_env.analysis.values import Floats, value_function
 from carolus_env.bots import Agent
-from carolus_env.engine.rules import OVER, PHASE_NAMES, ROLL
 from carolus_env.engine.state import pick
 from carolus_env.system.workers import check_threads
 
@@ -182,10 +181,7 @@ def roll_out(
         IllegalActionError: for an illegal action.
     """
     options = options or Options()
-    if state["phase"] in (OVER, ROLL):
-        raise ValueError(
-            f"no decision is due: the game's phase is {PHASE_NAMES[int(state['phase'])]}"
-        )
+    kind_of(state)  # refuses a game in which no decision is due
     given = candidates(state) if choices is None else [tuple(map(int, c)) for c in choices]
     if not given:
         raise ValueError("a rollout needs one candidate or more")
@@ -230,8 +226,8 @@ class _Tally:
     teams: int
     team: int
     decisions: int = 0
-    samples: list[Floats] = field(default_factory=list)
-    dropped: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    samples: list[Floats] = field(init=False)
+    dropped: npt.NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         self.samples = [np.zeros((0, self.teams)) for _ in range(self.candidates)]

@@ -24,6 +24,25 @@ from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.system.workers import runs, together
 
 
+def ask(
+    agent: Agent,
+    shown: States,
+    streams: npt.NDArray[np.uint64],
+    taken: npt.NDArray[np.integer] | int,
+) -> npt.NDArray[np.integer]:
+    """An agent's actions. It sees generators of its own, new each time, not those of the dice.
+
+    Args:
+        agent: that decides.
+        shown: ``(N,)`` copies of the games; their generators are overwritten.
+        streams: ``(N,)`` the agent's random streams, advanced in place.
+        taken: what is new each time: how often the agent was asked in each game, ``(N,)``, or a
+            number for all.
+    """
+    shown["generator"] = branches(streams, taken)
+    return np.asarray(agent.act(shown, streams))
+
+
 class Played(NamedTuple):
     """``G`` games that were played on.
 
@@ -128,12 +147,10 @@ class Sampler:
             if not len(in_play):
                 break
             seat = states["player"][in_play]
-            shown, drawn = pick(states, in_play), streams[in_play, seat]
-            # Agents see a generator of their own: it says nothing about the dice.
-            shown["generator"] = branches(drawn, taken[in_play])
-            actions = agent.act(shown, drawn)
+            drawn = streams[in_play, seat]
+            actions = ask(agent, pick(states, in_play), drawn, taken[in_play])
             streams[in_play, seat] = drawn
-            engine.step(states, np.asarray(actions), rows=in_play, roll=False)
+            engine.step(states, actions, rows=in_play, roll=False)
             taken[in_play] += np.uint64(1)
         over = states["phase"] == OVER
         shares = np.zeros((games, TEAMS[players]))

@@ -17,6 +17,7 @@ from carolus_env.arena.seating import Plan, labels
 from carolus_env.arena.stopping import told
 from carolus_env.arena.summary import extra
 from carolus_env.arena.tournament import Tournament
+from carolus_env.system.terminal import aligned
 
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
 _ADJUSTED = "less luck % [95 %]"
@@ -114,13 +115,7 @@ def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> An
 
 
 def _print_plain(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> None:
-    rows = _rows(plan, pairings)
-    print(title)
-    heads = _heads(plan)
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+    print("\n".join([title, *aligned([_heads(plan), *_rows(plan, pairings)])]))
 
 
 def _heads(plan: Plan) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.arena.columns import Results
+from carolus_env.arena.seating import pairing
+from carolus_env.engine.rules import Rules
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,7 +59,7 @@ than a third of its games against two equals, errors cost less, and fewer steps 
 
 _SEARCHERS: Final = ("mcts", "search")
 _ELO: Final = 400 / np.log(10)  # points in a logit
-_GAMES: Final = {2: 2, 3: 6, 4: 2}  # of a deal: two agents in all seatings
+_GAMES: Final = {players: len(pairing(Rules(players)).seatings) for players in RUNGS}  # of a deal
 
 
 @dataclass(frozen=True)

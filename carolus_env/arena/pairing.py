@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -91,13 +91,15 @@ def pairing_result(
         ValueError: when there is no game to count.
     """
     names = agents[pair[0]], agents[pair[1]]
-    _, luck = against(replace(results, shares=results.luck), pair, team)
-    results, scores, shares = pair_scores(results, pair, team)
+    rows, sides = against(results, pair, team)
+    results = results.rows(rows)
     games = len(results)
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
     mine = np.stack([results.tables == k for k in pair])
+    shares, luck = ((values * sides).sum(axis=2) for values in (results.shares, results.luck))
     wins = (shares > 1 - 1e-9).sum(axis=1)
+    scores = (1 + shares[0] - shares[1]) / 2
     low, high = mean_interval(scores, results.deals)
     rate = float(scores.mean())
     castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in mine]
@@ -122,35 +124,37 @@ def pairing_result(
 
 def pair_scores(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
-) -> tuple[Results, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The games of two agents, the first one's scores in them (`pairing_result`), and their shares.
-
-    The arguments and the shares are those of `against`.
-    """
-    rows, shares = against(results, pair, team)
-    return results.rows(rows), (1 + shares[0] - shares[1]) / 2, shares
-
-
-def against(
-    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The games in which two agents sat and shared no team.
+    """The games in which two agents sat and shared no team, and the first one's scores in them.
 
     Args:
         results: games.
         pair: numbers of the two agents.
-        team: the team of each seat; None: each seat is its own.
+        team: the team of each seat, see `pairing_result`.
 
     Returns:
-        The rows of those games, ``(G,)``, and the share of the win of each agent's teams in them,
-        ``(2, G)``.
+        ``(G,)`` rows of those games, and ``(G,)`` scores, as `pairing_result` counts them.
+    """
+    rows, sides = against(results, pair, team)
+    shares = (results.shares[rows] * sides).sum(axis=2)
+    return rows, (1 + shares[0] - shares[1]) / 2
+
+
+def against(
+    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The games in which two agents sat and shared no team, and the seats of each one's teams.
+
+    The arguments are those of `pair_scores`.
+
+    Returns:
+        The rows of those games, ``(G,)``, and ``(2, G, players)``.
     """
     teams = np.arange(results.tables.shape[1]) if team is None else np.asarray(team)
-    of_seat: npt.NDArray[np.bool_] = teams == np.arange(teams.max() + 1)[:, None]  # (T, players)
-    first, second = (((results.tables == k)[:, None] & of_seat).any(axis=2) for k in pair)  # (G, T)
+    partners = teams[:, None] == teams
+    first, second = ((results.tables == k) @ partners for k in pair)
     rows = np.flatnonzero(first.any(axis=1) & second.any(axis=1) & ~(first & second).any(axis=1))
-    won = results.shares[rows] @ of_seat.T
-    return rows, np.stack([(won * sits[rows]).sum(axis=1) for sits in (first, second)])
+    return rows, np.stack([first[rows], second[rows]])
 
 
 def play_pairing(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from carolus_env.analysis.payoff_table import alpha_rank, cycles, maximal_lottery
 from carolus_env.arena.columns import Results
-from carolus_env.arena.pairing import against, mean_interval
+from carolus_env.arena.pairing import mean_interval, pair_scores
 from carolus_env.arena.seating import Plan
 
 RESAMPLES: Final = 200
@@ -43,13 +43,12 @@ def payoffs(plan: Plan, results: Results, *, ranked: bool = True) -> dict[str, A
         ranked, with fewer than three agents, or where some never met.
     """
     agents, pairs = len(plan.agents), plan.pairs
-    evidence = _evidence(plan, results)
+    scored = [pair_scores(results, pair, plan.team) for pair in pairs]
+    evidence = _evidence(plan, results, scored)
     rates = evidence.rates(np.ones((1, evidence.deals)))[0]
     beats = np.zeros((agents, agents), dtype=bool)
     games = np.zeros((agents, agents), dtype=np.int64)
-    for i, j in pairs:
-        rows, shares = against(results, (i, j), plan.team)
-        scores = (1 + shares[0] - shares[1]) / 2
+    for (i, j), (rows, scores) in zip(pairs, scored, strict=True):
         low, high = mean_interval(scores, results.deals[rows], 1 - 0.05 / len(pairs))
         beats[i, j], beats[j, i] = low > 0.5, high < 0.5
         games[i, j] = games[j, i] = len(rows)
@@ -230,16 +229,19 @@ class _Evidence(NamedTuple):
         return found
 
 
-def _evidence(plan: Plan, results: Results) -> _Evidence:
+def _evidence(
+    plan: Plan,
+    results: Results,
+    scored: Sequence[tuple[npt.NDArray[np.int64], Floats]],
+) -> _Evidence:
+    """Of the games and scores of each of the plan's pairs (`pair_scores`)."""
     players = plan.rules.players
     numbers, deal = np.unique(results.deals, return_inverse=True)
     alone = players == 3 and all(len(meeting.agents) == 2 for meeting in plan.meetings)
     sizes = players - 1 if alone else 1
     shape = (len(plan.pairs), sizes, len(numbers))
     won, games = np.zeros(shape), np.zeros(shape)
-    for place, pair in enumerate(plan.pairs):
-        rows, shares = against(results, pair, plan.team)
-        scores = (1 + shares[0] - shares[1]) / 2
+    for place, (pair, (rows, scores)) in enumerate(zip(plan.pairs, scored, strict=True)):
         held = (results.tables[rows] == pair[0]).sum(axis=1) - 1 if alone else np.zeros_like(rows)
         np.add.at(won[place], (held, deal[rows]), scores)
         np.add.at(games[place], (held, deal[rows]), 1)

@@ -36,8 +36,8 @@ def deal_scores(
         pair: two agents that meet.
         team: of each seat, see `pairing_result`.
     """
-    counted, scores, _ = pair_scores(results, pair, team)
-    _, places, sizes = np.unique(counted.deals, return_inverse=True, return_counts=True)
+    rows, scores = pair_scores(results, pair, team)
+    _, places, sizes = np.unique(results.deals[rows], return_inverse=True, return_counts=True)
     sums = np.bincount(places.reshape(-1), weights=scores)
     return sums / sizes, int(sizes[0]) if len(sizes) else 0
 

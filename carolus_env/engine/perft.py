@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from carolus_env.engine import chance
 from carolus_env.engine.play import is_over, legal_actions, legal_masks, step
-from carolus_env.engine.state import STATE, States, pick, single
+from carolus_env.engine.state import RAW, STATE, States, pick, single
 
 BLOCK: Final = 1 << 16
 """Games that are copied at a time, before equal ones are merged."""
@@ -169,18 +169,15 @@ def _joined(layers: list[tuple[States, Ways]]) -> tuple[States, Ways]:
         return np.zeros(0, STATE), np.zeros(0, np.int64)
     if len(layers) == 1:
         return layers[0]
-    games = np.concatenate([games.view(_BYTES) for games, _ in layers]).view(STATE)
+    games = np.concatenate([games.view(RAW) for games, _ in layers]).view(STATE)
     return _merged(games, np.concatenate([ways for _, ways in layers]))
-
-
-_BYTES: Final = np.dtype((np.void, STATE.itemsize))  # compared and copied as one piece
 
 
 def _merged(games: States, ways: Ways) -> tuple[States, Ways]:
     """Each different game once, with the sequences of all its copies."""
     if ways.sum(dtype=np.float64) > 2.0**62:
         raise OverflowError("more than 2^62 sequences: take a smaller depth")
-    _, first, copy_of = np.unique(games.view(_BYTES), return_index=True, return_inverse=True)
+    _, first, copy_of = np.unique(games.view(RAW), return_index=True, return_inverse=True)
     total = np.zeros(len(first), np.int64)
     np.add.at(total, copy_of, ways)
     return pick(games, first), total

@@ -169,20 +169,19 @@ def single(state: np.void | States) -> States:
     return np.array(state, STATE).reshape(1)
 
 
-_RAW: Final = np.dtype(
-    (np.void, STATE.itemsize)
-)  # as one piece: NumPy copies records field by field
+RAW: Final = np.dtype((np.void, STATE.itemsize))
+"""A game as one piece, for a view: NumPy copies and compares records field by field."""
 
 
 def pick(states: States, rows: Ints) -> States:
     """A copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes."""
-    picked: States = states.view(_RAW)[rows].view(STATE)
+    picked: States = states.view(RAW)[rows].view(STATE)
     return picked
 
 
 def put(states: States, rows: Ints, games: States) -> None:
     """Write ``games`` to ``rows``: ``states[rows] = games``, but faster, as whole bytes."""
-    states.view(_RAW)[rows] = games.view(_RAW)
+    states.view(RAW)[rows] = games.view(RAW)
 
 
 def common_players(states: States, what: str) -> int:

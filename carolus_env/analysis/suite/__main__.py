@@ -13,6 +13,7 @@ from typing import Any
 
 from carolus_env.analysis.suite.data import SuiteError, read_suite
 from carolus_env.analysis.suite.making import PROPOSERS, TABLE, Plan, make_suite
+from carolus_env.system.terminal import counting
 
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 
@@ -24,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options["table"], options["proposers"] = map(tuple, (options["table"], options["proposers"]))
     try:
         plan = Plan(**options)
-        _make(plan, out, workers)
+        with counting("decisions", plan.decisions) as progress:
+            make_suite(plan, out, workers=workers, progress=progress)
         print(f"{out}: {plan.decisions} decisions, hash {read_suite(out).digest}")
     except KeyboardInterrupt:
         print(f"interrupted; what is done is kept in {out}.part", file=sys.stderr)
@@ -63,27 +65,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--proposers", nargs="+", default=PROPOSERS, metavar="AGENT",
         help="whose turns are candidates too")  # fmt: skip
     return parser
-
-
-def _make(plan: Plan, out: Path, workers: int) -> None:
-    """With a progress bar, on a terminal that has rich."""
-    try:
-        from rich import progress
-        from rich.console import Console
-    except ImportError:
-        return make_suite(plan, out, workers=workers)
-    with progress.Progress(
-        *progress.Progress.get_default_columns(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        console=(console := Console(stderr=True)),
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("decisions", total=plan.decisions)
-        make_suite(
-            plan, out, workers=workers, progress=lambda done: bar.update(task, completed=done)
-        )
-    return None
 
 
 if __name__ == "__main__":

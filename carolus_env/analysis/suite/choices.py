@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
+from carolus_env.analysis.sampling import ask
 from carolus_env.bots import Agent, Checked
 from carolus_env.engine.rules import MOVE, PLACE
 from carolus_env.engine.state import States
@@ -47,14 +48,13 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
     going, asked = np.arange(len(after)), 0
     while len(going):
-        shown, drawn = after[going], streams[going]
-        # Agents see a generator of their own: it says nothing about dice, and is new each time.
-        shown["generator"] = branches(drawn, np.array([len(actions[row]) for row in going]))
-        answers = agent.act(shown, drawn)
+        drawn = streams[going]
+        taken = np.array([len(actions[row]) for row in going])
+        answers = ask(agent, after[going], drawn, taken)
         streams[going] = drawn
         asked += len(going)
         placing = after["phase"][going] == PLACE
-        engine.step(after, np.asarray(answers), rows=going, roll=False)
+        engine.step(after, answers, rows=going, roll=False)
         for row, action in zip(going, answers, strict=True):
             actions[row] += (int(action),)
         same = np.isin(after["phase"][going], (PLACE, MOVE))

@@ -21,6 +21,7 @@ import numpy as np
 from carolus_env import bots, engine
 from carolus_env.analysis.candidates import KINDS, after, candidates, distinct, kind_of
 from carolus_env.analysis.rollout import Options, roll_out
+from carolus_env.analysis.sampling import ask
 from carolus_env.analysis.suite.choices import choose
 from carolus_env.analysis.suite.data import (
     FORMAT,
@@ -200,11 +201,9 @@ class _Game:
         actions: list[int] = []
         while game["phase"][0] != OVER:
             seat = int(game["player"][0])
-            shown = game.copy()
-            shown["generator"] = branches(own[seat : seat + 1], len(actions))
             states.append(game[0].copy())
-            action = _agent(met[seat]).act(shown, own[seat : seat + 1])
-            engine.step(game, np.asarray(action))
+            action = ask(_agent(met[seat]), game.copy(), own[seat : seat + 1], len(actions))
+            engine.step(game, action)
             actions.append(int(action[0]))
         found = np.stack(states)
         found["generator"] = 0
@@ -280,11 +279,10 @@ def _per_game(plan: Plan) -> dict[str, float]:
             counts[kind] += kind != "turn" or turn != tuple(turns[row])
             if kind == "turn":
                 turns[row] = turn
-        shown, drawn = games[going], streams[going]
-        shown["generator"] = branches(drawn, np.uint64(sum(counts.values())))
-        answers = _agent(plan.base).act(shown, drawn)
+        drawn = streams[going]
+        answers = ask(_agent(plan.base), games[going], drawn, sum(counts.values()))
         streams[going] = drawn
-        engine.step(games, np.asarray(answers), rows=going)
+        engine.step(games, answers, rows=going)
         going = going[games["phase"][going] != OVER]
     return {kind: count / (_COUNTED * plan.players) for kind, count in counts.items()}
 

@@ -17,7 +17,7 @@ from carolus_env.analysis.suite.data import Decision, Suite
 from carolus_env.analysis.suite.stages import STAGES
 from carolus_env.analysis.values import Floats
 from carolus_env.bots import Agent
-from carolus_env.engine.state import pick
+from carolus_env.engine.state import equal, pick
 
 GAMES: Final = 100
 """Games from a choice that the suite does not list."""
@@ -149,8 +149,8 @@ def measure(
     for row, one in enumerate(asked):
         ends = after(states[row], [candidate.actions for candidate in one.candidates])
         ends["generator"] = 0
-        same = [k for k, end in enumerate(ends) if end.tobytes() == chosen.after[row].tobytes()]
-        if same:
+        same = np.flatnonzero(equal(ends, pick(chosen.after, np.full(len(ends), row))))
+        if len(same):
             losses[row] = one.candidates[same[0]].loss
             errors[row] = one.candidates[same[0]].loss_error
         else:

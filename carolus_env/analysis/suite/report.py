@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from carolus_env.analysis.candidates import KINDS
-from carolus_env.analysis.suite.data import HALVES, Decision, Suite, SuiteError, shipped
+from carolus_env.analysis.candidates import KINDS, choice_text
+from carolus_env.analysis.suite.data import HALVES, Suite, SuiteError, shipped
 from carolus_env.analysis.suite.measure import (
     ALL,
     GAMES,
@@ -17,9 +17,9 @@ from carolus_env.analysis.suite.measure import (
     optimism,
 )
 from carolus_env.bots import Agent
-from carolus_env.notation import tell_turns
 from carolus_env.records import Record, write_records
 from carolus_env.system.files import write_json
+from carolus_env.system.terminal import aligned
 
 FORMAT: Final = "carolus-suite-result"
 VERSION: Final = 1
@@ -120,11 +120,7 @@ def table(measured: Sequence[Measured], half: str) -> str:
         found = one.summary()
         cells = [_cell(found[name]) for name in (*kinds, ALL)]
         rows.append((one.agent, *cells, f"{100 * one.listed.mean():.0f} %", f"{one.seconds:.1f}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *aligned(rows), ""])
 
 
 def _cell(loss: Loss) -> str:
@@ -144,16 +140,10 @@ def worst_text(measured: Measured, count: int) -> list[str]:
             f"loss {100 * measured.losses[row]:.1f} % "
             f"(standard error {100 * measured.errors[row]:.1f})",
             f"    {one.position}",
-            f"    played {moves_text(one, measured.actions[row])}",
-            f"    best   {moves_text(one, one.best.actions)}",
+            f"    played {choice_text(one.state(), measured.actions[row])}",
+            f"    best   {choice_text(one.state(), one.best.actions)}",
         ]
     return [*lines, ""]
-
-
-def moves_text(decision: Decision, actions: Sequence[int]) -> str:
-    """A choice in the notation."""
-    told = tell_turns(decision.state(), [{"action": action} for action in actions])
-    return ", ".join(turn.text for turn in told)
 
 
 def records(measured: Measured, count: int) -> list[Record]:

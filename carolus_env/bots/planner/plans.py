@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
-from carolus_env.bots.planner.evaluation import FEATURES, advantage, write_scores
+from carolus_env.bots.planner.evaluation import FEATURES, advantage, all_weights, write_scores
 from carolus_env.engine.kernels.legal import emperor_steps
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
-from carolus_env.engine.state import STATE, States
-from carolus_env.system.compiler import kernel, part, rare
+from carolus_env.engine.state import STATE, States, single
+from carolus_env.system.compiler import entry, kernel, part, rare
 
 WIDTHS: Final = ("stop", "one", "all")
 STOP, ONE, ALL = range(len(WIDTHS))
@@ -182,3 +182,22 @@ def list_plans(s, width, weights, scratch, plans, values):
         below["following"] = pair
         depth += 1
     return kept
+
+
+def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]]:
+    """The actions of the best plans by the fitted weights, best first.
+
+    Args:
+        state: game ``states[i]``, in phase place or move.
+        most: plans to list, at most.
+        width: one of `WIDTHS`.
+    """
+    plans, values = np.zeros(most, np.int64), np.zeros(most)
+    weights = all_weights()[int(state["players"])].copy()
+    found = _list(single(state), WIDTHS.index(width), weights, PlanScratch.new(), plans, values)
+    return [actions_of(int(plan)) for plan in plans[:found]]
+
+
+@entry
+def _list(states, width, weights, scratch, plans, values):
+    return list_plans(states[0], width, weights, scratch, plans, values)

@@ -1,0 +1,53 @@
+"""Output to a terminal that several commands share: a progress bar, columns of text."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+
+@contextlib.contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error; nothing where that is no terminal, or rich is missing.
+
+    Args:
+        what: is counted.
+        total: how many there are.
+
+    Yields:
+        what to call with the number that is done.
+    """
+    try:
+        from rich import progress
+        from rich.console import Console
+    except ImportError:
+        yield lambda done: None
+        return
+    console = Console(stderr=True)
+    with progress.Progress(
+        *progress.Progress.get_default_columns(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
+    """Rows of cells as lines with columns below each other.
+
+    Args:
+        rows: of the same number of cells, one or more.
+        right: whether all columns but the first are aligned on the right.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if right and place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
