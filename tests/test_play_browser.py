@@ -626,12 +626,21 @@ def test_the_link_to_the_main_part_keeps_the_place_in_the_viewer(open_tab: Open)
     tab.wait_for_selector(".board svg")
     tab.locator(".log li").nth(9).click()
     tab.wait_for_selector('.board[data-at="10"]')
-    tab.reload()  # the graph marks the place, too
+    redraws: list[Any] = []  # the board with its values, held back until the link was followed
+    tab.route("**/*values=*", lambda route: redraws.append(route))
+    with tab.expect_request("**/*values=*"):
+        tab.reload()
+    # The graph marks the place, too.
     mark = '.graph .cursor[transform]:not([transform^="translate(0.0 "])'
     tab.wait_for_selector(mark, state="attached")
     tab.get_by_role("link", name="Skip").or_(tab.locator('a[href="#main"]')).first.focus()
     tab.keyboard.press("Enter")
     tab.wait_for_function("() => location.hash === '#main'")
+    with tab.expect_response("**/*values=*"):
+        redraws[0].continue_()
+    tab.wait_for_selector(".board .values")
+    assert tab.evaluate("location.hash") == "#main"
+    tab.unroute("**/*values=*")
     tab.keyboard.press("ArrowRight")
     tab.wait_for_selector('.board[data-at="11"]')
 

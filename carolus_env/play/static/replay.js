@@ -188,6 +188,7 @@ class Viewer {
     if (!this.game) return;
     const at = Math.min(Math.max(position, 0), this.game.events);
     this.at = at;
+    history.replaceState(null, "", `#${this.number}/${at}`); // a redraw leaves the address alone
     this.slider.value = at;
     this.count.textContent = `${at} / ${this.game.events}`;
     this.mark?.(at);
@@ -212,7 +213,6 @@ class Viewer {
       this.slider.setAttribute("aria-valuetext", `${at} of ${this.game.events}, ${event}`);
       this.stage.board.dataset.at = at;
       if (view.outcome) say(view.outcome);
-      history.replaceState(null, "", `#${this.number}/${at}`);
     } catch (error) {
       notice(error.message);
     }
