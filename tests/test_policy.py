@@ -27,6 +27,7 @@ from carolus_env.bots import (
     PolicyOptions,
     SearchOptions,
 )
+from carolus_env.bots import model_files
 from carolus_env.bots.neural import model, network
 from carolus_env.system import files
 
@@ -215,7 +216,7 @@ def test_a_model_is_not_made_of_other_weights():
 
 
 def test_a_file_longer_than_any_model_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(model, "LARGEST", 100)
+    monkeypatch.setattr(model_files, "LARGEST", 100)
     with pytest.raises(ModelError, match=r"p\.safetensors: not a model: longer than 100 bytes"):
         model.load(saved)
     with pytest.raises(ModelError, match="allowed are 100"):

@@ -24,6 +24,7 @@ from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.search.guided import SearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
+from carolus_env.bots.value.bot import ValueOptions, make_value
 from carolus_env.engine.state import States
 
 Maker = Callable[[str], Agent]
@@ -149,6 +150,7 @@ OPTIONS: Final = {
     "mcts": MctsOptions,
     "ppo": PolicyOptions,
     "search": SearchOptions,
+    "value": ValueOptions,
 }
 """The dataclass of options of each bot in the package (see `bots.options.option`)."""
 
@@ -160,4 +162,7 @@ for _name, _bot, _about in (
 ):
     register(_name, _with_options(_name, OPTIONS[_name], _bot), _about)
 register("ppo", make_policy, "a trained network: ppo, ppo:2p, ppo:PATH,temperature=1")
+register(
+    "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
+)
 register("search", make_search, "tree search with such a network: search:2p,sims=100")

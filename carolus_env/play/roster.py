@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from carolus_env import bots
 from carolus_env.bots import Agent, registry
-from carolus_env.bots.neural.model import NAMES, ModelError
+from carolus_env.bots.model_files import NAMES, ModelError
 
 OFFERED: Final = {
     "random": "any legal action",

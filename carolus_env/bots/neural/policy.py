@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent, AgentError, Opinion, drawn
+from carolus_env.bots.agent import Agent, Opinion, drawn
+from carolus_env.bots.model_files import ByPlayers, parsed
 from carolus_env.bots.neural import model
 from carolus_env.bots.neural.inference import Net
 from carolus_env.bots.neural.model import Model
-from carolus_env.bots.options import Options, check, option, parse
+from carolus_env.bots.options import check, option
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams
@@ -51,7 +52,7 @@ class PolicyAgent(Agent):
 
     def __init__(self, policy: Model | None = None, options: PolicyOptions | None = None) -> None:
         self.options = options or PolicyOptions()
-        self._networks = Networks(policy)
+        self._networks = networks(policy)
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """Choose one legal action for each game; of equally likely ones the lowest.
@@ -79,32 +80,9 @@ class PolicyAgent(Agent):
         return Opinion(np.exp(policy), values)
 
 
-class Networks:
-    """Networks by number of players: of one model, or the package's, read when needed."""
-
-    def __init__(self, policy: Model | None) -> None:
-        self._fixed = policy is not None
-        self._nets: dict[int, Net] = {}
-        if policy is not None:
-            self._nets[policy.size.players] = Net(policy.size, policy.weights)
-
-    def of(self, name: str, players: int) -> Net:
-        """The network for games of ``players`` players.
-
-        Args:
-            name: the agent's name, for the error.
-            players: 2, 3 or 4.
-
-        Raises:
-            AgentError: when the one model is for another number of players.
-        """
-        if players not in self._nets:
-            if self._fixed:
-                [trained] = self._nets
-                raise AgentError(name, f"has a model for {trained} players, not for {players}")
-            policy = model.shipped(players)
-            self._nets[players] = Net(policy.size, policy.weights)
-        return self._nets[players]
+def networks(policy: Model | None) -> ByPlayers[Model, Net]:
+    """The network of one model, or those of the package's models."""
+    return ByPlayers(policy, model.shipped, lambda found: Net(found.size, found.weights))
 
 
 # ------------------------------------------------------------------------------------ specs
@@ -112,20 +90,5 @@ class Networks:
 
 def make_policy(argument: str) -> Agent:
     """``ppo:ARGUMENT``: ``2p``, a path or nothing, then options, all separated by commas."""
-    policy, options = parsed("ppo", argument, PolicyOptions)
+    policy, options = parsed("ppo", argument, PolicyOptions, model.find)
     return PolicyAgent(policy, options)
-
-
-def parsed(name: str, argument: str, kind: type[Options]) -> tuple[Model | None, Options]:
-    """The model named before the options, None if there is none, and the options.
-
-    Raises:
-        AgentError: for a wrong option.
-        ModelError: for a model that is missing or does not fit.
-    """
-    first, _, rest = argument.partition(",")
-    key, equals, _ = first.partition("=")
-    if not first or (equals and key.strip().isidentifier()):
-        return None, parse(name, kind, argument)
-    options = parse(name, kind, rest)
-    return model.find(first), options

@@ -106,14 +106,14 @@ _255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
 
 
 @kernel
-def _count(circle, region):
+def count_at(circle, region):
     """The count of ``region`` in a circle, which is two words."""
     word = circle[0] if region < WORD else circle[1]
     return int64((word >> uint64(8 * (region % WORD))) & _255)
 
 
 @kernel
-def _strengths(s, team):
+def strengths(s, team):
     """A circle of the paladins that count for the team, castles not included.
 
     Counts are bytes. More than 255 paladins on a region would distort the evaluation, but no rule.
@@ -128,7 +128,7 @@ def _strengths(s, team):
 
 
 @kernel
-def _paladins_out(s, clan):
+def paladins_out(s, clan):
     """Paladins of the clan on all regions, at most 200."""
     word = load(s["region_paladins"][clan], 0) + load(s["region_paladins"][clan], WORD)
     pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
@@ -137,7 +137,7 @@ def _paladins_out(s, clan):
 
 
 @kernel
-def _acts_this_round(s, place):
+def acts_this_round(s, place):
     """Whether the player at ``place`` in the order still has an action turn this round."""
     phase = s["phase"]
     if s["round"] == 0 or phase in (DISC, OVER):
@@ -149,7 +149,7 @@ def _acts_this_round(s, place):
 @part
 def _count_clans(s, features):
     for clan in range(CLANS):
-        out = _paladins_out(s, clan)
+        out = paladins_out(s, clan)
         holder = int64(s["control"][clan])
         holding_team = int64(s["team"][holder]) if holder != NOBODY else NOBODY
         most, second, first = -1, -1, NOBODY  # of the courts
@@ -184,11 +184,11 @@ def _count_clans(s, features):
 def _count_regions(s, features):
     count, here = int64(s["regions"]), int64(s["emperor"])
     three = int64(s["teams"] > 2)
-    circle_0, circle_1 = _strengths(s, 0), _strengths(s, 1)
-    circle_2 = _strengths(s, 2) if three else (NOTHING, NOTHING)
+    circle_0, circle_1 = strengths(s, 0), strengths(s, 1)
+    circle_2 = strengths(s, 2) if three else (NOTHING, NOTHING)
     reach_0, reach_1, reach_2 = 0, 0, 0  # by team: the highest disc of those still to act
     for place in range(int64(s["players"])):
-        if _acts_this_round(s, place):
+        if acts_this_round(s, place):
             player = int64(s["order"][place])
             team, disc = int64(s["team"][player]), int64(s["discs_played"][player])
             features[team, TURNS_LEFT] += 1
@@ -202,9 +202,9 @@ def _count_regions(s, features):
         owner, castles = int64(s["region_owner"][region]), int64(s["region_castles"][region])
         size = max(castles, 1)
         owns_0, owns_1, owns_2 = int64(owner == 0), int64(owner == 1), int64(owner == 2)
-        power_0 = _count(circle_0, region) + castles * owns_0
-        power_1 = _count(circle_1, region) + castles * owns_1
-        power_2 = _count(circle_2, region) + castles * owns_2
+        power_0 = count_at(circle_0, region) + castles * owns_0
+        power_1 = count_at(circle_1, region) + castles * owns_1
+        power_2 = count_at(circle_2, region) + castles * owns_2
         most_12, most_02, most_01 = (
             max(power_1, power_2),
             max(power_0, power_2),

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent
+from carolus_env.bots.model_files import parsed
+from carolus_env.bots.neural import model
 from carolus_env.bots.neural.inference import Net
 from carolus_env.bots.neural.model import Model
-from carolus_env.bots.neural.policy import Networks, parsed
+from carolus_env.bots.neural.policy import networks
 from carolus_env.bots.options import check
 from carolus_env.bots.search.mcts import Judge, MctsBot, TreeOptions
 from carolus_env.engine.state import States, as_states, common_players
@@ -42,7 +44,7 @@ class NetworkJudge(Judge):
 
     def __init__(self, policy: Model | None = None, *, name: str = "search") -> None:
         self.name = name
-        self._networks = Networks(policy)
+        self._networks = networks(policy)
 
     def judge(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """See `Judge`; the games must have one number of players.
@@ -58,6 +60,6 @@ class NetworkJudge(Judge):
 
 def make_search(argument: str) -> Agent:
     """``search:ARGUMENT``: a model's name or path or nothing, then options, separated by commas."""
-    policy, options = parsed("search", argument, SearchOptions)
+    policy, options = parsed("search", argument, SearchOptions, model.find)
     name = f"search:{argument}" if argument else "search"
     return MctsBot(options, judge=NetworkJudge(policy, name=name))

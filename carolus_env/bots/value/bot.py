@@ -1,0 +1,187 @@
+"""``value`` plays by a trained value network: whole turns, discs and crowns by what follows.
+
+Models are files (`bots.value.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots.agent import Agent, Opinion
+from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.errors import error, errors_option, with_errors
+from carolus_env.bots.model_files import ByPlayers, parsed
+from carolus_env.bots.options import check, option
+from carolus_env.bots.planner.evaluation import all_weights
+from carolus_env.bots.planner.plans import WIDTHS, first_of
+from carolus_env.bots.value import model
+from carolus_env.bots.value.choice import Chooser, best_choice, play_choice, value_discs
+from carolus_env.bots.value.inference import ValueNet, Weights, write_value
+from carolus_env.bots.value.model import ValueModel
+from carolus_env.engine.rules import ACTIONS, DISC, DISCS, FIRST_DISC, MAX_TEAMS, TEAMS
+from carolus_env.engine.state import States, as_states, common_players
+from carolus_env.engine.streams import check_streams
+from carolus_env.system.compiler import entry, rare
+
+LOOKS: Final = ("now", "turn")
+
+
+@dataclass(frozen=True)
+class ValueOptions:
+    """How `ValueBot` plays; see docs/bots.md.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
+    """
+
+    candidates: int = option(
+        32, "turns that the network compares, the planner's best ones", among=(1, 4096)
+    )
+    plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
+    discs: str = option(
+        "turn",
+        "value of a disc: now, or after all answers and the turn of the first player to act",
+        among=LOOKS,
+    )
+    errors: float = errors_option()
+
+    def __post_init__(self) -> None:
+        check("value", self)
+
+
+class Player(NamedTuple):
+    """What the kernels of the bot need."""
+
+    chooser: Chooser
+    """The network and how it chooses."""
+    looks: bool
+    """Whether it looks ahead at discs."""
+    errors: float
+    """How likely a decision is an error."""
+    discs: npt.NDArray[np.float64]
+    """``(5, 3)`` float64, scratch: the values of the discs."""
+
+
+@rare
+def _decide(s, player):
+    """The bot's choice, a plan."""
+    if s["phase"] == DISC and player.looks:
+        return value_discs(s, player.chooser, player.discs) + 1  # a plan of one action
+    return best_choice(s, player.chooser)
+
+
+@rare
+def choose(s, bits, player):
+    """The bot's decision, and the stream, from which only errors are drawn."""
+    chosen, bits = error(s, bits, player.errors)
+    if chosen >= 0:
+        return chosen, bits
+    return first_of(_decide(s, player)), bits
+
+
+@entry
+def _act(states, generators, actions, player):
+    choose_in_all(choose, states, generators, actions, player)
+
+
+@entry
+def _play_on(states, generators, seating, place, rows, player):
+    return play_games_on(choose, states, generators, seating, place, rows, player)
+
+
+class ValueBot(CompiledAgent):
+    """Plays what leads to the best position by a value network.
+
+    Args:
+        value: a model, for games of ``value.size.players`` players; None: the models of the
+            package, each read when it is first needed.
+        options: see `ValueOptions`.
+    """
+
+    name = "value"
+    entries = Entries(_act, _play_on)
+
+    def __init__(
+        self, value: ValueModel | None = None, options: ValueOptions | None = None
+    ) -> None:
+        self.options = options or ValueOptions()
+        self._weights = ByPlayers(value, model.shipped, lambda found: Weights.of(found.weights))
+
+    def player(self, players: int) -> Player:
+        """What the kernels need in games of ``players`` players.
+
+        Raises:
+            AgentError: for another number of players than the model was trained for.
+        """
+        options = self.options
+        chooser = Chooser.of(
+            ValueNet.of(players, self._weights.of(self.name, players)),
+            WIDTHS.index(options.plans),
+            all_weights()[players].copy(),
+            int(options.candidates),
+        )
+        looks = options.discs == "turn"
+        return Player(chooser, looks, float(options.errors), np.zeros((DISCS, MAX_TEAMS)))
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        as_states(states)
+        check_streams(generators, states)
+        actions = np.empty(len(states), np.int64)
+        for players in np.unique(states["players"]).tolist():
+            rows = np.flatnonzero(states["players"] == players)
+            streams, chosen = generators[rows], np.empty(len(rows), np.int64)
+            self.entries.act(states[rows], streams, chosen, self.player(players))
+            generators[rows], actions[rows] = streams, chosen
+        return actions
+
+    def play_on(
+        self,
+        states: States,
+        generators: npt.NDArray[np.uint64],
+        seating: npt.NDArray[np.int64],
+        place: int,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> int:
+        chosen = np.arange(len(states)) if rows is None else rows
+        decisions = 0
+        for players in np.unique(states["players"][chosen]).tolist():
+            some = chosen[states["players"][chosen] == players]
+            player = self.player(players)
+            decisions += self.entries.play_on(states, generators, seating, place, some, player)
+        return decisions
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Its choice, and the network's value after it."""
+        players = common_players(states, "opinions")
+        player = self.player(players)._replace(errors=0.0)
+        choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))
+        _think(states, player, choices, values)
+        chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
+        return Opinion(chosen, values[:, : TEAMS[players]])
+
+
+@entry
+def _think(states, player, actions, values):
+    """Write each game's first action of the choice, and the value after the whole choice."""
+    after = player.chooser.after[0]
+    for g in range(states.shape[0]):
+        s = states[g]
+        choice = _decide(s, player)
+        actions[g] = first_of(choice)
+        if s["phase"] == DISC and player.looks:
+            for team in range(values.shape[1]):
+                values[g, team] = player.discs[actions[g] - FIRST_DISC, team]
+        else:
+            player.chooser.after[0] = s
+            play_choice(after, choice)
+            write_value(after, player.chooser.net, values[g])
+
+
+def make_value(argument: str) -> Agent:
+    """``value:ARGUMENT``: a model's name or path or nothing, then options, separated by commas."""
+    value, options = parsed("value", argument, ValueOptions, model.find)
+    return ValueBot(value, options)

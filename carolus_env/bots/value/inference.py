@@ -1,0 +1,197 @@
+"""The value `network` as kernels, one position after the other.
+
+`write_value` is what search and play ask: any position, over or not, gets each *team's* expected
+share of the win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32, int64
+
+from carolus_env.bots.value.inputs import Layout, Seen, layout, team_role, write_seen
+from carolus_env.bots.value.network import LEAK, LINEAR
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.state import States, as_states, common_players
+from carolus_env.system.compiler import entry, kernel, part, rare
+
+Floats = npt.NDArray[np.float32]
+
+
+class Weights(NamedTuple):
+    """The arrays of `network.shapes`, or numbers for each of them."""
+
+    rows: Floats
+    numbers: Floats
+    bias: Floats
+    hidden: Floats
+    hidden_bias: Floats
+    out: Floats
+    out_bias: Floats
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Weights:
+        """Copies of arrays by name."""
+        return cls(*(np.array(arrays[name], np.float32, order="C") for name in cls._fields))
+
+
+class Units(NamedTuple):
+    """Scratch: what the layers put out for one position."""
+
+    sums: Floats
+    """``(width,)`` float32."""
+    first: Floats
+    """``(width - LINEAR,)`` float32."""
+    second: Floats
+    """``(hidden,)`` float32."""
+    chances: Floats
+    """``(teams,)`` float32: the value, by team role."""
+
+    @classmethod
+    def new(cls, weights: Weights) -> Units:
+        """Fresh memory."""
+        width, hidden = len(weights.bias), len(weights.hidden_bias)
+        sizes = (width, width - LINEAR, hidden, len(weights.out_bias))
+        return cls(*(np.zeros(size, np.float32) for size in sizes))
+
+
+class ValueNet(NamedTuple):
+    """A value network as kernels take it: weights and scratch."""
+
+    layout: Layout
+    """Where each table of rows begins."""
+    weights: Weights
+    """The weights."""
+    seen: Seen
+    """Scratch: what it sees of a position."""
+    units: Units
+    """Scratch: what its layers put out."""
+
+    @classmethod
+    def of(cls, players: int, weights: Weights) -> ValueNet:
+        """A network with scratch of its own; the weights are shared."""
+        return cls(layout(players), weights, Seen.new(), Units.new(weights))
+
+
+# ------------------------------------------------------------------------------------ layers
+
+
+@kernel
+def _leaky(number):
+    return number if number > float32(0) else LEAK * number
+
+
+@rare
+def write_sums(weights, seen, sums):
+    """The first layer: add up the rows and features of `Seen`."""
+    rows = weights.rows
+    width, count = sums.shape[0], seen.count[0]
+    for j in range(width):
+        sums[j] = weights.bias[j]
+    fours = count - count % 4
+    for i in range(0, fours, 4):  # four at a time: fewer passes over the sums
+        a, b = rows[seen.rows[i]], rows[seen.rows[i + 1]]
+        c, d = rows[seen.rows[i + 2]], rows[seen.rows[i + 3]]
+        for j in range(width):
+            sums[j] += (a[j] + b[j]) + (c[j] + d[j])
+    for i in range(fours, count):
+        a = rows[seen.rows[i]]
+        for j in range(width):
+            sums[j] += a[j]
+    for i in range(weights.numbers.shape[0]):
+        number = seen.numbers[i]
+        if number != 0:
+            a = weights.numbers[i]
+            for j in range(width):
+                sums[j] += number * a[j]
+
+
+@rare
+def write_chances(weights, units):
+    """The other layers, from ``units.sums`` on."""
+    sums, first, second, chances = units.sums, units.first, units.second, units.chances
+    wide, hidden, teams = first.shape[0], second.shape[0], chances.shape[0]
+    for i in range(wide):
+        first[i] = _leaky(sums[i])
+    for j in range(hidden):
+        second[j] = weights.hidden_bias[j]
+    for i in range(0, wide, 4):
+        a, b, c, d = first[i], first[i + 1], first[i + 2], first[i + 3]
+        w_a, w_b = weights.hidden[i], weights.hidden[i + 1]
+        w_c, w_d = weights.hidden[i + 2], weights.hidden[i + 3]
+        for j in range(hidden):
+            second[j] += (a * w_a[j] + b * w_b[j]) + (c * w_c[j] + d * w_d[j])
+    for j in range(hidden):
+        second[j] = _leaky(second[j])
+    most = float32(-1e30)
+    for team in range(teams):
+        score = weights.out_bias[team]
+        for j in range(hidden):
+            score += second[j] * weights.out[j, team]
+        for j in range(LINEAR):
+            score += sums[wide + j] * weights.out[hidden + j, team]
+        chances[team] = score
+        most = max(most, score)
+    total = float32(0)
+    for team in range(teams):
+        chances[team] = np.exp(chances[team] - most)
+        total += chances[team]
+    for team in range(teams):
+        chances[team] /= total
+
+
+@rare
+def write_roles(s, net):
+    """Value ``s``, which is not over: write ``net.units.chances``, by team role."""
+    write_seen(s, net.layout, net.seen)
+    write_sums(net.weights, net.seen, net.units.sums)
+    write_chances(net.weights, net.units)
+
+
+@part
+def write_value(s, net, chances):
+    """Write each team's expected share of the win in ``s``: ``(3,)`` float64."""
+    teams = int64(s["teams"])
+    if s["phase"] == OVER:
+        for team in range(teams):
+            chances[team] = turns.team_win_share(s, team)
+        return
+    write_roles(s, net)
+    for team in range(teams):
+        chances[team] = net.units.chances[team_role(s, team)]
+
+
+@part
+def team_value(s, team, net):
+    """The team's expected share of the win in ``s``."""
+    if s["phase"] == OVER:
+        return turns.team_win_share(s, team)
+    write_roles(s, net)
+    return float(net.units.chances[team_role(s, team)])
+
+
+# ------------------------------------------------------------------------------------ for Python
+
+
+def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
+    """Each team's expected share of the win: ``(N, teams)`` float64; rows sum to 1.
+
+    Args:
+        states: ``(N,)`` games of one number of players, at any point.
+        weights: of a network for that number of players.
+    """
+    players = common_players(as_states(states), "values")
+    found = np.zeros((len(states), MAX_TEAMS))
+    _values(states, ValueNet.of(players, weights), found)
+    return found[:, : TEAMS[players]]
+
+
+@entry
+def _values(states, net, found):
+    for g in range(states.shape[0]):
+        write_value(states[g], net, found[g])

@@ -1,0 +1,536 @@
+"""What the value network sees of a position: rows of tables, and the planner's features.
+
+A position picks one row of a table for each region, each clan, each hand and so on. The network
+adds the rows up (`network`), so a position costs as many additions as it has rows, however long
+the tables are. All is told from the point of view of the player to move:
+
+- a *role* is a player: 0 the player to move, then the others clockwise. Of four players, 2 is the
+  partner, 1 and 3 are the opponents, clockwise;
+- a *team role* is a team: 0 the team of the player to move, then the others clockwise.
+
+`TABLES` is the one description of the rows: their numbers, the table in docs/value.md and the
+checks are made from it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32, int64
+
+from carolus_env.bots.planner.evaluation import (
+    FEATURES,
+    acts_this_round,
+    count_at,
+    paladins_out,
+    strengths,
+    write_features,
+)
+from carolus_env.engine.kernels.courts import reserve_size
+from carolus_env.engine.rules import (
+    CASTLES_TO_WIN,
+    CLANS,
+    DICE,
+    DISC,
+    DISCS,
+    MAX_PLAYERS,
+    MAX_TEAMS,
+    NOBODY,
+    PHASE_NAMES,
+    TEAMS,
+    TERRITORIES,
+)
+from carolus_env.engine.state import States, as_states, common_players
+from carolus_env.system.compiler import entry, kernel, part, rare
+
+HANDS: Final = 1 << DISCS
+_CASTLES, _MARGIN, _LEAD, _AHEAD = 4, 5, 3, 5
+OWNERS: Final = 1 + 2 * _CASTLES  # none; own or others' castles, by their number
+MARGINS: Final = 2 * _MARGIN + 1
+LEADS: Final = 2 * _LEAD + 1
+DISTANCES: Final = _AHEAD + 3  # 1 to 5 steps, 6 to 8, 9 and more; the Emperor's region
+WON, LOST = 4, -3  # margins after a turn, at most and at least
+AFTERS: Final = WON - LOST + 1
+REACHES: Final = 4
+NOT, NOW, CHOOSING, LATER = range(REACHES)
+HELD: Final = 4  # a clan's holder: nobody, the player, its partner, an opponent
+KINDS: Final = 3
+SET_UP, OPENING, ACTION = range(KINDS)  # of rounds
+MOST_CASTLES: Final = max(CASTLES_TO_WIN) + 1
+
+
+class Table(NamedTuple):
+    """A table of rows."""
+
+    name: str
+    per: str
+    """What looks a row up; of ``view``, ``role``, ``pair`` and ``rival`` there is a table each."""
+    keys: tuple[tuple[str, int], ...]
+    """What the row is chosen by, with the number of its values; ``0``: the teams and nobody."""
+    meaning: str
+
+
+# fmt: off
+TABLES: Final = (
+    Table("region", "region and view", (("distance", DISTANCES), ("margin", MARGINS), ("castles", OWNERS)),
+          "who owns the region, with how many castles, by how much the team is stronger there than every other, and how far ahead of the Emperor it lies"),
+    Table("reach", "region and role", (("reach", REACHES), ("after", AFTERS), ("castles", OWNERS)),
+          "the margin that the player's team can have there after a turn of the player, paladins for the court considered, and whether the player's disc gets there: not, this round, by a disc still to be chosen this round, in a later round"),
+    Table("border", "region", (("near", 2), ("owner", 0), ("strongest", 0), ("before", 0), ("after", 0)),
+          "the owner, the strongest team, and the owners of both neighbours: what merges with what; near: the Emperor can stop there"),
+    Table("clan", "clan and role", (("holder", HELD), ("lead", LEADS), ("reserve", 4), ("others", 3), ("out", 4)),
+          "who controls the clan, the player's lead in court over all others, the paladins of the clan in the player's reserve and the most in an opponent's, a quarter of those on the regions"),
+    Table("hand", "role", (("discs", HANDS), ("chosen", 2)),
+          "the discs in hand, and whether the player has chosen one this round"),
+    Table("hands", "pair", (("discs", HANDS), ("other's", HANDS)),
+          "the discs in two hands: of the player to move and of another"),
+    Table("disc", "role", (("kind", KINDS), ("place", MAX_PLAYERS), ("number", DISCS + 1), ("acts", 2)),
+          "the disc played, the place in the order, and whether the player is still to act this round"),
+    Table("discs", "pair", (("kind", KINDS), ("number", DISCS + 1), ("other's", DISCS + 1), ("acts", 2), ("other acts", 2)),
+          "the discs played by the player to move and another, and whether they are still to act"),
+    Table("paladins", "role", (("reserve", 13), ("crowns", 4), ("acts", 2)),
+          "paladins and crowns in the reserve, and whether the player is still to act this round"),
+    Table("castles", "rival", (("castles", MOST_CASTLES), ("other's", MOST_CASTLES)),
+          "castles in play of the team and of another team"),
+    Table("circle", "position", (("regions", TERRITORIES + 1), ("lead", 3)),
+          "regions in the circle, and whether the team has more castles than every other, as many, or fewer"),
+    Table("moment", "position", (("phase", len(PHASE_NAMES)), ("place", MAX_PLAYERS), ("round", DISCS)),
+          "what is due, the place of the player to move in the order, and the round since hands were full"),
+)
+# fmt: on
+
+SCALES: Final = {
+    "castles": 0.1,
+    "castles_squared": 0.1,
+    "clans": 0.25,
+    "influence": 0.05,
+    "lead": 0.1,
+    "lead_paladins": 0.1,
+    "backing": 0.2,
+    "takeable": 0.3,
+    "takeable_paladins": 0.05,
+    "ahead_1": 0.3,
+    "ahead_2": 0.3,
+    "ahead_3": 0.3,
+    "ahead_far": 0.1,
+    "hold": 0.05,
+    "attack": 0.05,
+    "gain": 0.3,
+    "last_blow": 1.0,
+    "turns_left": 0.5,
+    "highest": 0.1,
+    "reserve": 0.05,
+}
+"""Factors of the planner's features: about one over their usual largest value."""
+assert list(SCALES) == [feature.name for feature in FEATURES]
+_SCALES = np.array(list(SCALES.values()), np.float32)
+_HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
+
+
+class Layout(NamedTuple):
+    """Where each table begins, the last is the number of all rows; see `layout`."""
+
+    region: int
+    reach: int
+    border: int
+    clan: int
+    hand: int
+    hands: int
+    disc: int
+    discs: int
+    paladins: int
+    castles: int
+    circle: int
+    moment: int
+    rows: int
+
+
+class Seen(NamedTuple):
+    """What the network sees of one position, and scratch to find it out."""
+
+    count: npt.NDArray[np.int64]
+    """``(1,)`` int64: the number of rows."""
+    rows: npt.NDArray[np.int32]
+    """``(MOST_ROWS,)`` int32: the rows."""
+    numbers: npt.NDArray[np.float32]
+    """``(3 F,)`` float32: the planner's features, scaled, of each team role; F of them."""
+    features: npt.NDArray[np.float64]
+    """``(4, F)`` float64, scratch: the features of each team."""
+    seats: npt.NDArray[np.int64]
+    """``(4,)`` int64, scratch: the seat of each role."""
+    discs: npt.NDArray[np.int64]
+    """``(4, 2)`` int64, scratch: of each role, a value of `REACHES` and the disc that gets there."""
+    spare: npt.NDArray[np.int64]
+    """``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn; of its
+    own clans, or after it took a clan."""
+
+    @classmethod
+    def new(cls) -> Seen:
+        """Fresh memory."""
+        return cls(
+            np.zeros(1, np.int64),
+            np.zeros(MOST_ROWS, np.int32),
+            np.zeros(MAX_TEAMS * len(FEATURES), np.float32),
+            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
+            np.zeros(MAX_PLAYERS, np.int64),
+            np.zeros((MAX_PLAYERS, 2), np.int64),
+            np.zeros((MAX_PLAYERS, CLANS + 1), np.int64),
+        )
+
+
+# ------------------------------------------------------------------------------------ sizes
+
+
+def table_rows(table: Table, teams: int) -> int:
+    """The rows of one table."""
+    return math.prod(size or teams + 1 for _, size in table.keys)
+
+
+def copies(table: Table, players: int) -> int:
+    """How many of the table there are: one for each role, for each team's view and so on.
+
+    Of two teams one is as much stronger as the other is weaker: one view is enough.
+    """
+    teams, last = TEAMS[players], table.per.split()[-1]
+    views = teams if teams > 2 else 1
+    return {"view": views, "role": players, "pair": players - 1, "rival": teams - 1}.get(last, 1)
+
+
+def lookups(table: Table, players: int) -> int:
+    """The most rows that a position picks of the table and its copies."""
+    per = table.per.split()[0]
+    return {"region": TERRITORIES, "clan": CLANS}.get(per, 1) * copies(table, players)
+
+
+MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3, 4))
+"""The most rows of a position."""
+
+
+@cache
+def layout(players: int) -> Layout:
+    """Where each table begins in games of that number of players."""
+    firsts = [0]
+    for table in TABLES:
+        firsts.append(firsts[-1] + copies(table, players) * table_rows(table, TEAMS[players]))
+    return Layout(*firsts)
+
+
+def tables_text() -> str:
+    """The tables as Markdown (docs/value.md holds it; a test compares)."""
+    lines = [
+        "| table | a row for each | chosen by | rows: 2 players | 3 | 4 | meaning |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for table in TABLES:
+        keys = ", ".join(f"{name} ({size or 'teams + 1'})" for name, size in table.keys)
+        rows = " | ".join(f"{copies(table, p) * table_rows(table, TEAMS[p]):,}" for p in (2, 3, 4))
+        lines.append(f"| `{table.name}` | {table.per} | {keys} | {rows} | {table.meaning} |")
+    total = " | ".join(f"{layout(p).rows:,}" for p in (2, 3, 4))
+    most = ", ".join(str(sum(lookups(table, p) for table in TABLES)) for p in (2, 3, 4))
+    lines.append(f"| all | | | {total} | at most {most} rows of a position |")
+    return "\n".join(lines) + "\n"
+
+
+# Kernels need the sizes as numbers.
+_REGION = DISTANCES * MARGINS * OWNERS
+_REACH = REACHES * AFTERS * OWNERS
+_CLAN = HELD * LEADS * 4 * 3 * 4
+_HAND = HANDS * 2
+_HAND_PAIR = HANDS * HANDS
+_DISC = KINDS * MAX_PLAYERS * (DISCS + 1) * 2
+_DISC_PAIR = KINDS * (DISCS + 1) * (DISCS + 1) * 4
+_PALADINS = 13 * 4 * 2
+_CASTLE_PAIR = MOST_CASTLES * MOST_CASTLES
+for _name, _size in (
+    ("region", _REGION),
+    ("reach", _REACH),
+    ("clan", _CLAN),
+    ("hand", _HAND),
+    ("hands", _HAND_PAIR),
+    ("disc", _DISC),
+    ("discs", _DISC_PAIR),
+    ("paladins", _PALADINS),
+    ("castles", _CASTLE_PAIR),
+):
+    assert _size == table_rows(next(t for t in TABLES if t.name == _name), 2), _name
+
+
+# ------------------------------------------------------------------------------------ roles
+
+
+@kernel
+def team_role(s, team):
+    """The team's role; NOBODY stays NOBODY."""
+    teams = int64(s["teams"])
+    role = (team - int64(s["team"][s["player"]]) + teams) % teams
+    return NOBODY if team == NOBODY else role
+
+
+@kernel
+def team_in_role(s, role):
+    """The team that has the role."""
+    return (int64(s["team"][s["player"]]) + role) % int64(s["teams"])
+
+
+@part
+def _write_seats(s, seats):
+    """Write the seat of each role."""
+    players, player = int64(s["players"]), int64(s["player"])
+    if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
+        for role in range(players):
+            seats[role] = (player + role) % players
+        return
+    pair = player & 2
+    seats[0], seats[2] = player, player ^ 1
+    seats[1], seats[3] = 2 - pair, 3 - pair
+
+
+@kernel
+def _clipped(number, low, high):
+    """The number within the bounds, counted from the lower one."""
+    return min(max(number, low), high) - low
+
+
+# ------------------------------------------------------------------------------------ rows
+
+
+@kernel
+def _put(seen, count, row):
+    """Add a row; returns the count."""
+    seen.rows[count] = row
+    return count + 1
+
+
+@part
+def _write_turns(s, seen):
+    """Write what each player can do in its next turn: ``discs`` and ``spare`` of `Seen`."""
+    players, phase = int64(s["players"]), s["phase"]
+    dice = DICE[players]
+    for place in range(players):
+        seat = int64(s["order"][place])
+        role = 0
+        while seen.seats[role] != seat:
+            role += 1
+        hand = int64(s["discs_in_hand"][seat])
+        highest = _HIGHEST[hand] if hand > 0 else DISCS
+        played = int64(s["discs_played"][seat])
+        if s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0)):
+            seen.discs[role, 0], seen.discs[role, 1] = NOW, played
+        elif phase == DISC:
+            seen.discs[role, 0], seen.discs[role, 1] = CHOOSING, highest
+        else:
+            seen.discs[role, 0], seen.discs[role, 1] = LATER, highest
+    for role in range(players):
+        seat = seen.seats[role]
+        team = int64(s["team"][seat])
+        own = 0
+        for clan in range(CLANS):
+            holder = int64(s["control"][clan])
+            if holder != NOBODY and int64(s["team"][holder]) == team:
+                own += int64(s["reserves"][seat, clan])
+        seen.spare[role, CLANS] = min(dice, own)
+        for clan in range(CLANS):
+            seen.spare[role, clan] = -1
+            at_hand = int64(s["reserves"][seat, clan])
+            holder = int64(s["control"][clan])
+            if at_hand == 0 or (holder != NOBODY and int64(s["team"][holder]) == team):
+                continue
+            most = 0
+            for other in range(players):
+                if other != seat:
+                    most = max(most, int64(s["courts"][other, clan]))
+            needed = max(most + 1 - int64(s["courts"][seat, clan]), 1)
+            if needed <= min(at_hand, dice):
+                seen.spare[role, clan] = min(dice - needed, own + at_hand - needed)
+
+
+@part
+def _write_region_rows(s, layout, seen, count):
+    """Rows of the tables region, reach and border; returns the count."""
+    players, teams = int64(s["players"]), int64(s["teams"])
+    n, here = int64(s["regions"]), int64(s["emperor"])
+    views = teams if teams > 2 else 1
+    circle_0 = strengths(s, team_in_role(s, 0))
+    circle_1 = strengths(s, team_in_role(s, 1))
+    circle_2 = strengths(s, team_in_role(s, 2)) if teams > 2 else circle_1
+    owner_before = team_role(s, int64(s["region_owner"][here]))
+    for steps in range(1, n + 1):
+        region = here + steps
+        region = region - n if region >= n else region
+        owner, castles = (
+            team_role(s, int64(s["region_owner"][region])),
+            int64(s["region_castles"][region]),
+        )
+        size = min(castles, _CASTLES)
+        power_0 = count_at(circle_0, region) + castles * int64(owner == 0)
+        power_1 = count_at(circle_1, region) + castles * int64(owner == 1)
+        power_2 = 0
+        if teams > 2:
+            power_2 = count_at(circle_2, region) + castles * int64(owner == 2)
+        margin_0 = power_0 - max(power_1, power_2)
+        margin_1 = power_1 - max(power_0, power_2)
+        margin_2 = power_2 - max(power_0, power_1)
+        distance = steps - 1
+        distance = _AHEAD if steps > _AHEAD else distance
+        distance = _AHEAD + 1 if steps > _AHEAD + 3 else distance
+        distance = _AHEAD + 2 if steps == n else distance
+        for view in range(views):
+            margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
+            owned = size + (0 if owner in (view, NOBODY) else _CASTLES)
+            row = (distance * MARGINS + _clipped(margin, -_MARGIN, _MARGIN)) * OWNERS + owned
+            count = _put(seen, count, layout.region + view * _REGION + row)
+        for role in range(players):
+            view = team_role(s, int64(s["team"][seen.seats[role]]))
+            margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
+            most = seen.spare[role, CLANS]
+            for clan in range(CLANS):
+                spare = seen.spare[role, clan]
+                if spare >= 0:
+                    there = int64(s["region_paladins"][clan, region])
+                    if teams == 2 and s["control"][clan] != NOBODY:
+                        there = 2 * there  # what one team loses the other gains
+                    most = max(most, there + spare)
+            reach = seen.discs[role, 0] if steps <= seen.discs[role, 1] else NOT
+            owned = size + (0 if owner in (view, NOBODY) else _CASTLES)
+            row = (reach * AFTERS + _clipped(margin + most, LOST, WON)) * OWNERS + owned
+            count = _put(seen, count, layout.reach + role * _REACH + row)
+        strongest = owner
+        strongest = 0 if margin_0 > 0 else strongest
+        strongest = 1 if margin_1 > 0 else strongest
+        strongest = 2 if margin_2 > 0 and teams > 2 else strongest
+        after = region + 1
+        after = 0 if after == n else after
+        owner_after = team_role(s, int64(s["region_owner"][after]))
+        row, each = int64(steps <= DISCS), teams + 1
+        row = (row * each + owner + 1) * each + strongest + 1
+        row = (row * each + owner_before + 1) * each + owner_after + 1
+        count = _put(seen, count, layout.border + row)
+        owner_before = owner
+    return count
+
+
+@part
+def _write_clan_rows(s, layout, seen, count):
+    """Rows of the table clan; returns the count."""
+    players = int64(s["players"])
+    for clan in range(CLANS):
+        out = min(paladins_out(s, clan) // 4, 3)
+        holder = int64(s["control"][clan])
+        for role in range(players):
+            seat = seen.seats[role]
+            team = int64(s["team"][seat])
+            most, threat = 0, 0
+            for other in range(players):
+                if other != seat:
+                    most = max(most, int64(s["courts"][other, clan]))
+                    if int64(s["team"][other]) != team:
+                        threat = max(threat, int64(s["reserves"][other, clan]))
+            held = 0
+            if holder != NOBODY:
+                held = 1 if holder == seat else (2 if int64(s["team"][holder]) == team else 3)
+            lead = _clipped(int64(s["courts"][seat, clan]) - most, -_LEAD, _LEAD)
+            row = (held * LEADS + lead) * 4 + min(int64(s["reserves"][seat, clan]), 3)
+            row = (row * 3 + min(threat, 2)) * 4 + out
+            count = _put(seen, count, layout.clan + role * _CLAN + row)
+    return count
+
+
+@part
+def _write_player_rows(s, layout, seen, count):
+    """Rows of the tables about hands, discs and reserves; returns the count."""
+    players = int64(s["players"])
+    kind = SET_UP if s["round"] == 0 else (OPENING if s["phase"] == DISC else ACTION)
+    hand_0 = int64(s["discs_in_hand"][seen.seats[0]])
+    disc_0, acts_0 = int64(s["discs_played"][seen.seats[0]]), int64(seen.discs[0, 0] == NOW)
+    for role in range(players):
+        seat = seen.seats[role]
+        hand, disc = int64(s["discs_in_hand"][seat]), int64(s["discs_played"][seat])
+        acts = int64(seen.discs[role, 0] == NOW)
+        place = 0
+        while int64(s["order"][place]) != seat:
+            place += 1
+        row = layout.hand + role * _HAND + hand * 2 + int64(disc > 0)
+        count = _put(seen, count, row)
+        row = ((kind * MAX_PLAYERS + place) * (DISCS + 1) + disc) * 2 + acts
+        count = _put(seen, count, layout.disc + role * _DISC + row)
+        row = min(reserve_size(s, seat), 12) * 4 + min(int64(s["crowns"][seat]), 3)
+        count = _put(seen, count, layout.paladins + role * _PALADINS + row * 2 + acts)
+        if role > 0:
+            row = layout.hands + (role - 1) * _HAND_PAIR + hand_0 * HANDS + hand
+            count = _put(seen, count, row)
+            row = ((kind * (DISCS + 1) + disc_0) * (DISCS + 1) + disc) * 4 + acts_0 * 2 + acts
+            count = _put(seen, count, layout.discs + (role - 1) * _DISC_PAIR + row)
+    return count
+
+
+@part
+def _write_position_rows(s, layout, seen, count):
+    """Rows of the tables castles, circle and moment; returns the count."""
+    most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
+    for rival in range(1, int64(s["teams"])):
+        castles = min(int64(s["castles"][team_in_role(s, rival)]), MOST_CASTLES - 1)
+        most = max(most, castles)
+        row = layout.castles + (rival - 1) * _CASTLE_PAIR + own * MOST_CASTLES + castles
+        count = _put(seen, count, row)
+    lead = 1 + int64(own > most) - int64(own < most)
+    count = _put(seen, count, layout.circle + int64(s["regions"]) * 3 + lead)
+    row = int64(s["phase"]) * MAX_PLAYERS + int64(s["turn"])
+    return _put(seen, count, layout.moment + row * DISCS + int64(s["round"]) % DISCS)
+
+
+@rare
+def write_seen(s, layout, seen):
+    """Find out what the network sees of ``s``, a game that is not over: write ``seen``."""
+    _write_seats(s, seen.seats)
+    _write_turns(s, seen)
+    count = _write_region_rows(s, layout, seen, 0)
+    count = _write_clan_rows(s, layout, seen, count)
+    count = _write_player_rows(s, layout, seen, count)
+    seen.count[0] = _write_position_rows(s, layout, seen, count)
+    write_features(s, seen.features)
+    width = _SCALES.shape[0]
+    for role in range(int64(s["teams"])):
+        team = team_in_role(s, role)
+        for k in range(width):
+            seen.numbers[role * width + k] = _SCALES[k] * float32(seen.features[team, k])
+
+
+class Inputs(NamedTuple):
+    """What the network sees of several positions, for Python."""
+
+    rows: npt.NDArray[np.int32]
+    """``(N, MOST_ROWS)`` int32, -1 where there is no row."""
+    numbers: npt.NDArray[np.float32]
+    """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
+
+
+def inputs(states: States) -> Inputs:
+    """What the network sees of games that are not over, of one number of players.
+
+    Raises:
+        ValueError: for games that are over, or of different numbers of players.
+    """
+    players = common_players(as_states(states), "inputs")
+    if (states["phase"] == len(PHASE_NAMES) - 1).any():
+        raise ValueError("a game that is over has no inputs: its value is known")
+    seen = Seen.new()
+    found = Inputs(
+        np.full((len(states), MOST_ROWS), -1, np.int32),
+        np.zeros((len(states), TEAMS[players] * len(FEATURES)), np.float32),
+    )
+    _write_all(states, layout(players), seen, found)
+    return found
+
+
+@entry
+def _write_all(states, layout, seen, found):
+    for g in range(states.shape[0]):
+        write_seen(states[g], layout, seen)
+        for k in range(seen.count[0]):
+            found.rows[g, k] = seen.rows[k]
+        for k in range(found.numbers.shape[1]):
+            found.numbers[g, k] = seen.numbers[k]
