@@ -41,8 +41,9 @@ R = TypeVar("R")
 
 
 # Without Numba's run-time (nrt) arrays have no reference counts: these atomic counts would take a
-# third of the time of a decision. Nothing compiled here makes an array.
-_OPTIONS: Any = {"_nrt": False}
+# third of the time of a decision. Nothing compiled here makes an array. Divisions are those of NumPy:
+# a check for 0 before each would keep loops from being vectorised.
+_OPTIONS: Any = {"_nrt": False, "error_model": "numpy"}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

@@ -159,12 +159,18 @@ def update(seen, own, teams, worker, rate):
         for role in range(teams):
             g += scores[role] * weights.out[hidden + j, role]
         sums[wide + j] = g
-    for i in range(wide):
-        g = float32(0)
-        row = weights.hidden[i]
+    for i in range(0, wide, 4):  # four at a time: one sum would wait for the next
+        a, b = weights.hidden[i], weights.hidden[i + 1]
+        c, d = weights.hidden[i + 2], weights.hidden[i + 3]
+        g_a, g_b, g_c, g_d = float32(0), float32(0), float32(0), float32(0)
         for j in range(hidden):
-            g += second[j] * row[j]
-        sums[i] = g * (float32(1) if units.first[i] > float32(0) else LEAK)
+            g_a += second[j] * a[j]
+            g_b += second[j] * b[j]
+            g_c += second[j] * c[j]
+            g_d += second[j] * d[j]
+        sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = g_a, g_b, g_c, g_d
+    for i in range(wide):
+        sums[i] *= float32(1) if units.first[i] > float32(0) else LEAK
     for j in range(hidden):
         _change_by(weights.out[j], squares.out[j], units.second[j], scores, rate)
     for j in range(LINEAR):
