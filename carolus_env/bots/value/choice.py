@@ -56,10 +56,12 @@ class Chooser(NamedTuple):
     """Where paladins may go: an index into `plans.WIDTHS`."""
     weights: npt.NDArray[np.float64]
     """``(F,)`` float64: of the evaluation that lists the candidates."""
+    candidates: int
+    """How many of a turn's plans are kept."""
     plan: PlanScratch
     """Scratch to list plans."""
     choices: npt.NDArray[np.int64]
-    """``(K,)`` int64: the choices, as plans; K is the number of candidates that are kept."""
+    """``(K,)`` int64: the choices, as plans; K is 5 or the number of candidates if that is more."""
     scores: npt.NDArray[np.float64]
     """``(K,)`` float64: what the evaluation says of them."""
     values: npt.NDArray[np.float64]
@@ -79,6 +81,7 @@ class Chooser(NamedTuple):
             net,
             width,
             weights,
+            candidates,
             PlanScratch.new(),
             np.zeros(most, np.int64),
             np.zeros(most),
@@ -108,11 +111,10 @@ def play_choice(s, choice):
 
 @rare
 def list_choices(s, chooser):
-    """Write the choices in ``s``: a turn's candidates, or each legal action; returns their number."""
+    """Write the choices in ``s``: a turn's candidates, or the legal actions; returns how many."""
     if in_turn(s):
-        return list_plans(
-            s, chooser.width, chooser.weights, chooser.plan, chooser.choices, chooser.scores
-        )
+        choices, scores = chooser.choices[: chooser.candidates], chooser.scores
+        return list_plans(s, chooser.width, chooser.weights, chooser.plan, choices, scores)
     is_disc = s["phase"] == DISC
     bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
     first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0

@@ -23,6 +23,7 @@ from carolus_env.bots.planner.evaluation import FEATURES
 from carolus_env.bots.value.choice import Chooser, list_choices, play_choice, value_choices
 from carolus_env.bots.value.inference import (
     Units,
+    ValueNet,
     Weights,
     write_chances,
     write_roles,
@@ -32,7 +33,7 @@ from carolus_env.bots.value.inputs import MOST_ROWS, team_role
 from carolus_env.bots.value.network import LEAK, LINEAR
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
-from carolus_env.engine.state import States
+from carolus_env.engine.state import STATE, States
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 LONGEST: Final = 1024
@@ -102,6 +103,29 @@ class Worker(NamedTuple):
     """Scratch."""
     state: States
     """``(1,)`` STATE: the game under way."""
+
+
+def new_worker(
+    players: int,
+    weights: Weights,
+    squares: Weights,
+    width: int,
+    candidates: int,
+    evaluation: npt.NDArray[np.float64],
+) -> Worker:
+    """A worker with scratch of its own, which changes ``weights`` and ``squares``.
+
+    Args:
+        players: number of players.
+        weights: of the network.
+        squares: the sum of the squares of each weight's gradients so far.
+        width: where paladins may go in candidates, an index into `plans.WIDTHS`.
+        candidates: how many of a turn's plans are valued.
+        evaluation: ``(F,)`` float64: weights of the evaluation that lists them.
+    """
+    net = ValueNet.of(players, weights)
+    chooser = Chooser.of(net, width, evaluation, candidates)
+    return Worker(chooser, squares, History.new(), Gradients.new(net.units), np.zeros(1, STATE))
 
 
 # ------------------------------------------------------------------------------------ updates
@@ -295,3 +319,12 @@ def learn(starts, streams, worker, exploration, trace, rate, told):
         told[0] += places
         told[1] += _learn_from_game(worker, places, trace, rate)
         told[2] += int64(worker.state[0]["round"])
+
+
+@entry
+def _update_once(states, worker, rate):
+    """One update for the first position, whose target is in the worker's ``gradients``."""
+    s = states[0]
+    write_roles(s, worker.chooser.net)
+    own = int64(s["team"][s["player"]])
+    return update(worker.chooser.net.seen, own, int64(s["teams"]), worker, rate)

@@ -1,0 +1,388 @@
+"""The value network: what it sees, its values, and how it chooses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from strategies import ALL_KINDS, history
+
+from carolus_env import bots, engine
+from carolus_env.bots import AgentError, model_files
+from carolus_env.bots.model_files import ModelError
+from carolus_env.bots.neural import model as policies
+from carolus_env.bots.planner.evaluation import FEATURES, all_weights
+from carolus_env.bots.planner.plans import STOP, best_plans
+from carolus_env.bots.value import inference, inputs, model, network
+from carolus_env.bots.value.bot import ValueBot, ValueOptions
+from carolus_env.bots.value.inference import Weights
+from carolus_env.bots.value.network import LEAK, LINEAR, Size
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, NOBODY, OVER, PLACE, TEAMS, Rules
+from carolus_env.engine.state import single
+from carolus_env.engine.streams import new_streams
+from carolus_env.learners.value.learning import _update_once, learn, new_worker
+
+every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+
+
+def weights_of(players, seed=1, width=24, hidden=8):
+    """Random weights with opinions; the tables' rows too."""
+    size = Size(players, width, hidden)
+    weights = network.random_weights(size, seed)
+    random = np.random.default_rng(seed)
+    weights["rows"] = (random.standard_normal(weights["rows"].shape) * 0.3).astype(np.float32)
+    weights["out"] *= 5
+    return weights
+
+
+def positions(rules, seed=5, most=400):
+    """Positions of random games, rolls that are due included, none of them over."""
+    states = history(rules, seed=seed, games=6).ravel()
+    states = states[states["phase"] != OVER]
+    chosen = np.random.default_rng(seed).permutation(len(states))[:most]
+    return states[np.sort(chosen)].copy()
+
+
+def rotated(states, by):
+    """The same positions with everyone ``by`` seats further on (and teams accordingly)."""
+    players, teams = int(states["players"][0]), int(states["teams"][0])
+    seat = lambda old: (old + by) % players  # noqa: E731
+    team_after = {}
+    for old in range(players):
+        team_after[int(states["team"][0, old])] = int(states["team"][0, seat(old)])
+    turned = states.copy()
+    for old in range(players):
+        for name in ("discs_in_hand", "discs_played", "crowns", "courts", "reserves"):
+            turned[name][:, seat(old)] = states[name][:, old]
+    for old, new in team_after.items():
+        turned["castles"][:, new] = states["castles"][:, old]
+    owner = states["region_owner"]
+    owners = np.array([team_after[team] for team in range(teams)])
+    turned["region_owner"] = np.where(owner == NOBODY, NOBODY, owners[np.maximum(owner, 0)])
+    beyond = np.arange(owner.shape[1]) >= states["regions"][:, None]
+    turned["region_owner"][beyond] = 0
+    control = states["control"]
+    turned["control"] = np.where(control == NOBODY, NOBODY, seat(control.astype(int)))
+    turned["order"][:, :players] = seat(states["order"][:, :players].astype(int))
+    turned["player"] = seat(states["player"].astype(int))
+    return turned, owners
+
+
+# ------------------------------------------------------------------------------------ inputs
+
+
+def table_of(rows, players, name):
+    """The rows that belong to a table, counted from its first."""
+    layout = inputs.layout(players)
+    first = getattr(layout, name)
+    after = layout[layout._fields.index(name) + 1]
+    return rows[(rows >= first) & (rows < after)] - first
+
+
+@every_kind
+def test_a_position_has_its_rows_of_each_table(rules):
+    states = positions(rules)
+    seen = inputs.inputs(states)
+    for state, rows in zip(states, seen.rows, strict=True):
+        for table in inputs.TABLES:
+            there = table_of(rows[rows >= 0], rules.players, table.name)
+            expected = inputs.lookups(table, rules.players)
+            if table.per.startswith("region"):
+                expected = expected // 15 * int(state["regions"])
+            assert len(there) == expected, table.name
+
+
+@every_kind
+def test_rows_say_what_the_tables_say(rules):
+    states = positions(rules, most=60)
+    seen = inputs.inputs(states)
+    for state, rows in zip(states, seen.rows, strict=True):
+        player = int(state["player"])
+        team, teams = int(state["team"][player]), rules.teams
+        # the region where the Emperor stands comes last, and its team's margin is in the row
+        powers, _ = engine.strengths(state)
+        own = powers[:, team] - np.delete(powers, team, axis=1).max(axis=1)
+        margins = np.clip(np.roll(own, -1), -5, 5) + 5
+        views = teams if teams > 2 else 1
+        there = table_of(rows, rules.players, "region")
+        first_view = there[::views] if teams > 2 else there
+        np.testing.assert_array_equal(first_view // inputs.OWNERS % inputs.MARGINS, margins)
+        owners = np.roll(state["region_owner"][: state["regions"]], -int(state["emperor"]) - 1)
+        sizes = np.roll(state["region_castles"][: state["regions"]], -int(state["emperor"]) - 1)
+        size = np.minimum(sizes, 4)
+        expected = np.where((owners == NOBODY) | (owners == team), size, size + 4)
+        np.testing.assert_array_equal(first_view % inputs.OWNERS, expected)
+        # hands: the player's first
+        hands = table_of(rows, rules.players, "hand")
+        assert hands[0] // 2 == state["discs_in_hand"][player]
+        assert hands[0] % 2 == (state["discs_played"][player] > 0)
+        # castles against each rival
+        castles = table_of(rows, rules.players, "castles")
+        for rival in range(1, teams):
+            other = (team + rival) % teams
+            pair = divmod(castles[rival - 1] % inputs.MOST_CASTLES**2, inputs.MOST_CASTLES)
+            assert pair == (min(state["castles"][team], 10), min(state["castles"][other], 10))
+        # clans: the lead in court over all others
+        leads = table_of(rows, rules.players, "clan")[:: rules.players] // 48 % inputs.LEADS
+        courts = state["courts"][: rules.players].astype(int)
+        lead = courts[player] - np.delete(courts, player, axis=0).max(axis=0)
+        np.testing.assert_array_equal(leads, np.clip(lead, -3, 3) + 3)
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules(2), Rules(3), Rules(4), Rules(3, crown_choice="deferred")], ids=repr
+)
+def test_seats_do_not_matter(rules):
+    states = positions(rules)
+    weights = Weights.of(weights_of(rules.players))
+    turned, owners = rotated(states, 1)
+    before, after = inputs.inputs(states), inputs.inputs(turned)
+    np.testing.assert_array_equal(before.rows, after.rows)
+    np.testing.assert_array_equal(before.numbers, after.numbers)
+    values = inference.values(states, weights)
+    np.testing.assert_array_equal(inference.values(turned, weights)[:, owners], values)
+
+
+def test_reach_says_what_a_turn_can_win():
+    """A paladin of an own clan in the reserve makes a tie a win, where the disc gets there."""
+    states = engine.new_games(Rules(2), 1, seed=3)
+    state = states[0]
+    state["phase"], state["round"], state["order"] = PLACE, 1, [0, 1, 0, 0]
+    state["discs_played"], state["player"], state["turn"] = [2, 3, 0, 0], 0, 0
+    state["placements_left"], state["control"] = 3, [0, NOBODY, NOBODY, NOBODY, NOBODY]
+    state["courts"], state["reserves"] = 0, 0
+    state["courts"][0, 0] = 1
+    state["reserves"][0] = [1, 0, 0, 0, 6]
+    state["region_paladins"] = 0
+    rows = inputs.inputs(states).rows[0]
+    reach = table_of(rows, 2, "reach")[::2]  # of the player to move
+    after = reach // inputs.OWNERS % inputs.AFTERS + inputs.LOST
+    # green: one to the court takes the clan, two more come to the region; red alone: one
+    np.testing.assert_array_equal(after, np.full(15, 2))
+    classes = reach // (inputs.OWNERS * inputs.AFTERS)
+    np.testing.assert_array_equal(classes, [inputs.NOW] * 2 + [inputs.NOT] * 13)
+
+
+def test_a_game_that_is_over_has_no_inputs():
+    states = engine.new_games(Rules(2), 1, seed=1)
+    states["phase"] = OVER
+    with pytest.raises(ValueError, match="its value is known"):
+        inputs.inputs(states)
+    mixed = np.concatenate([engine.new_games(Rules(p), 1, seed=1) for p in (2, 3)])
+    with pytest.raises(ValueError, match="different numbers of players have different inputs"):
+        inputs.inputs(mixed)
+
+
+# ------------------------------------------------------------------------------------ values
+
+
+@every_kind
+def test_the_kernel_is_the_network(rules):
+    states = positions(rules)
+    weights = weights_of(rules.players)
+    by_role = network.forward(weights, inputs.inputs(states))
+    values = inference.values(states, Weights.of(weights))
+    own = states["team"][np.arange(len(states)), states["player"]].astype(int)
+    for role in range(rules.teams):
+        team = (own + role) % rules.teams
+        np.testing.assert_allclose(
+            values[np.arange(len(states)), team], by_role[:, role], rtol=0, atol=1e-5
+        )
+    assert values.std(axis=0).min() > 0.05  # it has opinions
+
+
+def test_the_value_of_the_end_is_the_result():
+    states = history(Rules(3), seed=5, games=6)[-1]
+    states = states[states["phase"] == OVER]
+    assert len(states) > 3
+    found = inference.values(states, Weights.of(weights_of(3)))
+    np.testing.assert_array_equal(found, engine.win_shares(states))
+
+
+# ------------------------------------------------------------------------------------ choices
+
+
+def bot_of(rules, **options):
+    size = Size(rules.players, 24, 8)
+    return ValueBot(model.ValueModel(size, weights_of(rules.players)), ValueOptions(**options))
+
+
+def value_after(state, actions, weights):
+    """Each team's share of the win after actions, before the dice."""
+    after = single(state)
+    for action in actions:
+        engine.step(after, np.array([action]), roll=False)
+    return inference.values(after, weights)[0]
+
+
+def best_now(state, weights, candidates):
+    """The best choice by plain Python: its actions, and the value after it."""
+    if state["phase"] in (PLACE, MOVE):
+        choices = best_plans(state, candidates)
+    else:
+        choices = [[int(action)] for action in engine.legal_actions(state)]
+    team = int(state["team"][state["player"]])
+    values = [value_after(state, choice, weights) for choice in choices]
+    best = int(np.argmax([value[team] for value in values]))
+    return choices[best], values[best]
+
+
+@every_kind
+def test_it_plays_what_leads_to_the_best_position(rules):
+    states = positions(rules, most=60)
+    states = states[np.isin(states["phase"], (CROWN_CHOICE, DISC, PLACE, MOVE))]
+    weights = Weights.of(weights_of(rules.players))
+    chosen = bot_of(rules, candidates=5, discs="now").act(states, new_streams(1, len(states)))
+    for state, action in zip(states, chosen, strict=True):
+        assert action == best_now(state, weights, 5)[0][0]
+
+
+def look_ahead(state, weights, candidates):
+    """The best disc and its value by plain Python: every answer, then the first turn."""
+    if state["phase"] != DISC:
+        after = single(state)
+        while after["phase"][0] == CROWN_CHOICE:
+            [crown], _ = best_now(after[0], weights, candidates)
+            engine.step(after, np.array([crown]), roll=False)
+        if after["phase"][0] == OVER:
+            return None, inference.values(after, weights)[0]
+        return None, best_now(after[0], weights, candidates)[1]
+    team, best = int(state["team"][state["player"]]), (None, None)
+    for disc in engine.legal_actions(state):
+        after = single(state)
+        engine.step(after, np.array([disc]), roll=False)
+        value = look_ahead(after[0], weights, candidates)[1]
+        if best[1] is None or value[team] > best[1][team]:
+            best = int(disc), value
+    return best
+
+
+@pytest.mark.parametrize("rules", [ALL_KINDS[k] for k in (0, 1, 3, 4, 6)], ids=repr)
+def test_discs_are_looked_at_one_turn_ahead(rules):
+    states = positions(rules, most=2000)
+    last = states["turn"] >= rules.players - 2  # few answers
+    states = states[(states["phase"] == DISC) & last][:8].copy()
+    assert len(states)
+    weights = Weights.of(weights_of(rules.players))
+    bot = bot_of(rules, candidates=3)
+    chosen = bot.act(states, new_streams(1, len(states)))
+    told = bots.opinion(bot, states)
+    for row, state in enumerate(states):
+        disc, value = look_ahead(state, weights, 3)
+        assert chosen[row] == disc
+        assert told.probabilities[row, disc] == 1
+        np.testing.assert_allclose(told.values[row], value, atol=1e-6)
+
+
+def test_games_of_different_numbers_of_players_are_decided_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(model, "_KIND", dataclasses.replace(model._KIND, folder=tmp_path))
+    for players in (2, 3):
+        size = Size(players, 24, 8)
+        model.save(model.ValueModel(size, weights_of(players)), tmp_path / f"{players}p")
+    states = np.concatenate([engine.new_games(Rules(p), 3, seed=4) for p in (3, 2, 3)])
+    found = bots.make("value:discs=now").act(states, new_streams(1, 9))
+    alone = [bots.make("value:discs=now").act_one(state) for state in states]
+    np.testing.assert_array_equal(found, alone)
+    with pytest.raises(ModelError, match="no model for 4 players"):
+        bots.make("value").act_one(engine.new_games(Rules(4), 1, seed=1)[0])
+
+
+def test_one_model_is_for_one_number_of_players():
+    with pytest.raises(AgentError, match="has a model for 2 players, not for 3"):
+        bot_of(Rules(2)).act_one(engine.new_games(Rules(3), 1, seed=1)[0])
+
+
+def test_errors_are_drawn():
+    states = positions(Rules(2))
+    states = states[states["phase"] == DISC]
+    streams = new_streams(1, len(states))
+    right = bot_of(Rules(2), discs="now").act(states, streams.copy())
+    wrong = bot_of(Rules(2), discs="now", errors=1.0).act(states, streams.copy())
+    assert (right != wrong).mean() > 0.3
+    assert engine.are_legal(states, wrong).all()
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+def test_what_was_saved_is_read_back(tmp_path):
+    made = model.ValueModel(Size(3, 24, 8), weights_of(3), {"seed": 7})
+    model.save(made, tmp_path / "v")
+    again = model.load(tmp_path / "v.json")
+    assert again.size == made.size
+    assert again.about == {"seed": 7}
+    for name, array in made.weights.items():
+        np.testing.assert_array_equal(again.weights[name], array)
+    assert bots.make(f"value:{tmp_path}/v,candidates=4").options.candidates == 4
+
+
+def test_other_models_are_refused():
+    size = Size(2, 24, 8)
+    with pytest.raises(ModelError, match="rows must be float32"):
+        model.ValueModel(size, {**weights_of(2), "rows": np.zeros((2, 2), np.float32)})
+    with pytest.raises(ValueError, match="width must be from 16 to 1024, got 3"):
+        Size(2, width=3)
+    with pytest.raises(ModelError, match="format must be 'carolus-value', got 'carolus-policy'"):
+        model.load(policies.SHIPPED / "2p")
+    assert model_files.NAMES == ("2p", "3p", "4p")
+
+
+# ------------------------------------------------------------------------------------ learning
+
+
+def test_an_update_goes_down_the_cross_entropy():
+    """One step of each weight against the slope of the plain network's loss, in differences."""
+    size, huge = Size(3, 24, 8), 1e10
+    arrays = weights_of(3)
+    arrays["out"] *= 0.1
+    state = positions(Rules(3))[7:8]
+    target = np.array([0.2, 0.7, 0.1])
+    weights = Weights.of(arrays)
+    squares = Weights(*(np.full_like(array, huge) for array in weights))
+    worker = new_worker(3, weights, squares, STOP, 4, all_weights()[3].copy())
+    worker.gradients.target[:] = target
+    rate = 1e3 * np.sqrt(huge)  # the step is then a thousand times the slope
+    loss = _update_once(state, worker, np.float32(rate))
+    seen = inputs.inputs(state)
+    own = int(state["team"][0, state["player"][0]])
+    by_role = np.array([target[(own + role) % 3] for role in range(3)])
+
+    def loss_with(name, index, change):
+        changed = {key: array.astype(np.float64) for key, array in arrays.items()}
+        changed[name][index] += change
+        sums = changed["rows"][seen.rows[0][seen.rows[0] >= 0]].sum(axis=0)
+        sums = sums + seen.numbers[0] @ changed["numbers"] + changed["bias"]
+        leaky = lambda x: np.where(x > 0, x, LEAK * x)  # noqa: E731
+        second = leaky(leaky(sums[:-LINEAR]) @ changed["hidden"] + changed["hidden_bias"])
+        scores = np.concatenate([second, sums[-LINEAR:]]) @ changed["out"] + changed["out_bias"]
+        return np.log(np.exp(scores).sum()) - by_role @ scores
+
+    assert loss == pytest.approx(loss_with("bias", 0, 0.0), abs=1e-5)
+    random = np.random.default_rng(0)
+    for name, shape in network.shapes(size).items():
+        for _ in range(6):
+            index = tuple(int(random.integers(n)) for n in shape)
+            if name == "rows":
+                index = (int(random.choice(seen.rows[0][seen.rows[0] >= 0])), index[1])
+            slope = (loss_with(name, index, 1e-5) - loss_with(name, index, -1e-5)) / 2e-5
+            times = (seen.rows[0] == index[0]).sum() if name == "rows" else 1
+            step = (arrays[name][index] - getattr(weights, name)[index]) / 1e3
+            assert step == pytest.approx(slope if times else 0.0, abs=2e-3 * max(1, abs(slope)))
+
+
+@every_number
+def test_losses_fall_within_some_hundred_games(players):
+    rules, size = Rules(players), Size(players, 24, 8)
+    weights = Weights.of(network.random_weights(size, 1))
+    squares = Weights(*(np.full_like(array, 0.1) for array in weights))
+    worker = new_worker(players, weights, squares, STOP, 4, all_weights()[players].copy())
+    losses = []
+    for part in range(3):
+        told = np.zeros(3)
+        starts, streams = engine.new_games(rules, 150, seed=1000 * part), new_streams(part, 150)
+        learn(starts, streams, worker, 0.03, 0.5, np.float32(0.05), told)
+        losses.append(told[1] / told[0])
+    assert losses[-1] < min(losses[0] - 0.01, np.log(TEAMS[players]) - 0.03)
+    assert len(FEATURES) * TEAMS[players] == len(weights.numbers)
