@@ -41,8 +41,8 @@ R = TypeVar("R")
 
 
 # Without Numba's run-time (nrt) arrays have no reference counts: these atomic counts would take a
-# third of the time of a decision. Nothing compiled here makes an array. Divisions are NumPy's: checks
-# for 0 would keep loops from being vectorised.
+# third of the time of a decision. Nothing compiled here makes an array. Divisions are NumPy's: with
+# checks for 0, loops would not be vectorised.
 _OPTIONS: Any = {"_nrt": False, "error_model": "numpy"}
 
 

@@ -19,7 +19,8 @@ from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import WIDTHS, first_of
 from carolus_env.bots.value import model
-from carolus_env.bots.value.choice import Chooser, best_choice, play_choice, value_discs
+from carolus_env.bots.value.ahead import Ahead, best_turn, value_discs
+from carolus_env.bots.value.choice import Chooser, best_choice, in_turn, play_choice
 from carolus_env.bots.value.inference import ValueNet, Weights, write_value
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, FIRST_DISC, MAX_TEAMS, TEAMS
@@ -47,6 +48,14 @@ class ValueOptions:
         "value of a disc: now, or after all answers and the turn of the first player to act",
         among=LOOKS,
     )
+    next: int = option(
+        0,
+        "turns, the best ones, that are followed through the dice to the next player's best choice",
+        among=(0, 4096),
+    )
+    rolls: int = option(
+        8, "rolls sampled for each of them; 0: every roll, by its probability", among=(0, 100_000)
+    )
     errors: float = errors_option()
 
     def __post_init__(self) -> None:
@@ -58,6 +67,8 @@ class Player(NamedTuple):
 
     chooser: Chooser
     """The network and how it chooses."""
+    ahead: Ahead
+    """How it looks ahead."""
     looks: bool
     """Whether it looks ahead at discs."""
     errors: float
@@ -70,7 +81,9 @@ class Player(NamedTuple):
 def _decide(s, player):
     """The bot's choice, a plan."""
     if s["phase"] == DISC and player.looks:
-        return value_discs(s, player.chooser, player.discs) + 1  # a plan of one action
+        return value_discs(s, player.ahead, player.discs) + 1  # a plan of one action
+    if player.ahead.best > 0 and in_turn(s):
+        return best_turn(s, player.chooser, player.ahead)
     return best_choice(s, player.chooser)
 
 
@@ -118,14 +131,16 @@ class ValueBot(CompiledAgent):
             AgentError: for another number of players than the model was trained for.
         """
         options = self.options
-        chooser = Chooser.of(
-            ValueNet.of(players, self._weights.of(self.name, players)),
-            WIDTHS.index(options.plans),
-            all_weights()[players].copy(),
-            int(options.candidates),
+        net = ValueNet.of(players, self._weights.of(self.name, players))
+        width, weights = WIDTHS.index(options.plans), all_weights()[players].copy()
+        asking, ahead = (Chooser.of(net, width, weights, int(options.candidates)) for _ in range(2))
+        return Player(
+            asking,
+            Ahead.of(ahead, players, int(options.next), int(options.rolls)),
+            options.discs == "turn",
+            float(options.errors),
+            np.zeros((DISCS, MAX_TEAMS)),
         )
-        looks = options.discs == "turn"
-        return Player(chooser, looks, float(options.errors), np.zeros((DISCS, MAX_TEAMS)))
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)

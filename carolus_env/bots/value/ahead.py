@@ -1,0 +1,214 @@
+"""How the value network looks further ahead: through the answers to a disc, and through the dice.
+
+- *Discs.* Every answer of the players after a disc is tried, the first player to act plays its best
+  turn, and that position is valued. No dice lie in between, so this is exact as far as the values
+  are. Each player chooses what is best for its team (max^n: Luckhardt and Irani, AAAI 1986).
+- *The next turn.* Each of a turn's best choices is followed through the dice, sampled or all of
+  them, to the position after the best choice of the next player. The choices of a turn meet the
+  same dice.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64, uint64
+
+from carolus_env.bots.planner.bot import play
+from carolus_env.bots.value.choice import (
+    Chooser,
+    best_choice,
+    list_choices,
+    play_choice,
+    value_choices,
+)
+from carolus_env.bots.value.inference import write_value
+from carolus_env.engine.chance import chance_outcomes
+from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.rules import (
+    CROWN_CHOICE,
+    DICE,
+    FIRST_DISC,
+    MAX_PLAYERS,
+    MAX_TEAMS,
+    OVER,
+    ROLL,
+)
+from carolus_env.engine.state import STATE, States
+from carolus_env.system.compiler import kernel, part, rare
+
+
+class Ahead(NamedTuple):
+    """What it takes to look ahead. Some scratch goes by the number of discs chosen."""
+
+    chooser: Chooser
+    """How a player chooses in positions ahead; its scratch is not the asking player's."""
+
+    states: States
+    """``(5,)`` STATE: the position."""
+    untried: npt.NDArray[np.int64]
+    """``(5,)`` int64: the discs still to try there, as bits."""
+    values: npt.NDArray[np.float64]
+    """``(5, 3)`` float64: each team's share of the win by the best disc tried there so far."""
+    best: int
+    """How many of a turn's choices are followed through the dice; 0: none."""
+    rolls: int
+    """How many rolls are sampled; 0: every roll, by its probability."""
+    faces: npt.NDArray[np.uint8]
+    """``(K, dice)`` uint8: the outcomes of a turn's dice."""
+    probabilities: npt.NDArray[np.float64]
+    """``(K,)`` float64: how likely they are."""
+    after: States
+    """``(2,)`` STATE: the position before the dice, and after them."""
+    means: npt.NDArray[np.float64]
+    """``(3,)`` float64: each team's mean share of the win over the rolls."""
+    one: npt.NDArray[np.float64]
+    """``(3,)`` float64: the same for one roll."""
+
+    @classmethod
+    def of(cls, chooser: Chooser, players: int, best: int, rolls: int) -> Ahead:
+        """Scratch to look ahead in games of that number of players."""
+        outcomes = chance_outcomes(DICE[players])
+        return cls(
+            chooser,
+            np.zeros(MAX_PLAYERS + 1, STATE),
+            np.zeros(MAX_PLAYERS + 1, np.int64),
+            np.zeros((MAX_PLAYERS + 1, MAX_TEAMS)),
+            best,
+            rolls,
+            outcomes.faces.copy(),
+            outcomes.probabilities.copy(),
+            np.zeros(2, STATE),
+            np.zeros(MAX_TEAMS),
+            np.zeros(MAX_TEAMS),
+        )
+
+
+# ------------------------------------------------------------------------------------ discs
+
+
+@rare
+def _value_next(s, chooser, values):
+    """Play the best next choice, and write each team's share of the win after it.
+
+    The player's crowns, if there are any, come first.
+    """
+    while s["phase"] == CROWN_CHOICE:
+        play_choice(s, best_choice(s, chooser))
+    if s["phase"] != OVER and s["phase"] != ROLL:
+        play_choice(s, best_choice(s, chooser))
+    write_value(s, chooser.net, values)
+
+
+@rare
+def value_discs(s, ahead, values):
+    """Look ahead at the discs that can be played in ``s``.
+
+    Args:
+        s: a position of phase disc.
+        ahead: an `Ahead`.
+        values: ``(5, 3)`` float64, written: each team's share of the win after each disc; rows of
+            discs that cannot be played are left alone.
+
+    Returns:
+        The best disc, as an action.
+    """
+    states, untried, found = ahead.states, ahead.untried, ahead.values
+    teams, first = int64(s["teams"]), int64(s["turn"])
+    choosers = int64(s["players"]) - first
+    depth, chosen, trying = 0, -1, -1
+    states[0] = s
+    untried[0] = legal.playable_discs(s)
+    found[0, :] = -1.0
+    while depth >= 0:
+        if depth < choosers and untried[depth] != 0:
+            disc = 1
+            while untried[depth] >> (disc - 1) & 1 == 0:
+                disc += 1
+            untried[depth] ^= 1 << (disc - 1)
+            trying = disc - 1 if depth == 0 else trying
+            states[depth + 1] = states[depth]
+            play(states[depth + 1], FIRST_DISC + disc - 1)
+            depth += 1
+            if depth < choosers:
+                untried[depth] = legal.playable_discs(states[depth])
+            found[depth, :] = -1.0
+            continue
+        if depth == choosers:
+            _value_next(states[depth], ahead.chooser, found[depth])
+        if depth == 1:
+            for team in range(teams):
+                values[trying, team] = found[1, team]
+        if depth > 0:
+            team = int64(s["team"][s["order"][first + depth - 1]])
+            if found[depth, team] > found[depth - 1, team]:
+                for other in range(teams):
+                    found[depth - 1, other] = found[depth, other]
+                if depth == 1:
+                    chosen = FIRST_DISC + trying
+        depth -= 1
+    return chosen
+
+
+# ------------------------------------------------------------------------------------ the next turn
+
+
+@kernel
+def _add_roll(s, ahead, weight):
+    """Count what follows the position after a roll, which is ``s``."""
+    _value_next(s, ahead.chooser, ahead.one)
+    for team in range(ahead.means.shape[0]):
+        ahead.means[team] += weight * ahead.one[team]
+
+
+@part
+def _value_through_dice(s, ahead, bits):
+    """Write each team's mean share of the win over the dice that are due: ``ahead.means``."""
+    ahead.means[:] = 0.0
+    rolls = ahead.rolls
+    for k in range(rolls if rolls > 0 else ahead.faces.shape[0]):
+        ahead.after[1] = s
+        rolled = ahead.after[1]
+        if rolls > 0:
+            bits = generator.step(bits)
+            rolled["generator"] = generator.mix(bits)
+            turns.roll_dice(rolled)
+            rolled["generator"] = 0
+        else:
+            turns.take_roll(rolled, ahead.faces, k)
+        _add_roll(rolled, ahead, 1.0 / rolls if rolls > 0 else ahead.probabilities[k])
+
+
+@rare
+def best_turn(s, chooser, ahead):
+    """The best choice, a plan, of those that are best now, by what follows the dice.
+
+    Sampled dice depend on the round and the seat only: after each placement of a turn the same ones
+    are asked about, so the player does not change its mind.
+
+    Args:
+        s: a position of an action turn.
+        chooser: a `Chooser`.
+        ahead: an `Ahead`.
+    """
+    bits = generator.mix(uint64(s["round"]) * uint64(MAX_PLAYERS) + uint64(s["player"]))
+    team = int64(s["team"][s["player"]])
+    count = list_choices(s, chooser)
+    value_choices(s, chooser, count)
+    chosen, best = chooser.choices[0], -1.0
+    for _ in range(min(ahead.best, count)):
+        k = 0
+        for other in range(count):
+            k = other if chooser.values[other] > chooser.values[k] else k
+        now = chooser.values[k]
+        chooser.values[k] = -2.0  # taken
+        ahead.after[0] = s
+        play_choice(ahead.after[0], chooser.choices[k])
+        if ahead.after[0]["phase"] == ROLL:
+            _value_through_dice(ahead.after[0], ahead, bits)
+            now = ahead.means[team]
+        if now > best:
+            chosen, best = chooser.choices[k], now
+    return chosen
