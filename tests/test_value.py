@@ -18,7 +18,18 @@ from carolus_env.bots.value import inference, inputs, model, network
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.inference import Weights
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, NOBODY, OVER, PLACE, TEAMS, Rules
+from carolus_env.engine import chance
+from carolus_env.engine.rules import (
+    CROWN_CHOICE,
+    DISC,
+    MOVE,
+    NOBODY,
+    OVER,
+    PLACE,
+    ROLL,
+    TEAMS,
+    Rules,
+)
 from carolus_env.engine.state import single
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.value.learning import _update_once, learn, new_worker
@@ -237,6 +248,66 @@ def test_it_plays_what_leads_to_the_best_position(rules):
     chosen = bot_of(rules, candidates=5, discs="now").act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
         assert action == best_now(state, weights, 5)[0][0]
+
+
+def test_without_candidates_every_plan_is_valued():
+    states = positions(Rules(2), most=300)
+    states = states[states["phase"] == PLACE][:6]
+    weights = Weights.of(weights_of(2))
+    chosen = bot_of(Rules(2), candidates=0).act(states, new_streams(1, len(states)))
+    for state, action in zip(states, chosen, strict=True):
+        plans = best_plans(state, 4096)
+        assert len(plans) < 4096
+        team = int(state["team"][state["player"]])
+        values = [value_after(state, plan, weights)[team] for plan in plans]
+        assert action in [plans[k][0] for k in np.flatnonzero(values >= np.max(values) - 1e-9)]
+
+
+def through_the_dice(state, weights, candidates):
+    """Each team's mean share of the win over the dice due and the best next choice, in Python."""
+    outcomes = chance.chance_outcomes(int(state["dice_due"]))
+    mean = 0.0
+    for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
+        after = single(state)
+        chance.apply_roll(after, faces)
+        while after["phase"][0] == CROWN_CHOICE:
+            [crown], value = best_now(after[0], weights, candidates)
+            engine.step(after, np.array([crown]), roll=False)
+        if after["phase"][0] not in (OVER, ROLL):
+            value = best_now(after[0], weights, candidates)[1]
+        else:
+            value = inference.values(after, weights)[0]
+        mean = mean + probability * value
+    return mean
+
+
+@pytest.mark.parametrize("rules", [ALL_KINDS[0], ALL_KINDS[4]], ids=repr)
+def test_turns_are_followed_through_every_roll(rules):
+    states = positions(rules, most=300)
+    states = states[states["phase"] == MOVE][:4]
+    weights = Weights.of(weights_of(2))
+    chosen = bot_of(rules, candidates=2, next=2, rolls=0).act(states, new_streams(1, len(states)))
+    for state, action in zip(states, chosen, strict=True):
+        found = {}
+        for plan in best_plans(state, 2):
+            after = single(state)
+            engine.step(after, np.array(plan), roll=False)
+            if after["phase"][0] == ROLL:
+                value = through_the_dice(after[0], weights, 2)
+            else:
+                value = inference.values(after, weights)[0]
+            found[plan[0]] = value[state["team"][state["player"]]]
+        assert found[action] == pytest.approx(max(found.values()), abs=1e-6)
+
+
+def test_sampled_rolls_do_not_change_the_mind_within_a_turn():
+    """What is planned after the first placement is what is planned after the others."""
+    games = engine.new_games(Rules(2), 2, seed=8)
+    bot = bot_of(Rules(2), candidates=3, next=2, rolls=2)
+    streams, before = new_streams(1, 2), new_streams(1, 2)
+    for _ in range(12):
+        engine.step(games, bot.act(games, streams))
+    np.testing.assert_array_equal(streams, before)  # nothing is drawn
 
 
 def look_ahead(state, weights, candidates):

@@ -20,7 +20,7 @@ from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import WIDTHS, first_of
 from carolus_env.bots.value import model
 from carolus_env.bots.value.ahead import Ahead, best_turn, value_discs
-from carolus_env.bots.value.choice import Chooser, best_choice, in_turn, play_choice
+from carolus_env.bots.value.choice import EVERY, Chooser, best_choice, in_turn, play_choice
 from carolus_env.bots.value.inference import ValueNet, Weights, write_value
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, FIRST_DISC, MAX_TEAMS, TEAMS
@@ -40,7 +40,9 @@ class ValueOptions:
     """
 
     candidates: int = option(
-        32, "turns that the network compares, the planner's best ones", among=(1, 4096)
+        32,
+        "turns that the network compares, the planner's best ones; 0: all, in no order",
+        among=(0, EVERY),
     )
     plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
     discs: str = option(

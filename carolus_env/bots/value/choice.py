@@ -7,7 +7,7 @@ after them. How it looks further ahead: `ahead`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import STATE, States
 from carolus_env.system.compiler import kernel, rare
+
+EVERY: Final = 4096
+"""More plans than a turn has, but for some turns with paladins anywhere."""
 
 
 class Chooser(NamedTuple):
@@ -55,7 +58,17 @@ class Chooser(NamedTuple):
     def of(
         cls, net: ValueNet, width: int, weights: npt.NDArray[np.float64], candidates: int
     ) -> Chooser:
-        """A chooser with scratch of its own."""
+        """A chooser with scratch of its own.
+
+        Args:
+            net: the network.
+            width: where paladins may go: an index into `plans.WIDTHS`.
+            weights: ``(F,)`` float64, of the evaluation.
+            candidates: how many of a turn's plans are kept; 0: up to `EVERY`, in no order, so that
+                the evaluation has no say.
+        """
+        if candidates == 0:
+            weights, candidates = np.zeros_like(weights), EVERY
         most = max(candidates, DISCS)
         return cls(
             net,
