@@ -2,6 +2,7 @@
 
 $ python train.py                          # 2 players, some minutes on two cores
 $ python train.py --players 4 --steps 5000000 --name four
+$ python train.py --learner value          # a value network; --help then lists its options
 $ python train.py --config agents/2p.toml  # options from a file; the command line overrides it
 $ python train.py --resume runs/four       # continue an interrupted run
 
@@ -25,7 +26,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
+
+MISSING: Final = "train: {} is missing; training needs the extra: pip install -e '.[train]'"
 
 try:
     import tyro
@@ -35,31 +38,40 @@ try:
     from rich.table import Table
 
     from carolus_env.arena import ladder
-    from carolus_env.bots.neural.model import load, save
-    from carolus_env.learners.config import Config, from_run, read
+    from carolus_env.learners.config import Config
     from carolus_env.learners.measures import Evaluation
+    from carolus_env.learners.options import RunOptions
     from carolus_env.learners.provenance import provenance
-    from carolus_env.learners.run import Progress, Run
+    from carolus_env.learners.reading import CONFIGS, DEFAULT, from_run, read
+    from carolus_env.learners.training import Progress, TrainingRun
+    from carolus_env.learners.value.config import ValueConfig
     from carolus_env.system.files import write_json
 except ModuleNotFoundError as error:
-    raise SystemExit(
-        f"train: {error.name} is missing; training needs the extra: pip install -e '.[train]'"
-    ) from None
+    raise SystemExit(MISSING.format(error.name)) from None
 
 
 @dataclass
 class Source:
     """Where options come from other than the command line."""
 
+    learner: Literal["ppo", "value"] | None = None
+    """What learns: ppo, a policy by self-play PPO, or value, a value network by TD(lambda). By
+    default what --config names, or else ppo."""
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
-    """The folder of a run to continue; only --steps may be given with it."""
+    """The folder of a run to continue; only its length may be given with it: --steps (ppo),
+    --games or --minutes (value)."""
 
 
 @dataclass
 class Options(Config, Source):
-    """Train an agent by self-play."""
+    """Train an agent by self-play PPO."""
+
+
+@dataclass
+class OptionsOfValue(ValueConfig, Source):
+    """Train a value network by TD(lambda)."""
 
 
 @dataclass
@@ -71,10 +83,30 @@ class Extension:
 
 
 @dataclass
+class ExtensionOfValue:
+    """Continue a run."""
+
+    games: int | None = None
+    """Train up to this many games in all; by default as many as the run was started with."""
+    minutes: float | None = None
+    """Train up to this many CPU minutes of learning, instead of games."""
+
+
+OPTIONS: Final[dict[str, type[Options | OptionsOfValue]]] = {
+    Config.learner_name: Options,
+    ValueConfig.learner_name: OptionsOfValue,
+}
+EXTENSIONS: Final[dict[str, type[Extension | ExtensionOfValue]]] = {
+    Config.learner_name: Extension,
+    ValueConfig.learner_name: ExtensionOfValue,
+}
+
+
+@dataclass
 class Job:
     """A run to start or to continue: what its ``config.json`` says, and where it lies."""
 
-    config: Config
+    config: RunOptions
     folder: Path
     command: str
     made_with: dict[str, Any]
@@ -82,7 +114,7 @@ class Job:
 
     def write(self) -> None:
         """Write ``config.json``."""
-        options = {"config": dataclasses.asdict(self.config), "command": self.command}
+        options = {"config": self.config.to_dict(), "command": self.command}
         write_json(self.folder / "config.json", {**self.made_with, **options})
 
 
@@ -92,14 +124,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console, job = Console(), None
     try:
         job = read_job(arguments)
-        with _Display(console, job.config.steps) as display:
-            run = Run(job.config, job.folder, command=job.command, show=display.show)
+        with _Display(console, job.config.unit) as display:
+            kind = run_of(job.config.learner_name)
+            run = kind(job.config, job.folder, command=job.command, show=display.show)
             if job.resumed:
                 run.resume()
             job.write()
-            console.print(
-                f"{job.folder}: {job.config.players} players, {job.config.steps:,} decisions"
-            )
+            console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
             with _stopping(run, console):
                 done = run.train()
         if not done:
@@ -111,9 +142,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if job is not None and (job.folder / "resume").exists():
             print(f"continue from the last checkpoint: python train.py --resume {job.folder}")
         return 130
+    except ModuleNotFoundError as error:
+        print(MISSING.format(error.name), file=sys.stderr)
+        return 1
     except (ValueError, OSError) as error:
         print(f"train: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
+
+
+def run_of(learner: str) -> type[TrainingRun[Any, Any]]:
+    """The runs of a learner; imported here, so that ``value`` needs no PyTorch."""
+    if learner == ValueConfig.learner_name:
+        from carolus_env.learners.value.run import ValueRun
+
+        return ValueRun
+    from carolus_env.learners.run import Run
+
+    return Run
 
 
 def read_job(arguments: Sequence[str]) -> Job:
@@ -129,27 +174,33 @@ def read_job(arguments: Sequence[str]) -> Job:
     )
     command = shlex.join(["python", "train.py", *arguments])
     if source.resume is not None:
-        if source.config is not None:
-            raise ValueError("--resume takes its options from the run; leave out --config")
-        extension = tyro.cli(Extension, args=others, prog="train.py --resume FOLDER")
-        return _resumed(source.resume, extension.steps, command)
-    given = read(source.config) if source.config is not None else Config()
+        for name in ("config", "learner"):
+            if getattr(source, name) is not None:
+                raise ValueError(f"--resume takes its options from the run; leave out --{name}")
+        return _resumed(source.resume, others, command)
+    given = CONFIGS[source.learner or DEFAULT]()
+    if source.config is not None:
+        given = read(source.config, source.learner)
+    learner = given.learner_name
     options = tyro.cli(
-        Options,
+        OPTIONS[learner],
         args=others,
-        default=Options(**dataclasses.asdict(given)),
+        default=OPTIONS[learner](**dataclasses.asdict(given), learner=learner),
         description=__doc__,
         prog="train.py",
     )
-    names = [field.name for field in dataclasses.fields(Config)]
-    config = Config(**{name: getattr(options, name) for name in names})
-    return Job(config, _new_folder(config), command, provenance(), resumed=False)
+    names = [field.name for field in dataclasses.fields(given)]
+    config = dataclasses.replace(given, **{name: getattr(options, name) for name in names})
+    folder = _new_folder(config)
+    run_of(learner)  # loads the packages whose versions are noted
+    return Job(config, folder, command, provenance(), resumed=False)
 
 
-def _new_folder(config: Config) -> Path:
+def _new_folder(config: RunOptions) -> Path:
     config.check()
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    name = config.name or f"{config.players}p-seed{config.seed}-{stamp}"
+    parts = config.learner_name, f"{config.players}p", f"seed{config.seed}", stamp
+    name = config.name or "-".join(parts)
     folder = Path(config.runs) / name
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} exists already: choose another --name, or --resume {folder}")
@@ -157,8 +208,8 @@ def _new_folder(config: Config) -> Path:
     return folder
 
 
-def _resumed(folder: Path, steps: int | None, command: str) -> Job:
-    """The run in a folder; only its number of decisions may change."""
+def _resumed(folder: Path, others: Sequence[str], command: str) -> Job:
+    """The run in a folder; only its length may change, by the other words of the command line."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: no run to resume: there is no such folder")
     path = folder / "config.json"
@@ -170,14 +221,18 @@ def _resumed(folder: Path, steps: int | None, command: str) -> Job:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
-    if steps is None or steps == config.steps:
+    extension = tyro.cli(
+        EXTENSIONS[config.learner_name], args=others, prog="train.py --resume FOLDER"
+    )
+    given = {name: value for name, value in vars(extension).items() if value is not None}
+    longer = config.extended(given) if given else config
+    if longer == config:
         return Job(config, folder, original, first, resumed=True)
-    config.steps = steps
-    return Job(config, folder, f"{original}; {command}", first, resumed=True)
+    return Job(longer, folder, f"{original}; {command}", first, resumed=True)
 
 
 @contextlib.contextmanager
-def _stopping(run: Run, console: Console) -> Iterator[None]:
+def _stopping(run: TrainingRun[Any, Any], console: Console) -> Iterator[None]:
     """Ctrl-C ends training after the current update; a second Ctrl-C at once."""
 
     def stop(*_: Any) -> None:
@@ -198,16 +253,11 @@ def _rating(found: Evaluation) -> str:
     return f"Elo {found.elo:.0f} ({found.low:.0f} to {found.high:.0f}; planner: 0)"
 
 
-def _finish(run: Run, console: Console) -> int:
-    """Save the final policy, evaluate the best one, and print the results."""
-    save(run.snapshot(), run.folder / "final")
-    if not (run.folder / "best.json").exists():
-        save(run.snapshot(), run.folder / "best")
-    best = load(run.folder / "best").weights
+def _finish(run: TrainingRun[Any, Any], console: Console) -> int:
+    """Save the final network, evaluate the best one, and print the results."""
     with console.status(f"evaluating {run.folder}/best ..."):
-        found = run.evaluate(run.config.final_games, best)
-    write_json(run.folder / "result.json", found.to_dict())
-    console.print(f"{run.folder}/best, playing its likeliest action: {_rating(found)}")
+        found = run.finish()
+    console.print(f"{run.folder}/best, playing {run.look.plays}: {_rating(found)}")
     table = Table()
     table.add_column("against")
     for heading in ("its Elo", "games", "win rate", "95 % interval"):
@@ -219,26 +269,26 @@ def _finish(run: Run, console: Console) -> int:
         row = f"{result['games']:,}", f"{result['win_rate']:.1%}", interval
         table.add_row(spec, elos.get(spec, "-"), *row)
     console.print(table)
-    console.print(
-        f"next: python evaluate.py ppo:{run.folder}/best greedy --players {run.config.players}"
-    )
+    spec = f"{run.config.learner_name}:{run.folder}/best"
+    console.print(f"next: python evaluate.py {spec} greedy --players {run.config.players}")
+    console.print(f"play it: python -m carolus_env.play --bot {spec}")
     return 0
 
 
 class _Display:
-    """A progress bar: decisions, pace, and the share of the win against each kind of opponent."""
+    """A progress bar: what is done, the pace, the loss, the share of the win by opponent."""
 
-    def __init__(self, console: Console, steps: int) -> None:
-        self._console = console
+    def __init__(self, console: Console, unit: str) -> None:
+        self._console, self._unit = console, unit
         self._bar = Bar(
             BarColumn(bar_width=20),
             TaskProgressColumn(),
             TextColumn("{task.fields[done]}"),
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[shares]}"),
+            TextColumn("{task.fields[numbers]}"),
             console=console,
         )
-        self._task = self._bar.add_task("training", total=steps, done="", shares="")
+        self._task = self._bar.add_task("training", total=1.0, done="", numbers="")
 
     def __enter__(self) -> _Display:
         self._bar.start()
@@ -248,12 +298,14 @@ class _Display:
         self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        shares = "  ".join(f"{kind} {share:.0%}" for kind, share in progress.shares.items())
+        numbers = [f"{kind} {share:.0%}" for kind, share in progress.shares.items()]
+        if progress.loss is not None:
+            numbers.append(f"loss {progress.loss:.4f}")
         self._bar.update(
             self._task,
-            completed=progress.decisions,
-            done=f"{progress.decisions / 1e6:.2f} M, {progress.decisions_per_s:,.0f}/s",
-            shares=shares,
+            completed=progress.share,
+            done=f"{progress.done:,} {self._unit}, {progress.per_s:,.0f}/s",
+            numbers="  ".join(numbers),
         )
         if progress.evaluation:
             found = progress.evaluation
@@ -261,7 +313,7 @@ class _Display:
                 f"{result['win_rate']:.1%} against {spec}" for spec, result in found.results.items()
             )
             self._console.print(
-                f"  after {progress.decisions:,} decisions: {_rating(found)}, {rates}"
+                f"  after {progress.done:,} {self._unit}: {_rating(found)}, {rates}"
             )
 
 

@@ -29,11 +29,13 @@ from carolus_env.bots.neural.network import Size, initial  # noqa: E402
 from carolus_env.engine.rules import Rules  # noqa: E402
 from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER, LearnerGames  # noqa: E402
-from carolus_env.learners.config import Config, read  # noqa: E402
+from carolus_env.learners.config import Config  # noqa: E402
 from carolus_env.learners.curve import Curve  # noqa: E402
 from carolus_env.learners.league import League  # noqa: E402
 from carolus_env.learners.measures import evaluate  # noqa: E402
+from carolus_env.learners.player import TorchPlayer  # noqa: E402
 from carolus_env.learners.provenance import commit, commit_of  # noqa: E402
+from carolus_env.learners.reading import read  # noqa: E402
 from carolus_env.learners.run import Run  # noqa: E402
 
 TINY = [
@@ -160,26 +162,32 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, capsys):
     assert "playing its likeliest action: Elo -" in shown
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_a_policy_is_placed_by_the_rungs_nearest_to_it(players):
+def untrained(players):
+    """The likeliest actions of a small policy that has learnt nothing."""
     weights = initial(Size(players, 4, 4), 1)
+    return TorchPlayer(weights, players, temperature=0.0, device="cpu")
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
+    agent = untrained(players)
     rungs = ladder.rungs(players)
-    from_below = evaluate(weights, Rules(players), 30, near=None)
+    from_below = evaluate(agent, Rules(players), 30, near=None)
     assert 2 <= len(from_below.rungs) <= 3
     assert from_below.rungs[0] == rungs[0].spec
-    again = evaluate(weights, Rules(players), 30, near=from_below.elo)
+    again = evaluate(agent, Rules(players), 30, near=from_below.elo)
     near = [rung.spec for rung in ladder.nearest(players, again.elo, 5)]
     assert again.rungs[0] == ladder.nearest(players, from_below.elo)[0].spec
     assert set(again.rungs) <= set(near)
     assert again.low - 100 < from_below.elo < again.high + 100
-    assert again == evaluate(weights, Rules(players), 30, near=from_below.elo)
+    assert again == evaluate(agent, Rules(players), 30, near=from_below.elo)
 
 
 def test_other_agents_are_met_besides_the_rungs():
-    weights = initial(Size(2, 4, 4), 1)
-    found = evaluate(weights, Rules(2), 4, near=None, others=("greedy", "random"))
+    agent = untrained(2)
+    found = evaluate(agent, Rules(2), 4, near=None, others=("greedy", "random"))
     assert {"greedy", "random", *found.rungs} == set(found.results)
-    alone = evaluate(weights, Rules(2), 4, near=None)
+    alone = evaluate(agent, Rules(2), 4, near=None)
     assert (found.elo, found.rungs) == (alone.elo, alone.rungs)
 
 
@@ -188,10 +196,10 @@ def test_the_curve_of_an_earlier_version_has_points_without_a_rating(tmp_path):
     rated = {"elo": -900.0, "low": -950.0, "high": -850.0, "rungs": ["greedy"]}
     curve = Curve([{"decisions": 256, "seconds": 2.0, "shares": {}}], [old])
     assert curve.elo() is None
-    curve.save(tmp_path, 2)
+    curve.save(tmp_path, 2, Run.look)
     curve.evaluation.append({**old, **rated})
     assert curve.elo() == -900
-    curve.save(tmp_path, 2)
+    curve.save(tmp_path, 2, Run.look)
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -537,6 +545,7 @@ def test_a_wrong_path_is_named(tmp_path, capsys, option, form):
     ],
 )
 def test_a_command_line_that_is_not_understood_is_refused(tmp_path, capsys, words, text):
+    (tmp_path / "config.json").write_text(json.dumps({"config": {}, "command": "old"}))
     with pytest.raises(SystemExit) as stopped:
         train.main(words.format(tmp_path).split())
     assert stopped.value.code == 2
@@ -561,7 +570,7 @@ def test_help_shows_every_option(capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("hats = 3", "unknown option 'hats'; known are players"),
+        ("hats = 3", "unknown option 'hats' of learner ppo; known are players"),
         ('players = "2"', "option 'players': Input should be a valid integer, got '2'"),
         ("epochs = 1.5", "option 'epochs'"),
         ('partners = "beside"', "option 'partners': Input should be 'opposite' or 'adjacent'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -11,15 +12,38 @@ from carolus_env.arena import ladder
 from carolus_env.system.files import write_file, write_json
 
 
+@dataclass(frozen=True)
+class Look:
+    """How the curve of a learner is drawn."""
+
+    unit: str
+    """The key of a point's place on the x axis ..."""
+    scale: float
+    """... by which it is divided."""
+    x: str
+    """The label of the x axis."""
+    plays: str
+    """What the agent plays in evaluations, in words."""
+    below: str
+    """The title of the panel below: what is known of training games."""
+    y: str
+    """The label of its y axis."""
+    lines: Callable[[Mapping[str, Any]], Mapping[str, float]]
+    """Its lines: their numbers at a point of training, by name."""
+    limits: tuple[float, float] | None = None
+    """Of its y axis; None: as the numbers are."""
+    legend: str | None = None
+    """The heading of its lines' names; None: they are not named."""
+
+
 @dataclass
 class Curve:
     """What a run has measured so far.
 
     Attributes:
-        training: one point for each rollout: ``decisions``, ``seconds``, and ``shares``, the mean
-            share of the win in recent training games against each kind of opponent. There the
-            network draws its actions.
-        evaluation: one point for each evaluation: ``decisions``, ``seconds``, and what
+        training: points of training: ``decisions`` or ``games``, ``seconds``, and what the learner
+            knows of its games (docs/training.md).
+        evaluation: one point for each evaluation: ``decisions`` or ``games``, ``seconds``, and what
             `measures.Evaluation` has. Those of runs begun by version 0.1 may have ``results`` only.
     """
 
@@ -30,27 +54,28 @@ class Curve:
         """The last rating; None without any."""
         return next((point["elo"] for point in reversed(self.evaluation) if "elo" in point), None)
 
-    def save(self, folder: Path, players: int) -> None:
+    def save(self, folder: Path, players: int, look: Look) -> None:
         """Write ``curve.json`` and ``curve.png`` of a run with that number of players."""
         write_json(folder / "curve.json", asdict(self))
         if self.training and self.evaluation:
-            write_file(folder / "curve.png", self.draw(players))
+            write_file(folder / "curve.png", self.draw(players, look))
 
-    def draw(self, players: int) -> bytes:
+    def draw(self, players: int, look: Look) -> bytes:
         """The curve as a PNG: ratings among the rungs met above, training games below.
 
         Args:
             players: of the run.
+            look: how it is drawn.
         """
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7, 6.5), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
         rated = [point for point in self.evaluation if "elo" in point]
-        decisions = [point["decisions"] / 1e6 for point in rated]
-        (line,) = above.plot(decisions, [point["elo"] for point in rated], marker="o")
+        places = [point[look.unit] / look.scale for point in rated]
+        (line,) = above.plot(places, [point["elo"] for point in rated], marker="o")
         low, high = ([point[end] for point in rated] for end in ("low", "high"))
-        above.fill_between(decisions, low, high, color=line.get_color(), alpha=0.2, lw=0)
+        above.fill_between(places, low, high, color=line.get_color(), alpha=0.2, lw=0)
         met = [spec for point in rated for spec in point["rungs"]]
         for rung in ladder.rungs(players):
             if rung.spec in met:
@@ -65,26 +90,17 @@ class Curve:
                     fontsize=6,
                     color="grey",
                 )
-        above.set(
-            title="evaluation: the likeliest action", ylabel="Elo above planner (95 % interval)"
-        )
-        kinds = sorted({kind for point in self.training for kind in point["shares"]})
-        for kind in kinds:
-            points = [point for point in self.training if kind in point["shares"]]
-            below.plot(
-                [point["decisions"] / 1e6 for point in points],
-                [point["shares"][kind] for point in points],
-                label=kind,
-            )
-        below.set(
-            title="training games: actions drawn from the policy",
-            xlabel="decisions of the learner (millions)",
-            ylabel="share of the win",
-        )
-        below.set_ylim(-0.03, 1.03)
+        above.set(title=f"evaluation: {look.plays}", ylabel="Elo above planner (95 % interval)")
+        drawn = [(point[look.unit] / look.scale, look.lines(point)) for point in self.training]
+        for name in sorted({name for _, numbers in drawn for name in numbers}):
+            points = [(place, numbers[name]) for place, numbers in drawn if name in numbers]
+            below.plot(*zip(*points, strict=True), label=name)
+        below.set(title=look.below, xlabel=look.x, ylabel=look.y)
+        if look.limits:
+            below.set_ylim(look.limits)
         below.grid(alpha=0.3)
-        if kinds:
-            below.legend(title="against", loc="lower right")
+        if look.legend and below.lines:
+            below.legend(title=look.legend, loc="lower right")
         image = BytesIO()
         figure.savefig(image, format="png", dpi=150)
         return image.getvalue()

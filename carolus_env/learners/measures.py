@@ -1,35 +1,29 @@
-"""What a run measures: a policy's place on the ladder, and statistics of training games."""
+"""What a run measures: an agent's place on the ladder, and statistics of training games."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import arena
 from carolus_env.arena import ladder
 from carolus_env.arena.seating import deals_for, pairing
-from carolus_env.bots import make
+from carolus_env.bots import Agent, make
 from carolus_env.engine.rules import REASON_NAMES, Rules
 from carolus_env.envs.learner import Ended
-from carolus_env.learners.player import TorchPlayer
-
-Weights = Mapping[str, npt.NDArray[np.float32]]
 
 EVAL_SEED: Final = 1_000_000_007
 """Of the deals of evaluations: far from the seeds of training games."""
-
-
 MOST_RUNGS: Final = 3
 """Rungs that an evaluation plays, at most."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How strong a policy is: its likeliest actions, on paired deals."""
+    """How strong an agent is, on paired deals."""
 
     elo: float
     """Elo points above `planner`, on the ladder (`carolus_env.arena.ladder`)."""
@@ -40,7 +34,7 @@ class Evaluation:
     rungs: list[str]
     """The rungs that it was measured by."""
     results: dict[str, dict[str, Any]]
-    """``win_rate``, ``ci95`` and ``games`` of the policy against each rung and other agent."""
+    """``win_rate``, ``ci95`` and ``games`` of the agent against each rung and other agent."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON."""
@@ -48,15 +42,15 @@ class Evaluation:
 
 
 def evaluate(
-    weights: Weights, rules: Rules, games: int, *, near: float | None, others: Sequence[str] = ()
+    agent: Agent, rules: Rules, games: int, *, near: float | None, others: Sequence[str] = ()
 ) -> Evaluation:
-    """Place a policy on the ladder.
+    """Place an agent on the ladder.
 
     It plays the rung that is nearest to its rating so far, until that rung and another one have
     been played. With other rules than the usual ones the rungs keep their ratings.
 
     Args:
-        weights: of the network.
+        agent: to be placed.
         rules: of all games.
         games: against each agent.
         near: a guess of its rating; None: it begins at the foot of the ladder.
@@ -71,22 +65,22 @@ def evaluate(
         if first.spec in met and len(met) >= 2:
             break
         spec = second.spec if first.spec in met else first.spec
-        met[spec], results[spec] = _against(weights, rules, spec, games)
+        met[spec], results[spec] = _against(agent, rules, spec, games)
         found = ladder.place(players, met)
         elo = found.elo
     for spec in others:
         if spec not in results:
-            results[spec] = _against(weights, rules, spec, games)[1]
+            results[spec] = _against(agent, rules, spec, games)[1]
     return Evaluation(elo, found.low, found.high, list(met), results)
 
 
 def _against(
-    weights: Weights, rules: Rules, spec: str, games: int
+    agent: Agent, rules: Rules, spec: str, games: int
 ) -> tuple[arena.Results, dict[str, Any]]:
-    """Games of a policy, agent 0, against a bot, and the policy's results."""
-    agents = _likeliest(weights, rules), make(spec)
+    """Games of an agent against a bot, and the agent's results."""
+    agents = agent, make(spec)
     deals = deals_for(games, len(pairing(rules).seatings))
-    plan = arena.Plan(rules, ("policy", spec), deals=deals, seed=EVAL_SEED)
+    plan = arena.Plan(rules, ("learner", spec), deals=deals, seed=EVAL_SEED)
     cup = arena.Tournament(plan, agents)
     cup.run()
     [result] = cup.pairings()
@@ -94,14 +88,9 @@ def _against(
     return cup.results, numbers
 
 
-def beats(weights: Weights, other: Weights, rules: Rules, games: int) -> bool:
-    """Whether the first of two networks wins at least half of its games against the second."""
-    pair = _likeliest(weights, rules), _likeliest(other, rules)
-    return arena.play_pairing(pair, rules, games, seed=EVAL_SEED).win_rate[0] >= 0.5
-
-
-def _likeliest(weights: Weights, rules: Rules) -> TorchPlayer:
-    return TorchPlayer(weights, rules.players, temperature=0.0, device="cpu")
+def beats(agent: Agent, other: Agent, rules: Rules, games: int) -> bool:
+    """Whether the first of two agents wins at least half of its games against the second."""
+    return arena.play_pairing((agent, other), rules, games, seed=EVAL_SEED).win_rate[0] >= 0.5
 
 
 def game_statistics(ended: Sequence[Ended]) -> dict[str, float]:

@@ -1,74 +1,59 @@
-"""A training run: self-play PPO against a league, with all its files in one folder.
+"""A training run of self-play PPO against a league; see `carolus_env.learners.training`.
 
-The folder holds ``config.json`` (options, seed, versions), the models ``best`` and ``final``
-(`carolus_env.bots.neural.model`), ``curve.json`` and ``curve.png``, ``tensorboard/``, and
-``resume/`` (`carolus_env.learners.checkpoint`), from which the run continues bit for bit.
+Its models are policies (`carolus_env.bots.neural.model`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
+from carolus_env.bots import Agent
 from carolus_env.bots.neural.model import Model, find, load, save
 from carolus_env.envs.learner import Ended
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners import checkpoint
 from carolus_env.learners.config import Config
-from carolus_env.learners.curve import Curve
+from carolus_env.learners.curve import Look
 from carolus_env.learners.league import League
-from carolus_env.learners.measures import Evaluation, beats, evaluate, game_statistics
+from carolus_env.learners.measures import Evaluation, game_statistics
 from carolus_env.learners.player import TorchPlayer
 from carolus_env.learners.ppo import SelfPlayPPO
-from carolus_env.learners.provenance import provenance
+from carolus_env.learners.training import Arrays, Progress, TrainingRun, prefixed, under
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a run, for a display.
-
-    Attributes:
-        decisions: done so far, by this process and those it resumed.
-        decisions_per_s: of this process, evaluations included.
-        shares: recent mean share of the win against each kind of opponent.
-        evaluation: right after an evaluation; else None.
-    """
-
-    decisions: int
-    decisions_per_s: float
-    shares: Mapping[str, float] = field(default_factory=dict)
-    evaluation: Evaluation | None = None
-
-
-class Run:
-    """One training run in its folder.
+class Run(TrainingRun[Config, Model]):
+    """One training run of self-play PPO in its folder.
 
     Args:
         config: all options.
         folder: of the run; it exists.
         command: the command line, for the models' JSON.
-        show: called after every rollout and every evaluation.
+        show: called after every update and every evaluation.
         callbacks: SB3's, for users; the run itself needs none.
-
-    Attributes:
-        stop: set it, and training ends after the update under way, with a checkpoint.
 
     Raises:
         ValueError: for options that cannot work, or a start that does not fit them.
     """
+
+    look = Look(
+        unit=Config.unit,
+        scale=1e6,
+        x="decisions of the learner (millions)",
+        plays="its likeliest action",
+        below="training games: actions drawn from the policy",
+        y="share of the win",
+        lines=lambda point: point["shares"],
+        limits=(-0.03, 1.03),
+        legend="against",
+    )
 
     def __init__(
         self,
@@ -79,11 +64,9 @@ class Run:
         show: Callable[[Progress], None] = lambda progress: None,
         callbacks: Sequence[BaseCallback] = (),
     ) -> None:
-        config.check()
+        super().__init__(config, folder, command=command, show=show)
         torch.set_num_threads(config.threads)
-        self.config, self.folder, self.show = config, folder, show
-        self.command, self.callbacks = command, callbacks
-        self.rules = config.rules()
+        self.callbacks = callbacks
         self.league = League(
             self.rules,
             config.bots,
@@ -117,12 +100,9 @@ class Run:
         if config.start is not None:
             self._start_from(config.start)
         self.random = np.random.default_rng(config.seed)
-        self.curve = Curve()
-        self.stop = False
         self._remembered = 0  # decisions when the last earlier self was stored
         self._shares: dict[str, deque[float]] = {}
         self._ended: list[Ended] = []
-        self._clock = _Clock()
 
     def _start_from(self, name: str) -> None:
         start = find(name)
@@ -137,55 +117,34 @@ class Run:
         return int(self.model.num_timesteps)
 
     @property
-    def seconds(self) -> float:
-        """Time of the whole run so far, evaluations included."""
-        return self._clock.seconds()
+    def done(self) -> int:
+        """The same."""
+        return self.decisions
 
-    # -------------------------------------------------------------------------------- training
+    @property
+    def share(self) -> float:
+        return self.decisions / self.config.steps
 
-    def train(self) -> bool:
-        """Train up to ``config.steps`` decisions.
-
-        The checkpoint comes last in a pass of the loop, so that a resumed run enters the loop
-        exactly where the interrupted one would have continued.
-
-        Returns:
-            True when they are done; False after `stop`.
-        """
-        config = self.config
-        if self.decisions >= config.steps:
-            return True
-        checkpoint_every = config.checkpoint_every or config.eval_every
-        with self._tensorboard():
-            self.model.begin(config.steps, self.callbacks)
-            self._clock.begin(self.decisions)
-            if not self.curve.evaluation:  # the curve begins with the untrained policy
-                self.note_evaluation()
-                self._save()
-            going = True
-            while going and not self.stop:
-                self._prepare_rollout()
-                going = self.model.update() and self.decisions < config.steps
-                self._note_rollout()
-                if not going or self._passed(config.eval_every):
-                    self.note_evaluation()
-                if not going or self.stop or self._passed(checkpoint_every):
-                    self._save()
-            self.model.end()
-        return self.decisions >= config.steps
+    # ------------------------------------------------------------------------ training
 
     @contextlib.contextmanager
-    def _tensorboard(self) -> Iterator[None]:
+    def _learning(self) -> Iterator[None]:
         logger = configure(str(self.folder / "tensorboard"), ["tensorboard"])
         self.model.set_logger(logger)
         try:
+            self.model.begin(self.config.steps, self.callbacks)
             yield
+            self.model.end()
         finally:
             logger.close()
 
+    def _update(self) -> bool:
+        self._prepare_rollout()
+        return self.model.update()
+
     def _prepare_rollout(self) -> None:
         """Set the entropy weight, keep an earlier self when one is due, draw opponents."""
-        self.model.ent_coef = self.config.entropy_at(1 - self.decisions / self.config.steps)
+        self.model.ent_coef = self.config.entropy_at(1 - self.share)
         if self.decisions - self._remembered >= self.config.remember_every:
             self._remembered = self.decisions
             self.league.remember(self.model.weights())
@@ -197,170 +156,79 @@ class Run:
         for kind, shares in self.league.note(ended).items():
             self._shares.setdefault(kind, deque(maxlen=1000)).extend(shares)
 
-    def _note_rollout(self) -> None:
+    def _note_update(self) -> None:
         """Log the rollout and its update, and add a point to the curve."""
         progress = self._progress()
         values = {f"share_of_win/{kind}": share for kind, share in progress.shares.items()}
         values |= {f"games/{name}": v for name, v in game_statistics(self._ended).items()}
         values["train/entropy_weight"] = self.model.ent_coef
-        values["time/decisions_per_s"] = progress.decisions_per_s
+        values["time/decisions_per_s"] = progress.per_s
         self._log(values)
         self._ended.clear()
         shares = {kind: round(share, 4) for kind, share in progress.shares.items()}
-        self.curve.training.append({**self._point(), "shares": shares})
+        self.curve.training.append({**self.point(), "shares": shares})
         self.show(progress)
-
-    def _passed(self, every: int) -> bool:
-        """Whether the last rollout passed a multiple of ``every`` decisions."""
-        size = self.config.games * self.config.rollout
-        return self.decisions // every > (self.decisions - size) // every
 
     def _log(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
             self.model.logger.record(name, value)
         self.model.logger.dump(self.decisions)
 
-    def _point(self) -> dict[str, Any]:
-        return {"decisions": self.decisions, "seconds": round(self.seconds, 1)}
-
     def _progress(self, evaluation: Evaluation | None = None) -> Progress:
         shares = {kind: float(np.mean(s)) for kind, s in sorted(self._shares.items())}
-        return Progress(self.decisions, self._clock.pace(self.decisions), shares, evaluation)
+        pace = self._clock.pace(self.decisions)
+        return Progress(self.decisions, pace, self.share, shares, evaluation=evaluation)
 
-    # -------------------------------------------------------------------------------- evaluation
+    # ------------------------------------------------------------------------ models
 
     def snapshot(self) -> Model:
         """The current network as a model."""
-        about = {
-            "rules": self.rules.to_dict(),
-            "command": self.command,
-            "seed": self.config.seed,
-            "decisions": self.decisions,
-            "seconds": round(self.seconds, 1),
-            "device": str(self.model.device),
-            **provenance(),
-        }
+        about = self.about(device=str(self.model.device))
         if self._start is not None:
             about["start"] = dict(self._start)
         return Model(self.config.size, self.model.weights(), about)
 
-    def evaluate(
-        self, games: int, weights: Mapping[str, npt.NDArray[np.float32]] | None = None
-    ) -> Evaluation:
-        """Place the likeliest actions on the ladder; see `measures.evaluate`.
+    def agent(self, model: Model) -> Agent:
+        """Its likeliest action."""
+        return TorchPlayer(model.weights, self.config.players, temperature=0.0, device="cpu")
 
-        Args:
-            games: against each agent.
-            weights: of a network; None: the learner's.
-        """
-        weights = self.model.weights() if weights is None else weights
-        return evaluate(
-            weights,
-            self.rules,
-            games,
-            near=self.curve.elo(),
-            others=self.config.eval_bots,
-        )
+    def save(self, model: Model, name: str) -> None:
+        save(model, self.folder / name)
 
-    def note_evaluation(self) -> None:
-        """Evaluate, keep the policy if it is the best so far, and add a point to the curve."""
-        model, best = self.snapshot(), self.folder / "best"
-        found = self.evaluate(self.config.eval_games, model.weights)
-        if not best.with_suffix(".json").exists() or beats(
-            model.weights, load(best).weights, self.rules, self.config.eval_games
-        ):
-            save(model, best)
-        self.curve.evaluation.append({**self._point(), **found.to_dict()})
-        self.curve.save(self.folder, self.rules.players)
-        values = {"elo": found.elo, "elo_low": found.low, "elo_high": found.high}
-        values |= {spec: found.results[spec]["win_rate"] for spec in self.config.eval_bots}
-        self._log({f"evaluation/{name}": value for name, value in values.items()})
-        self.show(self._progress(found))
+    def load(self, name: str) -> Model:
+        return load(self.folder / name)
 
-    # -------------------------------------------------------------------------------- resuming
+    # ------------------------------------------------------------------------ resuming
 
-    def _save(self) -> None:
-        """Write a checkpoint; training survives a full disk."""
-        try:
-            self.checkpoint()
-        except OSError as error:
-            print(f"train: no checkpoint written ({error}); training continues", file=sys.stderr)
-
-    def checkpoint(self) -> None:
-        """Write what `resume` needs; the last checkpoint stays until the new one is complete.
-
-        Raises:
-            OSError: when it cannot be written.
-        """
+    def _state(self) -> tuple[dict[str, Any], Arrays]:
         about, earlier = self.league.state()
         numbers = {
             "decisions": self.decisions,
             "updates": int(self.model._n_updates),
-            "seconds": self.seconds,
             "remembered": self._remembered,
             "random": self.random.bit_generator.state,
             "league": about,
             "learner": self.model.numbers(),
             "games": self.env.games.numbers(),
-            "curve": dataclasses.asdict(self.curve),
         }
         arrays = {
-            **{f"learner/{name}": array for name, array in self.model.arrays().items()},
-            **{f"league/{name}": array for name, array in earlier.items()},
-            **{f"games/{name}": array for name, array in self.env.games.arrays().items()},
+            **prefixed("learner/", self.model.arrays()),
+            **prefixed("league/", earlier),
+            **prefixed("games/", self.env.games.arrays()),
             "lengths": self.env.lengths,
         }
-        checkpoint.write(self.folder / "resume", numbers, arrays)
+        return numbers, arrays
 
-    def resume(self) -> None:
-        """Continue from the last checkpoint, bit for bit like an uninterrupted run.
-
-        Raises:
-            ValueError: when the folder holds no checkpoint, or one that cannot be read.
-        """
-        numbers, arrays = checkpoint.read(self.folder / "resume")
-
-        def part(prefix: str) -> dict[str, npt.NDArray[Any]]:
-            cut = len(prefix)
-            return {name[cut:]: a for name, a in arrays.items() if name.startswith(prefix)}
-
-        try:
-            self.model.restore(numbers["learner"], part("learner/"))
-            self.league.restore(numbers["league"], part("league/"))
-            self.env.games.restore(numbers["games"], part("games/"))
-            self.env.lengths[:] = arrays["lengths"]
-            self.model.num_timesteps = numbers["decisions"]
-            self.model._n_updates = numbers["updates"]
-            self.random.bit_generator.state = numbers["random"]
-            self._remembered = numbers["remembered"]
-            self._clock = _Clock(numbers["seconds"])
-            self.curve = Curve(**numbers["curve"])
-        except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
-            raise ValueError(
-                f"{self.folder}: the checkpoint does not fit these options "
-                f"({type(error).__name__}: {error})"
-            ) from None
+    def _restore(self, numbers: Mapping[str, Any], arrays: Arrays) -> None:
+        self.model.restore(numbers["learner"], under("learner/", arrays))
+        self.league.restore(numbers["league"], under("league/", arrays))
+        self.env.games.restore(numbers["games"], under("games/", arrays))
+        self.env.lengths[:] = arrays["lengths"]
+        self.model.num_timesteps = numbers["decisions"]
+        self.model._n_updates = numbers["updates"]
+        self.random.bit_generator.state = numbers["random"]
+        self._remembered = numbers["remembered"]
         self.model.observe_again()
-
-
-class _Clock:
-    """The time of a run over all its processes, and the pace of this one."""
-
-    def __init__(self, before: float = 0.0) -> None:
-        self._before, self._made = float(before), time.monotonic()
-        self.begin(0)
-
-    def begin(self, decisions: int) -> None:
-        """Training begins in this process, after this many decisions."""
-        self._decisions, self._begun = decisions, time.monotonic()
-
-    def seconds(self) -> float:
-        """Of the whole run."""
-        return self._before + time.monotonic() - self._made
-
-    def pace(self, decisions: int) -> float:
-        """Decisions a second since `begin`."""
-        return (decisions - self._decisions) / max(time.monotonic() - self._begun, 1e-9)
 
 
 def _device(name: str) -> torch.device:

@@ -1,0 +1,100 @@
+"""The options that every training run has, whatever learns in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+from carolus_env.bots import make
+from carolus_env.engine.rules import Rules
+
+
+@dataclass
+class RunOptions:
+    """Rules, names and evaluations of a training run."""
+
+    learner_name: ClassVar[str]
+    """The learner's name, as files and the command line give it."""
+    unit: ClassVar[str]
+    """What the run counts: the decisions or the games that were learnt from."""
+
+    players: int = 2
+    """2, 3 or 4 (two teams of two)."""
+    crown_choice: Literal["on_roll", "deferred"] = "on_roll"
+    """When a crown becomes a paladin."""
+    partners: Literal["opposite", "adjacent"] = "opposite"
+    """Where partners sit with 4 players."""
+    paladins_per_clan: int = 40
+    """Size of the supply."""
+    max_rounds: int | None = 100
+    """Games are cut off after this many rounds."""
+
+    seed: int = 1
+    """Seed of games, network and sampling."""
+    name: str | None = None
+    """The run's folder is RUNS/NAME; by default learner, players, seed and time."""
+    runs: str = "runs"
+    """The folder of all runs."""
+
+    eval_every: int = 250_000
+    """Decisions or games between two evaluations, each with a checkpoint."""
+    eval_games: int = 100
+    """Games against each agent in an evaluation."""
+    final_games: int = 2000
+    """Games against each agent in the final evaluation."""
+    eval_bots: tuple[str, ...] = ()
+    """Bots that are met in evaluations besides rungs of the ladder, by spec."""
+    checkpoint_every: int | None = None
+    """As eval_every, between two checkpoints; by default one at each evaluation."""
+
+    @property
+    def budget(self) -> str:
+        """How long the run is, in words."""
+        raise NotImplementedError
+
+    def extended(self, changes: Mapping[str, Any]) -> Self:
+        """With another budget, to continue a run."""
+        return dataclasses.replace(self, **changes)
+
+    def rules(self) -> Rules:
+        """The game's rules.
+
+        Raises:
+            ValueError: for options that no game can have.
+        """
+        return Rules(
+            self.players,
+            self.crown_choice,
+            self.partners,
+            self.paladins_per_clan,
+            self.max_rounds,
+        )
+
+    def check(self) -> None:
+        """Refuse options that cannot work, before anything starts.
+
+        Raises:
+            ValueError: naming the option, its value and what is allowed.
+        """
+        self.rules()
+        self.check_counts("eval_every", "eval_games", "final_games")
+        if self.checkpoint_every is not None:
+            self.check_counts("checkpoint_every")
+        for spec in self.eval_bots:
+            make(spec)
+
+    def check_counts(self, *names: str) -> None:
+        """Refuse numbers below 1.
+
+        Raises:
+            ValueError: naming the first option that has one.
+        """
+        for name in names:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values for JSON, with the learner."""
+        return {"learner": self.learner_name, **dataclasses.asdict(self)}

@@ -1,0 +1,104 @@
+"""The options of a training run of a value network by TD(lambda)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+from carolus_env.bots.value.bot import ValueOptions
+from carolus_env.bots.value.network import Size
+from carolus_env.learners.options import RunOptions
+from carolus_env.system.machine import cores
+from carolus_env.system.workers import check_threads
+
+
+@dataclass
+class ValueConfig(RunOptions):
+    """All options of a training run of a value network."""
+
+    learner_name: ClassVar[str] = "value"
+    unit: ClassVar[str] = "games"
+
+    games: int = 100_000
+    """Games to learn from, in all."""
+    minutes: float | None = None
+    """CPU minutes of learning, of all workers together, instead of games. The same options then
+    learn from another number of games each time, so such a run is not reproducible."""
+    workers: int = field(default_factory=cores)
+    """Threads that play and learn; by default one a core. Results depend on their number."""
+    games_per_round: int = 20
+    """Games of each worker between two exchanges of what was learnt."""
+
+    width: int = 64
+    """Sums of the network's first layer."""
+    hidden: int = 32
+    """Units of its second layer."""
+    candidates: int = 16
+    """Turns that the network compares, the planner's best ones."""
+    plans: str = "stop"
+    """Where paladins may go, see the planner: stop, one or all."""
+
+    rate: float = 0.05
+    """Learning rate; it stays ..."""
+    flat: float = 0.4
+    """... for this share of the run, then falls geometrically ..."""
+    rate_end: float = 0.03
+    """... to this share of itself at the end."""
+    first_square: float = 1.0
+    """What the sum of each weight's squared gradients begins with (Adagrad)."""
+    trace: float = 0.7
+    """Lambda: the weight of the target after the next decision against its value."""
+    exploration: float = 0.03
+    """How likely a decision is one at random."""
+
+    eval_every: int = 10_000
+    """Games between two evaluations, each with a checkpoint."""
+    curve_every: int = 500
+    """Games between two points of the curve."""
+
+    @property
+    def budget(self) -> str:
+        amount = f"{self.games:,} games"
+        if self.minutes is not None:
+            amount = f"{self.minutes:g} CPU minutes of learning"
+        return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
+
+    @property
+    def size(self) -> Size:
+        """The network's size."""
+        return Size(self.players, self.width, self.hidden)
+
+    def rate_at(self, share: float) -> float:
+        """The learning rate after this share of the run, from 0 to 1."""
+        if share < self.flat:
+            return self.rate
+        return float(self.rate * self.rate_end ** ((share - self.flat) / (1 - self.flat)))
+
+    def extended(self, changes: Mapping[str, Any]) -> Self:
+        """With another number of games or minutes; games alone replace minutes."""
+        return replace(self, **{"minutes": None, **changes})
+
+    def check(self) -> None:
+        """Refuse options that cannot work, before anything starts.
+
+        Raises:
+            ValueError: naming the option, its value and what is allowed.
+        """
+        super().check()
+        _ = self.size
+        ValueOptions(candidates=self.candidates, plans=self.plans)
+        self.check_counts("games", "games_per_round", "curve_every", "workers")
+        check_threads(self.workers)
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError(f"minutes must be more than 0, got {self.minutes}")
+        for name, high in (("rate", 1.0), ("rate_end", 1.0), ("first_square", 1e6)):
+            if not 0 < getattr(self, name) <= high:
+                raise ValueError(f"{name} must lie in (0, {high:g}], got {getattr(self, name)}")
+        for name in ("trace", "exploration"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        if not 0 <= self.flat < 1:
+            raise ValueError(f"flat must lie in [0, 1), got {self.flat}")

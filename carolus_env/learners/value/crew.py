@@ -1,0 +1,130 @@
+"""Workers that play and learn side by side, and put together what they have learnt.
+
+In a round each worker begins with the common weights and learns from games of its own. Then the
+differences that the workers have come to are added up, in the workers' order: so what is learnt
+depends on the seed and on the number of workers, not on the cores that they find. One worker alone
+learns game by game.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.bots.planner.evaluation import all_weights
+from carolus_env.bots.planner.plans import WIDTHS
+from carolus_env.bots.value.choice import Chooser
+from carolus_env.bots.value.inference import ValueNet, Weights
+from carolus_env.bots.value.network import random_weights, shapes
+from carolus_env.engine.state import STATE
+from carolus_env.engine.streams import branches, new_streams
+from carolus_env.learners.value.config import ValueConfig
+from carolus_env.learners.value.learning import Gradients, History, Worker, learn
+from carolus_env.system import workers
+
+Floats = npt.NDArray[np.float32]
+
+
+class Crew:
+    """Workers, and what they have learnt together.
+
+    Args:
+        config: of the run.
+    """
+
+    weights: Weights
+    """The network's."""
+    squares: Weights
+    """The sum of the squares of each weight's gradients."""
+    told: npt.NDArray[np.float64]
+    """``(3,)`` float64: the sum over all games of what `learn` tells."""
+    cpu_seconds: float
+    """Of learning, of all workers."""
+
+    def __init__(self, config: ValueConfig) -> None:
+        self._config, self._rules = config, config.rules()
+        size = config.size
+        self.weights = Weights.of(random_weights(size, config.seed))
+        firsts = {name: np.full(shape, config.first_square) for name, shape in shapes(size).items()}
+        self.squares = Weights.of(firsts)
+        self.told = np.zeros(3)
+        self.cpu_seconds = 0.0
+        self._workers = [self._worker() for _ in range(config.workers)]
+
+    def _worker(self) -> Worker:
+        """A worker with memory of its own."""
+        config = self._config
+        net = ValueNet.of(config.players, _copied(self.weights))
+        planner = all_weights()[config.players].copy()
+        chooser = Chooser.of(net, WIDTHS.index(config.plans), planner, config.candidates)
+        gradients = Gradients.new(net.units)
+        return Worker(chooser, _copied(self.squares), History.new(), gradients, np.zeros(1, STATE))
+
+    def warm_up(self) -> None:
+        """Compile what a round needs. Nothing is learnt: a round begins with the common weights."""
+        self._learn(self._workers[0], np.arange(1), 0.0)
+
+    def learn(self, first: int, count: int, rate: float) -> None:
+        """One round.
+
+        Args:
+            first: number of its first game; a game's dice and exploration belong to its number.
+            count: of its games, shared out among the workers.
+            rate: of learning.
+        """
+        shares = workers.runs(count, len(self._workers))
+        busy = self._workers[: len(shares)]
+        games = np.arange(first, first + count)
+
+        def task(place: int) -> tuple[npt.NDArray[np.float64], float]:
+            worker = busy[place]
+            for own, common in ((_weights(worker), self.weights), (worker.squares, self.squares)):
+                for mine, array in zip(own, common, strict=True):
+                    mine[...] = array
+            return self._learn(worker, games[shares[place]], rate)
+
+        for told, seconds in workers.together(task, range(len(shares))):
+            self.told += told
+            self.cpu_seconds += seconds
+        _add_up(self.weights, [_weights(worker) for worker in busy])
+        _add_up(self.squares, [worker.squares for worker in busy])
+
+    def _learn(
+        self, worker: Worker, games: npt.NDArray[np.int64], rate: float
+    ) -> tuple[npt.NDArray[np.float64], float]:
+        """Play games by number and learn from each; returns what was told, and CPU seconds."""
+        config, told = self._config, np.zeros(3)
+        begun = time.thread_time()
+        seeds = branches(np.uint64(config.seed), games)
+        learn(
+            engine.new_games(self._rules, len(games), seed=seeds),
+            new_streams(seeds, len(games)),
+            worker,
+            config.exploration,
+            config.trace,
+            np.float32(rate),
+            told,
+        )
+        return told, time.thread_time() - begun
+
+
+def _weights(worker: Worker) -> Weights:
+    return worker.chooser.net.weights
+
+
+def _copied(arrays: Weights) -> Weights:
+    return Weights.of(arrays._asdict())
+
+
+def _add_up(common: Weights, learnt: Sequence[Weights]) -> None:
+    """Add each worker's difference to the common arrays; one worker's arrays become the common."""
+    for name, array in common._asdict().items():
+        first, *others = (getattr(one, name) for one in learnt)
+        differences = [other - array for other in others]
+        array[...] = first
+        for difference in differences:
+            array += difference

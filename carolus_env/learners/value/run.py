@@ -1,0 +1,183 @@
+"""A training run of a value network by TD(lambda); see `carolus_env.learners.training`.
+
+Its models are value networks (`carolus_env.bots.value.model`), and in evaluations the bot ``value``
+plays them. Neither PyTorch nor Stable-Baselines3 is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from carolus_env.bots import Agent
+from carolus_env.bots.value.bot import ValueBot
+from carolus_env.bots.value.model import ValueModel, load, save
+from carolus_env.learners.curve import Look
+from carolus_env.learners.measures import Evaluation
+from carolus_env.learners.scalars import Scalars
+from carolus_env.learners.training import Arrays, Progress, TrainingRun, prefixed, under
+from carolus_env.learners.value.config import ValueConfig
+from carolus_env.learners.value.crew import Crew
+
+
+class ValueRun(TrainingRun[ValueConfig, ValueModel]):
+    """One training run of a value network in its folder.
+
+    Args:
+        config: all options.
+        folder: of the run; it exists.
+        command: the command line, for the models' JSON.
+        show: called after every round and every evaluation.
+
+    Attributes:
+        games: learnt from so far.
+
+    Raises:
+        ValueError: for options that cannot work.
+    """
+
+    look = Look(
+        unit=ValueConfig.unit,
+        scale=1e3,
+        x="games learnt from (thousands)",
+        plays="its best choice",
+        below="training games",
+        y="loss: cross-entropy to the targets",
+        lines=lambda point: {"loss": point["loss"]},
+    )
+
+    def __init__(
+        self,
+        config: ValueConfig,
+        folder: Path,
+        *,
+        command: str = "",
+        show: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        super().__init__(config, folder, command=command, show=show)
+        self.crew = Crew(config)
+        self.games = 0
+        self._noted = 0, np.zeros(3)  # games and what was told of them at the curve's last point
+        self._scalars: Scalars | None = None
+
+    @property
+    def done(self) -> int:
+        """The games learnt from so far."""
+        return self.games
+
+    @property
+    def share(self) -> float:
+        if self.config.minutes is not None:
+            return self.crew.cpu_seconds / 60 / self.config.minutes
+        return self.games / self.config.games
+
+    def point(self) -> dict[str, Any]:
+        return {**super().point(), "cpu_seconds": round(self.crew.cpu_seconds, 1)}
+
+    # ------------------------------------------------------------------------ training
+
+    @contextlib.contextmanager
+    def _learning(self) -> Iterator[None]:
+        try:
+            self._scalars = Scalars(self.folder / "tensorboard")
+        except ModuleNotFoundError as error:
+            print(f"train: no tensorboard/ is written: {error.name} is missing", file=sys.stderr)
+        try:
+            self.crew.warm_up()
+            yield
+        finally:
+            if self._scalars is not None:
+                self._scalars.close()
+            self._scalars = None
+
+    def _update(self) -> bool:
+        config = self.config
+        count = config.workers * config.games_per_round
+        if config.minutes is None:
+            count = min(count, config.games - self.games)
+        self.crew.learn(self.games, count, config.rate_at(self.share))
+        self.games += count
+        return True
+
+    def _note_update(self) -> None:
+        if self._passed(self.config.curve_every) or self.share >= 1:
+            self._note_point()
+        self.show(self._progress())
+
+    def _note_point(self) -> None:
+        """Log what was told since the last point, and add a point to the curve."""
+        games, told = self._noted
+        positions, loss, rounds = self.crew.told - told
+        numbers = {"loss": loss / positions, "rounds": rounds / (self.games - games)}
+        self._noted = self.games, self.crew.told.copy()
+        point = {"positions": int(self.crew.told[0])}
+        point |= {name: round(float(number), 5) for name, number in numbers.items()}
+        self.curve.training.append({**self.point(), **point})
+        self._log(
+            {
+                "train/loss": numbers["loss"],
+                "train/rate": self.config.rate_at(min(self.share, 1.0)),
+                "games/rounds": numbers["rounds"],
+                "time/games_per_s": self._clock.pace(self.games),
+                "time/cpu_minutes": self.crew.cpu_seconds / 60,
+            }
+        )
+
+    def _log(self, values: Mapping[str, float]) -> None:
+        if self._scalars is not None:
+            self._scalars.write(values, self.games)
+
+    def _progress(self, evaluation: Evaluation | None = None) -> Progress:
+        positions, loss, _ = self.crew.told - self._noted[1]
+        mean = float(loss / positions) if positions else None
+        if mean is None and self.curve.training:
+            mean = self.curve.training[-1]["loss"]
+        pace = self._clock.pace(self.games)
+        return Progress(self.games, pace, self.share, loss=mean, evaluation=evaluation)
+
+    # ------------------------------------------------------------------------ models
+
+    def snapshot(self) -> ValueModel:
+        """The current network as a model."""
+        weights = {name: array.copy() for name, array in self.crew.weights._asdict().items()}
+        return ValueModel(self.config.size, weights, self.about(workers=self.config.workers))
+
+    def agent(self, model: ValueModel) -> Agent:
+        """The bot ``value`` with its usual options."""
+        return ValueBot(model)
+
+    def save(self, model: ValueModel, name: str) -> None:
+        save(model, self.folder / name)
+
+    def load(self, name: str) -> ValueModel:
+        return load(self.folder / name)
+
+    # ------------------------------------------------------------------------ resuming
+
+    def _state(self) -> tuple[dict[str, Any], Arrays]:
+        noted, told = self._noted
+        numbers = {"games": self.games, "noted": noted, "cpu_seconds": self.crew.cpu_seconds}
+        arrays = {
+            **prefixed("weights/", self.crew.weights._asdict()),
+            **prefixed("squares/", self.crew.squares._asdict()),
+            "told": self.crew.told,
+            "noted": told,
+        }
+        return numbers, arrays
+
+    def _restore(self, numbers: Mapping[str, Any], arrays: Arrays) -> None:
+        crew = self.crew
+        for prefix, restored in (("weights/", crew.weights), ("squares/", crew.squares)):
+            found = under(prefix, arrays)
+            for name, array in restored._asdict().items():
+                if array.shape != found[name].shape:
+                    raise ValueError(f"{name} must be {array.shape}, got {found[name].shape}")
+                array[...] = found[name]
+        crew.told[:], crew.cpu_seconds = arrays["told"], float(numbers["cpu_seconds"])
+        self.games = int(numbers["games"])
+        self._noted = int(numbers["noted"]), arrays["noted"]
