@@ -20,7 +20,7 @@ class ValueConfig(RunOptions):
     learner_name: ClassVar[str] = "value"
     unit: ClassVar[str] = "games"
 
-    games: int = 100_000
+    games: int = 50_000
     """Games to learn from, in all."""
     minutes: float | None = None
     """CPU minutes of learning, of all workers together, instead of games. The same options then
@@ -39,15 +39,15 @@ class ValueConfig(RunOptions):
     plans: str = "stop"
     """Where paladins may go, see the planner: stop, one or all."""
 
-    rate: float = 0.05
+    rate: float = 0.03
     """Learning rate; it stays ..."""
     flat: float = 0.4
     """... for this share of the run, then falls geometrically ..."""
     rate_end: float = 0.03
     """... to this share of itself at the end."""
-    first_square: float = 1.0
+    first_square: float = 0.1
     """What the sum of each weight's squared gradients begins with (Adagrad)."""
-    trace: float = 0.7
+    trace: float = 0.5
     """Lambda: the weight of the target after the next decision against its value."""
     exploration: float = 0.03
     """How likely a decision is one at random."""
