@@ -26,8 +26,8 @@ from carolus_env.bots import (
     PolicyAgent,
     PolicyOptions,
     SearchOptions,
+    model_files,
 )
-from carolus_env.bots import model_files
 from carolus_env.bots.neural import model, network
 from carolus_env.system import files
 
