@@ -58,8 +58,10 @@ class Settings(NamedTuple):
     """Where paladins may go in plans at the root: an index into `plans.WIDTHS`."""
     plans: int
     """The same for plans of later turns."""
+    root_width: int
+    """Most plans considered in the turn to play, at the root."""
     width: int
-    """Most plans considered in a turn."""
+    """The same in later turns."""
     exploration: float
     """The factor c of PUCT."""
     temperature: float

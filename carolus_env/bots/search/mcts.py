@@ -39,7 +39,7 @@ from carolus_env.bots.search.forest import (
 from carolus_env.bots.search.judges import Judge, ValueJudge
 from carolus_env.bots.search.tree import ask, back_up, begin, go_down, grow, simulate
 from carolus_env.bots.value.inference import ValueNet
-from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.rules import ACTIONS, DISCS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, single
 from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.system.compiler import entry
@@ -65,6 +65,7 @@ class TreeOptions:
     root: str = option("one", "plans of the turn to play, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of later turns", among=WIDTHS)
     width: int = option(32, "most plans considered in a turn, the best ones", among=(1, 4096))
+    root_width: int = option(0, "the same in the turn to play; 0: as `width`", among=(0, 4096))
     c: float = option(0.2, "exploration", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
 
@@ -149,6 +150,7 @@ class MctsBot(Agent):
             leaf=leaf,
             root=WIDTHS.index(self.options.root),
             plans=WIDTHS.index(self.options.plans),
+            root_width=int(self.options.root_width or self.options.width),
             width=int(self.options.width),
             exploration=float(self.options.c),
             temperature=float(self.options.temperature),
@@ -347,8 +349,9 @@ class MctsBot(Agent):
         """A forest of at least this many trees: the last one if it is large enough."""
         if self._forest is None or len(self._forest.nodes) < trees:
             nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
-            width = self.options.width if self.options.moves == "turn" else _WIDEST
-            self._forest = Forest.new(trees, nodes, max(width, 5))
+            widths = self._settings.root_width, self._settings.width
+            width = max(widths) if self.options.moves == "turn" else _WIDEST
+            self._forest = Forest.new(trees, nodes, max(width, DISCS))
         return self._forest
 
 

@@ -141,8 +141,10 @@ def list_choices(s, settings, weights, tree, previous):
         tree.listed[0] = _list_actions(s, tree.plans, previous)
         tree.values[: tree.listed[0]] = 0.0
         return
-    where = settings.root if tree.used[0] == 0 else settings.plans
-    plans, values = tree.plans[: settings.width], tree.values[: settings.width]
+    at_root = tree.used[0] == 0
+    where = settings.root if at_root else settings.plans
+    width = settings.root_width if at_root else settings.width
+    plans, values = tree.plans[:width], tree.values[:width]
     tree.listed[0] = list_plans(s, where, weights, tree.scratch, plans, values)
     if settings.leaf == VALUE:
         return
