@@ -191,7 +191,7 @@ def test_the_compiler_changes_nothing(saved):
         "    ce.step(games, bot.act(games, streams))\n"
         "print(bot.simulations, games.tobytes().hex())"
     )
-    spec = f"search:{saved},sims=3,width=3,root=stop"
+    spec = f"search:{saved},sims=3,width=3,root_width=3"
     printed = [
         subprocess.run(
             [sys.executable, "-c", code, spec],

@@ -26,7 +26,7 @@ from benchmarks.machine import line
 from carolus_env import bots, engine
 from carolus_env.bots.neural import model
 from carolus_env.bots.planner import evaluation
-from carolus_env.bots.search.guided import NetworkJudge
+from carolus_env.bots.search.judges import NetworkJudge
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams

@@ -13,7 +13,7 @@ from carolus_env.bots.model_files import NAMES, format_of, parsed, split
 from carolus_env.bots.neural import model, policy
 from carolus_env.bots.options import check
 from carolus_env.bots.search.judges import NetworkJudge, ValueJudge
-from carolus_env.bots.search.mcts import MctsBot, TreeOptions
+from carolus_env.bots.search.mcts import MctsBot, TreeOptions, root_width
 from carolus_env.bots.value import model as value_model
 
 
@@ -42,6 +42,8 @@ class ValueSearchOptions(TreeOptions):
     Raises:
         AgentError: for a value that is not allowed, with the option and its allowed values.
     """
+
+    root_width: int = root_width(128)
 
     def __post_init__(self) -> None:
         check("search", self)

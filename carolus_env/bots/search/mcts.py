@@ -50,6 +50,11 @@ _PORTION: Final = 32  # simulations between checks of the clock and the visits
 _REMEMBERED: Final = 10_000  # rests of plans
 
 
+def root_width(default: int) -> Any:
+    """The option ``root_width``, whose default depends on what values the positions."""
+    return option(default, "the same in the turn to play; 0: as `width`", among=(0, 4096))
+
+
 @dataclass(frozen=True)
 class TreeOptions:
     """How a tree is searched, whatever values its positions; see docs/bots.md."""
@@ -65,7 +70,7 @@ class TreeOptions:
     root: str = option("one", "plans of the turn to play, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of later turns", among=WIDTHS)
     width: int = option(32, "most plans considered in a turn, the best ones", among=(1, 4096))
-    root_width: int = option(0, "the same in the turn to play; 0: as `width`", among=(0, 4096))
+    root_width: int = root_width(0)
     c: float = option(0.2, "exploration", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
 
