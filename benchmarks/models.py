@@ -38,23 +38,23 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("ppo:2p", "greedy"): 2000,
         ("ppo:2p", "planner"): 2000,
         ("ppo:2p", "mcts:sims=100"): 100,
-        ("search:2p,sims=100", "mcts:sims=100"): 400,
-        ("search:2p,sims=100", "ppo:2p"): 100,
-        ("search:2p,seconds=1", "mcts:seconds=1"): 400,
+        ("search:v1,sims=100", "mcts:sims=100"): 400,
+        ("search:v1,sims=100", "ppo:2p"): 100,
+        ("search:v1,seconds=1", "mcts:seconds=1"): 400,
     },
     3: {
         ("ppo:3p", "random"): 600,
         ("ppo:3p", "greedy"): 600,
         ("ppo:3p", "planner"): 600,
         ("ppo:3p", "mcts:sims=100"): 60,
-        ("search:3p,sims=100", "mcts:sims=100"): 120,
+        ("search:v1,sims=100", "mcts:sims=100"): 120,
     },
     4: {
         ("ppo:4p", "random"): 600,
         ("ppo:4p", "greedy"): 600,
         ("ppo:4p", "planner"): 600,
         ("ppo:4p", "mcts:sims=100"): 100,
-        ("search:4p,sims=100", "mcts:sims=100"): 120,
+        ("search:v1,sims=100", "mcts:sims=100"): 120,
     },
 }
 """Games of each pairing, by number of players; rounded up to whole deals."""
@@ -119,8 +119,8 @@ def main() -> int:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    order = [list(pair) for matches in MATCHES.values() for pair in matches]
-    rows = [row for row in rows if row["pair"] in order]
+    order = [(players, pair) for players, matches in MATCHES.items() for pair in matches]
+    rows = [row for row in rows if which(row) in order]
     if options.again:
         rows = [row for row in rows if row["players"] not in options.players]
         write_json(RESULTS, rows)
@@ -129,16 +129,22 @@ def main() -> int:
             file = journal(players, pair, options.folder)
             if options.again:
                 file.unlink(missing_ok=True)
-            known = [row for row in rows if row["pair"] == list(pair)]
+            known = [row for row in rows if which(row) == (players, pair)]
             asked = digest(players), plan(players, pair).games
             if known and (known[0]["model"], known[0]["games"]) == asked:
                 continue
             rows = [row for row in rows if row not in known]
             rows.append(match(players, pair, file, options.workers))
-            rows.sort(key=lambda row: order.index(row["pair"]))
+            rows.sort(key=lambda row: order.index(which(row)))
             write_json(RESULTS, rows)
         note_rating(players, rows)
     return 0
+
+
+def which(row: Mapping[str, Any]) -> tuple[int, tuple[str, str]]:
+    """The match of a row: the number of players and the pair."""
+    one, other = row["pair"]
+    return row["players"], (one, other)
 
 
 def note_rating(players: int, rows: list[dict[str, Any]]) -> None:

@@ -373,13 +373,15 @@ def models_table() -> str:
     rows = load("models")
     lines = [
         [
-            *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", f"{row['games']:,}"),
-            f"{100 * row['win_rate']:.1f} %",
+            *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", str(row["players"])),
+            *(f"{row['games']:,}", f"{100 * row['win_rate']:.1f} %"),
             f"{100 * row['ci95'][0]:.1f} - {100 * row['ci95'][1]:.1f}",
         ]
         for row in rows
     ]
-    return markdown(["model", "against", "games", "win rate", "95 % interval"], lines, rows)
+    return markdown(
+        ["model", "against", "players", "games", "win rate", "95 % interval"], lines, rows
+    )
 
 
 def values_table() -> str:

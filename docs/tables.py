@@ -31,7 +31,7 @@ from carolus_env.bots import (
     MctsOptions,
     PlannerOptions,
     PolicyOptions,
-    SearchOptions,
+    ValueSearchOptions,
 )
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
@@ -241,7 +241,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PolicyOptions),
-    "options search": lambda: options_table(SearchOptions),
+    "options search": lambda: options_table(ValueSearchOptions),
     "perft": perft.published_table,
     "perft divided": perft_divided,
     "perft positions": perft_positions,

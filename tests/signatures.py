@@ -39,7 +39,7 @@ BOTS = (
     "planner:plans=one",
     "mcts:sims=24",
     "ppo",
-    "search:sims=16",
+    "search:v1,sims=16",
 )
 EACH = 200  # positions of each number of players
 SEED = 20_261_122

@@ -151,7 +151,9 @@ def test_a_turn_that_went_another_way_is_searched_anew():
     assert before < bot.simulations <= before + 20
 
 
-@pytest.mark.parametrize("spec", ["mcts:sims=200", "mcts:sims=200,moves=single", "search:sims=200"])
+@pytest.mark.parametrize(
+    "spec", ["mcts:sims=200", "mcts:sims=200,moves=single", "search:v1,sims=200"]
+)
 def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
     bot, streams = bots.make(spec), new_streams(4, 1)
     asked = saved = 0

@@ -15,7 +15,7 @@ from carolus_env.engine.rules import ACTIONS, OVER, ROLL, TEAMS, Rules, move_act
 from carolus_env.engine.streams import new_streams
 
 AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "mcts:sims=12,moves=single", "ppo",
-          "search:sims=6")  # fmt: skip
+          "search:v1,sims=6")  # fmt: skip
 VALUED = AGENTS[2:]
 
 

@@ -264,6 +264,8 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile(
         "ppo:/etc/passwd",
         "ppo:../models/2p",
         "search:my_model,sims=10",
+        "value:my_model",
+        "value:v1",
         "ppo:a/b=c",
         "slow",
         "nobody",
@@ -277,7 +279,11 @@ def test_a_page_names_no_files_and_no_unknown_agents(page: Page, spec: str) -> N
 
 
 @pytest.mark.parametrize(
-    "spec", ["mcts:sims=5", "ppo:2p", "ppo:temperature=1", "ppo:2p,temperature=1"]
+    "spec",
+    [
+        *("mcts:sims=5", "ppo:2p", "ppo:temperature=1", "ppo:2p,temperature=1", "ppo:v1"),
+        *("search:v1", "search:v1,sims=5", "search:sims=5"),
+    ],
 )
 def test_other_options_of_the_packages_agents_can_be_typed(spec: str) -> None:
     assert Roster().make(spec).name == spec

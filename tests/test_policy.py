@@ -282,7 +282,7 @@ def test_actions_are_drawn_from_the_policy(temperature):
     assert (drawn > 0).sum() > 2
 
 
-@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "search:sims=3"])
+@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "search:v1,sims=3"])
 def test_decisions_do_not_depend_on_the_batch(spec):
     """Nor on who else is in it: numbers of players may be mixed."""
     states = np.concatenate([decisions(players, 20) for players in (2, 3, 4)])
@@ -367,7 +367,7 @@ def test_spec_strings_make_the_agents(saved):
 
 
 @every_number
-@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "search:sims=3"])
+@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "search:v1,sims=3"])
 def test_the_models_of_the_package_play(spec, players):
     agents = bots.make(spec.format(players)), bots.make("greedy")
     assert arena.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6
@@ -391,7 +391,7 @@ def test_a_wrong_spec_is_refused(saved, spec, text):
         bots.make(spec.format(saved))
 
 
-@pytest.mark.parametrize("spec", ["ppo:2p", "search:2p,sims=2"])
+@pytest.mark.parametrize("spec", ["ppo:2p", "search:v1,sims=2"])
 def test_games_of_another_number_of_players_are_refused(spec):
     agent = bots.make(spec)
     text = f"agent '{spec}': has a model for 2 players, not for 3"

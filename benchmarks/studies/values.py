@@ -1,6 +1,6 @@
 """How well a position's value predicts the winner: the evaluation's and the network's.
 
-    python evaluate.py search:2p,sims=100 mcts:sims=100 --games 300 --records games.jsonl.gz
+    python evaluate.py search:v1,sims=100 mcts:sims=100 --games 300 --records games.jsonl.gz
     python -m benchmarks.studies.values games.jsonl.gz --json benchmarks/results/values.json
 
 Takes each position of the records in which a player chooses a disc or begins a turn, and estimates
@@ -26,7 +26,7 @@ from benchmarks.machine import line
 from carolus_env import bots, engine
 from carolus_env.bots.neural import model
 from carolus_env.bots.planner import evaluation
-from carolus_env.bots.search.guided import NetworkJudge
+from carolus_env.bots.search.judges import NetworkJudge
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams

@@ -50,9 +50,15 @@ def _steps(errors: Iterable[float]) -> tuple[str, ...]:
 
 
 RUNGS: Final = {
-    2: (*_steps(_ERRORS), "mcts:sims=100", "search:sims=25", "search:sims=100", "search:sims=400"),
-    3: (*_steps(_FEWER), "search:sims=100"),
-    4: (*_steps(_ERRORS), "search:sims=25", "search:sims=100"),
+    2: (
+        *_steps(_ERRORS),
+        "mcts:sims=100",
+        "search:v1,sims=25",
+        "search:v1,sims=100",
+        "search:v1,sims=400",
+    ),
+    3: (*_steps(_FEWER), "search:v1,sims=100"),
+    4: (*_steps(_ERRORS), "search:v1,sims=25", "search:v1,sims=100"),
 }
 """The rungs by number of players, the weakest first. With three players, where nobody wins more
 than a third of its games against two equals, errors cost less, and fewer steps do."""

@@ -9,8 +9,9 @@ from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
-from carolus_env.bots.search.guided import NetworkJudge, SearchOptions
-from carolus_env.bots.search.mcts import Choice, Judge, MctsBot, MctsOptions, TreeOptions
+from carolus_env.bots.search.guided import SearchOptions, ValueSearchOptions
+from carolus_env.bots.search.judges import Judge, NetworkJudge, ValueJudge
+from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions
 
 __all__ = [
     "Agent",
@@ -36,6 +37,8 @@ __all__ = [
     "SearchOptions",
     "TreeOptions",
     "UnknownAgentError",
+    "ValueJudge",
+    "ValueSearchOptions",
     "drawn",
     "is_compiled",
     "known",

@@ -142,6 +142,28 @@ def shipped(kind: Kind, players: int) -> Parts:
     return read(kind, path)
 
 
+def format_of(path: str | Path, among: tuple[str, ...]) -> str:
+    """The format that a model's JSON names, to tell kinds of models apart before they are read.
+
+    Args:
+        path: with or without one of the suffixes.
+        among: the formats that there may be.
+
+    Raises:
+        ModelError: when the JSON cannot be read, or names none of them.
+    """
+    where = _named(path, ".json")
+    about = _json(where)
+    try:
+        found = untrusted.get(about, "format", str)
+        if found not in among:
+            allowed = " or ".join(map(repr, among))
+            raise DataError(f"format must be {allowed}, got {shown(found)}")
+    except DataError as error:
+        raise ModelError(f"{where}: {error}") from None
+    return found
+
+
 # ------------------------------------------------------------------------------------ agents
 
 M = TypeVar("M")
@@ -185,7 +207,7 @@ class ByPlayers(Generic[M, N]):
 
 
 def parsed(
-    name: str, argument: str, kind: type[Options], find: Callable[[str], M]
+    name: str, argument: str, kind: type[Options], find: Callable[[str], M | None]
 ) -> tuple[M | None, Options]:
     """The model named before the options, None if there is none, and the options.
 
@@ -193,18 +215,24 @@ def parsed(
         name: the bot's name, for errors.
         argument: ``2p``, a path or nothing, then options, all separated by commas.
         kind: the dataclass of the options.
-        find: reads a model by its name.
+        find: reads a model by its name; None: the package's models.
 
     Raises:
         AgentError: for a wrong option.
         ModelError: for a model that is missing or does not fit.
     """
+    first, rest = split(argument)
+    options = parse(name, kind, rest)
+    return find(first) if first else None, options
+
+
+def split(argument: str) -> tuple[str, str]:
+    """The name or path of a model before the options, empty if there is none, and the options."""
     first, _, rest = argument.partition(",")
     key, equals, _ = first.partition("=")
-    if not first or (equals and key.strip().isidentifier()):
-        return None, parse(name, kind, argument)
-    options = parse(name, kind, rest)
-    return find(first), options
+    if equals and key.strip().isidentifier():
+        return "", argument
+    return first, rest
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -214,13 +242,19 @@ def _sizes(kind: Kind) -> list[str]:
     return list(kind.size.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
-def _read_json(kind: Kind, path: Path) -> dict[str, Any]:
-    """The JSON, checked as far as possible without the weights."""
+def _json(path: Path) -> dict[str, Any]:
+    """The JSON's object, not yet checked."""
     data = _read(path, _LARGEST_JSON)
     try:
         about: dict[str, Any] = untrusted.check(untrusted.parse_json(data), dict, "its JSON")
     except DataError as error:
         raise ModelError(f"{path}: not a model: {error}") from None
+    return about
+
+
+def _read_json(kind: Kind, path: Path) -> dict[str, Any]:
+    """The JSON, checked as far as possible without the weights."""
+    about = _json(path)
     try:
         for key, value in kind.versions.items():
             if untrusted.get(about, key, type(value)) != value:

@@ -22,7 +22,7 @@ from carolus_env.bots.neural.policy import PolicyOptions, make_policy
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
-from carolus_env.bots.search.guided import SearchOptions, make_search
+from carolus_env.bots.search.guided import ValueSearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
 from carolus_env.bots.value.bot import ValueOptions, make_value
 from carolus_env.engine.state import States
@@ -149,7 +149,7 @@ OPTIONS: Final = {
     "planner": PlannerOptions,
     "mcts": MctsOptions,
     "ppo": PolicyOptions,
-    "search": SearchOptions,
+    "search": ValueSearchOptions,
     "value": ValueOptions,
 }
 """The dataclass of options of each bot in the package (see `bots.options.option`)."""
@@ -165,4 +165,4 @@ register("ppo", make_policy, "a trained network: ppo, ppo:2p, ppo:PATH,temperatu
 register(
     "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
 )
-register("search", make_search, "tree search with such a network: search:2p,sims=100")
+register("search", make_search, "tree search with such a network, or a policy: search:2p,sims=100")

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from carolus_env import bots
 from carolus_env.bots import Agent, registry
 from carolus_env.bots.model_files import NAMES, ModelError
+from carolus_env.bots.neural.model import V1
 
 OFFERED: Final = {
     "random": "any legal action",
@@ -16,14 +17,15 @@ OFFERED: Final = {
     "ppo": "a trained network",
     "mcts:sims=100": "searches a little ahead",
     "mcts:sims=1000": "searches further",
-    "search:sims=100": "searches with the network",
+    "search:v1,sims=100": "searches with the network",
 }
 """The package's agents on the menu; a page may also ask for other options of them."""
-ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "search:sims=100")
+ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "search:v1,sims=100")
 """Agents that a page can ask for hints and values."""
 
 _NO_VALUES: Final = ("greedy",)
-_WITH_MODEL: Final = ("ppo", "search")
+_MODELS: Final = {"ppo": (V1, *NAMES), "search": (V1, *NAMES), "value": NAMES}
+"""Agents with models, and the models of the package that they may be named with."""
 
 
 class RosterError(ValueError):
@@ -75,11 +77,11 @@ class Roster:
         name, _, argument = spec.partition(":")
         if name not in registry.OPTIONS:
             return False
-        if name not in _WITH_MODEL:
+        if name not in _MODELS:
             return True
         first = argument.partition(",")[0]  # a model, or the first option
         key, equals, _ = first.partition("=")
-        return not first or first in NAMES or (bool(equals) and key.strip().isidentifier())
+        return not first or first in _MODELS[name] or (bool(equals) and key.strip().isidentifier())
 
     def make(self, spec: str) -> Agent:
         """A new agent.

@@ -20,6 +20,9 @@ FORMAT: Final = "carolus-policy"
 VERSION: Final = 2
 """Version of the files. Version 1 held plain perceptrons."""
 
+V1: Final = "v1"
+"""In specs: the package's first networks, for any number of players. It will not change."""
+
 SHIPPED: Final = Path(__file__).parent / "models"
 
 

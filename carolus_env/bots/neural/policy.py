@@ -1,6 +1,7 @@
 """``ppo`` plays by the policy of a trained network; it does not need PyTorch.
 
-Models are files (`bots.neural.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
+Models are files (`bots.neural.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package, which
+``v1`` names together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from carolus_env.bots.agent import Agent, Opinion, drawn
 from carolus_env.bots.model_files import ByPlayers, parsed
 from carolus_env.bots.neural import model
 from carolus_env.bots.neural.inference import Net
-from carolus_env.bots.neural.model import Model
+from carolus_env.bots.neural.model import V1, Model
 from carolus_env.bots.options import check, option
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States, as_states, common_players
@@ -88,7 +89,16 @@ def networks(policy: Model | None) -> ByPlayers[Model, Net]:
 # ------------------------------------------------------------------------------------ specs
 
 
+def find(name: str) -> Model | None:
+    """The model that a spec names: `V1`, one of `NAMES`, or a path; None: the package's models.
+
+    Raises:
+        ModelError: see `model.find`.
+    """
+    return None if name == V1 else model.find(name)
+
+
 def make_policy(argument: str) -> Agent:
-    """``ppo:ARGUMENT``: ``2p``, a path or nothing, then options, all separated by commas."""
-    policy, options = parsed("ppo", argument, PolicyOptions, model.find)
+    """``ppo:ARGUMENT``: ``2p``, ``v1``, a path or nothing, then options, separated by commas."""
+    policy, options = parsed("ppo", argument, PolicyOptions, find)
     return PolicyAgent(policy, options)

@@ -1,7 +1,8 @@
 """``mcts`` and ``search``: tree search over whole turns and dice, without and with a network."""
 
-from carolus_env.bots.search.guided import NetworkJudge, SearchOptions
-from carolus_env.bots.search.mcts import Choice, Judge, MctsBot, MctsOptions, TreeOptions
+from carolus_env.bots.search.guided import SearchOptions, ValueSearchOptions
+from carolus_env.bots.search.judges import Judge, NetworkJudge, ValueJudge
+from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions
 
 __all__ = [
     "Choice",
@@ -11,4 +12,6 @@ __all__ = [
     "NetworkJudge",
     "SearchOptions",
     "TreeOptions",
+    "ValueJudge",
+    "ValueSearchOptions",
 ]

@@ -41,7 +41,8 @@ CHANCES: Final = ("open", "explicit")
 LEAVES: Final = ("planner", "playout")
 TURN, SINGLE = range(len(MOVES))
 OPEN, EXPLICIT = range(len(CHANCES))
-PLANNER, PLAYOUT, JUDGE = range(len(LEAVES) + 1)  # a network is one kind of judge
+PLANNER, PLAYOUT, JUDGE, VALUE = range(len(LEAVES) + 2)
+# A judge values the leaf, a value network the position after each of its choices.
 
 
 class Settings(NamedTuple):
@@ -52,13 +53,15 @@ class Settings(NamedTuple):
     chance: int
     """`OPEN` or `EXPLICIT`."""
     leaf: int
-    """`PLANNER`, `PLAYOUT` or `JUDGE`."""
+    """`PLANNER`, `PLAYOUT`, `JUDGE` or `VALUE`."""
     root: int
     """Where paladins may go in plans at the root: an index into `plans.WIDTHS`."""
     plans: int
     """The same for plans of later turns."""
+    root_width: int
+    """Most plans considered in the turn to play, at the root."""
     width: int
-    """Most plans considered in a turn."""
+    """The same in later turns."""
     exploration: float
     """The factor c of PUCT."""
     temperature: float
@@ -90,6 +93,8 @@ class Forest(NamedTuple):
     """``(T, width)`` float64: their logits; of plans, the log odds of winning."""
     scratch: PlanScratch
     """Scratch to plan turns, reused for each tree."""
+    found: npt.NDArray[np.float64]
+    """``(3,)`` float64, scratch: the value after one choice."""
 
     @classmethod
     def new(cls, trees: int, nodes: int, width: int) -> Forest:
@@ -113,6 +118,7 @@ class Forest(NamedTuple):
             np.zeros((trees, width), np.int64),
             np.zeros((trees, width)),
             PlanScratch.new(),
+            np.zeros(MAX_TEAMS),
         )
 
 
@@ -141,6 +147,8 @@ class Tree(NamedTuple):
     """``(width,)`` float64."""
     scratch: PlanScratch
     """Shared with the other trees."""
+    found: npt.NDArray[np.float64]
+    """``(3,)`` float64, shared with the other trees."""
 
 
 @kernel
@@ -158,4 +166,5 @@ def tree_of(forest, g):
         forest.plans[g],
         forest.values[g],
         forest.scratch,
+        forest.found,
     )

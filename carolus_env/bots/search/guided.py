@@ -1,26 +1,25 @@
-"""``search``: the tree search of ``mcts`` with a trained network as its judge."""
+"""``search``: the tree search of ``mcts`` with a trained network as its judge.
+
+The network is a value network (`bots.value`), which values the position after each choice, before
+the dice; or a policy with a value (`bots.neural`). A model's file says which it is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from carolus_env.bots.agent import Agent
-from carolus_env.bots.model_files import parsed
-from carolus_env.bots.neural import model
-from carolus_env.bots.neural.inference import Net
-from carolus_env.bots.neural.model import Model
-from carolus_env.bots.neural.policy import networks
+from carolus_env.bots.model_files import NAMES, format_of, parsed, split
+from carolus_env.bots.neural import model, policy
 from carolus_env.bots.options import check
-from carolus_env.bots.search.mcts import Judge, MctsBot, TreeOptions
-from carolus_env.engine.state import States, as_states, common_players
+from carolus_env.bots.search.judges import NetworkJudge, ValueJudge
+from carolus_env.bots.search.mcts import MctsBot, TreeOptions, root_width
+from carolus_env.bots.value import model as value_model
 
 
 @dataclass(frozen=True)
 class SearchOptions(TreeOptions):
-    """How ``search`` searches: like ``mcts``, but the network values new positions.
+    """How ``search`` searches with a policy: like ``mcts``, but the network values new positions.
 
     Where a turn begins, the network values the position after the planner's best plan, and the
     choices and their priors are the planner's. The network's policy is the prior of discs and
@@ -34,32 +33,34 @@ class SearchOptions(TreeOptions):
         check("search", self)
 
 
-class NetworkJudge(Judge):
-    """A network's policy and value, for `MctsBot`.
+@dataclass(frozen=True)
+class ValueSearchOptions(TreeOptions):
+    """How ``search`` searches with a value network: it values the position after each choice.
 
-    Args:
-        policy: the model, see `PolicyAgent`.
-        name: the agent's name, for errors.
+    The planner only lists the plans of a turn. Priors are the softmax of the values, as log odds.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
     """
 
-    def __init__(self, policy: Model | None = None, *, name: str = "search") -> None:
-        self.name = name
-        self._networks = networks(policy)
+    root_width: int = root_width(128)
 
-    def judge(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """See `Judge`; the games must have one number of players.
-
-        Raises:
-            AgentError: for games of another number of players than the model was trained for.
-        """
-        return self.net(common_players(as_states(states), "judgements")).judge(states)
-
-    def net(self, players: int) -> Net:
-        return self._networks.of(self.name, players)
+    def __post_init__(self) -> None:
+        check("search", self)
 
 
 def make_search(argument: str) -> Agent:
     """``search:ARGUMENT``: a model's name or path or nothing, then options, separated by commas."""
-    policy, options = parsed("search", argument, SearchOptions, model.find)
     name = f"search:{argument}" if argument else "search"
-    return MctsBot(options, judge=NetworkJudge(policy, name=name))
+    if _has_policy(split(argument)[0]):
+        found, options = parsed("search", argument, SearchOptions, policy.find)
+        return MctsBot(options, judge=NetworkJudge(found, name=name))
+    value, value_options = parsed("search", argument, ValueSearchOptions, value_model.find)
+    return MctsBot(value_options, judge=ValueJudge(value, name=name))
+
+
+def _has_policy(name: str) -> bool:
+    """Whether the model of that name or path is a policy; else it is a value network."""
+    if not name or name in NAMES:
+        return False
+    return name == model.V1 or format_of(name, (model.FORMAT, value_model.FORMAT)) == model.FORMAT

@@ -6,13 +6,13 @@ tried twice, and a search at the start of a turn settles all its decisions, whic
 until they are needed. How the tree works: `carolus_env.bots.search.tree`.
 
 A `Judge`, for example a network, can value positions instead of the evaluation, those of many games
-at a time. Then the evaluation only compares the plans of a turn.
+at a time. Then the evaluation only compares the plans of a turn. With a `ValueJudge` it only lists
+them: a value network values the position after each choice.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import Agent, AgentError, Opinion
-from carolus_env.bots.neural.inference import Net
+from carolus_env.bots.neural.inference import NetArrays
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights, chances
 from carolus_env.bots.planner.plans import WIDTHS, actions_of
@@ -31,12 +31,15 @@ from carolus_env.bots.search.forest import (
     JUDGE,
     LEAVES,
     MOVES,
+    VALUE,
     Forest,
     Settings,
     tree_of,
 )
-from carolus_env.bots.search.tree import back_up, begin, go_down, grow, judge_valued, simulate
-from carolus_env.engine.rules import ACTIONS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.bots.search.judges import Judge, ValueJudge
+from carolus_env.bots.search.tree import ask, back_up, begin, go_down, grow, simulate
+from carolus_env.bots.value.inference import ValueNet
+from carolus_env.engine.rules import ACTIONS, DISCS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, single
 from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.system.compiler import entry
@@ -45,6 +48,11 @@ _WIDEST: Final = 80  # single actions in a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
 _PORTION: Final = 32  # simulations between checks of the clock and the visits
 _REMEMBERED: Final = 10_000  # rests of plans
+
+
+def root_width(default: int) -> Any:
+    """The option ``root_width``, whose default depends on what values the positions."""
+    return option(default, "the same in the turn to play; 0: as `width`", among=(0, 4096))
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ class TreeOptions:
     root: str = option("one", "plans of the turn to play, see the planner", among=WIDTHS)
     plans: str = option("stop", "plans of later turns", among=WIDTHS)
     width: int = option(32, "most plans considered in a turn, the best ones", among=(1, 4096))
+    root_width: int = root_width(0)
     c: float = option(0.2, "exploration", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
 
@@ -80,34 +89,6 @@ class MctsOptions(TreeOptions):
 
     def __post_init__(self) -> None:
         check("mcts", self)
-
-
-class Judge(ABC):
-    """Values positions instead of the evaluation: for example a learned policy and value."""
-
-    @abstractmethod
-    def judge(
-        self, states: States
-    ) -> tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.floating[Any]]]:
-        """Value games that wait for a decision.
-
-        Where a whole turn is to be planned, a search asks about the position after the turn's best
-        plan (by the evaluation) and the dice that follow, else about the position itself.
-
-        Args:
-            states: ``(N,)`` games of one number of players. Must not be changed.
-
-        Returns:
-            ``(N, 95)``: log probabilities of the actions; those of illegal actions are ignored.
-            ``(N, teams)``: each team's expected share of the win; rows sum to 1.
-        """
-
-    def net(self, players: int) -> Net | None:
-        """The network for ``players`` players, if `judge` does nothing but ask it.
-
-        A search then asks it inside the kernel. None: the search calls `judge`.
-        """
-        return None
 
 
 class Choice(NamedTuple):
@@ -134,8 +115,9 @@ class MctsBot(Agent):
 
     Args:
         options: `MctsOptions`; with a ``judge`` any `TreeOptions`.
-        judge: values positions; None: as ``options.leaf`` says. Its policy is the prior of discs,
-            crowns and single actions; whole turns keep the evaluation's.
+        judge: values positions; None: as ``options.leaf`` says. A `Judge`'s policy is the prior of
+            discs, crowns and single actions; whole turns keep the evaluation's. All priors of a
+            `ValueJudge` are the softmax of its values, as log odds.
         weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
 
     Attributes:
@@ -151,14 +133,14 @@ class MctsBot(Agent):
         self,
         options: TreeOptions | None = None,
         *,
-        judge: Judge | None = None,
+        judge: Judge | ValueJudge | None = None,
         weights: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.options = options or MctsOptions()
         self.simulations = 0
         self._judge = judge
         self._weights = all_weights().copy() if weights is None else weights
-        leaf = JUDGE
+        leaf = VALUE if isinstance(judge, ValueJudge) else JUDGE
         if judge is None:
             if not isinstance(self.options, MctsOptions):
                 raise AgentError(
@@ -173,6 +155,7 @@ class MctsBot(Agent):
             leaf=leaf,
             root=WIDTHS.index(self.options.root),
             plans=WIDTHS.index(self.options.plans),
+            root_width=int(self.options.root_width or self.options.width),
             width=int(self.options.width),
             exploration=float(self.options.c),
             temperature=float(self.options.temperature),
@@ -245,6 +228,8 @@ class MctsBot(Agent):
         teams = TEAMS[common_players(states, "opinions")]
         if self._judge is None:
             return chances(states, self._weights)[:, :teams]
+        if isinstance(self._judge, ValueJudge):
+            return self._judge.values(states)
         return np.array(self._judge.judge(states)[1], np.float64)
 
     def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
@@ -285,11 +270,15 @@ class MctsBot(Agent):
             same = rows[players == number]
             yield from [same] if self._asks_python(number) else same[:, None]
 
-    def _net(self, players: int) -> Net | None:
-        return None if self._judge is None else self._judge.net(players)
+    def _networks(self, players: int) -> tuple[NetArrays | None, ValueNet | None]:
+        """What the kernels ask: a policy network, a value network, or none."""
+        if isinstance(self._judge, ValueJudge):
+            return None, self._judge.net(players)
+        net = None if self._judge is None else self._judge.net(players)
+        return None if net is None else net.arrays(), None
 
     def _asks_python(self, players: int) -> bool:
-        return self._judge is not None and self._net(players) is None
+        return isinstance(self._judge, Judge) and self._judge.net(players) is None
 
     # -------------------------------------------------------------------------------- searching
 
@@ -329,9 +318,10 @@ class MctsBot(Agent):
         sims: int,
     ) -> None:
         """Simulations in every game; 0 begins the search."""
-        net = self._net(int(states["players"][0]))
-        arrays, policy = (None, None) if net is None else (net.arrays(), np.empty((1, ACTIONS)))
-        _search(states, self._settings, self._weights, forest, generators, sims, arrays, policy)
+        net, value = self._networks(int(states["players"][0]))
+        policy = None if net is None else np.empty((1, ACTIONS))
+        settings, weights = self._settings, self._weights
+        _search(states, settings, weights, forest, generators, sims, net, policy, value)
 
     def _simulate_judged(
         self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
@@ -348,7 +338,7 @@ class MctsBot(Agent):
             _grow(self._settings, self._weights, forest, policy, chances)
 
     def _judged(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        assert self._judge is not None
+        assert isinstance(self._judge, Judge)
         policy, values = self._judge.judge(states)
         teams = int(states["teams"].max())
         if np.shape(policy) != (len(states), ACTIONS) or np.shape(values) != (len(states), teams):
@@ -364,8 +354,9 @@ class MctsBot(Agent):
         """A forest of at least this many trees: the last one if it is large enough."""
         if self._forest is None or len(self._forest.nodes) < trees:
             nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
-            width = self.options.width if self.options.moves == "turn" else _WIDEST
-            self._forest = Forest.new(trees, nodes, max(width, 5))
+            widths = self._settings.root_width, self._settings.width
+            width = max(widths) if self.options.moves == "turn" else _WIDEST
+            self._forest = Forest.new(trees, nodes, max(width, DISCS))
         return self._forest
 
 
@@ -408,18 +399,18 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 
 
 @entry
-def _search(states, settings, weights, forest, generators, sims, net, policy):
-    """Simulations in every game; 0 begins. For ``net`` and ``policy`` see `simulate`."""
+def _search(states, settings, weights, forest, generators, sims, net, policy, value):
+    """Simulations in every game; 0 begins. For the last arguments see `simulate`."""
     for g in range(states.shape[0]):
         s = states[g]
         bits = generators[g]
         tree = tree_of(forest, g)
         if sims == 0:
             begin(s, settings, weights[s["players"]], tree, bits)
-            judge_valued(net, policy, tree)
+            ask(net, policy, value, tree)
             grow(settings, weights[s["players"]], tree, policy, 0)
         for _ in range(sims):
-            bits = simulate(s, settings, weights[s["players"]], tree, bits, net, policy)
+            bits = simulate(s, settings, weights[s["players"]], tree, bits, net, policy, value)
         generators[g] = bits
 
 

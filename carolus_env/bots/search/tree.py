@@ -33,7 +33,9 @@ from carolus_env.bots.neural.inference import judge
 from carolus_env.bots.planner.bot import best_crown, play
 from carolus_env.bots.planner.evaluation import write_chances, write_scores
 from carolus_env.bots.planner.plans import first_of, list_plans, pack, rest_of
-from carolus_env.bots.search.forest import EXPLICIT, JUDGE, PLANNER, PLAYOUT, SINGLE, TURN
+from carolus_env.bots.search.forest import EXPLICIT, JUDGE, PLANNER, PLAYOUT, SINGLE, TURN, VALUE
+from carolus_env.bots.value.choice import in_turn
+from carolus_env.bots.value.inference import write_value
 from carolus_env.engine.kernels import actions, generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import (
@@ -43,7 +45,6 @@ from carolus_env.engine.rules import (
     DISC,
     FIRST_PLACE,
     MAX_TEAMS,
-    MOVE,
     OVER,
     PLACE,
 )
@@ -110,12 +111,6 @@ def _list_actions(s, plans, previous):
 
 
 @kernel
-def in_turn(s):
-    """Whether the player to move is in its action turn."""
-    return s["phase"] == PLACE or s["phase"] == MOVE
-
-
-@kernel
 def play_plan(s, plan):
     """Play a choice; returns its last action."""
     action = 0
@@ -138,19 +133,49 @@ def list_choices(s, settings, weights, tree, previous):
 
     That is ``s`` itself, or, where a whole turn is to be planned, the position after its best plan:
     the end of a turn says more than its beginning. For a judge, which values positions that wait
-    for a decision, due dice are rolled as well. ``previous`` is the action before.
+    for a decision, due dice are rolled as well. With the leaf `VALUE` it is always ``s``, see
+    `value_choices`. ``previous`` is the action before.
     """
     tree.valued[0] = s
     if settings.moves == SINGLE or not in_turn(s):
         tree.listed[0] = _list_actions(s, tree.plans, previous)
         tree.values[: tree.listed[0]] = 0.0
         return
-    where = settings.root if tree.used[0] == 0 else settings.plans
-    plans, values = tree.plans[: settings.width], tree.values[: settings.width]
+    at_root = tree.used[0] == 0
+    where = settings.root if at_root else settings.plans
+    width = settings.root_width if at_root else settings.width
+    plans, values = tree.plans[:width], tree.values[:width]
     tree.listed[0] = list_plans(s, where, weights, tree.scratch, plans, values)
+    if settings.leaf == VALUE:
+        return
     play_plan(tree.valued[0], plans[0])
     if settings.leaf == JUDGE:
         roll_and_crown(tree.valued[0], settings.moves, weights, tree.scratch)
+
+
+@rare
+def value_choices(s, value, tree):
+    """Value the listed choices of ``s`` by the positions after them, before any dice.
+
+    Writes the log odds of the team to move after each choice, and as the tree's ``chances`` the
+    value after the choice that is best for it.
+
+    Args:
+        s: the position.
+        value: a `ValueNet`.
+        tree: a `forest.Tree`.
+    """
+    team, best, found = int64(s["team"][s["player"]]), -1.0, tree.found
+    for k in range(tree.listed[0]):
+        tree.valued[0] = s
+        play_plan(tree.valued[0], tree.plans[k])
+        write_value(tree.valued[0], value, found)
+        tree.values[k] = _log_odds(found[team])
+        if found[team] > best:
+            best = found[team]
+            for other in range(int64(s["teams"])):
+                tree.chances[other] = found[other]
+    tree.valued[0] = s
 
 
 @rare
@@ -161,8 +186,8 @@ def add_node(s, settings, weights, tree, policy, row):
         s: the position.
         settings: `forest.Settings`.
         weights: ``(F,)`` of the evaluation.
-        tree: a `forest.Tree`. A judge has written its ``chances``; with the leaf `PLANNER` they are
-            written here, by the evaluation.
+        tree: a `forest.Tree`. A judge has written its ``chances``, or `value_choices` has; with the
+            leaf `PLANNER` they are written here, by the evaluation.
         policy: ``(N, 95)`` log probabilities of the actions by a judge; None without a judge.
         row: the row of ``policy`` that belongs to ``s``.
 
@@ -206,7 +231,7 @@ def add_node(s, settings, weights, tree, policy, row):
         for other in range(MAX_TEAMS):
             edge["value"][other] = 0.0
         edge["first_value"] = 1.0 / teams if settings.leaf == PLAYOUT else chances[team]
-        if whole_turn and settings.leaf != PLAYOUT:
+        if settings.leaf == VALUE or (whole_turn and settings.leaf != PLAYOUT):
             edge["first_value"] = 1.0 / (1.0 + np.exp(-(values[k] + shift)))
     for k in range(count):
         edges[first + k]["prior"] /= total
@@ -326,21 +351,28 @@ def grow(settings, weights, tree, policy, row):
 
 
 @part
-def judge_valued(net, policy, tree):
-    """Value the position by a network: write the tree's ``chances`` and ``policy[0]``."""
+def ask(net, policy, value, tree):
+    """Let a network value the new position, if there is one.
+
+    A policy network ``net`` writes the tree's ``chances`` and ``policy[0]``; a value network
+    ``value`` the ``chances`` and the choices' ``values``.
+    """
     if net is not None and tree.valued[0]["phase"] != OVER:
         judge(tree.valued[0], net, policy, 0, tree.chances)
+    if value is not None and tree.leaf[0]["phase"] != OVER:
+        value_choices(tree.leaf[0], value, tree)
 
 
 @part
-def simulate(s, settings, weights, tree, bits, net, policy):
+def simulate(s, settings, weights, tree, bits, net, policy, value):
     """One simulation from ``s``, the tree's root; returns the stream, advanced once.
 
-    A network ``net`` values the new position; ``policy``, ``(1, 95)`` float64, is its scratch. When
-    both are None, ``settings.leaf`` says how the position is valued.
+    A policy network ``net`` values the new position, and ``policy``, ``(1, 95)`` float64, is its
+    scratch; or a value network ``value`` does. When all are None, ``settings.leaf`` says how the
+    position is valued.
     """
     bits = go_down(s, settings, weights, tree, bits)
-    judge_valued(net, policy, tree)
+    ask(net, policy, value, tree)
     grow(settings, weights, tree, policy, 0)
     if net is None and settings.leaf == PLAYOUT and tree.leaf[0]["phase"] != OVER:
         value_by_playout(tree.leaf[0], generator.mix(~bits), tree.chances)

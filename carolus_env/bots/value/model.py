@@ -15,6 +15,10 @@ from carolus_env.bots.model_files import NAMES, Kind, Parts
 from carolus_env.bots.value import network
 from carolus_env.bots.value.network import Size
 
+FORMAT: Final = "carolus-value"
+VERSION: Final = 1
+"""Version of the files."""
+
 SHIPPED: Final = Path(__file__).parent / "models"
 
 
@@ -64,7 +68,7 @@ def find(name: str) -> ValueModel:
 
 
 _KIND: Final = Kind(
-    {"format": "carolus-value", "version": 1, "network_version": network.VERSION},
+    {"format": FORMAT, "version": VERSION, "network_version": network.VERSION},
     Size,
     network.shapes,
     SHIPPED,
