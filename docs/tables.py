@@ -31,10 +31,12 @@ from carolus_env.bots import (
     MctsOptions,
     PlannerOptions,
     PolicyOptions,
+    ValueOptions,
     ValueSearchOptions,
 )
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
+from carolus_env.bots.value.inputs import tables_text
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.notation import perft
@@ -242,6 +244,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PolicyOptions),
     "options search": lambda: options_table(ValueSearchOptions),
+    "options value": lambda: options_table(ValueOptions),
+    "value inputs": tables_text,
     "perft": perft.published_table,
     "perft divided": perft_divided,
     "perft positions": perft_positions,

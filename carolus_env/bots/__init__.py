@@ -12,6 +12,8 @@ from carolus_env.bots.registry import UnknownAgentError, known, make, register
 from carolus_env.bots.search.guided import SearchOptions, ValueSearchOptions
 from carolus_env.bots.search.judges import Judge, NetworkJudge, ValueJudge
 from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions
+from carolus_env.bots.value.bot import ValueBot, ValueOptions
+from carolus_env.bots.value.model import ValueModel
 
 __all__ = [
     "Agent",
@@ -37,7 +39,10 @@ __all__ = [
     "SearchOptions",
     "TreeOptions",
     "UnknownAgentError",
+    "ValueBot",
     "ValueJudge",
+    "ValueModel",
+    "ValueOptions",
     "ValueSearchOptions",
     "drawn",
     "is_compiled",
