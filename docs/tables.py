@@ -36,7 +36,7 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
-from carolus_env.bots.value.inputs import tables_text
+from carolus_env.bots.value.tables import tables_text
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.notation import perft

@@ -14,7 +14,7 @@ from carolus_env.bots.model_files import ModelError
 from carolus_env.bots.neural import model as policies
 from carolus_env.bots.planner.evaluation import FEATURES, all_weights
 from carolus_env.bots.planner.plans import STOP, best_plans
-from carolus_env.bots.value import inference, inputs, model, network
+from carolus_env.bots.value import inference, inputs, model, network, tables
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.inference import Weights
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
@@ -86,7 +86,7 @@ def rotated(states, by):
 
 def table_of(rows, players, name):
     """The rows that belong to a table, counted from its first."""
-    layout = inputs.layout(players)
+    layout = tables.layout(players)
     first = getattr(layout, name)
     after = layout[layout._fields.index(name) + 1]
     return rows[(rows >= first) & (rows < after)] - first
@@ -97,9 +97,9 @@ def test_a_position_has_its_rows_of_each_table(rules):
     states = positions(rules)
     seen = inputs.inputs(states)
     for state, rows in zip(states, seen.rows, strict=True):
-        for table in inputs.TABLES:
+        for table in tables.TABLES:
             there = table_of(rows[rows >= 0], rules.players, table.name)
-            expected = inputs.lookups(table, rules.players)
+            expected = tables.lookups(table, rules.players)
             if table.per.startswith("region"):
                 expected = expected // 15 * int(state["regions"])
             assert len(there) == expected, table.name
@@ -119,12 +119,12 @@ def test_rows_say_what_the_tables_say(rules):
         views = teams if teams > 2 else 1
         there = table_of(rows, rules.players, "region")
         first_view = there[::views] if teams > 2 else there
-        np.testing.assert_array_equal(first_view // inputs.OWNERS % inputs.MARGINS, margins)
+        np.testing.assert_array_equal(first_view // tables.OWNERS % tables.MARGINS, margins)
         owners = np.roll(state["region_owner"][: state["regions"]], -int(state["emperor"]) - 1)
         sizes = np.roll(state["region_castles"][: state["regions"]], -int(state["emperor"]) - 1)
         size = np.minimum(sizes, 4)
         expected = np.where((owners == NOBODY) | (owners == team), size, size + 4)
-        np.testing.assert_array_equal(first_view % inputs.OWNERS, expected)
+        np.testing.assert_array_equal(first_view % tables.OWNERS, expected)
         # hands: the player's first
         hands = table_of(rows, rules.players, "hand")
         assert hands[0] // 2 == state["discs_in_hand"][player]
@@ -133,10 +133,10 @@ def test_rows_say_what_the_tables_say(rules):
         castles = table_of(rows, rules.players, "castles")
         for rival in range(1, teams):
             other = (team + rival) % teams
-            pair = divmod(castles[rival - 1] % inputs.MOST_CASTLES**2, inputs.MOST_CASTLES)
+            pair = divmod(castles[rival - 1] % tables.MOST_CASTLES**2, tables.MOST_CASTLES)
             assert pair == (min(state["castles"][team], 10), min(state["castles"][other], 10))
         # clans: the lead in court over all others
-        leads = table_of(rows, rules.players, "clan")[:: rules.players] // 48 % inputs.LEADS
+        leads = table_of(rows, rules.players, "clan")[:: rules.players] // 48 % tables.LEADS
         courts = state["courts"][: rules.players].astype(int)
         lead = courts[player] - np.delete(courts, player, axis=0).max(axis=0)
         np.testing.assert_array_equal(leads, np.clip(lead, -3, 3) + 3)
@@ -169,11 +169,11 @@ def test_reach_says_what_a_turn_can_win():
     state["region_paladins"] = 0
     rows = inputs.inputs(states).rows[0]
     reach = table_of(rows, 2, "reach")[::2]  # of the player to move
-    after = reach // inputs.OWNERS % inputs.AFTERS + inputs.LOST
+    after = reach // tables.OWNERS % tables.AFTERS + tables.LOST
     # green: one to the court takes the clan, two more come to the region; red alone: one
     np.testing.assert_array_equal(after, np.full(15, 2))
-    classes = reach // (inputs.OWNERS * inputs.AFTERS)
-    np.testing.assert_array_equal(classes, [inputs.NOW] * 2 + [inputs.NOT] * 13)
+    classes = reach // (tables.OWNERS * tables.AFTERS)
+    np.testing.assert_array_equal(classes, [tables.NOW] * 2 + [tables.NOT] * 13)
 
 
 def test_a_game_that_is_over_has_no_inputs():

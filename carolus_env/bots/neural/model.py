@@ -72,7 +72,7 @@ def find(name: str) -> Model:
 
 
 def _kind() -> Kind:
-    versions = {
+    versions: dict[str, str | int] = {
         "format": FORMAT,
         "version": VERSION,
         "network_version": network.VERSION,

@@ -23,7 +23,8 @@ from carolus_env.bots.value.ahead import Ahead, best_turn, value_discs
 from carolus_env.bots.value.choice import EVERY, Chooser, best_choice, in_turn, play_choice
 from carolus_env.bots.value.inference import ValueNet, Weights, write_value
 from carolus_env.bots.value.model import ValueModel
-from carolus_env.engine.rules import ACTIONS, DISC, DISCS, FIRST_DISC, MAX_TEAMS, TEAMS
+from carolus_env.engine.kernels.actions import disc_of
+from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.compiler import entry, rare
@@ -191,7 +192,7 @@ def _think(states, player, actions, values):
         actions[g] = first_of(choice)
         if s["phase"] == DISC and player.looks:
             for team in range(values.shape[1]):
-                values[g, team] = player.discs[actions[g] - FIRST_DISC, team]
+                values[g, team] = player.discs[disc_of(actions[g]) - 1, team]
         else:
             player.chooser.after[0] = s
             play_choice(after, choice)

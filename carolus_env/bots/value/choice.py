@@ -106,7 +106,7 @@ def list_choices(s, chooser):
     is_disc = s["phase"] == DISC
     bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
     first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0
-    for k in range(FIRST_CROWN - FIRST_DISC):
+    for k in range(DISCS):  # as many as there are clans
         if bits >> k & 1:
             chooser.choices[count] = first + k + 1  # a plan of one action
             count += 1

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy import float32, int64
 
-from carolus_env.bots.value.inputs import Layout, Seen, layout, team_role, write_seen
+from carolus_env.bots.value.inputs import Seen, team_role, write_seen
 from carolus_env.bots.value.network import LEAK, LINEAR
+from carolus_env.bots.value.tables import Layout, layout
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
@@ -90,7 +91,7 @@ def _leaky(number):
 def write_sums(weights, seen, sums):
     """The first layer: add up the rows and features of `Seen`."""
     rows = weights.rows
-    width, count = sums.shape[0], seen.count[0]
+    width, count = sums.shape[0], seen.length[0]
     for j in range(width):
         sums[j] = weights.bias[j]
     fours = count - count % 4

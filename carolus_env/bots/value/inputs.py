@@ -8,14 +8,11 @@ the tables are. All is told from the point of view of the player to move:
   partner, 1 and 3 are the opponents, clockwise;
 - a *team role* is a team: 0 the team of the player to move, then the others clockwise.
 
-`TABLES` is the one description of the rows: their numbers, the table in docs/value.md and the
-checks are made from it.
+`tables.TABLES` describes the rows.
 """
 
 from __future__ import annotations
 
-import math
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,9 +27,37 @@ from carolus_env.bots.planner.evaluation import (
     strengths,
     write_features,
 )
+from carolus_env.bots.value.tables import (
+    ACTION,
+    AFTERS,
+    CHOOSING,
+    DISTANCES,
+    HANDS,
+    HELD,
+    KINDS,
+    LATER,
+    LEADS,
+    LOST,
+    MARGINS,
+    MOST_AHEAD,
+    MOST_CASTLES,
+    MOST_LEAD,
+    MOST_MARGIN,
+    MOST_ROWS,
+    MOST_SIZES,
+    NOT,
+    NOW,
+    OPENING,
+    OWNERS,
+    REACHES,
+    SET_UP,
+    TABLES,
+    WON,
+    layout,
+    table_rows,
+)
 from carolus_env.engine.kernels.courts import reserve_size
 from carolus_env.engine.rules import (
-    CASTLES_TO_WIN,
     CLANS,
     DICE,
     DISC,
@@ -42,66 +67,9 @@ from carolus_env.engine.rules import (
     NOBODY,
     PHASE_NAMES,
     TEAMS,
-    TERRITORIES,
 )
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.system.compiler import entry, kernel, part, rare
-
-HANDS: Final = 1 << DISCS
-_CASTLES, _MARGIN, _LEAD, _AHEAD = 4, 5, 3, 5
-OWNERS: Final = 1 + 2 * _CASTLES  # none; own or others' castles, by their number
-MARGINS: Final = 2 * _MARGIN + 1
-LEADS: Final = 2 * _LEAD + 1
-DISTANCES: Final = _AHEAD + 3  # 1 to 5 steps, 6 to 8, 9 and more; the Emperor's region
-WON, LOST = 4, -3  # margins after a turn, at most and at least
-AFTERS: Final = WON - LOST + 1
-REACHES: Final = 4
-NOT, NOW, CHOOSING, LATER = range(REACHES)
-HELD: Final = 4  # a clan's holder: nobody, the player, its partner, an opponent
-KINDS: Final = 3
-SET_UP, OPENING, ACTION = range(KINDS)  # of rounds
-MOST_CASTLES: Final = max(CASTLES_TO_WIN) + 1
-
-
-class Table(NamedTuple):
-    """A table of rows."""
-
-    name: str
-    per: str
-    """What looks a row up; of ``view``, ``role``, ``pair`` and ``rival`` there is a table each."""
-    keys: tuple[tuple[str, int], ...]
-    """What the row is chosen by, with the number of its values; ``0``: the teams and nobody."""
-    meaning: str
-
-
-# fmt: off
-TABLES: Final = (
-    Table("region", "region and view", (("distance", DISTANCES), ("margin", MARGINS), ("castles", OWNERS)),
-          "who owns the region, with how many castles, by how much the team is stronger there than every other, and how far ahead of the Emperor it lies"),
-    Table("reach", "region and role", (("reach", REACHES), ("after", AFTERS), ("castles", OWNERS)),
-          "the margin that the player's team can have there after a turn of the player, paladins for the court considered, and whether the player's disc gets there: not, this round, by a disc still to be chosen this round, in a later round"),
-    Table("border", "region", (("near", 2), ("owner", 0), ("strongest", 0), ("before", 0), ("after", 0)),
-          "the owner, the strongest team, and the owners of both neighbours: what merges with what; near: the Emperor can stop there"),
-    Table("clan", "clan and role", (("holder", HELD), ("lead", LEADS), ("reserve", 4), ("others", 3), ("out", 4)),
-          "who controls the clan, the player's lead in court over all others, the paladins of the clan in the player's reserve and the most in an opponent's, a quarter of those on the regions"),
-    Table("hand", "role", (("discs", HANDS), ("chosen", 2)),
-          "the discs in hand, and whether the player has chosen one this round"),
-    Table("hands", "pair", (("discs", HANDS), ("other's", HANDS)),
-          "the discs in two hands: of the player to move and of another"),
-    Table("disc", "role", (("kind", KINDS), ("place", MAX_PLAYERS), ("number", DISCS + 1), ("acts", 2)),
-          "the disc played, the place in the order, and whether the player is still to act this round"),
-    Table("discs", "pair", (("kind", KINDS), ("number", DISCS + 1), ("other's", DISCS + 1), ("acts", 2), ("other acts", 2)),
-          "the discs played by the player to move and another, and whether they are still to act"),
-    Table("paladins", "role", (("reserve", 13), ("crowns", 4), ("acts", 2)),
-          "paladins and crowns in the reserve, and whether the player is still to act this round"),
-    Table("castles", "rival", (("castles", MOST_CASTLES), ("other's", MOST_CASTLES)),
-          "castles in play of the team and of another team"),
-    Table("circle", "position", (("regions", TERRITORIES + 1), ("lead", 3)),
-          "regions in the circle, and whether the team has more castles than every other, as many, or fewer"),
-    Table("moment", "position", (("phase", len(PHASE_NAMES)), ("place", MAX_PLAYERS), ("round", DISCS)),
-          "what is due, the place of the player to move in the order, and the round since hands were full"),
-)
-# fmt: on
 
 SCALES: Final = {
     "castles": 0.1,
@@ -131,28 +99,10 @@ _SCALES = np.array(list(SCALES.values()), np.float32)
 _HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
 
 
-class Layout(NamedTuple):
-    """Where each table begins, the last is the number of all rows; see `layout`."""
-
-    region: int
-    reach: int
-    border: int
-    clan: int
-    hand: int
-    hands: int
-    disc: int
-    discs: int
-    paladins: int
-    castles: int
-    circle: int
-    moment: int
-    rows: int
-
-
 class Seen(NamedTuple):
     """What the network sees of one position, and scratch to find it out."""
 
-    count: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
     """``(1,)`` int64: the number of rows."""
     rows: npt.NDArray[np.int32]
     """``(MOST_ROWS,)`` int32: the rows."""
@@ -163,7 +113,7 @@ class Seen(NamedTuple):
     seats: npt.NDArray[np.int64]
     """``(4,)`` int64, scratch: the seat of each role."""
     discs: npt.NDArray[np.int64]
-    """``(4, 2)`` int64, scratch: of each role, a value of `REACHES` and the disc that gets there."""
+    """``(4, 2)`` int64, scratch: for each role, a kind of reach and the disc that gets there."""
     spare: npt.NDArray[np.int64]
     """``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn; of its
     own clans, or after it took a clan."""
@@ -180,59 +130,6 @@ class Seen(NamedTuple):
             np.zeros((MAX_PLAYERS, 2), np.int64),
             np.zeros((MAX_PLAYERS, CLANS + 1), np.int64),
         )
-
-
-# ------------------------------------------------------------------------------------ sizes
-
-
-def table_rows(table: Table, teams: int) -> int:
-    """The rows of one table."""
-    return math.prod(size or teams + 1 for _, size in table.keys)
-
-
-def copies(table: Table, players: int) -> int:
-    """How many of the table there are: one for each role, for each team's view and so on.
-
-    Of two teams one is as much stronger as the other is weaker: one view is enough.
-    """
-    teams, last = TEAMS[players], table.per.split()[-1]
-    views = teams if teams > 2 else 1
-    return {"view": views, "role": players, "pair": players - 1, "rival": teams - 1}.get(last, 1)
-
-
-def lookups(table: Table, players: int) -> int:
-    """The most rows that a position picks of the table and its copies."""
-    per = table.per.split()[0]
-    return {"region": TERRITORIES, "clan": CLANS}.get(per, 1) * copies(table, players)
-
-
-MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3, 4))
-"""The most rows of a position."""
-
-
-@cache
-def layout(players: int) -> Layout:
-    """Where each table begins in games of that number of players."""
-    firsts = [0]
-    for table in TABLES:
-        firsts.append(firsts[-1] + copies(table, players) * table_rows(table, TEAMS[players]))
-    return Layout(*firsts)
-
-
-def tables_text() -> str:
-    """The tables as Markdown (docs/value.md holds it; a test compares)."""
-    lines = [
-        "| table | a row for each | chosen by | rows: 2 players | 3 | 4 | meaning |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for table in TABLES:
-        keys = ", ".join(f"{name} ({size or 'teams + 1'})" for name, size in table.keys)
-        rows = " | ".join(f"{copies(table, p) * table_rows(table, TEAMS[p]):,}" for p in (2, 3, 4))
-        lines.append(f"| `{table.name}` | {table.per} | {keys} | {rows} | {table.meaning} |")
-    total = " | ".join(f"{layout(p).rows:,}" for p in (2, 3, 4))
-    most = ", ".join(str(sum(lookups(table, p) for table in TABLES)) for p in (2, 3, 4))
-    lines.append(f"| all | | | {total} | at most {most} rows of a position |")
-    return "\n".join(lines) + "\n"
 
 
 # Kernels need the sizes as numbers.
@@ -365,7 +262,7 @@ def _write_region_rows(s, layout, seen, count):
             team_role(s, int64(s["region_owner"][region])),
             int64(s["region_castles"][region]),
         )
-        size = min(castles, _CASTLES)
+        size = min(castles, MOST_SIZES)
         power_0 = count_at(circle_0, region) + castles * int64(owner == 0)
         power_1 = count_at(circle_1, region) + castles * int64(owner == 1)
         power_2 = 0
@@ -375,13 +272,15 @@ def _write_region_rows(s, layout, seen, count):
         margin_1 = power_1 - max(power_0, power_2)
         margin_2 = power_2 - max(power_0, power_1)
         distance = steps - 1
-        distance = _AHEAD if steps > _AHEAD else distance
-        distance = _AHEAD + 1 if steps > _AHEAD + 3 else distance
-        distance = _AHEAD + 2 if steps == n else distance
+        distance = MOST_AHEAD if steps > MOST_AHEAD else distance
+        distance = MOST_AHEAD + 1 if steps > MOST_AHEAD + 3 else distance
+        distance = MOST_AHEAD + 2 if steps == n else distance
         for view in range(views):
             margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
-            owned = size + (0 if owner in (view, NOBODY) else _CASTLES)
-            row = (distance * MARGINS + _clipped(margin, -_MARGIN, _MARGIN)) * OWNERS + owned
+            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
+            row = (
+                distance * MARGINS + _clipped(margin, -MOST_MARGIN, MOST_MARGIN)
+            ) * OWNERS + owned
             count = _put(seen, count, layout.region + view * _REGION + row)
         for role in range(players):
             view = team_role(s, int64(s["team"][seen.seats[role]]))
@@ -395,7 +294,7 @@ def _write_region_rows(s, layout, seen, count):
                         there = 2 * there  # what one team loses the other gains
                     most = max(most, there + spare)
             reach = seen.discs[role, 0] if steps <= seen.discs[role, 1] else NOT
-            owned = size + (0 if owner in (view, NOBODY) else _CASTLES)
+            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
             row = (reach * AFTERS + _clipped(margin + most, LOST, WON)) * OWNERS + owned
             count = _put(seen, count, layout.reach + role * _REACH + row)
         strongest = owner
@@ -432,7 +331,7 @@ def _write_clan_rows(s, layout, seen, count):
             held = 0
             if holder != NOBODY:
                 held = 1 if holder == seat else (2 if int64(s["team"][holder]) == team else 3)
-            lead = _clipped(int64(s["courts"][seat, clan]) - most, -_LEAD, _LEAD)
+            lead = _clipped(int64(s["courts"][seat, clan]) - most, -MOST_LEAD, MOST_LEAD)
             row = (held * LEADS + lead) * 4 + min(int64(s["reserves"][seat, clan]), 3)
             row = (row * 3 + min(threat, 2)) * 4 + out
             count = _put(seen, count, layout.clan + role * _CLAN + row)
@@ -490,7 +389,7 @@ def write_seen(s, layout, seen):
     count = _write_region_rows(s, layout, seen, 0)
     count = _write_clan_rows(s, layout, seen, count)
     count = _write_player_rows(s, layout, seen, count)
-    seen.count[0] = _write_position_rows(s, layout, seen, count)
+    seen.length[0] = _write_position_rows(s, layout, seen, count)
     write_features(s, seen.features)
     width = _SCALES.shape[0]
     for role in range(int64(s["teams"])):
@@ -530,7 +429,7 @@ def inputs(states: States) -> Inputs:
 def _write_all(states, layout, seen, found):
     for g in range(states.shape[0]):
         write_seen(states[g], layout, seen)
-        for k in range(seen.count[0]):
+        for k in range(seen.length[0]):
             found.rows[g, k] = seen.rows[k]
         for k in range(found.numbers.shape[1]):
             found.numbers[g, k] = seen.numbers[k]

@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.planner.evaluation import FEATURES
-from carolus_env.bots.value.inputs import Inputs, layout
+from carolus_env.bots.value.inputs import Inputs
+from carolus_env.bots.value.tables import layout
 from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
 
 Arrays = Mapping[str, npt.NDArray[np.float32]]

@@ -29,8 +29,9 @@ from carolus_env.bots.value.inference import (
     write_roles,
     write_sums,
 )
-from carolus_env.bots.value.inputs import MOST_ROWS, team_role
+from carolus_env.bots.value.inputs import team_role
 from carolus_env.bots.value.network import LEAK, LINEAR
+from carolus_env.bots.value.tables import MOST_ROWS
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
@@ -86,8 +87,10 @@ class Gradients(NamedTuple):
     @classmethod
     def new(cls, units: Units) -> Gradients:
         """Fresh memory for a network with such units."""
-        sizes = len(units.chances), len(units.second), len(units.sums)
-        return cls(*(np.zeros(size, np.float32) for size in sizes), np.zeros(MAX_TEAMS))
+        scores, second, sums = (
+            np.zeros(len(layer), np.float32) for layer in (units.chances, units.second, units.sums)
+        )
+        return cls(scores, second, sums, np.zeros(MAX_TEAMS))
 
 
 class Worker(NamedTuple):
@@ -205,7 +208,7 @@ def update(seen, own, teams, worker, rate):
         _change_by(weights.hidden[i], squares.hidden[i], units.first[i], second, rate)
     _change(weights.hidden_bias, squares.hidden_bias, second, rate)
     _change(weights.bias, squares.bias, sums, rate)
-    for k in range(seen.count[0]):
+    for k in range(seen.length[0]):
         row = seen.rows[k]
         _change(weights.rows[row], squares.rows[row], sums, rate)
     for k in range(weights.numbers.shape[0]):
@@ -222,9 +225,9 @@ def update(seen, own, teams, worker, rate):
 def _remember(s, net, history, place):
     """Keep what the network saw of ``s``, which it has just valued."""
     seen = net.seen
-    history.counts[place] = seen.count[0]
+    history.counts[place] = seen.length[0]
     history.own[place] = int64(s["team"][s["player"]])
-    for k in range(seen.count[0]):
+    for k in range(seen.length[0]):
         history.rows[place, k] = seen.rows[k]
     for k in range(net.weights.numbers.shape[0]):
         history.numbers[place, k] = seen.numbers[k]
@@ -233,8 +236,8 @@ def _remember(s, net, history, place):
 @part
 def _recall(history, place, seen):
     """Take back what the network saw."""
-    seen.count[0] = history.counts[place]
-    for k in range(seen.count[0]):
+    seen.length[0] = history.counts[place]
+    for k in range(seen.length[0]):
         seen.rows[k] = history.rows[place, k]
     for k in range(history.numbers.shape[1]):
         seen.numbers[k] = history.numbers[place, k]
