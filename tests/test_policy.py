@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import pickle
+import re
 import subprocess
 import sys
 import zipfile
@@ -391,10 +392,10 @@ def test_a_wrong_spec_is_refused(saved, spec, text):
         bots.make(spec.format(saved))
 
 
-@pytest.mark.parametrize("spec", ["ppo:2p", "search:v1,sims=2"])
-def test_games_of_another_number_of_players_are_refused(spec):
-    agent = bots.make(spec)
-    text = f"agent '{spec}': has a model for 2 players, not for 3"
+@pytest.mark.parametrize("spec", ["ppo:2p", "search:{},sims=2"])
+def test_games_of_another_number_of_players_are_refused(saved, spec):
+    agent = bots.make(spec := spec.format(saved))
+    text = f"agent '{re.escape(spec)}': has a model for 2 players, not for 3"
     with pytest.raises(ValueError, match=text):
         agent.act(decisions(3), ce.new_streams(0, 64))
 
