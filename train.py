@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 MISSING: Final = "train: {} is missing; training needs the extra: pip install -e '.[train]'"
 
@@ -40,7 +40,7 @@ try:
     from carolus_env.arena import ladder
     from carolus_env.learners.config import Config
     from carolus_env.learners.measures import Evaluation
-    from carolus_env.learners.options import RunOptions
+    from carolus_env.learners.options import Learner, RunOptions
     from carolus_env.learners.provenance import provenance
     from carolus_env.learners.reading import CONFIGS, DEFAULT, from_run, read
     from carolus_env.learners.training import Progress, TrainingRun
@@ -54,7 +54,7 @@ except ModuleNotFoundError as error:
 class Source:
     """Where options come from other than the command line."""
 
-    learner: Literal["ppo", "value"] | None = None
+    learner: Learner | None = None
     """What learns: ppo, a policy by self-play PPO, or value, a value network by TD(lambda). By
     default what --config names, or else ppo."""
     config: Path | None = None

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from carolus_env.bots import make
 from carolus_env.bots.neural.network import Size
-from carolus_env.learners.options import RunOptions
+from carolus_env.learners.options import Learner, RunOptions
 
 
 @dataclass
 class Config(RunOptions):
     """All options of a training run by self-play PPO."""
 
-    learner_name: ClassVar[str] = "ppo"
+    learner_name: ClassVar[Learner] = "ppo"
     unit: ClassVar[str] = "decisions"
 
     steps: int = 1_500_000

@@ -10,12 +10,15 @@ from typing import Any, ClassVar, Literal, Self
 from carolus_env.bots import make
 from carolus_env.engine.rules import Rules
 
+Learner = Literal["ppo", "value"]
+"""What learns: a policy by self-play PPO, or a value network by TD(lambda)."""
+
 
 @dataclass
 class RunOptions:
     """Rules, names and evaluations of a training run."""
 
-    learner_name: ClassVar[str]
+    learner_name: ClassVar[Learner]
     """The learner's name, as files and the command line give it."""
     unit: ClassVar[str]
     """What the run counts: the decisions or the games that were learnt from."""

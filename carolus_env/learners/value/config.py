@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from carolus_env.bots.value.bot import ValueOptions
 from carolus_env.bots.value.network import Size
-from carolus_env.learners.options import RunOptions
+from carolus_env.learners.options import Learner, RunOptions
 from carolus_env.system.machine import cores
 from carolus_env.system.workers import check_threads
 
@@ -17,7 +17,7 @@ from carolus_env.system.workers import check_threads
 class ValueConfig(RunOptions):
     """All options of a training run of a value network."""
 
-    learner_name: ClassVar[str] = "value"
+    learner_name: ClassVar[Learner] = "value"
     unit: ClassVar[str] = "games"
 
     games: int = 50_000

@@ -1,9 +1,11 @@
 """Workers that play and learn side by side, and put together what they have learnt.
 
-In a round each worker begins with the common weights and learns from games of its own. Then the
-differences that the workers have come to are added up, in the workers' order: so what is learnt
-depends on the seed and on the number of workers, not on the cores that they find. One worker alone
-learns game by game.
+In a round each worker begins with the common weights and learns from games of its own. Then each
+weight moves by the mean of what the workers have come to, over as many workers as learnt something
+about it: few know a rare row of a table, which keeps all that they have learnt, and all know a
+bias, where the sum would overshoot. This is done in the workers' order, so what is learnt depends
+on the seed and on the number of workers, not on the cores that they find. One worker alone learns
+game by game.
 """
 
 from __future__ import annotations
@@ -90,8 +92,19 @@ class Crew:
         for told, seconds in workers.together(task, range(len(shares))):
             self.told += told
             self.cpu_seconds += seconds
-        _add_up(self.weights, [_weights(worker) for worker in busy])
-        _add_up(self.squares, [worker.squares for worker in busy])
+        self._put_together(busy)
+
+    def _put_together(self, busy: Sequence[Worker]) -> None:
+        """Take over what the workers of a round have learnt."""
+        for name in Weights._fields:
+            common: Floats = getattr(self.weights, name)
+            squares: Floats = getattr(self.squares, name)
+            learnt = [getattr(_weights(worker), name) for worker in busy]
+            grown = [getattr(worker.squares, name) for worker in busy]
+            if len(busy) == 1:  # to the last bit what it has learnt
+                common[...], squares[...] = learnt[0], grown[0]
+            else:
+                mean_step(common, squares, learnt, grown)
 
     def _learn(
         self, worker: Worker, games: npt.NDArray[np.int64], rate: float
@@ -120,11 +133,27 @@ def _copied(arrays: Weights) -> Weights:
     return Weights.of(arrays._asdict())
 
 
-def _add_up(common: Weights, learnt: Sequence[Weights]) -> None:
-    """Add each worker's difference to the common arrays; one worker's arrays become the common."""
-    for name, array in common._asdict().items():
-        first, *others = (getattr(one, name) for one in learnt)
-        differences = [other - array for other in others]
-        array[...] = first
-        for difference in differences:
-            array += difference
+def mean_step(
+    weights: Floats, squares: Floats, learnt: Sequence[Floats], grown: Sequence[Floats]
+) -> None:
+    """Move common weights by the workers' mean difference, and add their squares.
+
+    The mean is over the effective number of workers that learnt about a weight: with ``q`` the
+    growth of a worker's squares, ``sum(q) ** 2 / sum(q ** 2)``. That is 1 where one alone did, and
+    all of them where all did alike.
+
+    Args:
+        weights: changed in place.
+        squares: the sum of the squares of each weight's gradients, changed in place.
+        learnt: each worker's weights.
+        grown: each worker's squares.
+    """
+    moved, total, of_squares = (np.zeros_like(weights) for _ in range(3))
+    for own, own_squares in zip(learnt, grown, strict=True):
+        growth = own_squares - squares
+        moved += own - weights
+        total += growth
+        of_squares += growth * growth
+    tiny = np.finfo(np.float32).tiny
+    weights += moved / np.maximum(total * total / np.maximum(of_squares, tiny), np.float32(1))
+    squares += total

@@ -115,7 +115,7 @@ class ValueRun(TrainingRun[ValueConfig, ValueModel]):
         positions, loss, rounds = self.crew.told - told
         numbers = {"loss": loss / positions, "rounds": rounds / (self.games - games)}
         self._noted = self.games, self.crew.told.copy()
-        point = {"positions": int(self.crew.told[0])}
+        point: dict[str, float] = {"positions": int(self.crew.told[0])}
         point |= {name: round(float(number), 5) for name, number in numbers.items()}
         self.curve.training.append({**self.point(), **point})
         self._log(
