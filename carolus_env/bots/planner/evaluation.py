@@ -11,6 +11,7 @@ results of games (``python -m agents.fit_planner``), not set by hand.
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -302,15 +303,34 @@ def rivals(team, teams):
 
 @kernel
 def advantage(scores, team, teams):
-    """The team's log odds of winning: its score less the log-sum-exp of the other scores.
-
-    So it never exceeds the score less the higher of the others, not even by rounding.
-    """
+    """The team's log odds of winning: its score less the log-sum-exp of the other scores."""
     first, second = rivals(team, teams)
     if teams == 2:
         return scores[team] - scores[first]
     high, low = max(scores[first], scores[second]), min(scores[first], scores[second])
     return scores[team] - high - np.log1p(np.exp(low - high))
+
+
+def _tangent(x: float) -> tuple[float, float]:
+    """Slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding may cost."""
+    slope = 1.0 / (1.0 + math.exp(-x))
+    return slope, math.log1p(math.exp(x)) - slope * x - 1e-9
+
+
+_SLOPE, _AT_0 = _tangent(0.0)
+_FLAT_SLOPE, _FLAT_AT_0 = _tangent(-2.0)
+
+
+@kernel
+def advantage_at_most(scores, team, first, second):
+    """A bound of `advantage` that needs no logarithm; ``first`` and ``second`` are the `rivals`.
+
+    It is exact for two teams. Of three, log(1 + exp(x)) lies above its tangents and above 0.
+    """
+    high = max(scores[first], scores[second])
+    apart = min(scores[first], scores[second]) - high
+    least = max(_AT_0 + _SLOPE * apart, _FLAT_AT_0 + _FLAT_SLOPE * apart)
+    return scores[team] - high - (0.0 if first == second else max(least, 0.0))
 
 
 @kernel

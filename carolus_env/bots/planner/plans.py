@@ -19,6 +19,7 @@ from numpy import int64
 from carolus_env.bots.planner.evaluation import (
     FEATURES,
     advantage,
+    advantage_at_most,
     all_weights,
     rivals,
     write_scores,
@@ -232,8 +233,8 @@ def list_plans(s, width, weights, scratch, plans, values):
                 write_scores_after(
                     s, shares, effect, target, stop, targets, weights, kinds, scratch.scores
                 )
-            most = max(scratch.scores[one_rival], scratch.scores[other_rival])
-            if kept < longest or scratch.scores[team] - most > values[longest - 1]:
+            most = advantage_at_most(scratch.scores, team, one_rival, other_rival)
+            if kept < longest or most > values[longest - 1]:
                 value = advantage(scratch.scores, team, teams)
                 kept = _keep(pack(plan, FIRST_MOVE + stop - 1, left), value, plans, values, kept)
         depth = depth if left > 0 else -1
