@@ -185,13 +185,13 @@ def _place_all(s, shares, destination):
 def _write_powers(s, shares, control, targets, kinds):
     """Write ``powers`` where plans with these shares leave control."""
     kinds.powers_of[control] = kinds.serial[0]
-    after = kinds.states[0:1]
-    after[0] = s
-    _place_all(after[0], shares, NOBODY)
+    kinds.states[0] = s
+    after = kinds.states[0]
+    _place_all(after, shares, NOBODY)
     for target in range(1, targets):
         region = region_at(s, target)
         for team in range(int64(s["teams"])):
-            kinds.powers[control, target, team] = strength(after[0], region, team)
+            kinds.powers[control, target, team] = strength(after, region, team)
         for team in range(int64(s["teams"]), MAX_TEAMS):
             kinds.powers[control, target, team] = 0
         kinds.powers[control, target, MAX_TEAMS] = int64(s["region_owner"][region]) & NOBODY_ROW
@@ -209,11 +209,14 @@ def _region_with(s, territory):
 
 @rare
 def _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores):
-    """Play the plan out, write the scores after it, and what is needed for others of its kind."""
+    """Play a plan out, write the scores after it, and what is needed for others of its kind.
+
+    Plans that end the game have no kind: their scores are known at once.
+    """
     row = _row(key)
-    kind, features, after = kinds.kinds[row], kinds.features[row], kinds.states[0]
-    after_all = kinds.states[0:1]
-    after_all[0] = s
+    kind, features = kinds.kinds[row], kinds.features[row]
+    kinds.states[0] = s
+    after = kinds.states[0]
     _place_all(after, shares, 1 + target % int64(s["regions"]))
     move_emperor(after, stop)
     write_scores(after, weights, features, scores)
@@ -221,6 +224,7 @@ def _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores):
         kind["key"] = 0
         return
     kind["key"] = key
+    # The region of the paladins, which may have merged with others.
     region = _region_with(after, int64(s["region_first"][region_at(s, target)]))
     owner = int64(after["region_owner"][region]) & NOBODY_ROW
     power_0, power_1 = strength(after, region, 0), strength(after, region, 1)
@@ -288,7 +292,7 @@ def write_scores_after(s, shares, effect, target, stop, targets, weights, kinds,
     power_1 = int64(kind["powers"][1]) + added_1
     power_2 = int64(kind["powers"][2]) + added_2
     heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
-    if kind["key"] != key or kind["heir"] != heir:
+    if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
         _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores)
     else:
         _write_clans(shares, teams, kinds.clans, features)

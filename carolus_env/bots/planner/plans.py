@@ -195,7 +195,7 @@ def list_plans(s, width, weights, scratch, plans, values):
     plan, shares, effect, went, scattered = 0, 0, 0, 0, 0
     kept, depth = 0, 0
     while depth >= 0:
-        if left > 0:
+        if left > 0:  # place one more, until none is left
             level = levels[depth]
             clan, target = int64(level["clan"]), int64(level["target"])
             while clan < CLANS and share_of(level["reserve"], clan) == 0:
@@ -224,7 +224,7 @@ def list_plans(s, width, weights, scratch, plans, values):
                 below["reserve"], below["effect"] = level["reserve"] - (1 << 8 * clan), effect
                 depth += 1
                 continue
-        bound = width == STOP and went != 0
+        bound = width == STOP and went != 0  # else he may stop anywhere
         for stop in range(went if bound else 1, (went if bound else stops) + 1):
             if scattered == 1:
                 _write_scores_after_move(states[left], stop, weights, scratch)
