@@ -16,7 +16,7 @@ from carolus_env.bots.planner.evaluation import FEATURES, all_weights
 from carolus_env.bots.planner.plans import STOP, best_plans
 from carolus_env.bots.value import inference, inputs, model, network, tables
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
-from carolus_env.bots.value.inference import Weights
+from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
@@ -147,7 +147,7 @@ def test_rows_say_what_the_tables_say(rules):
 )
 def test_seats_do_not_matter(rules):
     states = positions(rules)
-    weights = Weights.of(weights_of(rules.players))
+    weights = ValueWeights.of(weights_of(rules.players))
     turned, owners = rotated(states, 1)
     before, after = inputs.inputs(states), inputs.inputs(turned)
     np.testing.assert_array_equal(before.rows, after.rows)
@@ -194,7 +194,7 @@ def test_the_kernel_is_the_network(rules):
     states = positions(rules)
     weights = weights_of(rules.players)
     by_role = network.forward(weights, inputs.inputs(states))
-    values = inference.values(states, Weights.of(weights))
+    values = inference.values(states, ValueWeights.of(weights))
     own = states["team"][np.arange(len(states)), states["player"]].astype(int)
     for role in range(rules.teams):
         team = (own + role) % rules.teams
@@ -208,7 +208,7 @@ def test_the_value_of_the_end_is_the_result():
     states = history(Rules(3), seed=5, games=6)[-1]
     states = states[states["phase"] == OVER]
     assert len(states) > 3
-    found = inference.values(states, Weights.of(weights_of(3)))
+    found = inference.values(states, ValueWeights.of(weights_of(3)))
     np.testing.assert_array_equal(found, engine.win_shares(states))
 
 
@@ -244,7 +244,7 @@ def best_now(state, weights, candidates):
 def test_it_plays_what_leads_to_the_best_position(rules):
     states = positions(rules, most=60)
     states = states[np.isin(states["phase"], (CROWN_CHOICE, DISC, PLACE, MOVE))]
-    weights = Weights.of(weights_of(rules.players))
+    weights = ValueWeights.of(weights_of(rules.players))
     chosen = bot_of(rules, candidates=5, discs="now").act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
         assert action == best_now(state, weights, 5)[0][0]
@@ -253,7 +253,7 @@ def test_it_plays_what_leads_to_the_best_position(rules):
 def test_without_candidates_every_plan_is_valued():
     states = positions(Rules(2), most=300)
     states = states[states["phase"] == PLACE][:6]
-    weights = Weights.of(weights_of(2))
+    weights = ValueWeights.of(weights_of(2))
     chosen = bot_of(Rules(2), candidates=0).act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
         plans = best_plans(state, 4096)
@@ -285,7 +285,7 @@ def through_the_dice(state, weights, candidates):
 def test_turns_are_followed_through_every_roll(rules):
     states = positions(rules, most=300)
     states = states[states["phase"] == MOVE][:4]
-    weights = Weights.of(weights_of(2))
+    weights = ValueWeights.of(weights_of(2))
     chosen = bot_of(rules, candidates=2, next=2, rolls=0).act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
         found = {}
@@ -336,7 +336,7 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
     last = states["turn"] >= rules.players - 2  # few answers
     states = states[(states["phase"] == DISC) & last][:8].copy()
     assert len(states)
-    weights = Weights.of(weights_of(rules.players))
+    weights = ValueWeights.of(weights_of(rules.players))
     bot = bot_of(rules, candidates=3)
     chosen = bot.act(states, new_streams(1, len(states)))
     told = bots.opinion(bot, states)
@@ -410,8 +410,8 @@ def test_an_update_goes_down_the_cross_entropy():
     arrays["out"] *= 0.1
     state = positions(Rules(3))[7:8]
     target = np.array([0.2, 0.7, 0.1])
-    weights = Weights.of(arrays)
-    squares = Weights(*(np.full_like(array, huge) for array in weights))
+    weights = ValueWeights.of(arrays)
+    squares = ValueWeights(*(np.full_like(array, huge) for array in weights))
     worker = new_worker(3, weights, squares, STOP, 4, all_weights()[3].copy())
     worker.gradients.target[:] = target
     rate = 1e3 * np.sqrt(huge)  # the step is then a thousand times the slope
@@ -446,8 +446,8 @@ def test_an_update_goes_down_the_cross_entropy():
 @every_number
 def test_losses_fall_within_some_hundred_games(players):
     rules, size = Rules(players), Size(players, 24, 8)
-    weights = Weights.of(network.random_weights(size, 1))
-    squares = Weights(*(np.full_like(array, 0.1) for array in weights))
+    weights = ValueWeights.of(network.random_weights(size, 1))
+    squares = ValueWeights(*(np.full_like(array, 0.1) for array in weights))
     worker = new_worker(players, weights, squares, STOP, 4, all_weights()[players].copy())
     losses = []
     for part in range(3):

@@ -18,7 +18,7 @@ pytest.importorskip("rich")
 
 import train
 from carolus_env import arena, engine
-from carolus_env.bots.value.inference import Weights
+from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.model import load
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import branches, new_streams
@@ -80,7 +80,7 @@ def test_what_several_workers_learn_is_put_together():
     for place, crew in enumerate(apart):
         crew.learn(2 * place, 2, 0.05)
     shared, alone = 0, 0
-    for name in Weights._fields:
+    for name in ValueWeights._fields:
         weights, squares = getattr(before.weights, name), getattr(before.squares, name)
         moved = np.array([getattr(crew.weights, name) - weights for crew in apart])
         growth = np.array([getattr(crew.squares, name) - squares for crew in apart], float)

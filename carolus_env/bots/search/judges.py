@@ -13,7 +13,7 @@ from carolus_env.bots.neural.inference import Net
 from carolus_env.bots.neural.model import Model
 from carolus_env.bots.neural.policy import networks
 from carolus_env.bots.value import model as value_model
-from carolus_env.bots.value.inference import ValueNet, Weights, values
+from carolus_env.bots.value.inference import ValueNet, ValueWeights, values
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.state import States, as_states, common_players
 
@@ -81,7 +81,7 @@ class ValueJudge:
     def __init__(self, value: ValueModel | None = None, *, name: str = "search") -> None:
         self.name = name
         self._weights = ByPlayers(
-            value, value_model.shipped, lambda found: Weights.of(found.weights)
+            value, value_model.shipped, lambda found: ValueWeights.of(found.weights)
         )
 
     def values(self, states: States) -> npt.NDArray[np.float64]:

@@ -21,7 +21,7 @@ from carolus_env.bots.planner.plans import WIDTHS, first_of
 from carolus_env.bots.value import model
 from carolus_env.bots.value.ahead import Ahead, best_turn, value_discs
 from carolus_env.bots.value.choice import EVERY, Chooser, best_choice, in_turn, play_choice
-from carolus_env.bots.value.inference import ValueNet, Weights, write_value
+from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
@@ -125,7 +125,9 @@ class ValueBot(CompiledAgent):
         self, value: ValueModel | None = None, options: ValueOptions | None = None
     ) -> None:
         self.options = options or ValueOptions()
-        self._weights = ByPlayers(value, model.shipped, lambda found: Weights.of(found.weights))
+        self._weights = ByPlayers(
+            value, model.shipped, lambda found: ValueWeights.of(found.weights)
+        )
 
     def player(self, players: int) -> Player:
         """What the kernels need in games of ``players`` players.

@@ -24,7 +24,7 @@ from carolus_env.system.compiler import entry, kernel, part, rare
 Floats = npt.NDArray[np.float32]
 
 
-class Weights(NamedTuple):
+class ValueWeights(NamedTuple):
     """The arrays of `network.shapes`, or numbers for each of them."""
 
     rows: Floats
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
     out_bias: Floats
 
     @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Weights:
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> ValueWeights:
         """Copies of arrays by name."""
         return cls(*(np.array(arrays[name], np.float32, order="C") for name in cls._fields))
 
@@ -54,7 +54,7 @@ class Units(NamedTuple):
     """``(teams,)`` float32: the value, by team role."""
 
     @classmethod
-    def new(cls, weights: Weights) -> Units:
+    def new(cls, weights: ValueWeights) -> Units:
         """Fresh memory."""
         width, hidden = len(weights.bias), len(weights.hidden_bias)
         sizes = (width, width - LINEAR, hidden, len(weights.out_bias))
@@ -66,7 +66,7 @@ class ValueNet(NamedTuple):
 
     layout: Layout
     """Where each table of rows begins."""
-    weights: Weights
+    weights: ValueWeights
     """The weights."""
     seen: Seen
     """Scratch: what it sees of a position."""
@@ -74,7 +74,7 @@ class ValueNet(NamedTuple):
     """Scratch: what its layers put out."""
 
     @classmethod
-    def of(cls, players: int, weights: Weights) -> ValueNet:
+    def of(cls, players: int, weights: ValueWeights) -> ValueNet:
         """A network with scratch of its own; the weights are shared."""
         return cls(layout(players), weights, Seen.new(), Units.new(weights))
 
@@ -179,7 +179,7 @@ def team_value(s, team, net):
 # ------------------------------------------------------------------------------------ for Python
 
 
-def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
+def values(states: States, weights: ValueWeights) -> npt.NDArray[np.float64]:
     """Each team's expected share of the win: ``(N, teams)`` float64; rows sum to 1.
 
     Args:

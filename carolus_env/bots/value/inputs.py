@@ -398,7 +398,7 @@ def write_seen(s, layout, seen):
             seen.numbers[role * width + k] = _SCALES[k] * float32(seen.features[team, k])
 
 
-class Inputs(NamedTuple):
+class SeenArrays(NamedTuple):
     """What the network sees of several positions, for Python."""
 
     rows: npt.NDArray[np.int32]
@@ -407,7 +407,7 @@ class Inputs(NamedTuple):
     """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
 
 
-def inputs(states: States) -> Inputs:
+def inputs(states: States) -> SeenArrays:
     """What the network sees of games that are not over, of one number of players.
 
     Raises:
@@ -417,7 +417,7 @@ def inputs(states: States) -> Inputs:
     if (states["phase"] == len(PHASE_NAMES) - 1).any():
         raise ValueError("a game that is over has no inputs: its value is known")
     seen = Seen.new()
-    found = Inputs(
+    found = SeenArrays(
         np.full((len(states), MOST_ROWS), -1, np.int32),
         np.zeros((len(states), TEAMS[players] * len(FEATURES)), np.float32),
     )

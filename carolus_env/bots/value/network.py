@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.planner.evaluation import FEATURES
-from carolus_env.bots.value.inputs import Inputs
+from carolus_env.bots.value.inputs import SeenArrays
 from carolus_env.bots.value.tables import layout
 from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
 
@@ -88,7 +88,7 @@ def random_weights(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
     return weights
 
 
-def forward(weights: Arrays, seen: Inputs) -> npt.NDArray[np.float32]:
+def forward(weights: Arrays, seen: SeenArrays) -> npt.NDArray[np.float32]:
     """The value of each position for each team role: ``(N, teams)`` float32, rows sum to 1."""
     rows = weights["rows"]
     with_nothing = np.vstack([rows, np.zeros((1, rows.shape[1]), np.float32)])  # row -1

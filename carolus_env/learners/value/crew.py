@@ -20,7 +20,7 @@ from carolus_env import engine
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.bots.value.choice import Chooser
-from carolus_env.bots.value.inference import ValueNet, Weights
+from carolus_env.bots.value.inference import ValueNet, ValueWeights
 from carolus_env.bots.value.network import random_weights, shapes
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import branches, new_streams
@@ -38,9 +38,9 @@ class Crew:
         config: of the run.
     """
 
-    weights: Weights
+    weights: ValueWeights
     """The network's."""
-    squares: Weights
+    squares: ValueWeights
     """The sum of the squares of each weight's gradients."""
     told: npt.NDArray[np.float64]
     """``(3,)`` float64: the sum over all games of what `learn` tells."""
@@ -50,9 +50,9 @@ class Crew:
     def __init__(self, config: ValueConfig) -> None:
         self._config, self._rules = config, config.rules()
         size = config.size
-        self.weights = Weights.of(random_weights(size, config.seed))
+        self.weights = ValueWeights.of(random_weights(size, config.seed))
         firsts = {name: np.full(shape, config.first_square) for name, shape in shapes(size).items()}
-        self.squares = Weights.of(firsts)
+        self.squares = ValueWeights.of(firsts)
         self.told = np.zeros(3)
         self.cpu_seconds = 0.0
         self._workers = [self._worker() for _ in range(config.workers)]
@@ -96,7 +96,7 @@ class Crew:
 
     def _put_together(self, busy: Sequence[Worker]) -> None:
         """Take over what the workers of a round have learnt."""
-        for name in Weights._fields:
+        for name in ValueWeights._fields:
             common: Floats = getattr(self.weights, name)
             squares: Floats = getattr(self.squares, name)
             learnt = [getattr(_weights(worker), name) for worker in busy]
@@ -125,12 +125,12 @@ class Crew:
         return told, time.thread_time() - begun
 
 
-def _weights(worker: Worker) -> Weights:
+def _weights(worker: Worker) -> ValueWeights:
     return worker.chooser.net.weights
 
 
-def _copied(arrays: Weights) -> Weights:
-    return Weights.of(arrays._asdict())
+def _copied(arrays: ValueWeights) -> ValueWeights:
+    return ValueWeights.of(arrays._asdict())
 
 
 def mean_step(

@@ -24,7 +24,7 @@ from carolus_env.bots.value.choice import Chooser, list_choices, play_choice, va
 from carolus_env.bots.value.inference import (
     Units,
     ValueNet,
-    Weights,
+    ValueWeights,
     write_chances,
     write_roles,
     write_sums,
@@ -98,7 +98,7 @@ class Worker(NamedTuple):
 
     chooser: Chooser
     """The network and how it chooses."""
-    squares: Weights
+    squares: ValueWeights
     """The sum of the squares of each weight's gradients."""
     history: History
     """Scratch: the game under way."""
@@ -110,8 +110,8 @@ class Worker(NamedTuple):
 
 def new_worker(
     players: int,
-    weights: Weights,
-    squares: Weights,
+    weights: ValueWeights,
+    squares: ValueWeights,
     width: int,
     candidates: int,
     evaluation: npt.NDArray[np.float64],
