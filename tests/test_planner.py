@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy import int64
 from positions import (
     BLACK,
     BLUE,
@@ -29,6 +30,7 @@ from positions import (
     region,
     roll,
 )
+from strategies import ALL_KINDS, history, rules, seeds
 from test_bots import middle_games
 
 from carolus_env import bots, engine
@@ -278,6 +280,129 @@ def test_the_best_plans_are_kept_where_not_all_fit():
         assert best[0] == everything[0]
 
 
+PLANS = plans.PlanScratch.new()  # one for all: nothing may be left over from another position
+
+
+@entry
+def _value(states, team, weights, features, scores, values):
+    for g in range(states.shape[0]):
+        evaluation.write_scores(states[g], weights, features, scores)
+        values[g] = evaluation.advantage(scores, team, int64(states[g]["teams"]))
+
+
+def plain_plans(game, width):
+    """Every plan in the order in which they are tried, as actions."""
+    state = game[0]
+    regions, left = int(state["regions"]), int(state["placements_left"])
+    reserve = state["reserves"][state["player"]]
+    stops = range(1, 1 + min(int(state["discs_played"][state["player"]]), regions))
+    targets = range(1 + (len(stops) if width == "stop" else regions))
+    pairs = list(itertools.product(np.flatnonzero(reserve).tolist(), targets))
+    for placed in itertools.combinations_with_replacement(pairs, left):
+        went = {target for _, target in placed if target}
+        clans = np.bincount([clan for clan, _ in placed] or [0], minlength=5) if left else 0
+        if (clans > reserve).any() or (width != "all" and len(went) > 1):
+            continue
+        for stop in stops:
+            if width != "stop" or went <= {stop}:
+                actions = [
+                    region_action(clan, target % regions) if target else court_action(clan)
+                    for clan, target in placed
+                ]
+                yield [*actions, move_action(stop)]
+
+
+def plain_listing(game, width, weights):
+    """All plans, their values and the positions after them, each played out; best first."""
+    actions = np.array(list(plain_plans(game, width)))
+    ends = np.repeat(game, len(actions))
+    for step in actions.T:
+        engine.step(ends, np.ascontiguousarray(step), roll=False)
+    values, team = np.zeros(len(ends)), int(game["team"][0, game["player"][0]])
+    _value(ends, team, weights, np.zeros((4, len(NAMES))), np.zeros(3), values)
+    order = np.argsort(-values, kind="stable")
+    return actions[order].tolist(), values[order], ends[order]
+
+
+def check_listing(game, width, weights, most=7):
+    """Plans are listed as if each was played out, to the last bit; returns the positions after."""
+    wanted, worth, ends = plain_listing(game, width, weights)
+    for longest in (len(wanted), most):
+        found, values = np.zeros(longest, np.int64), np.zeros(longest)
+        before = game.copy()
+        count = _list(game, plans.WIDTHS.index(width), weights, PLANS, found, values)
+        assert game.tobytes() == before.tobytes()
+        assert count == min(len(wanted), longest)
+        assert values[:count].tolist() == worth[:longest].tolist()
+        assert [plans.actions_of(int(plan)) for plan in found[:count]] == wanted[:longest]
+    return ends
+
+
+def in_turns(states):
+    return states[np.isin(states["phase"], (PLACE, MOVE))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(rules, seeds, st.sampled_from(plans.WIDTHS), st.booleans())
+def test_plans_are_listed_as_if_each_was_played_out(rules, seed, width, fitted):
+    random = np.random.default_rng(seed)
+    weights = evaluation.all_weights()[rules.players].copy()
+    if not fitted:  # every feature counts
+        weights[:] = random.normal(size=len(weights))
+    turns = in_turns(history(rules, seed, games=2, limit=300).reshape(-1))
+    for game in turns[random.permutation(len(turns))[:4]]:
+        one = np.array([game])
+        if width == "all":  # to look at fewer
+            one["placements_left"] = np.minimum(one["placements_left"], 2)
+        check_listing(one, width, weights)
+
+
+@pytest.mark.parametrize("kind", range(len(ALL_KINDS)))
+def test_plans_are_listed_exactly_where_regions_merge_and_games_end(kind):
+    """The last turns of games between good players: there most plans change owners."""
+    rules = ALL_KINDS[kind]
+    states, streams = engine.new_games(rules, 12, seed=kind), new_streams(kind, 12)
+    bot, seen = bots.make("planner"), []
+    for _ in range(400):
+        rows = np.flatnonzero(~engine.is_over(states))
+        if not rows.size:
+            break
+        seen.append(states[rows].copy())
+        drawn = streams[rows]
+        engine.step(states, bot.act(states[rows], drawn), rows=rows)
+        streams[rows] = drawn
+    turns = in_turns(np.concatenate(seen))
+    turns = turns[turns["placements_left"] == rules.dice]
+    late = turns[np.argsort(turns["regions"], kind="stable")]
+    weights = evaluation.all_weights()[rules.players].copy()
+    merged, over, listed_plans = 0, 0, 0
+    for game in late[:: max(1, len(late) // 40)]:
+        ends = check_listing(np.array([game]), "stop", weights)
+        listed_plans += len(ends)
+        merged += (ends["regions"] < game["regions"]).sum()
+        over += engine.is_over(ends).sum()
+    for game in late[:4]:
+        check_listing(np.array([game]), "one", weights)
+    assert listed_plans > 2000 and merged > 100
+    assert over > 20 or rules.paladins_per_clan < 40  # of few paladins games seldom end
+
+
+@given(st.lists(st.floats(-60, 60), min_size=3, max_size=3), st.integers(0, 2))
+def test_the_bound_of_an_advantage_is_one(scores, team):
+    for teams in (2, 3):
+        if team < teams:
+            value, most = np.zeros(1), np.zeros(1)
+            _bound(np.array(scores), team, teams, value, most)
+            assert value[0] <= most[0] <= value[0] + (0.15 if teams == 3 else 0)
+
+
+@entry
+def _bound(scores, team, teams, value, most):
+    first, second = evaluation.rivals(team, teams)
+    value[0] = evaluation.advantage(scores, team, teams)
+    most[0] = evaluation.advantage_at_most(scores, team, first, second)
+
+
 @given(st.lists(st.integers(0, 94), min_size=1, max_size=5))
 def test_a_plan_is_its_actions(actions):
     packed = 0
@@ -477,6 +602,7 @@ NAKED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
+from strategies import ALL_KINDS, history, rules, seeds
 from test_bots import middle_games
 from carolus_env import bots
 from carolus_env.engine.rules import DISC, Rules

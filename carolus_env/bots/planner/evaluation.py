@@ -11,6 +11,7 @@ results of games (``python -m agents.fit_planner``), not set by hand.
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -92,6 +93,9 @@ FEATURES: Final = (
 ) = range(len(FEATURES))
 
 assert AHEAD_FAR == AHEAD_1 + 3
+CLAN_FEATURES: Final = (CLANS_HELD, TAKEABLE_PALADINS)
+"""The first and the last of the features that `count_clan` counts."""
+
 NOBODY_ROW: Final = NOBODY & 3  # the row of features after the last team
 assert NOBODY_ROW == MAX_TEAMS
 SURE: Final = 50.0  # the winners' score when the game is over
@@ -146,38 +150,59 @@ def acts_this_round(s, place):
     return place >= int64(s["turn"]) + (0 if own_turn else 1)
 
 
+@kernel
+def count_clan(s, clan, features):
+    """Add one clan to `CLAN_FEATURES`: all that they hold is a sum over the clans."""
+    out = paladins_out(s, clan)
+    holder = int64(s["control"][clan])
+    holding_team = int64(s["team"][holder]) if holder != NOBODY else NOBODY
+    most, second, first = -1, -1, NOBODY  # of the courts
+    for player in range(int64(s["players"])):
+        count = int64(s["courts"][player, clan])
+        if count > most:
+            most, second, first = count, most, player
+        elif count > second:
+            second = count
+    if holder != NOBODY:
+        others = second if holder == first else most
+        features[holding_team, CLANS_HELD] += 1
+        features[holding_team, INFLUENCE] += out
+        lead = int64(s["courts"][holder, clan]) - others
+        lead = min(lead, _LEAD)
+        features[holding_team, LEAD] += lead
+        features[holding_team, LEAD_PALADINS] += lead * out * 0.1
+        features[holding_team, BACKING] += int64(s["reserves"][holder, clan])
+    for player in range(int64(s["players"])):
+        team = int64(s["team"][player])
+        if team == holding_team:
+            continue
+        others = second if player == first else most
+        needed = others + 1 - int64(s["courts"][player, clan])
+        at_hand = min(int64(s["reserves"][player, clan]), DICE[int64(s["players"])])
+        if needed <= at_hand:
+            features[team, TAKEABLE] += 1
+            features[team, TAKEABLE_PALADINS] += out
+
+
 @part
 def _count_clans(s, features):
     for clan in range(CLANS):
-        out = paladins_out(s, clan)
-        holder = int64(s["control"][clan])
-        holding_team = int64(s["team"][holder]) if holder != NOBODY else NOBODY
-        most, second, first = -1, -1, NOBODY  # of the courts
-        for player in range(int64(s["players"])):
-            count = int64(s["courts"][player, clan])
-            if count > most:
-                most, second, first = count, most, player
-            elif count > second:
-                second = count
-        if holder != NOBODY:
-            others = second if holder == first else most
-            features[holding_team, CLANS_HELD] += 1
-            features[holding_team, INFLUENCE] += out
-            lead = int64(s["courts"][holder, clan]) - others
-            lead = min(lead, _LEAD)
-            features[holding_team, LEAD] += lead
-            features[holding_team, LEAD_PALADINS] += lead * out * 0.1
-            features[holding_team, BACKING] += int64(s["reserves"][holder, clan])
-        for player in range(int64(s["players"])):
-            team = int64(s["team"][player])
-            if team == holding_team:
-                continue
-            others = second if player == first else most
-            needed = others + 1 - int64(s["courts"][player, clan])
-            at_hand = min(int64(s["reserves"][player, clan]), DICE[int64(s["players"])])
-            if needed <= at_hand:
-                features[team, TAKEABLE] += 1
-                features[team, TAKEABLE_PALADINS] += out
+        count_clan(s, clan, features)
+
+
+@kernel
+def heir_of(owner, power_0, power_1, power_2):
+    """The team that a region of these strengths would go to; of no strongest one, ``owner``."""
+    heir = owner
+    heir = 0 if power_0 > max(power_1, power_2) else heir
+    heir = 1 if power_1 > max(power_0, power_2) else heir
+    return 2 if power_2 > max(power_0, power_1) else heir
+
+
+@kernel
+def margin(power, other, third):
+    """By how much a team is stronger than every other, within bounds."""
+    return min(max(power - max(other, third), -_MARGIN), _MARGIN)
 
 
 @part
@@ -205,24 +230,16 @@ def _count_regions(s, features):
         power_0 = count_at(circle_0, region) + castles * owns_0
         power_1 = count_at(circle_1, region) + castles * owns_1
         power_2 = count_at(circle_2, region) + castles * owns_2
-        most_12, most_02, most_01 = (
-            max(power_1, power_2),
-            max(power_0, power_2),
-            max(power_0, power_1),
-        )
         # NOBODY_ROW comes after the last team and is never read.
-        heir = owner & NOBODY_ROW
-        heir = 0 if power_0 > most_12 else heir
-        heir = 1 if power_1 > most_02 else heir
-        heir = 2 if power_2 > most_01 else heir
+        heir = heir_of(owner & NOBODY_ROW, power_0, power_1, power_2)
         features[heir, AHEAD_1 + min(steps, 4) - 1] += size
         if heir != owner & NOBODY_ROW:
             reach = reach_0 if heir == 0 else (reach_1 if heir == 1 else reach_2)
             if steps <= reach:
                 features[heir, GAIN] = max(features[heir, GAIN], size)
-        margin_0 = min(max(power_0 - most_12, -_MARGIN), _MARGIN)
-        margin_1 = min(max(power_1 - most_02, -_MARGIN), _MARGIN)
-        margin_2 = min(max(power_2 - most_01, -_MARGIN), _MARGIN) * three
+        margin_0 = margin(power_0, power_1, power_2)
+        margin_1 = margin(power_1, power_0, power_2)
+        margin_2 = margin(power_2, power_0, power_1) * three
         hold_0, attack_0 = hold_0 + margin_0 * owns_0, attack_0 + margin_0 * (1 - owns_0)
         hold_1, attack_1 = hold_1 + margin_1 * owns_1, attack_1 + margin_1 * (1 - owns_1)
         hold_2, attack_2 = hold_2 + margin_2 * owns_2, attack_2 + margin_2 * (1 - owns_2)
@@ -255,6 +272,17 @@ def write_features(s, features):
 # ------------------------------------------------------------------------------------ scores
 
 
+@kernel
+def weigh(features, weights, scores):
+    """Write the sum of each team's features times their weights to ``scores``."""
+    score_0, score_1, score_2 = 0.0, 0.0, 0.0  # side by side: one sum would wait for the next
+    for k in range(len(FEATURES)):
+        score_0 += weights[k] * features[0, k]
+        score_1 += weights[k] * features[1, k]
+        score_2 += weights[k] * features[2, k]
+    scores[0], scores[1], scores[2] = score_0, score_1, score_2
+
+
 @rare
 def write_scores(s, weights, features, scores):
     """Write each team's score to ``scores``, ``(3,)`` float64; `SURE` if it has won."""
@@ -263,22 +291,46 @@ def write_scores(s, weights, features, scores):
             scores[team] = SURE * (int64(s["winners"]) >> team & 1)
         return
     write_features(s, features)
-    score_0, score_1, score_2 = 0.0, 0.0, 0.0  # side by side: one sum would wait for the next
-    for k in range(features.shape[1]):
-        score_0 += weights[k] * features[0, k]
-        score_1 += weights[k] * features[1, k]
-        score_2 += weights[k] * features[2, k]
-    scores[0], scores[1], scores[2] = score_0, score_1, score_2
+    weigh(features, weights, scores)
+
+
+@kernel
+def rivals(team, teams):
+    """The two other teams; of two teams the other one, twice."""
+    first = (team + 1) % teams
+    return first, first if teams == 2 else (team + 2) % teams
 
 
 @kernel
 def advantage(scores, team, teams):
     """The team's log odds of winning: its score less the log-sum-exp of the other scores."""
-    first, second = (team + 1) % teams, (team + 2) % teams
+    first, second = rivals(team, teams)
     if teams == 2:
         return scores[team] - scores[first]
     high, low = max(scores[first], scores[second]), min(scores[first], scores[second])
     return scores[team] - high - np.log1p(np.exp(low - high))
+
+
+def _tangent(x: float) -> tuple[float, float]:
+    """Slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding may cost."""
+    slope = 1.0 / (1.0 + math.exp(-x))
+    return slope, math.log1p(math.exp(x)) - slope * x - 1e-9
+
+
+_SLOPE, _AT_0 = _tangent(0.0)
+_FLAT_SLOPE, _FLAT_AT_0 = _tangent(-2.0)
+
+
+@kernel
+def advantage_at_most(scores, team, first, second):
+    """A bound of `advantage` that needs no logarithm; ``first`` and ``second`` are the `rivals`.
+
+    It is exact for two teams. Of three, log(1 + exp(x)) lies above its tangents and above 0.
+    """
+    high = max(scores[first], scores[second])
+    apart = min(scores[first], scores[second]) - high
+    least = max(_AT_0 + _SLOPE * apart, _FLAT_AT_0 + _FLAT_SLOPE * apart)
+    return scores[team] - high - (0.0 if first == second else max(least, 0.0))
 
 
 @kernel

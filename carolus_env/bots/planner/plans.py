@@ -16,8 +16,25 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
-from carolus_env.bots.planner.evaluation import FEATURES, advantage, all_weights, write_scores
+from carolus_env.bots.planner.evaluation import (
+    FEATURES,
+    advantage,
+    advantage_at_most,
+    all_weights,
+    rivals,
+    write_scores,
+)
+from carolus_env.bots.planner.kinds import (
+    TO_COURT,
+    TO_REGION,
+    Kinds,
+    begin_kinds,
+    share_of,
+    with_one_more,
+    write_scores_after,
+)
 from carolus_env.engine.kernels.legal import emperor_steps
+from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
 from carolus_env.engine.state import STATE, States, single
@@ -35,9 +52,14 @@ NONE_YET: Final = -1e9
 
 LEVEL: Final = np.dtype(
     [
-        ("following", "<i8"),  # the next pair of clan and target to try here
-        ("target", "<i8"),  # the one region that paladins went to so far, 0: none
+        ("clan", "<i8"),  # the next to try here
+        ("target", "<i8"),  # the next to try here of that clan
+        ("went", "<i8"),  # the one region that paladins went to so far, 0: none
         ("plan", "<i8"),  # the placements so far, see `pack`
+        ("shares", "<i8"),  # the same, see `kinds`
+        ("effect", "<i8"),  # the sum of their effects, see `kinds`
+        ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
+        ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
     ]
 )
 
@@ -46,13 +68,16 @@ class PlanScratch(NamedTuple):
     """Scratch in which kernels list and value plans, reused for each position."""
 
     states: States
-    """``(6,)`` STATE: the position after that many placements; the last is for what is valued."""
+    """``(6,)`` STATE: with width `ALL` the position after that many placements; the last is for
+    what is valued."""
     levels: npt.NDArray[np.void]
     """``(6,)`` LEVEL: how far the listing is after that many placements."""
     features: npt.NDArray[np.float64]
     """``(4, F)`` float64: the features of each team, see `evaluation.write_features`."""
     scores: npt.NDArray[np.float64]
     """``(3,)`` float64: the score of each team, see `evaluation.write_scores`."""
+    kinds: Kinds
+    """What plans have in common."""
 
     @classmethod
     def new(cls) -> PlanScratch:
@@ -63,6 +88,7 @@ class PlanScratch(NamedTuple):
             np.zeros(depth, LEVEL),
             np.zeros((MAX_TEAMS + 1, len(FEATURES))),
             np.zeros(MAX_TEAMS),
+            Kinds.new(),
         )
 
 
@@ -115,14 +141,29 @@ def _keep(plan, value, plans, values, kept):
     return kept + 1
 
 
+@kernel
+def _following(clan, target, only, targets):
+    """The next clan and target to try; with ``only`` set, no other region is a target."""
+    last = only if only != 0 else targets - 1
+    after = only if only != 0 else target + 1
+    return (clan + 1, 0) if target == last else (clan, after)
+
+
+@kernel
+def _begin(level, reserve):
+    """Nothing is placed yet."""
+    level["clan"], level["target"], level["went"] = 0, 0, 0
+    level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
+    level["reserve"] = reserve
+
+
 @part
-def _value_of_stop(s, steps, team, weights, scratch):
-    """The team's log odds of winning once the Emperor has moved ``steps``."""
+def _write_scores_after_move(s, steps, weights, scratch):
+    """Write each team's score once the Emperor has moved ``steps``."""
     last = scratch.states.shape[0] - 1
     scratch.states[last] = s
     move_emperor(scratch.states[last], steps)
     write_scores(scratch.states[last], weights, scratch.features, scratch.scores)
-    return advantage(scratch.scores, team, int64(s["teams"]))
 
 
 @rare
@@ -140,47 +181,63 @@ def list_plans(s, width, weights, scratch, plans, values):
     Returns:
         The number of plans listed, at most K.
     """
-    states, levels = scratch.states, scratch.levels
-    player, regions = int64(s["player"]), int64(s["regions"])
+    states, levels, kinds = scratch.states, scratch.levels, scratch.kinds
+    regions, teams = int64(s["regions"]), int64(s["teams"])
+    player, left = int64(s["player"]), int64(s["placements_left"])
     team = int64(s["team"][player])
-    steps = emperor_steps(s)
-    stops = min(steps, regions)  # after a full circle the same stops come again
+    longest = plans.shape[0]
+    one_rival, other_rival = rivals(team, teams)
+    stops = min(emperor_steps(s), regions)  # after a full circle the same stops come again
     targets = 1 + (stops if width == STOP else regions)  # 0 the court, k the region k steps ahead
-    left = int64(s["placements_left"])
-    kept, depth = 0, 0
+    begin_kinds(s, left, kinds)
+    _begin(levels[0], int64(clan_word(s["reserves"][player])))
     states[0] = s
-    levels[0]["following"], levels[0]["target"], levels[0]["plan"] = 0, 0, 0
+    plan, shares, effect, went, scattered = 0, 0, 0, 0, 0
+    kept, depth = 0, 0
     while depth >= 0:
-        level = levels[depth]
-        if depth == left:
-            for stop in range(1, stops + 1):
-                if width == STOP and level["target"] != 0 and level["target"] != stop:
-                    continue
-                value = _value_of_stop(states[depth], stop, team, weights, scratch)
-                plan = pack(level["plan"], FIRST_MOVE + stop - 1, depth)
-                kept = _keep(plan, value, plans, values, kept)
-            depth -= 1
-            continue
-        pair = level["following"]
-        if pair == CLANS * targets:
-            depth -= 1
-            continue
-        level["following"] = pair + 1
-        clan, target = pair // targets, pair % targets
-        if states[depth]["reserves"][player, clan] == 0:
-            continue
-        elsewhere = level["target"] != 0 and level["target"] != target
-        if width != ALL and target != 0 and elsewhere:
-            continue
-        destination = 0 if target == 0 else 1 + target % regions
-        states[depth + 1] = states[depth]
-        place_paladin(states[depth + 1], clan, destination)
-        action = FIRST_PLACE + DESTINATIONS * clan + destination
-        below = levels[depth + 1]
-        below["plan"] = pack(level["plan"], action, depth)
-        below["target"] = target if target != 0 else level["target"]
-        below["following"] = pair
-        depth += 1
+        if left > 0:  # place one more, until none is left
+            level = levels[depth]
+            clan, target = int64(level["clan"]), int64(level["target"])
+            while clan < CLANS and share_of(level["reserve"], clan) == 0:
+                clan, target = clan + 1, 0
+            if clan == CLANS:
+                depth -= 1
+                continue
+            before = int64(level["went"])
+            only = 0 if width == ALL else before
+            level["clan"], level["target"] = _following(clan, target, only, targets)
+            went = before if target == 0 else target
+            scattered = int64(level["scattered"]) | int64(before != 0 and went != before)
+            destination = 0 if target == 0 else 1 + (target if target < regions else 0)
+            action = FIRST_PLACE + DESTINATIONS * clan + destination
+            plan = pack(level["plan"], action, depth)
+            shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
+            effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
+            effect -= kinds.effects[clan, share_of(level["shares"], clan)]
+            if width == ALL:
+                states[depth + 1] = states[depth]
+                place_paladin(states[depth + 1], clan, destination)
+            if depth + 1 < left:
+                below = levels[depth + 1]
+                below["clan"], below["target"], below["went"] = clan, target, went
+                below["plan"], below["shares"], below["scattered"] = plan, shares, scattered
+                below["reserve"], below["effect"] = level["reserve"] - (1 << 8 * clan), effect
+                depth += 1
+                continue
+        bound = width == STOP and went != 0  # else he may stop anywhere
+        for stop in range(went if bound else 1, (went if bound else stops) + 1):
+            if scattered == 1:
+                _write_scores_after_move(states[left], stop, weights, scratch)
+            else:
+                target = went if went != 0 else stop
+                write_scores_after(
+                    s, shares, effect, target, stop, targets, weights, kinds, scratch.scores
+                )
+            most = advantage_at_most(scratch.scores, team, one_rival, other_rival)
+            if kept < longest or most > values[longest - 1]:
+                value = advantage(scratch.scores, team, teams)
+                kept = _keep(pack(plan, FIRST_MOVE + stop - 1, left), value, plans, values, kept)
+        depth = depth if left > 0 else -1
     return kept
 
 
