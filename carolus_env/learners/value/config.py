@@ -35,7 +35,7 @@ class ValueConfig(RunOptions):
     hidden: int = 32
     """Units of its second layer."""
     candidates: int = 16
-    """Turns that the network compares, the planner's best ones."""
+    """Turns that the network compares, the planner's best ones; 0: all, in no order."""
     plans: str = "stop"
     """Where paladins may go, see the planner: stop, one or all."""
 
