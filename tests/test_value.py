@@ -32,7 +32,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import single
 from carolus_env.engine.streams import new_streams
-from carolus_env.learners.value.learning import _update_once, learn, new_worker
+from carolus_env.learners.value.learning import learn, new_worker, update
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -415,9 +415,11 @@ def test_an_update_goes_down_the_cross_entropy():
     worker = new_worker(3, weights, squares, STOP, 4, all_weights()[3].copy())
     worker.gradients.target[:] = target
     rate = 1e3 * np.sqrt(huge)  # the step is then a thousand times the slope
-    loss = _update_once(state, worker, np.float32(rate))
-    seen = inputs.inputs(state)
     own = int(state["team"][0, state["player"][0]])
+    net = worker.chooser.net
+    inference.write_roles(state[0], net)
+    loss = update(net.seen, own, 3, worker, np.float32(rate))
+    seen = inputs.inputs(state)
     by_role = np.array([target[(own + role) % 3] for role in range(3)])
 
     def loss_with(name, index, change):

@@ -45,7 +45,6 @@ class Ahead(NamedTuple):
 
     chooser: Chooser
     """How a player chooses in positions ahead; its scratch is not the asking player's."""
-
     states: States
     """``(5,)`` STATE: the position."""
     untried: npt.NDArray[np.int64]

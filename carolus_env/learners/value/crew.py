@@ -19,13 +19,11 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import WIDTHS
-from carolus_env.bots.value.choice import Chooser
-from carolus_env.bots.value.inference import ValueNet, ValueWeights
+from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.network import random_weights, shapes
-from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.value.config import ValueConfig
-from carolus_env.learners.value.learning import Gradients, History, Worker, learn
+from carolus_env.learners.value.learning import Worker, learn, new_worker
 from carolus_env.system import workers
 
 Floats = npt.NDArray[np.float32]
@@ -60,11 +58,14 @@ class Crew:
     def _worker(self) -> Worker:
         """A worker with memory of its own."""
         config = self._config
-        net = ValueNet.of(config.players, _copied(self.weights))
-        planner = all_weights()[config.players].copy()
-        chooser = Chooser.of(net, WIDTHS.index(config.plans), planner, config.candidates)
-        gradients = Gradients.new(net.units)
-        return Worker(chooser, _copied(self.squares), History.new(), gradients, np.zeros(1, STATE))
+        return new_worker(
+            config.players,
+            _copied(self.weights),
+            _copied(self.squares),
+            WIDTHS.index(config.plans),
+            config.candidates,
+            all_weights()[config.players].copy(),
+        )
 
     def warm_up(self) -> None:
         """Compile what a round needs. Nothing is learnt: a round begins with the common weights."""

@@ -28,8 +28,8 @@ from carolus_env.bots.value.inference import (
     write_chances,
     write_roles,
     write_sums,
+    write_value,
 )
-from carolus_env.bots.value.inputs import team_role
 from carolus_env.bots.value.network import LEAK, LINEAR
 from carolus_env.bots.value.tables import MOST_ROWS
 from carolus_env.engine.kernels import generator, turns
@@ -135,17 +135,8 @@ def new_worker(
 
 
 @kernel
-def _change(weights, squares, gradient, rate):
-    """One step of Adagrad for a vector of weights."""
-    for j in range(gradient.shape[0]):
-        g = gradient[j]
-        squares[j] += g * g
-        weights[j] -= rate * g / np.sqrt(squares[j])
-
-
-@kernel
-def _change_by(weights, squares, factor, gradient, rate):
-    """The same, the gradient times a factor."""
+def _change(weights, squares, factor, gradient, rate):
+    """One step of Adagrad for a vector of weights, whose gradient is times a factor."""
     for j in range(gradient.shape[0]):
         g = factor * gradient[j]
         squares[j] += g * g
@@ -199,22 +190,22 @@ def update(seen, own, teams, worker, rate):
     for i in range(wide):
         sums[i] *= float32(1) if units.first[i] > float32(0) else LEAK
     for j in range(hidden):
-        _change_by(weights.out[j], squares.out[j], units.second[j], scores, rate)
+        _change(weights.out[j], squares.out[j], units.second[j], scores, rate)
     for j in range(LINEAR):
         number = units.sums[wide + j]
-        _change_by(weights.out[hidden + j], squares.out[hidden + j], number, scores, rate)
-    _change(weights.out_bias, squares.out_bias, scores, rate)
+        _change(weights.out[hidden + j], squares.out[hidden + j], number, scores, rate)
+    _change(weights.out_bias, squares.out_bias, float32(1), scores, rate)
     for i in range(wide):
-        _change_by(weights.hidden[i], squares.hidden[i], units.first[i], second, rate)
-    _change(weights.hidden_bias, squares.hidden_bias, second, rate)
-    _change(weights.bias, squares.bias, sums, rate)
+        _change(weights.hidden[i], squares.hidden[i], units.first[i], second, rate)
+    _change(weights.hidden_bias, squares.hidden_bias, float32(1), second, rate)
+    _change(weights.bias, squares.bias, float32(1), sums, rate)
     for k in range(seen.length[0]):
         row = seen.rows[k]
-        _change(weights.rows[row], squares.rows[row], sums, rate)
+        _change(weights.rows[row], squares.rows[row], float32(1), sums, rate)
     for k in range(weights.numbers.shape[0]):
         number = seen.numbers[k]
         if number != 0:
-            _change_by(weights.numbers[k], squares.numbers[k], number, sums, rate)
+            _change(weights.numbers[k], squares.numbers[k], number, sums, rate)
     return loss
 
 
@@ -248,7 +239,7 @@ def _play_game(worker, exploration, bits):
     """Play the game in ``worker.state`` to its end; returns the positions kept, and the stream."""
     s, chooser, history = worker.state[0], worker.chooser, worker.history
     net, after = chooser.net, chooser.after[0]
-    teams, place = int64(s["teams"]), 0
+    place = 0
     turns.roll_on(s)
     while s["phase"] != OVER:
         count = list_choices(s, chooser)
@@ -263,13 +254,7 @@ def _play_game(worker, exploration, bits):
         history.followed[place] = chosen == best
         chooser.after[0] = s
         play_choice(after, chooser.choices[best])
-        if after["phase"] == OVER:
-            for team in range(teams):
-                history.values[place, team] = turns.team_win_share(after, team)
-        else:
-            write_roles(after, net)
-            for team in range(teams):
-                history.values[place, team] = net.units.chances[team_role(after, team)]
+        write_value(after, net, history.values[place])
         if chosen != best:
             chooser.after[0] = s
             play_choice(after, chooser.choices[chosen])
@@ -322,12 +307,3 @@ def learn(starts, streams, worker, exploration, trace, rate, told):
         told[0] += places
         told[1] += _learn_from_game(worker, places, trace, rate)
         told[2] += int64(worker.state[0]["round"])
-
-
-@entry
-def _update_once(states, worker, rate):
-    """One update for the first position, whose target is in the worker's ``gradients``."""
-    s = states[0]
-    write_roles(s, worker.chooser.net)
-    own = int64(s["team"][s["player"]])
-    return update(worker.chooser.net.seen, own, int64(s["teams"]), worker, rate)
