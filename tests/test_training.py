@@ -171,16 +171,22 @@ def untrained(players):
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     agent = untrained(players)
-    rungs = ladder.rungs(players)
-    from_below = evaluate(agent, Rules(players), 30, near=None)
-    assert 2 <= len(from_below.rungs) <= 3
-    assert from_below.rungs[0] == rungs[0].spec
-    again = evaluate(agent, Rules(players), 30, near=from_below.elo)
+    found = evaluate(agent, Rules(players), 30, near=None)
+    assert 2 <= len(found.rungs) <= 3
+    again = evaluate(agent, Rules(players), 30, near=found.elo)
     near = [rung.spec for rung in ladder.nearest(players, again.elo, 5)]
-    assert again.rungs[0] == ladder.nearest(players, from_below.elo)[0].spec
-    assert set(again.rungs) <= set(near)
-    assert again.low - 100 < from_below.elo < again.high + 100
-    assert again == evaluate(agent, Rules(players), 30, near=from_below.elo)
+    assert again.rungs[0] == ladder.nearest(players, found.elo)[0].spec
+    assert {*found.rungs, *again.rungs} <= set(near)
+    assert again.low - 100 < found.elo < again.high + 100
+    assert again == evaluate(agent, Rules(players), 30, near=found.elo)
+
+
+@pytest.mark.parametrize("spec", ["random", "planner:errors=0.4", "ppo"])
+def test_where_nothing_is_known_a_few_games_find_the_rungs_to_begin_with(spec):
+    rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
+    place = rungs.index(spec)
+    found = evaluate(make(spec), Rules(2), 12, near=None)
+    assert all(abs(rungs.index(met) - place) <= 3 for met in found.rungs)
 
 
 def test_other_agents_are_met_besides_the_rungs():

@@ -19,6 +19,8 @@ EVAL_SEED: Final = 1_000_000_007
 """Of the deals of evaluations: far from the seeds of training games."""
 MOST_RUNGS: Final = 3
 """Rungs that an evaluation plays, at most."""
+_FEW: Final = 12
+"""Games against each rung that are played to find out where an agent stands."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,19 @@ def evaluate(
     """Place an agent on the ladder.
 
     It plays the rung that is nearest to its rating so far, until that rung and another one have
-    been played. With other rules than the usual ones the rungs keep their ratings.
+    been played. With other rules than the usual ones the rungs keep their ratings. Where its
+    rating cannot be guessed, a few games against some rungs find one (`_guess`), which are not
+    counted.
 
     Args:
         agent: to be placed.
         rules: of all games.
         games: against each agent.
-        near: a guess of its rating; None: it begins at the foot of the ladder.
+        near: a guess of its rating; None: nothing is known.
         others: specs of agents that it plays besides.
     """
     players = rules.players
-    elo = ladder.rungs(players)[0].elo if near is None else near
+    elo = _guess(agent, rules) if near is None else near
     met: dict[str, arena.Results] = {}
     results: dict[str, dict[str, Any]] = {}
     while len(met) < MOST_RUNGS:
@@ -72,6 +76,19 @@ def evaluate(
         if spec not in results:
             results[spec] = _against(agent, rules, spec, games)[1]
     return Evaluation(elo, found.low, found.high, list(met), results)
+
+
+def _guess(agent: Agent, rules: Rules) -> float:
+    """About where an agent stands: between the rungs that it beats and those that beat it."""
+    rungs = [rung for rung in ladder.rungs(rules.players) if not rung.searches]
+    below, above = -1, len(rungs)  # it beats the one, and loses to the other
+    while above - below > 1:
+        middle = (below + above) // 2
+        if _against(agent, rules, rungs[middle].spec, _FEW)[1]["win_rate"] > 0.5:
+            below = middle
+        else:
+            above = middle
+    return float(np.mean([rungs[max(below, 0)].elo, rungs[min(above, len(rungs) - 1)].elo]))
 
 
 def _against(

@@ -79,9 +79,23 @@ class Player(NamedTuple):
     discs: npt.NDArray[np.float64]
     """``(5, 3)`` float64, scratch: the values of the discs."""
 
+    @classmethod
+    def of(cls, players: int, weights: ValueWeights, options: ValueOptions) -> Player:
+        """A player with scratch of its own; the weights are shared."""
+        net = ValueNet.of(players, weights)
+        width, listing = WIDTHS.index(options.plans), all_weights()[players].copy()
+        asking, ahead = (Chooser.of(net, width, listing, int(options.candidates)) for _ in range(2))
+        return cls(
+            asking,
+            Ahead.of(ahead, players, int(options.next), int(options.rolls)),
+            options.discs == "turn",
+            float(options.errors),
+            np.zeros((DISCS, MAX_TEAMS)),
+        )
+
 
 @rare
-def _decide(s, player):
+def decide(s, player):
     """The bot's choice, a plan."""
     if s["phase"] == DISC and player.looks:
         return value_discs(s, player.ahead, player.discs) + 1  # a plan of one action
@@ -96,7 +110,7 @@ def choose(s, bits, player):
     chosen, bits = error(s, bits, player.errors)
     if chosen >= 0:
         return chosen, bits
-    return first_of(_decide(s, player)), bits
+    return first_of(decide(s, player)), bits
 
 
 @entry
@@ -135,17 +149,7 @@ class ValueBot(CompiledAgent):
         Raises:
             AgentError: for another number of players than the model was trained for.
         """
-        options = self.options
-        net = ValueNet.of(players, self._weights.of(self.name, players))
-        width, weights = WIDTHS.index(options.plans), all_weights()[players].copy()
-        asking, ahead = (Chooser.of(net, width, weights, int(options.candidates)) for _ in range(2))
-        return Player(
-            asking,
-            Ahead.of(ahead, players, int(options.next), int(options.rolls)),
-            options.discs == "turn",
-            float(options.errors),
-            np.zeros((DISCS, MAX_TEAMS)),
-        )
+        return Player.of(players, self._weights.of(self.name, players), self.options)
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
@@ -190,7 +194,7 @@ def _think(states, player, actions, values):
     after = player.chooser.after[0]
     for g in range(states.shape[0]):
         s = states[g]
-        choice = _decide(s, player)
+        choice = decide(s, player)
         actions[g] = first_of(choice)
         if s["phase"] == DISC and player.looks:
             for team in range(values.shape[1]):

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from carolus_env.bots.value.bot import ValueOptions
-from carolus_env.bots.value.network import Size
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots import make
+from carolus_env.bots.value.bot import ValueBot, ValueOptions
+from carolus_env.bots.value.model import find
+from carolus_env.bots.value.network import Size, random_weights
 from carolus_env.learners.options import Learner, RunOptions
 from carolus_env.system.machine import cores
 from carolus_env.system.workers import check_threads
@@ -30,12 +35,20 @@ class ValueConfig(RunOptions):
     games_per_round: int = 20
     """Games of each worker between two exchanges of what was learnt."""
 
+    start: str = ""
+    """Model to begin with, a path or 2p, 3p, 4p; by default random weights."""
+    against: str = ""
+    """Bot ``value`` with its options that has every team but one: the network learns to beat it.
+    By default it plays every team itself."""
+
     width: int = 64
     """Sums of the network's first layer."""
     hidden: int = 32
     """Units of its second layer."""
     candidates: int = 16
     """Turns that the network compares, the planner's best ones; 0: all, in no order."""
+    features: bool = True
+    """Whether the network sees the planner's features besides its tables."""
     plans: str = "stop"
     """Where paladins may go, see the planner: stop, one or all."""
 
@@ -69,6 +82,36 @@ class ValueConfig(RunOptions):
         """The network's size."""
         return Size(self.players, self.width, self.hidden)
 
+    def rival(self) -> ValueBot | None:
+        """What the network learns against; None: itself.
+
+        Raises:
+            ValueError: for a bot that cannot be learnt against.
+        """
+        if not self.against:
+            return None
+        bot = make(self.against)
+        if not isinstance(bot, ValueBot) or bot.options.errors:
+            raise ValueError(f"against must be a value bot without errors, got {self.against!r}")
+        bot.player(self.players)
+        return bot
+
+    def first_weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """The weights to begin with.
+
+        Raises:
+            ValueError: for a model of another size.
+        """
+        if not self.start:
+            return random_weights(self.size, self.seed)
+        found = find(self.start)
+        if found.size != self.size:
+            raise ValueError(
+                f"start must be a model of players={self.players}, width={self.width}, "
+                f"hidden={self.hidden}; {self.start!r} has {found.size}"
+            )
+        return dict(found.weights)
+
     def rate_at(self, share: float) -> float:
         """The learning rate after this share of the run, from 0 to 1."""
         if share < self.flat:
@@ -86,7 +129,8 @@ class ValueConfig(RunOptions):
             ValueError: naming the option, its value and what is allowed.
         """
         super().check()
-        _ = self.size
+        self.first_weights()
+        self.rival()
         ValueOptions(candidates=self.candidates, plans=self.plans)
         self.check_counts("games", "games_per_round", "curve_every", "workers")
         check_threads(self.workers)

@@ -20,7 +20,7 @@ from carolus_env import engine
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.bots.value.inference import ValueWeights
-from carolus_env.bots.value.network import random_weights, shapes
+from carolus_env.bots.value.network import shapes
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.value.config import ValueConfig
 from carolus_env.learners.value.learning import Worker, learn, new_worker
@@ -48,9 +48,12 @@ class Crew:
     def __init__(self, config: ValueConfig) -> None:
         self._config, self._rules = config, config.rules()
         size = config.size
-        self.weights = ValueWeights.of(random_weights(size, config.seed))
+        self.weights = ValueWeights.of(config.first_weights())
+        if not config.features:
+            self.weights.numbers[...] = 0  # and they stay 0: such a network does not see them
         firsts = {name: np.full(shape, config.first_square) for name, shape in shapes(size).items()}
         self.squares = ValueWeights.of(firsts)
+        self._rival = config.rival()
         self.told = np.zeros(3)
         self.cpu_seconds = 0.0
         self._workers = [self._worker() for _ in range(config.workers)]
@@ -65,6 +68,8 @@ class Crew:
             WIDTHS.index(config.plans),
             config.candidates,
             all_weights()[config.players].copy(),
+            config.features,
+            None if self._rival is None else self._rival.player(config.players),
         )
 
     def warm_up(self) -> None:

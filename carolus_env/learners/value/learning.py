@@ -8,6 +8,9 @@ CACM 38, 1995). Values are shares of the win by team, so each position teaches e
 Where a decision was not the best but one at random, the targets before it take the best one's
 value: errors made on purpose teach nothing about the positions before them.
 
+Against a rival, which has every team but one, it is the same, over the decisions of that team: the
+value is then that of a game in which the rival plays as it does.
+
 Each weight has a learning rate of its own (Adagrad: Duchi, Hazan and Singer, JMLR 12, 2011).
 """
 
@@ -20,6 +23,7 @@ import numpy.typing as npt
 from numpy import float32, int64
 
 from carolus_env.bots.planner.evaluation import FEATURES
+from carolus_env.bots.value.bot import Player, ValueOptions, decide
 from carolus_env.bots.value.choice import Chooser, list_choices, play_choice, value_choices
 from carolus_env.bots.value.inference import (
     Units,
@@ -106,6 +110,12 @@ class Worker(NamedTuple):
     """Scratch."""
     state: States
     """``(1,)`` STATE: the game under way."""
+    features: bool
+    """Whether anything is learnt about the planner's features."""
+    rival: Player
+    """What plays every team but the worker's."""
+    meets_rival: bool
+    """Whether there is a rival; else the worker plays every team."""
 
 
 def new_worker(
@@ -115,6 +125,8 @@ def new_worker(
     width: int,
     candidates: int,
     evaluation: npt.NDArray[np.float64],
+    features: bool = True,
+    rival: Player | None = None,
 ) -> Worker:
     """A worker with scratch of its own, which changes ``weights`` and ``squares``.
 
@@ -125,10 +137,24 @@ def new_worker(
         width: where paladins may go in candidates, an index into `plans.WIDTHS`.
         candidates: how many of a turn's plans are valued.
         evaluation: ``(F,)`` float64: weights of the evaluation that lists them.
+        features: whether anything is learnt about the planner's features; if not, their weights
+            stay as they are.
+        rival: what plays every team but one; None: the worker plays them all.
     """
     net = ValueNet.of(players, weights)
     chooser = Chooser.of(net, width, evaluation, candidates)
-    return Worker(chooser, squares, History.new(), Gradients.new(net.units), np.zeros(1, STATE))
+    idle = Player.of(players, weights, ValueOptions())  # kernels take one, asked or not
+    gradients, state = Gradients.new(net.units), np.zeros(1, STATE)
+    return Worker(
+        chooser,
+        squares,
+        History.new(),
+        gradients,
+        state,
+        features,
+        rival or idle,
+        rival is not None,
+    )
 
 
 # ------------------------------------------------------------------------------------ updates
@@ -213,15 +239,15 @@ def update(seen, own, teams, worker, rate):
 
 
 @part
-def _remember(s, net, history, place):
+def _remember(s, worker, place):
     """Keep what the network saw of ``s``, which it has just valued."""
-    seen = net.seen
+    seen, history = worker.chooser.net.seen, worker.history
     history.counts[place] = seen.length[0]
     history.own[place] = int64(s["team"][s["player"]])
     for k in range(seen.length[0]):
         history.rows[place, k] = seen.rows[k]
-    for k in range(net.weights.numbers.shape[0]):
-        history.numbers[place, k] = seen.numbers[k]
+    for k in range(worker.chooser.net.weights.numbers.shape[0]):
+        history.numbers[place, k] = seen.numbers[k] if worker.features else float32(0)
 
 
 @part
@@ -235,13 +261,21 @@ def _recall(history, place, seen):
 
 
 @part
-def _play_game(worker, exploration, bits):
-    """Play the game in ``worker.state`` to its end; returns the positions kept, and the stream."""
+def _play_game(worker, team, exploration, bits):
+    """Play the game in ``worker.state`` to its end, as ``team``; -1: as every team.
+
+    Returns:
+        The number of positions kept, and the stream.
+    """
     s, chooser, history = worker.state[0], worker.chooser, worker.history
     net, after = chooser.net, chooser.after[0]
     place = 0
     turns.roll_on(s)
     while s["phase"] != OVER:
+        if team >= 0 and s["team"][s["player"]] != team:
+            play_choice(s, decide(s, worker.rival))
+            turns.roll_on(s)
+            continue
         count = list_choices(s, chooser)
         best = value_choices(s, chooser, count)
         bits = generator.step(bits)
@@ -264,7 +298,7 @@ def _play_game(worker, exploration, bits):
         if after["phase"] == OVER:
             history.counts[place] = 0
         else:
-            _remember(after, net, history, place)
+            _remember(after, worker, place)
         place += 1
         turns.roll_on(s)
     return place, bits
@@ -303,7 +337,9 @@ def learn(starts, streams, worker, exploration, trace, rate, told):
     """
     for g in range(starts.shape[0]):
         worker.state[0] = starts[g]
-        places, _ = _play_game(worker, exploration, streams[g])
+        team = int64(starts[g]["teams"])
+        team = generator.below(streams[g], team) if worker.meets_rival else -1
+        places, _ = _play_game(worker, team, exploration, streams[g])
         told[0] += places
         told[1] += _learn_from_game(worker, places, trace, rate)
         told[2] += int64(worker.state[0]["round"])
