@@ -15,15 +15,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.neural import model
+from carolus_env.bots.neural import model as neural
 from carolus_env.bots.neural.inference import Net
 from carolus_env.bots.planner.evaluation import all_weights, chances
+from carolus_env.bots.value import model as value_models
+from carolus_env.bots.value.ahead import values_ahead
+from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.engine.rules import OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, pick
 
 Floats = npt.NDArray[np.float64]
 
-KNOWN: Final = "planner, ppo or ppo:MODEL"
+KNOWN: Final = "planner, ppo, value, ppo:MODEL or value:MODEL"
+_MODELS: Final = {"ppo": neural, "value": value_models}
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ def value_function(spec: str, players: int) -> Value:
     """Make a value function.
 
     Args:
-        spec: ``planner`` (the planner's evaluation), ``ppo`` (the package's network for that
-            number of players), ``ppo:2p`` or ``ppo:PATH`` (another network).
+        spec: ``planner`` (the planner's evaluation), ``ppo`` (the value of the package's policy for
+            that number of players), ``ppo:2p`` or ``ppo:PATH`` (another policy's), ``value`` (the
+            package's value network, after the best next choice), ``value:2p`` or ``value:PATH``.
         players: of the games, 2, 3 or 4.
 
     Raises:
@@ -71,15 +76,19 @@ def value_function(spec: str, players: int) -> Value:
     name, _, argument = spec.partition(":")
     if spec == "planner":
         return Value(spec, _version(all_weights()[players].tobytes()), chances)
-    if name != "ppo" or "," in argument:
+    if name not in _MODELS or "," in argument:
         raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
-    policy = model.find(argument) if argument else model.shipped(players)
-    if policy.size.players != players:
+    models = _MODELS[name]
+    model = models.find(argument) if argument else models.shipped(players)
+    if model.size.players != players:
         raise ValueError(
-            f"value function {spec!r} is for {policy.size.players} players, not for {players}"
+            f"value function {spec!r} is for {model.size.players} players, not for {players}"
         )
-    weights = b"".join(policy.weights[key].tobytes() for key in sorted(policy.weights))
-    net = Net(policy.size, policy.weights)
+    version = _version(b"".join(model.weights[key].tobytes() for key in sorted(model.weights)))
+    if name == "value":
+        weights = ValueWeights.of(model.weights)
+        return Value(spec, version, lambda states: values_ahead(states, weights))
+    net = Net(model.size, model.weights)
 
     def of(states: States) -> Floats:
         values = chances(states)
@@ -89,7 +98,7 @@ def value_function(spec: str, players: int) -> Value:
             values[playing, :teams] = net.judge(pick(states, playing))[1]
         return values
 
-    return Value(spec, _version(weights), of)
+    return Value(spec, version, of)
 
 
 def _version(weights: bytes) -> str:

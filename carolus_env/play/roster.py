@@ -14,13 +14,14 @@ OFFERED: Final = {
     "random": "any legal action",
     "greedy": "the best immediate gain",
     "planner": "plans its whole turn",
-    "ppo": "a trained network",
+    "ppo": "a trained policy",
     "mcts:sims=100": "searches a little ahead",
     "mcts:sims=1000": "searches further",
-    "search:v1,sims=100": "searches with the network",
+    "value": "judges the position after its turn",
+    "search:sims=100": "searches with that judgement",
 }
 """The package's agents on the menu; a page may also ask for other options of them."""
-ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "search:v1,sims=100")
+ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "value", "search:sims=100")
 """Agents that a page can ask for hints and values."""
 
 _NO_VALUES: Final = ("greedy",)

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from numpy import int64, uint64
 
 from carolus_env.bots.planner.bot import play
+from carolus_env.bots.planner.evaluation import all_weights
+from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.bots.value.choice import (
     Chooser,
     best_choice,
@@ -24,7 +26,7 @@ from carolus_env.bots.value.choice import (
     play_choice,
     value_choices,
 )
-from carolus_env.bots.value.inference import write_value
+from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.engine.chance import chance_outcomes
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import (
@@ -35,9 +37,10 @@ from carolus_env.engine.rules import (
     MAX_TEAMS,
     OVER,
     ROLL,
+    TEAMS,
 )
-from carolus_env.engine.state import STATE, States
-from carolus_env.system.compiler import kernel, part, rare
+from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.system.compiler import entry, kernel, part, rare
 
 
 class Ahead(NamedTuple):
@@ -89,7 +92,7 @@ class Ahead(NamedTuple):
 
 
 @rare
-def _value_next(s, chooser, values):
+def value_next(s, chooser, values):
     """Play the best next choice, and write each team's share of the win after it.
 
     The player's crowns, if there are any, come first.
@@ -136,7 +139,7 @@ def value_discs(s, ahead, values):
             found[depth, :] = -1.0
             continue
         if depth == choosers:
-            _value_next(states[depth], ahead.chooser, found[depth])
+            value_next(states[depth], ahead.chooser, found[depth])
         if depth == 1:
             for team in range(teams):
                 values[trying, team] = found[1, team]
@@ -157,7 +160,7 @@ def value_discs(s, ahead, values):
 @kernel
 def _add_roll(s, ahead, weight):
     """Count what follows the position after a roll, which is ``s``."""
-    _value_next(s, ahead.chooser, ahead.one)
+    value_next(s, ahead.chooser, ahead.one)
     for team in range(ahead.means.shape[0]):
         ahead.means[team] += weight * ahead.one[team]
 
@@ -211,3 +214,38 @@ def best_turn(s, chooser, ahead):
         if now > best:
             chosen, best = chooser.choices[k], now
     return chosen
+
+
+# ------------------------------------------------------------------------------------ for Python
+
+
+def values_ahead(
+    states: States, weights: ValueWeights, candidates: int = 32
+) -> npt.NDArray[np.float64]:
+    """Each team's expected share of the win after the best next choice: ``(N, teams)`` float64.
+
+    The network has learnt positions in which dice are due. After a roll this is the better value:
+    what the player to move makes of it is seen.
+
+    Args:
+        states: ``(N,)`` games of one number of players, at any point.
+        weights: of a network for that number of players.
+        candidates: turns that are compared, the planner's best ones.
+    """
+    players = common_players(as_states(states), "values")
+    chooser = Chooser.of(
+        ValueNet.of(players, weights),
+        WIDTHS.index("stop"),
+        all_weights()[players].copy(),
+        candidates,
+    )
+    found = np.zeros((len(states), MAX_TEAMS))
+    _values_ahead(states, chooser, np.zeros(1, STATE), found)
+    return found[:, : TEAMS[players]]
+
+
+@entry
+def _values_ahead(states, chooser, spare, found):
+    for g in range(states.shape[0]):
+        spare[0] = states[g]
+        value_next(spare[0], chooser, found[g])
