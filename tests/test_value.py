@@ -420,6 +420,7 @@ def test_an_update_goes_down_the_cross_entropy():
     inference.write_roles(state[0], net)
     loss = update(net.seen, own, 3, worker, np.float32(rate))
     seen = inputs.inputs(state)
+    [stage] = seen.stages
     by_role = np.array([target[(own + role) % 3] for role in range(3)])
 
     def loss_with(name, index, change):
@@ -428,8 +429,11 @@ def test_an_update_goes_down_the_cross_entropy():
         sums = changed["rows"][seen.rows[0][seen.rows[0] >= 0]].sum(axis=0)
         sums = sums + seen.numbers[0] @ changed["numbers"] + changed["bias"]
         leaky = lambda x: np.where(x > 0, x, LEAK * x)  # noqa: E731
-        second = leaky(leaky(sums[:-LINEAR]) @ changed["hidden"] + changed["hidden_bias"])
-        scores = np.concatenate([second, sums[-LINEAR:]]) @ changed["out"] + changed["out_bias"]
+        hidden, hidden_bias, out, out_bias = (
+            changed[key][stage] for key in ("hidden", "hidden_bias", "out", "out_bias")
+        )
+        second = leaky(leaky(sums[:-LINEAR]) @ hidden + hidden_bias)
+        scores = np.concatenate([second, sums[-LINEAR:]]) @ out + out_bias
         return np.log(np.exp(scores).sum()) - by_role @ scores
 
     assert loss == pytest.approx(loss_with("bias", 0, 0.0), abs=1e-5)
@@ -437,6 +441,8 @@ def test_an_update_goes_down_the_cross_entropy():
     for name, shape in network.shapes(size).items():
         for _ in range(6):
             index = tuple(int(random.integers(n)) for n in shape)
+            if name.startswith(("hidden", "out")) and random.random() < 0.8:
+                index = (stage, *index[1:])
             if name == "rows":
                 index = (int(random.choice(seen.rows[0][seen.rows[0] >= 0])), index[1])
             slope = (loss_with(name, index, 1e-5) - loss_with(name, index, -1e-5)) / 2e-5

@@ -32,6 +32,8 @@ from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import (
     CROWN_CHOICE,
     DICE,
+    DISC,
+    DISCS,
     FIRST_DISC,
     MAX_PLAYERS,
     MAX_TEAMS,
@@ -233,14 +235,8 @@ def values_ahead(
         candidates: turns that are compared, the planner's best ones.
     """
     players = common_players(as_states(states), "values")
-    chooser = Chooser.of(
-        ValueNet.of(players, weights),
-        WIDTHS.index("stop"),
-        all_weights()[players].copy(),
-        candidates,
-    )
     found = np.zeros((len(states), MAX_TEAMS))
-    _values_ahead(states, chooser, np.zeros(1, STATE), found)
+    _values_ahead(states, _chooser(players, weights, candidates), np.zeros(1, STATE), found)
     return found[:, : TEAMS[players]]
 
 
@@ -249,3 +245,37 @@ def _values_ahead(states, chooser, spare, found):
     for g in range(states.shape[0]):
         spare[0] = states[g]
         value_next(spare[0], chooser, found[g])
+
+
+def disc_values(
+    states: States, weights: ValueWeights, candidates: int = 32
+) -> npt.NDArray[np.float64]:
+    """The value of each disc by looking ahead (`value_discs`): ``(N, 5, teams)`` float64.
+
+    NaN for discs that cannot be played.
+
+    Args:
+        states: ``(N,)`` games of one number of players, all of phase disc.
+        weights: of a network for that number of players.
+        candidates: turns that are compared, the planner's best ones.
+
+    Raises:
+        ValueError: for games in another phase.
+    """
+    players = common_players(as_states(states), "values of discs")
+    if (states["phase"] != DISC).any():
+        raise ValueError("values of discs need games of phase disc, some are of another")
+    found = np.full((len(states), DISCS, MAX_TEAMS), np.nan)
+    _disc_values(states, Ahead.of(_chooser(players, weights, candidates), players, 0, 0), found)
+    return found[:, :, : TEAMS[players]]
+
+
+@entry
+def _disc_values(states, ahead, found):
+    for g in range(states.shape[0]):
+        value_discs(states[g], ahead, found[g])
+
+
+def _chooser(players: int, weights: ValueWeights, candidates: int) -> Chooser:
+    net, listing = ValueNet.of(players, weights), all_weights()[players].copy()
+    return Chooser.of(net, WIDTHS.index("stop"), listing, candidates)

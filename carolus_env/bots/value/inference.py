@@ -56,8 +56,8 @@ class Units(NamedTuple):
     @classmethod
     def new(cls, weights: ValueWeights) -> Units:
         """Fresh memory."""
-        width, hidden = len(weights.bias), len(weights.hidden_bias)
-        sizes = (width, width - LINEAR, hidden, len(weights.out_bias))
+        width, hidden = len(weights.bias), weights.hidden_bias.shape[1]
+        sizes = (width, width - LINEAR, hidden, weights.out_bias.shape[1])
         return cls(*(np.zeros(size, np.float32) for size in sizes))
 
 
@@ -113,29 +113,31 @@ def write_sums(weights, seen, sums):
 
 
 @rare
-def write_chances(weights, units):
-    """The other layers, from ``units.sums`` on."""
+def write_chances(weights, stage, units):
+    """The other layers, those of a stage, from ``units.sums`` on."""
     sums, first, second, chances = units.sums, units.first, units.second, units.chances
     wide, hidden, teams = first.shape[0], second.shape[0], chances.shape[0]
+    w_hidden, hidden_bias = weights.hidden[stage], weights.hidden_bias[stage]
+    w_out, out_bias = weights.out[stage], weights.out_bias[stage]
     for i in range(wide):
         first[i] = _leaky(sums[i])
     for j in range(hidden):
-        second[j] = weights.hidden_bias[j]
+        second[j] = hidden_bias[j]
     for i in range(0, wide, 4):
         a, b, c, d = first[i], first[i + 1], first[i + 2], first[i + 3]
-        w_a, w_b = weights.hidden[i], weights.hidden[i + 1]
-        w_c, w_d = weights.hidden[i + 2], weights.hidden[i + 3]
+        w_a, w_b = w_hidden[i], w_hidden[i + 1]
+        w_c, w_d = w_hidden[i + 2], w_hidden[i + 3]
         for j in range(hidden):
             second[j] += (a * w_a[j] + b * w_b[j]) + (c * w_c[j] + d * w_d[j])
     for j in range(hidden):
         second[j] = _leaky(second[j])
     most = float32(-1e30)
     for team in range(teams):
-        score = weights.out_bias[team]
+        score = out_bias[team]
         for j in range(hidden):
-            score += second[j] * weights.out[j, team]
+            score += second[j] * w_out[j, team]
         for j in range(LINEAR):
-            score += sums[wide + j] * weights.out[hidden + j, team]
+            score += sums[wide + j] * w_out[hidden + j, team]
         chances[team] = score
         most = max(most, score)
     total = float32(0)
@@ -151,7 +153,7 @@ def write_roles(s, net):
     """Value ``s``, which is not over: write ``net.units.chances``, by team role."""
     write_seen(s, net.layout, net.seen)
     write_sums(net.weights, net.seen, net.units.sums)
-    write_chances(net.weights, net.units)
+    write_chances(net.weights, net.seen.stage[0], net.units)
 
 
 @part

@@ -51,6 +51,7 @@ from carolus_env.bots.value.tables import (
     OWNERS,
     REACHES,
     SET_UP,
+    SMALLER,
     TABLES,
     WON,
     layout,
@@ -106,6 +107,8 @@ class Seen(NamedTuple):
     """``(1,)`` int64: the number of rows."""
     rows: npt.NDArray[np.int32]
     """``(MOST_ROWS,)`` int32: the rows."""
+    stage: npt.NDArray[np.int64]
+    """``(1,)`` int64: the stage of the game, from 0 to `tables.STAGES` - 1."""
     numbers: npt.NDArray[np.float32]
     """``(3 F,)`` float32: the planner's features, scaled, of each team role; F of them."""
     features: npt.NDArray[np.float64]
@@ -124,6 +127,7 @@ class Seen(NamedTuple):
         return cls(
             np.zeros(1, np.int64),
             np.zeros(MOST_ROWS, np.int32),
+            np.zeros(1, np.int64),
             np.zeros(MAX_TEAMS * len(FEATURES), np.float32),
             np.zeros((MAX_TEAMS + 1, len(FEATURES))),
             np.zeros(MAX_PLAYERS, np.int64),
@@ -381,6 +385,15 @@ def _write_position_rows(s, layout, seen, count):
     return _put(seen, count, layout.moment + row * DISCS + int64(s["round"]) % DISCS)
 
 
+@kernel
+def stage_of(s):
+    """The stage of the game: by the circle's regions, and whether a disc is due."""
+    stage = 0
+    for regions in SMALLER:
+        stage += int64(s["regions"] <= regions)
+    return stage + int64(s["phase"] == DISC) * (len(SMALLER) + 1)
+
+
 @rare
 def write_seen(s, layout, seen):
     """Find out what the network sees of ``s``, a game that is not over: write ``seen``."""
@@ -390,6 +403,7 @@ def write_seen(s, layout, seen):
     count = _write_clan_rows(s, layout, seen, count)
     count = _write_player_rows(s, layout, seen, count)
     seen.length[0] = _write_position_rows(s, layout, seen, count)
+    seen.stage[0] = stage_of(s)
     write_features(s, seen.features)
     width = _SCALES.shape[0]
     for role in range(int64(s["teams"])):
@@ -405,6 +419,8 @@ class SeenArrays(NamedTuple):
     """``(N, MOST_ROWS)`` int32, -1 where there is no row."""
     numbers: npt.NDArray[np.float32]
     """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
+    stages: npt.NDArray[np.int64]
+    """``(N,)`` int64: the stage of the game."""
 
 
 def inputs(states: States) -> SeenArrays:
@@ -420,6 +436,7 @@ def inputs(states: States) -> SeenArrays:
     found = SeenArrays(
         np.full((len(states), MOST_ROWS), -1, np.int32),
         np.zeros((len(states), TEAMS[players] * len(FEATURES)), np.float32),
+        np.zeros(len(states), np.int64),
     )
     _write_all(states, layout(players), seen, found)
     return found
@@ -429,6 +446,7 @@ def inputs(states: States) -> SeenArrays:
 def _write_all(states, layout, seen, found):
     for g in range(states.shape[0]):
         write_seen(states[g], layout, seen)
+        found.stages[g] = seen.stage[0]
         for k in range(seen.length[0]):
             found.rows[g, k] = seen.rows[k]
         for k in range(found.numbers.shape[1]):

@@ -2,12 +2,13 @@
 
 Rows of tables and the planner's features (`inputs`) are added up to ``width`` sums. All but the
 last `LINEAR` of them pass a leaky rectifier and a layer of ``hidden`` units; these and the `LINEAR`
-sums, as they are, give a score to each team, and the softmax of the scores is the value::
+sums, as they are, give a score to each team, and the softmax of the scores is the value. The layers
+after the sums are those of the position's stage (`tables.STAGES`)::
 
     sums = rows[picked].sum() + numbers @ seen + bias
     first = leaky(sums[:-LINEAR])
-    second = leaky(first @ hidden + hidden_bias)
-    scores = concatenate(second, sums[-LINEAR:]) @ out + out_bias
+    second = leaky(first @ hidden[stage] + hidden_bias[stage])
+    scores = concatenate(second, sums[-LINEAR:]) @ out[stage] + out_bias[stage]
     value = softmax(scores)
 
 `inference` has the same as kernels, and a test holds them to `forward`.
@@ -24,12 +25,12 @@ import numpy.typing as npt
 
 from carolus_env.bots.planner.evaluation import FEATURES
 from carolus_env.bots.value.inputs import SeenArrays
-from carolus_env.bots.value.tables import layout
+from carolus_env.bots.value.tables import STAGES, layout
 from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
 
 Arrays = Mapping[str, npt.NDArray[np.float32]]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the network and what it sees; it changes when old weights would mean something else."""
 LINEAR: Final = 8
 """Sums that pass the hidden layers by."""
@@ -70,21 +71,20 @@ def shapes(size: Size) -> dict[str, tuple[int, ...]]:
         "rows": (layout(size.players).rows, size.width),
         "numbers": (teams * len(FEATURES), size.width),
         "bias": (size.width,),
-        "hidden": (size.width - LINEAR, size.hidden),
-        "hidden_bias": (size.hidden,),
-        "out": (size.hidden + LINEAR, teams),
-        "out_bias": (teams,),
+        "hidden": (STAGES, size.width - LINEAR, size.hidden),
+        "hidden_bias": (STAGES, size.hidden),
+        "out": (STAGES, size.hidden + LINEAR, teams),
+        "out_bias": (STAGES, teams),
     }
 
 
 def random_weights(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
-    """Weights to begin with: small random numbers; the tables' rows are zeros."""
+    """Weights to begin with: small random numbers, alike for all stages; the rows are zeros."""
     random = np.random.default_rng(seed)
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes(size).items()}
     for name, spread in (("numbers", 1.0), ("hidden", 1.0), ("out", 0.5)):
-        shape = weights[name].shape
-        drawn = random.standard_normal(shape) * spread / np.sqrt(shape[0])
-        weights[name] = drawn.astype(np.float32)
+        shape = weights[name].shape[-2:]
+        weights[name][...] = random.standard_normal(shape) * spread / np.sqrt(shape[0])
     return weights
 
 
@@ -95,8 +95,11 @@ def forward(weights: Arrays, seen: SeenArrays) -> npt.NDArray[np.float32]:
     sums = with_nothing[seen.rows].sum(axis=1) + seen.numbers @ weights["numbers"]
     sums += weights["bias"]
     first = _leaky(sums[:, :-LINEAR])
-    second = _leaky(first @ weights["hidden"] + weights["hidden_bias"])
-    scores = np.hstack([second, sums[:, -LINEAR:]]) @ weights["out"] + weights["out_bias"]
+    hidden, hidden_bias, out, out_bias = (
+        weights[name][seen.stages] for name in ("hidden", "hidden_bias", "out", "out_bias")
+    )
+    second = _leaky(np.einsum("ni,nij->nj", first, hidden) + hidden_bias)
+    scores = np.einsum("nj,njt->nt", np.hstack([second, sums[:, -LINEAR:]]), out) + out_bias
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True), np.float32)
 

@@ -95,6 +95,11 @@ class Layout(NamedTuple):
     rows: int
 
 
+SMALLER: Final = (13, 10, 7)
+"""A stage of the game begins when the circle has so many regions."""
+STAGES: Final = 2 * (len(SMALLER) + 1)
+"""Stages with layers of their own: how far the game is, times whether a disc is due."""
+
 # ------------------------------------------------------------------------------------ sizes
 
 

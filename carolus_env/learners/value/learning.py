@@ -54,6 +54,8 @@ class History(NamedTuple):
     """``(T,)`` int64: the number of rows."""
     rows: npt.NDArray[np.int32]
     """``(T, MOST_ROWS)`` int32: the rows, see `Seen`."""
+    stages: npt.NDArray[np.int64]
+    """``(T,)`` int64: the stage of the game."""
     numbers: Floats
     """``(T, 3 F)`` float32: the features."""
     own: npt.NDArray[np.int64]
@@ -69,6 +71,7 @@ class History(NamedTuple):
         return cls(
             np.zeros(LONGEST, np.int64),
             np.zeros((LONGEST, MOST_ROWS), np.int32),
+            np.zeros(LONGEST, np.int64),
             np.zeros((LONGEST, MAX_TEAMS * len(FEATURES)), np.float32),
             np.zeros(LONGEST, np.int64),
             np.zeros((LONGEST, MAX_TEAMS)),
@@ -186,7 +189,10 @@ def update(seen, own, teams, worker, rate):
     weights, squares, gradients = worker.chooser.net.weights, worker.squares, worker.gradients
     units = worker.chooser.net.units
     write_sums(weights, seen, units.sums)
-    write_chances(weights, units)
+    stage = seen.stage[0]
+    out, out_bias = weights.out[stage], weights.out_bias[stage]
+    hiddens, hidden_bias = weights.hidden[stage], weights.hidden_bias[stage]
+    write_chances(weights, stage, units)
     wide, hidden, loss = units.first.shape[0], units.second.shape[0], 0.0
     for role in range(teams):
         target = gradients.target[(own + role) % teams]
@@ -196,16 +202,16 @@ def update(seen, own, teams, worker, rate):
     for j in range(hidden):
         g = float32(0)
         for role in range(teams):
-            g += scores[role] * weights.out[j, role]
+            g += scores[role] * out[j, role]
         second[j] = g * (float32(1) if units.second[j] > float32(0) else LEAK)
     for j in range(LINEAR):
         g = float32(0)
         for role in range(teams):
-            g += scores[role] * weights.out[hidden + j, role]
+            g += scores[role] * out[hidden + j, role]
         sums[wide + j] = g
     for i in range(0, wide, 4):  # four at a time: one sum would wait for the next
-        a, b = weights.hidden[i], weights.hidden[i + 1]
-        c, d = weights.hidden[i + 2], weights.hidden[i + 3]
+        a, b = hiddens[i], hiddens[i + 1]
+        c, d = hiddens[i + 2], hiddens[i + 3]
         g_a, g_b, g_c, g_d = float32(0), float32(0), float32(0), float32(0)
         for j in range(hidden):
             g_a += second[j] * a[j]
@@ -216,14 +222,14 @@ def update(seen, own, teams, worker, rate):
     for i in range(wide):
         sums[i] *= float32(1) if units.first[i] > float32(0) else LEAK
     for j in range(hidden):
-        _change(weights.out[j], squares.out[j], units.second[j], scores, rate)
+        _change(out[j], squares.out[stage, j], units.second[j], scores, rate)
     for j in range(LINEAR):
         number = units.sums[wide + j]
-        _change(weights.out[hidden + j], squares.out[hidden + j], number, scores, rate)
-    _change(weights.out_bias, squares.out_bias, float32(1), scores, rate)
+        _change(out[hidden + j], squares.out[stage, hidden + j], number, scores, rate)
+    _change(out_bias, squares.out_bias[stage], float32(1), scores, rate)
     for i in range(wide):
-        _change(weights.hidden[i], squares.hidden[i], units.first[i], second, rate)
-    _change(weights.hidden_bias, squares.hidden_bias, float32(1), second, rate)
+        _change(hiddens[i], squares.hidden[stage, i], units.first[i], second, rate)
+    _change(hidden_bias, squares.hidden_bias[stage], float32(1), second, rate)
     _change(weights.bias, squares.bias, float32(1), sums, rate)
     for k in range(seen.length[0]):
         row = seen.rows[k]
@@ -243,6 +249,7 @@ def _remember(s, worker, place):
     """Keep what the network saw of ``s``, which it has just valued."""
     seen, history = worker.chooser.net.seen, worker.history
     history.counts[place] = seen.length[0]
+    history.stages[place] = seen.stage[0]
     history.own[place] = int64(s["team"][s["player"]])
     for k in range(seen.length[0]):
         history.rows[place, k] = seen.rows[k]
@@ -254,6 +261,7 @@ def _remember(s, worker, place):
 def _recall(history, place, seen):
     """Take back what the network saw."""
     seen.length[0] = history.counts[place]
+    seen.stage[0] = history.stages[place]
     for k in range(seen.length[0]):
         seen.rows[k] = history.rows[place, k]
     for k in range(history.numbers.shape[1]):
