@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from results import Row, load, markdown, percent
 
 
@@ -109,3 +111,78 @@ def rollouts_table() -> str:
         for k, row in enumerate(study["rows"])
     ]
     return markdown(head, lines, found)
+
+
+def game_tables() -> dict[str, Callable[[], str]]:
+    """benchmarks/studies/game.py: the tables of docs/game.md by name."""
+    return {
+        "game length": _length,
+        "game choices": _choices,
+        "game worth": _worth,
+        "game discs": _discs,
+    }
+
+
+def _kind(row: Row) -> list[str]:
+    return [str(row["players"]), row["crown_choice"]]
+
+
+def _cell(found: Row, factor: float = 1, digits: int = 1) -> str:
+    """A mean with its interval."""
+    return f"{factor * found['mean']:.{digits}f} ± {factor * found['error']:.{digits}f}"
+
+
+def _length() -> str:
+    rows = load("game")
+    names = list(rows[0]["length"]["reasons"])
+    lines = []
+    for row in rows:
+        found = row["length"]
+        low, high = found["rounds_range"]
+        cells = [f"{_cell(found['rounds'])} ({low:.0f} to {high:.0f})"]
+        cells += [_cell(found[name], digits=0) for name in ("turns", "decisions")]
+        lines.append(_kind(row) + cells + [percent(found["reasons"][name]) for name in names])
+    head = ["players", "crowns", "rounds (5 to 95 %)", "turns", "decisions"]
+    about = f"\n{rows[0]['games']:,} games of each kind, `{rows[0]['agent']}` in every seat.\n"
+    return markdown([*head, *(name.replace("_", " ") for name in names)], lines, rows) + about
+
+
+def _choices() -> str:
+    rows = load("game")
+    lines = []
+    for row in rows:
+        found = row["choices"]
+        cells = [f"{found[name]:.1f}" if name in found else "-" for name in _KINDS]
+        turns = [f"{found['turn']['mean']:,.0f}", f"{found['turn_median']:,.0f}"]
+        turns.append(f"10^{found['tree']['mean']:.0f}")
+        lines.append(_kind(row) + cells + turns)
+    return markdown(["players", "crowns", *_KINDS, "whole turn: mean", "median", "tree"], lines)
+
+
+_KINDS = ("disc", "crown", "place", "move")
+
+
+def _worth() -> str:
+    rows = load("game")
+    lines = [
+        _kind(row)
+        + [", ".join(_cell(part, 100) for part in row[name]) for name in ("seats", "places")]
+        + [_cell(row["leads"][name], 100) for name in ("castle", "clan")]
+        for row in rows
+    ]
+    head = ["players", "crowns", "seats, in opening order of round 1", "who acts 1st, 2nd ..."]
+    return markdown([*head, "a castle of lead", "a clan of lead"], lines)
+
+
+def _discs() -> str:
+    lines = []
+    for row in load("game"):
+        if row["crown_choice"] != "on_roll":
+            continue
+        for hand in row["discs"]:
+            cells = [
+                f"{_cell(disc['loss'], 100)} ({percent(disc['chosen'])})" if disc["loss"] else "-"
+                for disc in hand["discs"]
+            ]
+            lines.append([str(row["players"]), str(hand["in_hand"]), *cells])
+    return markdown(["players", "discs in hand", *(f"disc {k}" for k in range(1, 6))], lines)

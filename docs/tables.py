@@ -224,6 +224,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bot costs": results.bot_costs_table,
     "bot pairings": results.bot_pairings_table,
     "fields": state.fields_table,
+    **instruments.game_tables(),
     "ladder 2": lambda: ladder(2),
     "ladder 3": lambda: ladder(3),
     "ladder 4": lambda: ladder(4),

@@ -182,11 +182,12 @@ def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
 
 
 @pytest.mark.parametrize("spec", ["random", "planner:errors=0.4", "ppo"])
-def test_where_nothing_is_known_a_few_games_find_the_rungs_to_begin_with(spec):
+def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spec):
     rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
     place = rungs.index(spec)
-    found = evaluate(make(spec), Rules(2), 12, near=None)
-    assert all(abs(rungs.index(met) - place) <= 3 for met in found.rungs)
+    for near in (None, ladder.rungs(2)[-1].elo, ladder.rungs(2)[0].elo):
+        found = evaluate(make(spec), Rules(2), 12, near=near)
+        assert all(abs(rungs.index(met) - place) <= 3 for met in found.rungs)
 
 
 def test_other_agents_are_met_besides_the_rungs():

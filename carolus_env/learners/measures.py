@@ -21,6 +21,8 @@ MOST_RUNGS: Final = 3
 """Rungs that an evaluation plays, at most."""
 _FEW: Final = 12
 """Games against each rung that are played to find out where an agent stands."""
+_FAR: Final = 0.1
+"""A win rate that is nearer to 0 or 1 than this says that an agent stands elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ def evaluate(
 
     It plays the rung that is nearest to its rating so far, until that rung and another one have
     been played. With other rules than the usual ones the rungs keep their ratings. Where its
-    rating cannot be guessed, a few games against some rungs find one (`_guess`), which are not
-    counted.
+    rating is not known, or the first rung shows that it has changed much, a few games against some
+    rungs find one (`_guess`); these are not counted.
 
     Args:
         agent: to be placed.
@@ -64,6 +66,11 @@ def evaluate(
     elo = _guess(agent, rules) if near is None else near
     met: dict[str, arena.Results] = {}
     results: dict[str, dict[str, Any]] = {}
+    if near is not None:
+        [first] = ladder.nearest(players, near)
+        rate = _against(agent, rules, first.spec, _FEW)[1]["win_rate"]
+        if not _FAR < rate < 1 - _FAR:
+            elo = _guess(agent, rules)
     while len(met) < MOST_RUNGS:
         first, second = ladder.nearest(players, elo, 2)
         if first.spec in met and len(met) >= 2:
