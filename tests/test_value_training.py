@@ -133,7 +133,7 @@ def test_against_a_rival_the_decisions_of_one_team_are_learnt_from(tmp_path, pla
     told, games = [], engine.new_games(Rules(players), 1, seed=5)
     teams = range(players)
     streams = [np.uint64((2 * team + 1) * 2**63 // players) for team in teams]
-    for options["against"], which in (("", streams[:1]), (rival, streams)):
+    for options["against"], which in ((None, streams[:1]), (rival, streams)):
         for stream in which:
             worker, found = Crew(small(**options))._worker(), np.zeros(3)
             learn(games, np.array([stream]), worker, 0.0, 0.5, np.float32(0.05), found)

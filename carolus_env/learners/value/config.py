@@ -35,9 +35,9 @@ class ValueConfig(RunOptions):
     games_per_round: int = 20
     """Games of each worker between two exchanges of what was learnt."""
 
-    start: str = ""
+    start: str | None = None
     """Model to begin with, a path or 2p, 3p, 4p; by default random weights."""
-    against: str = ""
+    against: str | None = None
     """Bot ``value`` with its options that has every team but one: the network learns to beat it.
     By default it plays every team itself."""
 
@@ -88,7 +88,7 @@ class ValueConfig(RunOptions):
         Raises:
             ValueError: for a bot that cannot be learnt against.
         """
-        if not self.against:
+        if self.against is None:
             return None
         bot = make(self.against)
         if not isinstance(bot, ValueBot) or bot.options.errors:
@@ -102,7 +102,7 @@ class ValueConfig(RunOptions):
         Raises:
             ValueError: for a model of another size.
         """
-        if not self.start:
+        if self.start is None:
             return random_weights(self.size, self.seed)
         found = find(self.start)
         if found.size != self.size:
