@@ -25,6 +25,7 @@ from carolus_env import arena
 from carolus_env.arena import console, ladder
 from carolus_env.arena.seating import deals_for, pairing
 from carolus_env.bots.neural.model import SHIPPED
+from carolus_env.bots.value.model import SHIPPED as VALUES
 from carolus_env.engine.rules import Rules
 from carolus_env.system.files import write_json
 
@@ -41,6 +42,13 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("search:v1,sims=100", "mcts:sims=100"): 400,
         ("search:v1,sims=100", "ppo:2p"): 100,
         ("search:v1,seconds=1", "mcts:seconds=1"): 400,
+        ("value:2p", "planner"): 1000,
+        ("value:2p,candidates=1", "planner"): 400,
+        ("value:2p", "ppo:v1"): 1000,
+        ("value:2p", "mcts:sims=100"): 400,
+        ("value:2p", "search:v1,sims=100"): 400,
+        ("search:2p,sims=100", "search:v1,sims=100"): 200,
+        ("search:2p,sims=100", "value:2p"): 200,
     },
     3: {
         ("ppo:3p", "random"): 600,
@@ -48,6 +56,10 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("ppo:3p", "planner"): 600,
         ("ppo:3p", "mcts:sims=100"): 60,
         ("search:v1,sims=100", "mcts:sims=100"): 120,
+        ("value:3p", "planner"): 900,
+        ("value:3p", "ppo:v1"): 600,
+        ("value:3p", "mcts:sims=100"): 300,
+        ("search:3p,sims=100", "mcts:sims=100"): 120,
     },
     4: {
         ("ppo:4p", "random"): 600,
@@ -55,21 +67,33 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("ppo:4p", "planner"): 600,
         ("ppo:4p", "mcts:sims=100"): 100,
         ("search:v1,sims=100", "mcts:sims=100"): 120,
+        ("value:4p", "planner"): 800,
+        ("value:4p", "ppo:v1"): 400,
+        ("value:4p", "mcts:sims=100"): 240,
+        ("search:4p,sims=100", "mcts:sims=100"): 120,
     },
 }
 """Games of each pairing, by number of players; rounded up to whole deals."""
 
 
-def digest(players: int) -> str:
-    """Identifies the shipped weights: matches of other weights are played again."""
-    about = json.loads((SHIPPED / f"{players}p.json").read_text())
-    return str(about["sha256"][:12])
+def digest(players: int, pair: tuple[str, str]) -> str:
+    """Identifies the shipped weights of a match: matches of other weights are played again."""
+    folders = {folder for spec in pair if (folder := models_of(spec)) is not None}
+    hashes = [json.loads((f / f"{players}p.json").read_text())["sha256"] for f in folders]
+    return "-".join(sorted(found[:12] for found in hashes))
+
+
+def models_of(spec: str) -> Path | None:
+    """Where the shipped models lie that an agent plays by."""
+    if spec.startswith(("ppo", "search:v1")):
+        return SHIPPED
+    return VALUES if spec.startswith(("value", "search")) else None
 
 
 def journal(players: int, pair: tuple[str, str], folder: Path) -> Path:
     """The file of a match's games."""
     games = plan(players, pair).games
-    name = f"{players}-{'-'.join(pair)}-{games}-{digest(players)}.jsonl"
+    name = f"{players}-{'-'.join(pair)}-{games}-{digest(players, pair)}.jsonl"
     return folder / name.replace(":", "_")
 
 
@@ -96,7 +120,7 @@ def match(players: int, pair: tuple[str, str], file: Path, workers: int) -> dict
         "rounds": result.mean_rounds,
         "seed": SEED,
         "workers": workers,
-        "model": digest(players),
+        "model": digest(players, pair),
         "machine": line(),
     }
     low, high = row["ci95"]
@@ -130,14 +154,15 @@ def main() -> int:
             if options.again:
                 file.unlink(missing_ok=True)
             known = [row for row in rows if which(row) == (players, pair)]
-            asked = digest(players), plan(players, pair).games
+            asked = digest(players, pair), plan(players, pair).games
             if known and (known[0]["model"], known[0]["games"]) == asked:
                 continue
             rows = [row for row in rows if row not in known]
             rows.append(match(players, pair, file, options.workers))
             rows.sort(key=lambda row: order.index(which(row)))
             write_json(RESULTS, rows)
-        note_rating(players, rows)
+        for name, folder in (("ppo", SHIPPED), ("value", VALUES)):
+            note_rating(f"{name}:{players}p", folder / f"{players}p.json", players, rows)
     return 0
 
 
@@ -147,10 +172,9 @@ def which(row: Mapping[str, Any]) -> tuple[int, tuple[str, str]]:
     return row["players"], (one, other)
 
 
-def note_rating(players: int, rows: list[dict[str, Any]]) -> None:
-    """Write the model's rating on the ladder into its JSON."""
-    path = SHIPPED / f"{players}p.json"
-    met = {row["pair"][1]: row for row in rows if row["pair"][0] == f"ppo:{players}p"}
+def note_rating(spec: str, path: Path, players: int, rows: list[dict[str, Any]]) -> None:
+    """Write a model's rating on the ladder into its JSON."""
+    met = {row["pair"][1]: row for row in rows if row["pair"][0] == spec}
     about = json.loads(path.read_text())
     about["about"]["ladder"] = {
         "elo": ladder_rating(players, met),

@@ -368,9 +368,13 @@ def bot_costs_table() -> str:
     return "\n".join(lines) + f"\n\nMedians; {report['machine']}.\n"
 
 
-def models_table() -> str:
-    """benchmarks/models.py: the shipped models' matches."""
-    rows = load("models")
+def models_table(values: bool) -> str:
+    """benchmarks/models.py: the matches of the shipped value networks, or of the policies."""
+    rows = [
+        row
+        for row in load("models")
+        if row["pair"][0].startswith(("ppo", "search:v1")) is not values
+    ]
     lines = [
         [
             *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", str(row["players"])),
@@ -415,6 +419,20 @@ def shipped_table() -> str:
             ]
         )
     return markdown(head, lines)
+
+
+def values_shipped_table() -> str:
+    """How the shipped value networks were trained, from their JSON."""
+    head = ["model", "games", "CPU-minutes of learning", "games a CPU-second", "wall time"]
+    lines = []
+    for path in sorted((FOLDER.parent.parent / "carolus_env/bots/value/models").glob("*.json")):
+        about = json.loads(path.read_text())["about"]
+        pace = about["games"] / about["cpu_seconds"]
+        cells = [f"{about['games']:,}", f"{about['cpu_seconds'] / 60:.0f}", f"{pace:.0f}"]
+        time = f"{about['seconds'] / 60:.0f} min, {about['workers']} workers"
+        how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
+        lines.append([f"`value:{path.stem}`", *cells, time, *how])
+    return markdown([*head, "command", "its commit"], lines)
 
 
 def learned() -> dict[str, dict[int, list[float]]]:

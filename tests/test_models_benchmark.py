@@ -23,9 +23,18 @@ def test_the_ladder_rating_grows_with_the_results():
     assert models.ladder_rating(2, {"mine.py:Bot": {"win_rate": 0.5, "games": 100}}) is None
 
 
+@pytest.mark.parametrize(("name", "folder"), [("ppo", models.SHIPPED), ("value", models.VALUES)])
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_the_shipped_models_hold_the_rating_of_their_matches(players):
+def test_the_shipped_models_hold_the_rating_of_their_matches(players, name, folder):
     rows = json.loads(models.RESULTS.read_text())
-    met = {row["pair"][1]: row for row in rows if row["pair"][0] == f"ppo:{players}p"}
-    about = json.loads((models.SHIPPED / f"{players}p.json").read_text())["about"]
+    met = {row["pair"][1]: row for row in rows if row["pair"][0] == f"{name}:{players}p"}
+    about = json.loads((folder / f"{players}p.json").read_text())["about"]
     assert about["ladder"]["elo"] == models.ladder_rating(players, met)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_the_results_are_those_of_the_shipped_models(players):
+    rows = [row for row in json.loads(models.RESULTS.read_text()) if row["players"] == players]
+    assert [models.which(row)[1] for row in rows] == list(models.MATCHES[players])
+    for row in rows:
+        assert row["model"] == models.digest(players, models.which(row)[1]), row["pair"]

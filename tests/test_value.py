@@ -15,6 +15,7 @@ from carolus_env.bots.neural import model as policies
 from carolus_env.bots.planner.evaluation import FEATURES, all_weights
 from carolus_env.bots.planner.plans import STOP, best_plans
 from carolus_env.bots.value import inference, inputs, model, network, tables
+from carolus_env.bots.value.ahead import disc_values, values_ahead
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
@@ -217,6 +218,7 @@ def test_the_value_of_the_end_is_the_result():
 
 def bot_of(rules, **options):
     size = Size(rules.players, 24, 8)
+    options = {"plans": "stop", "next": 0, **options}
     return ValueBot(model.ValueModel(size, weights_of(rules.players)), ValueOptions(**options))
 
 
@@ -228,10 +230,10 @@ def value_after(state, actions, weights):
     return inference.values(after, weights)[0]
 
 
-def best_now(state, weights, candidates):
+def best_now(state, weights, candidates, plans="stop"):
     """The best choice by plain Python: its actions, and the value after it."""
     if state["phase"] in (PLACE, MOVE):
-        choices = best_plans(state, candidates)
+        choices = best_plans(state, candidates, plans)
     else:
         choices = [[int(action)] for action in engine.legal_actions(state)]
     team = int(state["team"][state["player"]])
@@ -240,14 +242,16 @@ def best_now(state, weights, candidates):
     return choices[best], values[best]
 
 
+@pytest.mark.parametrize("plans", ["stop", "one"])
 @every_kind
-def test_it_plays_what_leads_to_the_best_position(rules):
+def test_it_plays_what_leads_to_the_best_position(rules, plans):
     states = positions(rules, most=60)
     states = states[np.isin(states["phase"], (CROWN_CHOICE, DISC, PLACE, MOVE))]
     weights = ValueWeights.of(weights_of(rules.players))
-    chosen = bot_of(rules, candidates=5, discs="now").act(states, new_streams(1, len(states)))
+    bot = bot_of(rules, candidates=5, discs="now", plans=plans)
+    chosen = bot.act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
-        assert action == best_now(state, weights, 5)[0][0]
+        assert action == best_now(state, weights, 5, plans)[0][0]
 
 
 def test_without_candidates_every_plan_is_valued():
@@ -345,6 +349,35 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
         assert chosen[row] == disc
         assert told.probabilities[row, disc] == 1
         np.testing.assert_allclose(told.values[row], value, atol=1e-6)
+    seen = disc_values(states, weights, candidates=3)
+    team = states["team"][np.arange(len(states)), states["player"]].astype(int)
+    best = np.nanargmax(seen[np.arange(len(states)), :, team], axis=1)
+    np.testing.assert_array_equal(best, chosen)
+    playable = engine.legal_masks(states)[:, :5]
+    np.testing.assert_array_equal(np.isnan(seen).all(axis=2), ~playable)
+
+
+@every_number
+def test_a_position_is_worth_what_the_best_next_choice_makes_of_it(players):
+    states, weights = positions(Rules(players), most=40), ValueWeights.of(weights_of(players))
+    found = values_ahead(states, weights, candidates=3)
+    now = inference.values(states, weights)
+    for state, value, as_it_is in zip(states, found, now, strict=True):
+        expected = as_it_is if state["phase"] == ROLL else look_on(state, weights, 3)
+        np.testing.assert_allclose(value, expected, atol=1e-6)
+    with pytest.raises(ValueError, match="phase disc"):
+        disc_values(states, weights)
+
+
+def look_on(state, weights, candidates):
+    """The value after the best next choice that is no crown, in Python."""
+    after = single(state)
+    while after["phase"][0] == CROWN_CHOICE:
+        [crown], _ = best_now(after[0], weights, candidates)
+        engine.step(after, np.array([crown]), roll=False)
+    if after["phase"][0] in (OVER, ROLL):
+        return inference.values(after, weights)[0]
+    return best_now(after[0], weights, candidates)[1]
 
 
 def test_games_of_different_numbers_of_players_are_decided_together(tmp_path, monkeypatch):

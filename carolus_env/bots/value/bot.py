@@ -17,7 +17,7 @@ from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.model_files import ByPlayers, parsed
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import WIDTHS, first_of
+from carolus_env.bots.planner.plans import STOP, WIDTHS, first_of
 from carolus_env.bots.value import model
 from carolus_env.bots.value.ahead import Ahead, best_turn, value_discs
 from carolus_env.bots.value.choice import EVERY, Chooser, best_choice, in_turn, play_choice
@@ -30,6 +30,8 @@ from carolus_env.engine.streams import check_streams
 from carolus_env.system.compiler import entry, rare
 
 LOOKS: Final = ("now", "turn")
+AHEAD: Final = 32
+"""Most plans of a turn that are compared when looking ahead, where paladins go as by ``stop``."""
 
 
 @dataclass(frozen=True)
@@ -41,23 +43,27 @@ class ValueOptions:
     """
 
     candidates: int = option(
-        32,
+        64,
         "turns that the network compares, the planner's best ones; 0: all, in no order",
         among=(0, EVERY),
     )
-    plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
+    plans: str = option(
+        "one",
+        "where paladins may go in the turn to play, see the planner; looking ahead it is stop",
+        among=WIDTHS,
+    )
     discs: str = option(
         "turn",
         "value of a disc: now, or after all answers and the turn of the first player to act",
         among=LOOKS,
     )
     next: int = option(
-        0,
+        3,
         "turns, the best ones, that are followed through the dice to the next player's best choice",
         among=(0, 4096),
     )
     rolls: int = option(
-        8, "rolls sampled for each of them; 0: every roll, by its probability", among=(0, 100_000)
+        4, "rolls sampled for each of them; 0: every roll, by its probability", among=(0, 100_000)
     )
     errors: float = errors_option()
 
@@ -82,11 +88,11 @@ class Player(NamedTuple):
     @classmethod
     def of(cls, players: int, weights: ValueWeights, options: ValueOptions) -> Player:
         """A player with scratch of its own; the weights are shared."""
-        net = ValueNet.of(players, weights)
-        width, listing = WIDTHS.index(options.plans), all_weights()[players].copy()
-        asking, ahead = (Chooser.of(net, width, listing, int(options.candidates)) for _ in range(2))
+        net, listing = ValueNet.of(players, weights), all_weights()[players].copy()
+        candidates = int(options.candidates)
+        ahead = Chooser.of(net, STOP, listing, min(candidates, AHEAD))
         return cls(
-            asking,
+            Chooser.of(net, WIDTHS.index(options.plans), listing, candidates),
             Ahead.of(ahead, players, int(options.next), int(options.rolls)),
             options.discs == "turn",
             float(options.errors),
