@@ -354,7 +354,7 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
     best = np.nanargmax(seen[np.arange(len(states)), :, team], axis=1)
     np.testing.assert_array_equal(best, chosen)
     playable = engine.legal_masks(states)[:, :5]
-    np.testing.assert_array_equal(np.isnan(seen).all(axis=2), ~playable)
+    np.testing.assert_array_equal(np.isnan(seen).all(axis=2), playable == 0)
 
 
 @every_number
