@@ -292,7 +292,11 @@ def test_a_damaged_header_is_refused(given: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "players", "said"),
     [
-        ("best", 2, "a value function must be planner, ppo or ppo:MODEL, got 'best'"),
+        (
+            "best",
+            2,
+            "a value function must be planner, ppo, value, ppo:MODEL or value:MODEL, got 'best'",
+        ),
         ("ppo:2p", 3, "'ppo:2p' is for 2 players, not for 3"),
         ("ppo:nowhere", 2, "nowhere"),
     ],

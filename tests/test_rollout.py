@@ -105,8 +105,8 @@ def test_values_are_shares_of_each_team_and_real_where_a_game_is_over() -> None:
 @pytest.mark.parametrize(
     ("spec", "players", "text"),
     [
-        ("greedy", 2, "must be planner, ppo or ppo:MODEL, got 'greedy'"),
-        ("ppo:2p,temperature=1", 2, "must be planner, ppo or ppo:MODEL"),
+        ("greedy", 2, "must be planner, ppo, value, ppo:MODEL or value:MODEL, got 'greedy'"),
+        ("ppo:2p,temperature=1", 2, "must be planner, ppo, value, ppo:MODEL or value:MODEL"),
         ("ppo:2p", 3, "'ppo:2p' is for 2 players, not for 3"),
     ],
 )

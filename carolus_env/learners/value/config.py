@@ -129,13 +129,13 @@ class ValueConfig(RunOptions):
             ValueError: naming the option, its value and what is allowed.
         """
         super().check()
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, got {self.seed}")
         self.first_weights()
         self.rival()
         ValueOptions(candidates=self.candidates, plans=self.plans)
         self.check_counts("games", "games_per_round", "curve_every", "workers")
         check_threads(self.workers)
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}")
         if self.minutes is not None and not self.minutes > 0:
             raise ValueError(f"minutes must be more than 0, got {self.minutes}")
         for name, high in (("rate", 1.0), ("rate_end", 1.0), ("first_square", 1e6)):
