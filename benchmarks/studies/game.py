@@ -1,6 +1,8 @@
 """The game in figures: its length and choices, and what seats, discs, clans and castles are worth.
 
-    python -m benchmarks.studies.game --json benchmarks/results/game.json
+    python -m benchmarks.studies.game --games 500 --json figures.json
+
+docs/game.md has the command of its tables.
 
 One agent plays all seats, for 2, 3 and 4 players and both crown options. What is measured:
 
@@ -53,7 +55,6 @@ from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import new_streams
 from carolus_env.system.files import write_json
 
-RESULTS: Final = Path(__file__).parent.parent / "results" / "game.json"
 CROWNS: Final = ("on_roll", "deferred")
 DISC_POSITIONS: Final = 1500
 """Positions whose discs are valued."""

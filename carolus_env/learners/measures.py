@@ -63,14 +63,9 @@ def evaluate(
         others: specs of agents that it plays besides.
     """
     players = rules.players
-    elo = _guess(agent, rules) if near is None else near
+    elo = near if near is not None and _stands_near(agent, rules, near) else _guess(agent, rules)
     met: dict[str, arena.Results] = {}
     results: dict[str, dict[str, Any]] = {}
-    if near is not None:
-        [first] = ladder.nearest(players, near)
-        rate = _against(agent, rules, first.spec, _FEW)[1]["win_rate"]
-        if not _FAR < rate < 1 - _FAR:
-            elo = _guess(agent, rules)
     while len(met) < MOST_RUNGS:
         first, second = ladder.nearest(players, elo, 2)
         if first.spec in met and len(met) >= 2:
@@ -83,6 +78,13 @@ def evaluate(
         if spec not in results:
             results[spec] = _against(agent, rules, spec, games)[1]
     return Evaluation(elo, found.low, found.high, list(met), results)
+
+
+def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
+    """Whether a few games against the nearest rung leave it open who is stronger."""
+    [rung] = ladder.nearest(rules.players, elo)
+    rate: float = _against(agent, rules, rung.spec, _FEW)[1]["win_rate"]
+    return _FAR < rate < 1 - _FAR
 
 
 def _guess(agent: Agent, rules: Rules) -> float:
