@@ -68,14 +68,15 @@ def suite_table() -> str:
             "{spearman:.2f} ({low:.2f} to {high:.2f})".format(**row),
             f"{row['neighbours_in_order']} of {row['neighbours']}",
             percent(row["optimism"]),
-            f"{100 * row['again']['less']:.1f} ± {196 * row['again']['error']:.1f} %"
-            if "again" in row
-            else "",
+            f"{100 * row['again']['less']:.1f} ± {196 * row['again']['error']:.1f} %",
+            f"{percent(row['again']['listed'])}, "
+            f"{100 * row['again']['lost']:.1f} ± {196 * row['again']['lost_error']:.1f} %",
         ]
         for row in rows
     ]
     head = ["players", "agents", "widest step, Elo", "Spearman", "neighbours in order"]
-    return markdown([*head, "optimism", "in new games"], lines, rows)
+    head += ["optimism", "in new games", "the last lose: by the suite, in new games"]
+    return markdown(head, lines, rows)
 
 
 def luck_table() -> str:
@@ -103,8 +104,8 @@ def rollouts_table() -> str:
             f"{row['spread']:.3f}",
             f"{row['gap']:.3f}",
             f"{1e3 * row['seconds']:.2f}",
-            f"{row['spread_cost']:.2f}",
-            f"{row['gap_cost']:.2f}",
+            f"{row['spread_cost']:.2g}",
+            f"{row['gap_cost']:.2g}",
             f"{row['shift']:+.4f} +- {row['shift_error']:.4f}" if k else "",
         ]
         for study in found

@@ -11,7 +11,8 @@ way of playing (`WAYS`) is judged by what it costs to reach a standard error:
     seconds  of one core for a game
     cost     seconds x spread, compared with plain rollouts: below 1 is better
 
-The mean difference to plain rollouts (other dice) over all positions must lie within its error.
+The mean difference to plain rollouts (other dice) over all positions must lie within its error,
+but where games are left before their end: there it is what the value function is wrong by.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Way(NamedTuple):
     stratified: bool = True
     value: str | None = None
     method: str = "none"
+    rounds: int | None = None
 
 
 WAYS: Final = (
@@ -54,8 +56,11 @@ WAYS: Final = (
     Way("same dice", stratified=False),
     Way("and first rolls in proportion"),
     Way("and luck by the planner, faces", value="planner", method="faces"),
-    Way("and luck by the planner, exact", value="planner", method="exact"),
-    Way("and luck by the network, faces", value="ppo", method="faces"),
+    Way("and luck by ppo, faces", value="ppo", method="faces"),
+    Way("and luck by value, faces", value="value", method="faces"),
+    Way("left after 4 rounds, value's word", value="value", rounds=4),
+    Way("left after 2 rounds, value's word", value="value", rounds=2),
+    Way("2 rounds, and luck by value, faces", value="value", method="faces", rounds=2),
 )
 
 
@@ -84,7 +89,7 @@ def play(
     """``(positions, 2, games)`` values for the deciding team, and seconds of a game."""
     players = int(starts["players"][0])
     value = None if way.value is None else value_function(way.value, players)
-    sampler = Sampler(base, seed, value, way.method, stratified=way.stratified)
+    sampler = Sampler(base, seed, value, way.method, way.rounds, way.stratified)
     found, spent = np.zeros((len(starts), 2, games)), 0.0
     for k, state in enumerate(starts):
         ends = after(state, candidates(state, 2)[:2])

@@ -11,8 +11,10 @@ independent.
 The ladder is ``carolus_env/arena/ladder.json``, or any JSON with a list ``agents`` of objects that
 have ``spec`` and ``elo`` (or ``rating`` with it), ``low`` and ``high``.
 
-With ``--again 400`` the best candidates are played on that many times more. How much less they are
-worth then is how lucky they were, to be compared with `measure.optimism`.
+With ``--again 400`` the best and the last candidates are played on that many times more, with other
+dice and to the end of each game. How much less the best are worth then is how lucky they were, to
+be compared with `measure.optimism`, and what leaving games early gave them. What the last ones lose
+then stands beside what the suite says that they lose.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from carolus_env.analysis.sampling import Sampler
 from carolus_env.analysis.suite.data import Suite, read_suite, shipped
 from carolus_env.analysis.suite.measure import ALL, Measured, measure, optimism
 from carolus_env.analysis.suite.report import HALF_NAMES
+from carolus_env.engine.state import pick
 from carolus_env.system.files import write_json
 
 DRAWN = 5000
@@ -130,19 +133,39 @@ def compare(suite: Suite, agents: list[Row], half: str, say: Any = print) -> Row
     }
 
 
-def again(suite: Suite, games: int) -> tuple[float, float]:
-    """How much less the best candidates are worth in new games, on average; its standard error."""
-    starts = [
-        after(one.state()[0], [one.best.actions])[np.zeros(games, int)] for one in suite.decisions
-    ]
-    numbers = np.arange(games * len(starts))
+def again(suite: Suite, games: int, most: int = 200) -> dict[str, float]:
+    """What the suite says of candidates, and what they are worth in new games, to the end.
+
+    Args:
+        suite: whose decisions are played on, the first ``most`` of them.
+        games: of the best and of the last candidate of each.
+        most: decisions.
+
+    Returns:
+        Means over decisions, and standard errors: ``less``, ``error``: how much less the best
+        candidates are worth; ``listed``: what the last ones lose by the suite; ``lost``,
+        ``lost_error``: what they lose in the new games.
+    """
+    some = suite.decisions[:most]
+    ends = [after(one.state()[0], [c.actions for c in one.candidates[:: len(one.candidates) - 1]])
+            for one in some]  # fmt: skip
+    numbers = np.repeat(np.arange(len(some)), 2 * games) * games
+    numbers += np.tile(np.arange(games), 2 * len(some))  # the two have the same dice
     sampler = Sampler(suite.base, AGAIN, stratified=False)
-    shares = sampler.play(np.concatenate(starts), numbers, numbers).shares
-    shares = shares.reshape(len(starts), games, -1).mean(axis=1)
-    less = [
-        one.best.value - row[one.team] for one, row in zip(suite.decisions, shares, strict=True)
-    ]
-    return float(np.mean(less)), float(np.std(less, ddof=1) / np.sqrt(len(less)))
+    shares = sampler.play(pick(np.concatenate(ends), np.repeat(np.arange(2 * len(some)), games)),
+                          numbers, numbers).shares  # fmt: skip
+    means = shares.reshape(len(some), 2, games, -1).mean(axis=2)
+    values = means[np.arange(len(some)), :, [one.team for one in some]]
+    less = [one.best.value - best for one, (best, _) in zip(some, values, strict=True)]
+    lost = values[:, 0] - values[:, 1]
+    root = np.sqrt(len(some))
+    return {
+        "less": float(np.mean(less)),
+        "error": float(np.std(less, ddof=1) / root),
+        "listed": float(np.mean([one.candidates[-1].loss for one in some])),
+        "lost": float(lost.mean()),
+        "lost_error": float(lost.std(ddof=1) / root),
+    }
 
 
 def main() -> int:
@@ -167,10 +190,12 @@ def main() -> int:
         suite = read_suite(options.suite) if options.suite else shipped(players)
         result = compare(suite, agents, options.half)
         if options.again:
-            result["again"] = dict(zip(("less", "error"), again(suite, options.again), strict=True))
+            result["again"] = again(suite, options.again)
             print(
-                "{less:.4f} less in new games, standard error {error:.4f}".format(**result["again"])
-            )
+                "{less:.4f} less in new games, standard error {error:.4f}; the last candidates "
+                "lose {lost:.4f} there, standard error {lost_error:.4f}, {listed:.4f} by the suite"
+                .format(**result["again"])
+            )  # fmt: skip
         results.append({**result, "machine": line()})
         print(
             f"{players} players: {len(agents)} agents, Spearman {result['spearman']:.3f} "

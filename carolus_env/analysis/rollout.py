@@ -113,9 +113,9 @@ class Options:
     base: str | Agent = "ppo"
     """Plays every seat: a spec string, or an agent."""
     value: str | None = None
-    """To subtract luck by (`values.value_function`); None: luck is not subtracted."""
+    """To subtract luck by, and for `rounds` (`values.value_function`); None: neither."""
     method: str = "faces"
-    """How luck is counted: one of `luck.METHODS`."""
+    """How luck is counted: one of `luck.METHODS`, or ``none``: not at all."""
     rounds: int | None = None
     """Leave games after so many rounds, and take the value function's word; None: to the end."""
     games: int = 1000
@@ -142,8 +142,9 @@ class Options:
             raise ValueError(f"games must be at most {MOST_GAMES:,}, got {self.games:,}")
         if self.error is not None and not 0 < self.error < 1:
             raise ValueError(f"error must lie between 0 and 1, got {self.error!r}")
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if self.method not in (*METHODS, "none"):
+            known = ", ".join(METHODS)
+            raise ValueError(f"method must be one of {known} or none, got {self.method!r}")
         if self.rounds is not None and self.value is None:
             raise ValueError("rounds needs a value function for the games that it leaves")
 

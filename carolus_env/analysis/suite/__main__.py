@@ -1,6 +1,6 @@
 """Make a suite of decisions, or go on where an earlier call stopped; docs/suite.md.
 
-python -m carolus_env.analysis.suite --players 2 --decisions 300 --error 0.02 --out 2p.jsonl.gz
+python -m carolus_env.analysis.suite --players 2 --workers 2 --out 2p.jsonl.gz
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         ("decisions", int, "how many"),
         ("error", float, "standard error of the best candidates' values"),
         ("base", str, "agent that plays the rollouts"),
+        ("rounds", int, "leave games after so many rounds, with their value; 0: never"),
+        ("value", str, "the value function"),
+        ("decided", float, "leave out positions worth less than this, or more than 1 - this"),
         ("seed", int, "the same seed gives the same file"),
         ("turns", int, "candidates of a turn by the planner's evaluation"),
         ("games", int, "of each candidate, at most"),

@@ -20,7 +20,9 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.analysis.candidates import KINDS, after, kind_of
+from carolus_env.analysis.sampling import Sampler
 from carolus_env.analysis.suite.stages import STAGES, stages_of
+from carolus_env.analysis.values import value_function
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import States
 from carolus_env.notation import from_text
@@ -30,7 +32,7 @@ from carolus_env.records.check import VERSION as RECORD_VERSION
 from carolus_env.system.untrusted import DataError, check, get, one_of, parse_json, shown, whole
 
 FORMAT: Final = "carolus-suite"
-VERSION: Final = 1
+VERSION: Final = 2
 HALVES: Final = ("learn", "report")
 """One half to learn and tune by, the other for what is reported."""
 
@@ -162,6 +164,18 @@ class Suite:
         """Spec of the agent that played the rollouts."""
         return str(self.header["base"])
 
+    def sampler(self, seed: int) -> Sampler:
+        """What plays games as in the rollouts, with other dice.
+
+        Not stratified: a game's first roll would depend on the other games.
+
+        Raises:
+            ValueError: for a value function that does not exist here.
+        """
+        value = value_function(self.header["value"], self.players)
+        rounds = self.header["rounds"] or None
+        return Sampler(self.base, seed, value, "none", rounds, stratified=False)
+
     def half(self, name: str) -> list[Decision]:
         """The decisions of one half, or of ``all``.
 
@@ -292,7 +306,9 @@ def check_header(data: object) -> dict[str, Any]:
             raise DataError(f"{key} must be {expected!r}, got {shown(value)}")
     whole(header, "players", 2, 4)
     whole(header, "decisions", 1, 10**7)
-    get(header, "base", str)
+    for key in ("base", "value"):
+        get(header, key, str)
+    whole(header, "rounds", 0, 1000)
     if not 0 < get(header, "error", float) < 1:
         raise DataError(f"error must lie between 0 and 1, got {shown(header['error'])}")
     often = get(header, "per_game", dict)

@@ -44,10 +44,10 @@ from carolus_env.system.files import write_file
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
 """Of the kinds; each is shared evenly among the stages, and then among the halves."""
 
-TABLE: Final = ("random", "greedy", "planner", "mcts:sims=25", "ppo", "ppo:temperature=1")
+TABLE: Final = ("greedy", "planner", "mcts:sims=25", "ppo", "value:errors=0.2", "value")
 """Agents whose games positions come from; seats draw from them, and are never all alike."""
 
-PROPOSERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100")
+PROPOSERS: Final = ("planner", "ppo", "mcts:sims=100", "value", "search:sims=100")
 """Agents whose choices become candidates."""
 
 _COUNTED: Final = 100  # games of the base in which a seat's decisions are counted
@@ -63,11 +63,18 @@ class Plan:
     """
 
     players: int
-    decisions: int = 300
-    error: float = 0.02
+    decisions: int = 1000
+    error: float = 0.01
     """Standard error of the candidates that are not dropped."""
-    base: str = "ppo"
+    base: str = "value:plans=stop,candidates=8,next=0,discs=now"
     """Spec of the agent that plays the rollouts."""
+    rounds: int = 3
+    """Leave games after so many rounds, and take the value function's word; 0: to the end."""
+    value: str = "value"
+    """The value function (`values.value_function`)."""
+    decided: float = 0.03
+    """Leave positions out that the value function finds decided: the best candidate is worth less
+    to the team that decides, or every one is worth more than 1 less it; 0: leave none out."""
     seed: int = 0
     turns: int = 4
     """Candidates of a turn by the planner's evaluation; the proposers' choices are added."""
@@ -78,16 +85,34 @@ class Plan:
 
     def __post_init__(self) -> None:
         Rules(self.players)
-        Options(base=self.base, games=self.games, error=self.error)
+        self.options(self.base)
+        value_function(self.value, self.players)
         for name, most in (("decisions", 10**7), ("turns", 4096)):
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(
                     f"{name} must be a whole number from 1 to {most:,}, got {getattr(self, name)}"
                 )
+        if not 0 <= self.decided < 0.5:
+            raise ValueError(f"decided must lie in [0, 0.5), got {self.decided}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must be from 0 to 2^63 - 1, got {self.seed}")
         if len(set(self.table)) < 2:
             raise ValueError(f"table must be two different agents or more, got {self.table}")
+
+    def options(self, base: str | bots.Agent) -> Options:
+        """How candidates are rolled out.
+
+        Raises:
+            ValueError: for a value that is not allowed.
+        """
+        return Options(
+            base=base,
+            value=self.value,
+            method="none",
+            rounds=self.rounds or None,
+            games=self.games,
+            error=self.error,
+        )
 
     def cells(self) -> list[tuple[str, str, str]]:
         """Kind, stage and half of each decision, well mixed.
@@ -112,7 +137,7 @@ class Plan:
             "format": FORMAT,
             "version": VERSION,
             **plain,
-            "base_version": _version(self.base, self.players),
+            "value_version": value_function(self.value, self.players).version,
             "command": self.command(),
         }
 
@@ -137,14 +162,6 @@ def _shared(total: int, shares: list[Fraction]) -> list[int]:
     return found
 
 
-def _version(base: str, players: int) -> str | None:
-    """Of the base's network, where it has one that is known by its name."""
-    try:
-        return value_function(base, players).version
-    except ValueError:
-        return None
-
-
 # ------------------------------------------------------------------------------------ a decision
 
 
@@ -157,7 +174,7 @@ def make_decision(plan: Plan, number: int) -> dict[str, Any]:
         for at in chance.permutation(game.places(kind, stage)):
             state = game.states[at]
             choices = _choices(plan, state, number)
-            if len(choices) > 1:
+            if len(choices) > 1 and not _is_decided(plan, state, choices):
                 return {
                     "number": number,
                     "kind": kind,
@@ -244,11 +261,20 @@ def _choices(plan: Plan, state: np.void, number: int) -> list[tuple[int, ...]]:
     return [found[row] for row in distinct(ends)]
 
 
+def _is_decided(plan: Plan, state: np.void, choices: list[tuple[int, ...]]) -> bool:
+    """Whether the value function finds that nothing is left to decide."""
+    found = _value(plan.value, plan.players)(after(state, choices))
+    worth = found[:, int(state["team"][state["player"]])]
+    return bool(worth.max() < plan.decided or worth.min() > 1 - plan.decided)
+
+
+_value = cache(value_function)
+
+
 def _rolled_out(
     plan: Plan, state: np.void, choices: list[tuple[int, ...]], seed: int
 ) -> dict[str, Any]:
-    options = Options(base=_agent(plan.base), games=plan.games, error=plan.error)
-    found = roll_out(state, choices, options, seed=seed)
+    found = roll_out(state, choices, plan.options(_agent(plan.base)), seed=seed)
     return {
         "team": found.team,
         "candidates": [

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.analysis.candidates import KINDS, after
-from carolus_env.analysis.sampling import Sampler
 from carolus_env.analysis.suite.choices import choose
 from carolus_env.analysis.suite.data import Decision, Suite
 from carolus_env.analysis.suite.stages import STAGES
@@ -157,8 +156,7 @@ def measure(
             unlisted.append(row)
     if unlisted:
         rows = np.array(unlisted)
-        # Not stratified: a game's first roll would depend on the other games.
-        sampler = Sampler(suite.base, _PLAYED, stratified=False)
+        sampler = suite.sampler(_PLAYED)
         names = (numbers[rows, None] * games + np.arange(games)).ravel()
         played = sampler.play(pick(chosen.after, np.repeat(rows, games)), names, names)
         shares = played.shares.reshape(len(rows), games, -1)

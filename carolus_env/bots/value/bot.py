@@ -30,8 +30,11 @@ from carolus_env.engine.streams import check_streams
 from carolus_env.system.compiler import entry, rare
 
 LOOKS: Final = ("now", "turn")
-AHEAD: Final = 32
-"""Most plans of a turn that are compared when looking ahead, where paladins go as by ``stop``."""
+PLANS: Final = {2: "one", 3: "stop"}
+"""Where paladins may go by default, by number of teams: what was found to play best."""
+AHEAD: Final = {2: 32, 3: 8}
+"""Most plans of a turn that are compared when looking ahead, where paladins go as by ``stop``, by
+number of teams."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,10 @@ class ValueOptions:
         among=(0, EVERY),
     )
     plans: str = option(
-        "one",
-        "where paladins may go in the turn to play, see the planner; looking ahead it is stop",
-        among=WIDTHS,
+        "auto",
+        "where paladins may go in the turn to play, see the planner; looking ahead it is stop; "
+        "auto: one with two teams, stop with three",
+        among=("auto", *WIDTHS),
     )
     discs: str = option(
         "turn",
@@ -89,10 +93,11 @@ class Player(NamedTuple):
     def of(cls, players: int, weights: ValueWeights, options: ValueOptions) -> Player:
         """A player with scratch of its own; the weights are shared."""
         net, listing = ValueNet.of(players, weights), all_weights()[players].copy()
-        candidates = int(options.candidates)
-        ahead = Chooser.of(net, STOP, listing, min(candidates, AHEAD))
+        candidates, teams = int(options.candidates), TEAMS[players]
+        plans = PLANS[teams] if options.plans == "auto" else options.plans
+        ahead = Chooser.of(net, STOP, listing, min(candidates, AHEAD[teams]))
         return cls(
-            Chooser.of(net, WIDTHS.index(options.plans), listing, candidates),
+            Chooser.of(net, WIDTHS.index(plans), listing, candidates),
             Ahead.of(ahead, players, int(options.next), int(options.rolls)),
             options.discs == "turn",
             float(options.errors),

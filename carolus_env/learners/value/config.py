@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import make
+from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.model import find
 from carolus_env.bots.value.network import Size, random_weights
@@ -133,7 +134,9 @@ class ValueConfig(RunOptions):
             raise ValueError(f"seed must be at least 0, got {self.seed}")
         self.first_weights()
         self.rival()
-        ValueOptions(candidates=self.candidates, plans=self.plans)
+        ValueOptions(candidates=self.candidates)
+        if self.plans not in WIDTHS:
+            raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")
         self.check_counts("games", "games_per_round", "curve_every", "workers")
         check_threads(self.workers)
         if self.minutes is not None and not self.minutes > 0:
