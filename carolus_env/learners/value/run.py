@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from carolus_env.bots import Agent
-from carolus_env.bots.value.bot import ValueBot
+from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.model import ValueModel, load, save
 from carolus_env.learners.curve import Look
 from carolus_env.learners.measures import Evaluation
@@ -148,7 +148,10 @@ class ValueRun(TrainingRun[ValueConfig, ValueModel]):
         return ValueModel(self.config.size, weights, self.about(workers=self.config.workers))
 
     def agent(self, model: ValueModel) -> Agent:
-        """The bot ``value`` with its usual options."""
+        """The bot ``value`` with its usual options; it compares every turn if learning did."""
+        config = self.config
+        if config.candidates == 0:
+            return ValueBot(model, ValueOptions(candidates=0, plans=config.plans))
         return ValueBot(model)
 
     def save(self, model: ValueModel, name: str) -> None:
