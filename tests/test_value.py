@@ -14,7 +14,7 @@ from carolus_env.bots.model_files import ModelError
 from carolus_env.bots.neural import model as policies
 from carolus_env.bots.planner.evaluation import FEATURES, all_weights
 from carolus_env.bots.planner.plans import STOP, best_plans
-from carolus_env.bots.value import inference, inputs, model, network, tables
+from carolus_env.bots.value import ahead, inference, inputs, model, network, tables
 from carolus_env.bots.value.ahead import disc_values, values_ahead
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.inference import ValueWeights
@@ -302,6 +302,32 @@ def test_turns_are_followed_through_every_roll(rules):
                 value = inference.values(after, weights)[0]
             found[plan[0]] = value[state["team"][state["player"]]]
         assert found[action] == pytest.approx(max(found.values()), abs=1e-6)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_more_turns_are_followed_late_in_the_game(late):
+    states = positions(Rules(2), most=1000)
+    states = states[(states["phase"] == MOVE) & ((states["regions"] <= ahead.LATE) == late)]
+    weights, changed = ValueWeights.of(weights_of(2)), 0
+    for state in states:
+        team = state["team"][state["player"]]
+        plans = best_plans(state, 5)
+        if len(plans) < 5 or changed == 2:
+            continue
+        [action] = bot_of(Rules(2), candidates=5, next=1, rolls=0).act(
+            single(state), new_streams(1, 1)
+        )
+        now = np.array([value_after(state, plan, weights)[team] for plan in plans])
+        followed = np.argsort(-now, kind="stable")[: ahead.LATE_TURNS if late else 1]
+        found = []
+        for k in followed:
+            after = single(state)
+            engine.step(after, np.array(plans[k]), roll=False)
+            is_roll = after["phase"][0] == ROLL
+            found.append(through_the_dice(after[0], weights, 5)[team] if is_roll else now[k])
+        assert [action] == plans[followed[int(np.argmax(found))]]
+        changed += int(np.argmax(found) != 0) if late else 1
+    assert changed == 2
 
 
 def test_sampled_rolls_do_not_change_the_mind_within_a_turn():

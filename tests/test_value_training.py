@@ -123,6 +123,13 @@ def test_a_network_can_learn_without_anything_from_the_planner():
     assert learnt(small(workers=2), 6, 6).weights.numbers.any()
 
 
+@pytest.mark.parametrize(("candidates", "played"), [(0, (0, "stop")), (4, (64, "auto"))])
+def test_a_network_that_compared_every_turn_is_evaluated_so(tmp_path, candidates, played):
+    run = ValueRun(small(candidates=candidates), tmp_path)
+    options = run.agent(run.snapshot()).options
+    assert (options.candidates, options.plans) == played
+
+
 @pytest.mark.parametrize("players", [2, 3])
 def test_against_a_rival_the_decisions_of_one_team_are_learnt_from(tmp_path, players):
     options = {"players": players, "exploration": 0.0, "seed": 5}

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,11 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.system.compiler import entry, kernel, part, rare
 
+LATE: Final = 10
+"""With so many regions left, or fewer, the game is late, and the network is least sure of it ..."""
+LATE_TURNS, LATE_ROLLS = 3, 2
+"""... so many times as many turns are followed then, through as many times as many rolls."""
+
 
 class Ahead(NamedTuple):
     """What it takes to look ahead. Some scratch goes by the number of discs chosen."""
@@ -57,9 +62,9 @@ class Ahead(NamedTuple):
     values: npt.NDArray[np.float64]
     """``(5, 3)`` float64: each team's share of the win by the best disc tried there so far."""
     best: int
-    """How many of a turn's choices are followed through the dice; 0: none."""
+    """How many of a turn's choices are followed through the dice, until the game is late; or 0."""
     rolls: int
-    """How many rolls are sampled; 0: every roll, by its probability."""
+    """How many rolls are sampled, before the game is late; 0: every roll, by its probability."""
     faces: npt.NDArray[np.uint8]
     """``(K, dice)`` uint8: the outcomes of a turn's dice."""
     probabilities: npt.NDArray[np.float64]
@@ -168,10 +173,9 @@ def _add_roll(s, ahead, weight):
 
 
 @part
-def _value_through_dice(s, ahead, bits):
+def _value_through_dice(s, ahead, rolls, bits):
     """Write each team's mean share of the win over the dice that are due: ``ahead.means``."""
     ahead.means[:] = 0.0
-    rolls = ahead.rolls
     for k in range(rolls if rolls > 0 else ahead.faces.shape[0]):
         ahead.after[1] = s
         rolled = ahead.after[1]
@@ -202,7 +206,12 @@ def best_turn(s, chooser, ahead):
     count = list_choices(s, chooser)
     value_choices(s, chooser, count)
     chosen, best = chooser.choices[0], -1.0
-    for _ in range(min(ahead.best, count)):
+    late = s["regions"] <= LATE
+    most, rolls = (
+        ahead.best * (LATE_TURNS if late else 1),
+        ahead.rolls * (LATE_ROLLS if late else 1),
+    )
+    for _ in range(min(most, count)):
         k = 0
         for other in range(count):
             k = other if chooser.values[other] > chooser.values[k] else k
@@ -211,7 +220,7 @@ def best_turn(s, chooser, ahead):
         ahead.after[0] = s
         play_choice(ahead.after[0], chooser.choices[k])
         if ahead.after[0]["phase"] == ROLL:
-            _value_through_dice(ahead.after[0], ahead, bits)
+            _value_through_dice(ahead.after[0], ahead, rolls, bits)
             now = ahead.means[team]
         if now > best:
             chosen, best = chooser.choices[k], now

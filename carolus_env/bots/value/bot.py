@@ -19,7 +19,7 @@ from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import STOP, WIDTHS, first_of
 from carolus_env.bots.value import model
-from carolus_env.bots.value.ahead import Ahead, best_turn, value_discs
+from carolus_env.bots.value.ahead import LATE, Ahead, best_turn, value_discs
 from carolus_env.bots.value.choice import EVERY, Chooser, best_choice, in_turn, play_choice
 from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.bots.value.model import ValueModel
@@ -32,7 +32,7 @@ from carolus_env.system.compiler import entry, rare
 LOOKS: Final = ("now", "turn")
 PLANS: Final = {2: "one", 3: "stop"}
 """Where paladins may go by default, by number of teams: what was found to play best."""
-AHEAD: Final = {2: 32, 3: 8}
+AHEAD: Final = {2: 16, 3: 8}
 """Most plans of a turn that are compared when looking ahead, where paladins go as by ``stop``, by
 number of teams."""
 
@@ -62,12 +62,16 @@ class ValueOptions:
         among=LOOKS,
     )
     next: int = option(
-        3,
-        "turns, the best ones, that are followed through the dice to the next player's best choice",
+        2,
+        "turns, the best ones, that are followed through the dice to the next player's best "
+        f"choice; three times as many with {LATE} regions or fewer",
         among=(0, 4096),
     )
     rolls: int = option(
-        4, "rolls sampled for each of them; 0: every roll, by its probability", among=(0, 100_000)
+        2,
+        f"rolls sampled for each of them, twice as many with {LATE} regions or fewer; 0: every "
+        "roll, by its probability",
+        among=(0, 100_000),
     )
     errors: float = errors_option()
 
