@@ -96,10 +96,9 @@ def luck_table() -> str:
 def rollouts_table() -> str:
     """benchmarks/studies/rollouts.py: what each part of a rollout gives."""
     found = load("rollouts")
-    head = ["base", "way", "spread", "gap", "ms a game", "cost", "cost of a gap", "shift"]
+    head = ["way", "spread", "gap", "ms a game", "cost", "cost of a gap", "shift"]
     lines = [
         [
-            f"`{study['base']}`",
             row["way"],
             f"{row['spread']:.3f}",
             f"{row['gap']:.3f}",

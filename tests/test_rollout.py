@@ -326,7 +326,7 @@ def test_a_cut_off_rollout_takes_the_values_word() -> None:
         ({"rounds": 0, "value": "planner"}, "rounds must be a whole number from 1 on"),
         ({"rounds": 2}, "rounds needs a value function"),
         ({"error": 0.0}, "error must lie between 0 and 1"),
-        ({"method": "guess"}, "method must be one of exact, faces, got 'guess'"),
+        ({"method": "guess"}, "method must be one of exact, faces or none, got 'guess'"),
         ({"threads": 0}, "threads must be"),
     ],
 )

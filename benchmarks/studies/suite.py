@@ -11,10 +11,10 @@ independent.
 The ladder is ``carolus_env/arena/ladder.json``, or any JSON with a list ``agents`` of objects that
 have ``spec`` and ``elo`` (or ``rating`` with it), ``low`` and ``high``.
 
-With ``--again 400`` the best and the last candidates are played on that many times more, with other
-dice and to the end of each game. How much less the best are worth then is how lucky they were, to
-be compared with `measure.optimism`, and what leaving games early gave them. What the last ones lose
-then stands beside what the suite says that they lose.
+With ``--again 100`` the best and the last candidates of 100 decisions are played on that many times
+more, with other dice and to the end of each game. How much less the best are worth then is how
+lucky they were, to be compared with `measure.optimism`, and what leaving games early gave them.
+What the last ones lose then stands beside what the suite says that they lose.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def compare(suite: Suite, agents: list[Row], half: str, say: Any = print) -> Row
     }
 
 
-def again(suite: Suite, games: int, most: int = 200) -> dict[str, float]:
+def again(suite: Suite, games: int, most: int = 100) -> dict[str, float]:
     """What the suite says of candidates, and what they are worth in new games, to the end.
 
     Args:
