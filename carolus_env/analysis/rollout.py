@@ -30,7 +30,7 @@ import numpy.typing as npt
 from carolus_env.analysis.candidates import after, candidates, kind_of
 from carolus_env.analysis.luck import METHODS
 from carolus_env.analysis.sampling import Sampler
-from carolus_env.analysis.values import Floats, value_function
+from carolus_env.analysis.values import Floats, Value, value_function
 from carolus_env.bots import Agent
 from carolus_env.engine.state import pick
 from carolus_env.system.workers import check_threads
@@ -112,8 +112,9 @@ class Options:
 
     base: str | Agent = "ppo"
     """Plays every seat: a spec string, or an agent."""
-    value: str | None = None
-    """To subtract luck by, and for `rounds` (`values.value_function`); None: neither."""
+    value: str | Value | None = None
+    """To subtract luck by, and for `rounds`: a spec of `values.value_function`, or what it made;
+    None: neither."""
     method: str = "faces"
     """How luck is counted: one of `luck.METHODS`, or ``none``: not at all."""
     rounds: int | None = None
@@ -154,7 +155,7 @@ class Options:
         Raises:
             ValueError: for a value function that does not exist, or does not fit.
         """
-        value = None if self.value is None else value_function(self.value, players)
+        value = value_function(self.value, players) if isinstance(self.value, str) else self.value
         return Sampler(
             self.base, seed, value, self.method, self.rounds, self.stratified, self.threads
         )

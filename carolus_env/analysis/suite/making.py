@@ -85,8 +85,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         Rules(self.players)
-        self.options(self.base)
-        value_function(self.value, self.players)
+        self.options()
         for name, most in (("decisions", 10**7), ("turns", 4096)):
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(
@@ -99,15 +98,15 @@ class Plan:
         if len(set(self.table)) < 2:
             raise ValueError(f"table must be two different agents or more, got {self.table}")
 
-    def options(self, base: str | bots.Agent) -> Options:
+    def options(self) -> Options:
         """How candidates are rolled out.
 
         Raises:
             ValueError: for a value that is not allowed.
         """
         return Options(
-            base=base,
-            value=self.value,
+            base=_agent(self.base),
+            value=_value(self.value, self.players),
             method="none",
             rounds=self.rounds or None,
             games=self.games,
@@ -137,7 +136,7 @@ class Plan:
             "format": FORMAT,
             "version": VERSION,
             **plain,
-            "value_version": value_function(self.value, self.players).version,
+            "value_version": _value(self.value, self.players).version,
             "command": self.command(),
         }
 
@@ -274,7 +273,7 @@ _value = cache(value_function)
 def _rolled_out(
     plan: Plan, state: np.void, choices: list[tuple[int, ...]], seed: int
 ) -> dict[str, Any]:
-    found = roll_out(state, choices, plan.options(_agent(plan.base)), seed=seed)
+    found = roll_out(state, choices, plan.options(), seed=seed)
     return {
         "team": found.team,
         "candidates": [

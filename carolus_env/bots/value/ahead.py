@@ -206,11 +206,9 @@ def best_turn(s, chooser, ahead):
     count = list_choices(s, chooser)
     value_choices(s, chooser, count)
     chosen, best = chooser.choices[0], -1.0
-    late = s["regions"] <= LATE
-    most, rolls = (
-        ahead.best * (LATE_TURNS if late else 1),
-        ahead.rolls * (LATE_ROLLS if late else 1),
-    )
+    most, rolls = ahead.best, ahead.rolls
+    if s["regions"] <= LATE:
+        most, rolls = most * LATE_TURNS, rolls * LATE_ROLLS
     for _ in range(min(most, count)):
         k = 0
         for other in range(count):
