@@ -30,7 +30,7 @@ from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
 
 Arrays = Mapping[str, npt.NDArray[np.float32]]
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the network and what it sees; it changes when old weights would mean something else."""
 LINEAR: Final = 8
 """Sums that pass the hidden layers by."""

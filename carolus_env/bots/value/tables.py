@@ -21,7 +21,7 @@ from carolus_env.engine.rules import (
 )
 
 HANDS: Final = 1 << DISCS
-MOST_SIZES, MOST_MARGIN, MOST_LEAD, MOST_AHEAD = 4, 5, 3, 5
+MOST_SIZES, MOST_MARGIN, MOST_LEAD, MOST_AHEAD = 8, 7, 4, 5
 OWNERS: Final = 1 + 2 * MOST_SIZES  # none; own or others' castles, by their number
 MARGINS: Final = 2 * MOST_MARGIN + 1
 LEADS: Final = 2 * MOST_LEAD + 1
@@ -95,7 +95,7 @@ class Layout(NamedTuple):
     rows: int
 
 
-SMALLER: Final = (13, 10, 7)
+SMALLER: Final = (13, 10, 7, 5)
 """A stage of the game begins when the circle has so many regions."""
 STAGES: Final = 2 * (len(SMALLER) + 1)
 """Stages with layers of their own: how far the game is, times whether a disc is due."""
