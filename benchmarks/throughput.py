@@ -13,6 +13,7 @@ Ended games restart; choosing the actions is always included. Modes:
     aec_raw, aec   PettingZoo's `last()`, masked random choice, `step`; raw, and in its wrapper
     aec_empty_raw, aec_empty   the same loop on an environment that does nothing (empty_aec.py)
     gym_vector     Gymnasium vector environment: the learners' decisions, random opponents
+    gym_turns      the same of whole turns: a decision is a disc, a crown or a turn
     sb3_vec_env    Stable-Baselines3 VecEnv: likewise, masks collected
 
 Each figure is the median of `--repeats` windows of `--seconds` each. Compare only figures of one
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
+import numpy as np
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0
@@ -156,6 +158,25 @@ def gym_vector(players: int, batch: int, threads: int) -> Window:
     return repeating(portion)
 
 
+def gym_turns(players: int, batch: int, threads: int) -> Window:
+    import gymnasium
+
+    envs = gymnasium.make_vec(
+        "CarolusMagnusTurns-v0", num_envs=batch, players=players, opponents="random", copy=False
+    ).unwrapped
+    envs.reset(seed=1)
+    draw = np.random.default_rng(1)
+
+    def portion() -> tuple[int, int]:
+        counts = envs.games.counts
+        over = counts == 0
+        chosen = (draw.random(batch) * counts).astype(np.int64)
+        _, _, terminated, truncated, _ = envs.step(chosen)
+        return batch - int(over.sum()), int(terminated.sum() + truncated.sum())
+
+    return repeating(portion)
+
+
 def sb3_vec_env(players: int, batch: int, threads: int) -> Window:
     from carolus_env.envs.sb3 import CarolusVecEnv
 
@@ -180,6 +201,7 @@ MODES: dict[str, tuple[str, Callable[[int, int, int], Window]]] = {
     "step_u8": ("threads", partial(stepping, observation="uint8")),
     "step_f32": ("threads", partial(stepping, observation="float32")),
     "gym_vector": ("batch", gym_vector),
+    "gym_turns": ("batch", gym_turns),
     "sb3_vec_env": ("batch", sb3_vec_env),
     "single": ("single", single),
     "aec_raw": ("single", partial(aec, wrapped=False)),

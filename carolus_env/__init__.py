@@ -2,8 +2,8 @@
 
 The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `step`, `observe`,
 `returns`, ...); environments are modules of their own: `carolus_env.carolus_magnus_v0`
-(PettingZoo), `carolus_env.envs.gym` (Gymnasium's ``CarolusMagnus-v0``) and `carolus_env.envs.sb3`
-(Stable-Baselines3, extra ``train``).
+(PettingZoo), `carolus_env.envs.gym` (Gymnasium's ``CarolusMagnus-v0``, and of whole turns
+``CarolusMagnusTurns-v0``) and `carolus_env.envs.sb3` (Stable-Baselines3, extra ``train``).
 """
 
 import gymnasium
@@ -78,4 +78,9 @@ gymnasium.register(
     "CarolusMagnus-v0",
     entry_point="carolus_env.envs.gym:CarolusEnv",
     vector_entry_point="carolus_env.envs.gym:CarolusVectorEnv",
+)
+gymnasium.register(
+    "CarolusMagnusTurns-v0",
+    entry_point="carolus_env.envs.gym:CarolusTurnsEnv",
+    vector_entry_point="carolus_env.envs.gym:CarolusTurnsVectorEnv",
 )

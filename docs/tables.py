@@ -39,6 +39,7 @@ from carolus_env.bots.planner import evaluation
 from carolus_env.bots.value.tables import tables_text
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
+from carolus_env.envs import candidates
 from carolus_env.notation import perft
 from carolus_env.records import make_record
 
@@ -246,6 +247,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options ppo": lambda: options_table(PolicyOptions),
     "options search": lambda: options_table(ValueSearchOptions),
     "options value": lambda: options_table(ValueOptions),
+    "candidates": candidates.layout_text,
     "value inputs": tables_text,
     "value matches": lambda: results.models_table(values=True),
     "value shipped": results.values_shipped_table,

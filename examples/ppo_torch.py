@@ -2,9 +2,10 @@
 
     python examples/ppo_torch.py
     python examples/ppo_torch.py --players 4 --opponents random --save weights.safetensors
+    python examples/ppo_torch.py --turns --opponents planner
 
 The learner plays `envs` games side by side, against one bot in all other seats, and learns from its
-own decisions. Three things are specific to the game; the rest is PPO (arXiv:1707.06347):
+own decisions. Four things are specific to the game; the rest is PPO (arXiv:1707.06347):
 
 - Masks. A handful of the 95 actions are legal. The logits of the others are set to a large negative
   number, in play and in the update alike, so they have neither probability nor gradient
@@ -14,6 +15,8 @@ own decisions. Three things are specific to the game; the rest is PPO (arXiv:170
   steps would only reset, and must not be learnt from. Nothing is bootstrapped across an end,
   neither value nor advantage. This holds for truncated games too: they are worth 0, the observation
   counts the rounds down, and nothing comes after.
+- Turns. With `--turns` an action is a disc, a crown or a whole turn, and the network scores every
+  candidate by the same weights.
 - Losses. Often an opponent's move ends the game. The environment then pays the learner for its last
   decision, so it learns from lost games as well as from won ones.
 """
@@ -51,6 +54,8 @@ class Args:
     """2, 3 or 4 (two teams of two)."""
     opponents: str = "greedy"
     """The agent in all other seats: random, greedy, planner (slow), ..."""
+    turns: bool = False
+    """Whole turns as actions, instead of single decisions."""
     steps: int = 1_000_000
     """Decisions to learn from."""
     seed: int = 1
@@ -116,6 +121,21 @@ class Network(nn.Module):
         return Categorical(logits=logits, validate_args=False), self.value(seen)[:, 0]
 
 
+class Scorer(nn.Module):
+    """Policy and value for whole turns: two MLPs that look at each candidate's row."""
+
+    def __init__(self, length: int, hidden: int) -> None:
+        super().__init__()
+        self.policy = mlp(length, hidden, 1, gain=0.01)
+        self.value = mlp(length, hidden, 1, gain=1.0)
+
+    def forward(self, seen: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
+        """Distributions over the candidates; the value is what the policy expects of them."""
+        logits = self.policy(seen)[..., 0].masked_fill(~masks, -1e9)
+        choice = Categorical(logits=logits, validate_args=False)
+        return choice, (choice.probs * self.value(seen)[..., 0]).sum(dim=1)
+
+
 def mlp(inputs: int, hidden: int, outputs: int, gain: float) -> nn.Sequential:
     """Two hidden layers, orthogonal weights."""
     sizes = (inputs, hidden, hidden, outputs)
@@ -167,7 +187,7 @@ def advantages(
 def make(args: Args, games: int) -> VectorEnv:
     """The environment; the learner's seat changes from game to game."""
     return gymnasium.make_vec(
-        "CarolusMagnus-v0",
+        "CarolusMagnusTurns-v0" if args.turns else "CarolusMagnus-v0",
         num_envs=games,
         players=args.players,
         opponents=args.opponents,
@@ -176,7 +196,7 @@ def make(args: Args, games: int) -> VectorEnv:
 
 
 def as_tensors(seen: npt.NDArray[Any], infos: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """Observations ``(n, length)`` float32 and masks ``(n, 95)`` bool."""
+    """Observations ``(n, ...)`` float32 and masks ``(n, actions)`` bool."""
     return torch.from_numpy(seen), torch.from_numpy(infos["action_mask"]).bool()
 
 
@@ -186,11 +206,13 @@ def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np
     return ((teams - 1) * payoffs + 1) / teams
 
 
-def train(args: Args) -> Network:
+def train(args: Args) -> nn.Module:
     """Play and learn, with a line of progress for each update."""
     envs = make(args, args.envs)
     seen, masks = as_tensors(*envs.reset(seed=args.seed))
-    network = Network(seen.shape[1], masks.shape[1], args.hidden)
+    network: nn.Module = Network(seen.shape[-1], masks.shape[1], args.hidden)
+    if args.turns:
+        network = Scorer(seen.shape[-1], args.hidden)
     optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
     decisions = Decisions(args.rollout, seen, masks)
     shares: deque[float] = deque(maxlen=1000)  # of the last games
@@ -226,7 +248,7 @@ def train(args: Args) -> Network:
 
 
 def learn(
-    network: Network, optimizer: torch.optim.Optimizer, decisions: Decisions, args: Args
+    network: nn.Module, optimizer: torch.optim.Optimizer, decisions: Decisions, args: Args
 ) -> float:
     """One update of PPO; returns the mean entropy of the policy."""
     spreads = []
@@ -250,7 +272,7 @@ def learn(
 
 
 @torch.no_grad()
-def evaluate(network: Network, args: Args) -> npt.NDArray[np.float64]:
+def evaluate(network: nn.Module, args: Args) -> npt.NDArray[np.float64]:
     """Shares of the win with the likeliest action: the first game of each of `eval_games` rows.
 
     With fewer rows the first games to end would be the short ones.

@@ -16,11 +16,12 @@ safetensors = pytest.importorskip("safetensors.torch")
 EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"
 
 
-def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path):
+@pytest.mark.parametrize(("turns", "outputs"), [([], 95), (["--turns"], 1)])
+def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path, turns, outputs):
     weights = tmp_path / "weights.safetensors"
     options = "--players 3 --envs 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
     done = subprocess.run(
-        [sys.executable, EXAMPLE, *options.split(), "--eval-games", "12", "--save", weights],
+        [sys.executable, EXAMPLE, *turns, *options.split(), "--eval-games=12", "--save", weights],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -31,7 +32,7 @@ def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path):
     assert [line.split()[0] for line in progress] == ["256", "512"]
     assert "evaluation: win rate" in last
     assert "against greedy, 12 games of 3 players" in last
-    assert safetensors.load_file(weights)["policy.4.bias"].shape == (95,)
+    assert safetensors.load_file(weights)["policy.4.bias"].shape == (outputs,)
 
 
 def test_ppo_in_one_file_bootstraps_across_no_end():

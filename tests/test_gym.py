@@ -11,7 +11,12 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import carolus_env as ce
-from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
+from carolus_env.envs.gym import (
+    CarolusEnv,
+    CarolusTurnsEnv,
+    CarolusTurnsVectorEnv,
+    CarolusVectorEnv,
+)
 from carolus_env.envs.learner import LearnerGames
 
 
@@ -41,13 +46,20 @@ def test_stable_baselines3s_checker_has_nothing_to_say():
         sb3.check_env(CarolusEnv())
 
 
+@pytest.mark.parametrize(
+    ("name", "one", "many"),
+    [
+        ("CarolusMagnus-v0", CarolusEnv, CarolusVectorEnv),
+        ("CarolusMagnusTurns-v0", CarolusTurnsEnv, CarolusTurnsVectorEnv),
+    ],
+)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize(("players", "opponents"), [(2, "greedy"), (3, "random"), (4, "random")])
-def test_the_vector_environment_is_n_single_ones(mode, players, opponents):
+def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name, one, many):
     options = {"players": players, "opponents": opponents, "max_rounds": 12}
-    native = gymnasium.make_vec("CarolusMagnus-v0", 5, autoreset_mode=mode, **options)
-    assert isinstance(native.unwrapped, CarolusVectorEnv)
-    single = SyncVectorEnv([lambda: CarolusEnv(**options)] * 5, autoreset_mode=mode)
+    native = gymnasium.make_vec(name, 5, autoreset_mode=mode, **options)
+    assert isinstance(native.unwrapped, many)
+    single = SyncVectorEnv([lambda: one(**options)] * 5, autoreset_mode=mode)
     ours, theirs = native.reset(seed=3), single.reset(seed=3)
     assert data_equivalence(ours, theirs)
     random, ended = np.random.default_rng(0), 0

@@ -61,11 +61,13 @@ class IllegalActionError(ValueError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:  # keeps errors picklable across processes
-        return (_rebuild_error, (self.args[0], self.__dict__.copy()))
+        return (_rebuild_error, (type(self), self.args[0], self.__dict__.copy()))
 
 
-def _rebuild_error(text: str, attributes: dict[str, Any]) -> IllegalActionError:
-    error = IllegalActionError.__new__(IllegalActionError)
+def _rebuild_error(
+    kind: type[IllegalActionError], text: str, attributes: dict[str, Any]
+) -> IllegalActionError:
+    error = kind.__new__(kind)
     error.args = (text,)
     error.__dict__.update(attributes)
     return error

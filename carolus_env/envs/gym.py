@@ -3,48 +3,42 @@
     >>> import gymnasium, carolus_env
     >>> env = gymnasium.make("CarolusMagnus-v0", players=3, opponents="greedy")
     >>> envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=1024, players=3, opponents="greedy")
+    >>> turns = gymnasium.make_vec("CarolusMagnusTurns-v0", num_envs=256, opponents="planner")
 
-Observations are those of `engine.observation` from the learner's seat. Actions are
-``Discrete(95)``; the mask of legal actions is in ``info["action_mask"]`` and from
-``action_masks()``. The reward is 0 until the game ends, then the payoff of the learner's seat. A
-game that reaches ``max_rounds`` is truncated.
+In ``CarolusMagnus-v0`` a step is a single decision: ``Discrete(95)``, seen by the observation of
+`engine.observation` from the learner's seat. In ``CarolusMagnusTurns-v0`` a step is a disc, a crown
+or a whole turn: one of at most K candidates, by its index, seen by a row of numbers for each
+(`envs.candidates`).
 
-Render modes are ``"ansi"``, ``"rgb_array"`` and, for the single environment only, ``"human"``
+The mask of legal actions is in ``info["action_mask"]`` and from ``action_masks()``. The reward is 0
+until the game ends, then the payoff of the learner's seat. A game that reaches ``max_rounds`` is
+truncated.
+
+Render modes are ``"ansi"``, ``"rgb_array"`` and, for the single environments only, ``"human"``
 (docs/rendering.md).
 
-Version history: v0, first version.
+Version history: ``CarolusMagnus`` v0 and ``CarolusMagnusTurns`` v0, first versions.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import gymnasium
 import numpy as np
-import numpy.typing as npt
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector import AutoresetMode
 
 from carolus_env.bots import Agent
-from carolus_env.drawing.raster import WIDE, board_pixels
-from carolus_env.drawing.text import board_text
-from carolus_env.drawing.window import Window
-from carolus_env.engine import observation as observing
-from carolus_env.engine.rules import ACTIONS, BY_FORFEIT, BY_MAX_ROUNDS, Rules
-from carolus_env.engine.state import States
-from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES, check_options, observation_box
-from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames
+from carolus_env.engine.rules import Rules
+from carolus_env.envs.aec import check_options, observation_box
+from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.envs.turns import TurnGames, Turns, candidates_box
+from carolus_env.envs.vector import VECTOR_RENDER_MODES, LearnerEnv, LearnerVectorEnv
 
 Specs = str | Agent | Sequence[str | Agent]
 
-VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
-"""Without ``"human"``: one window cannot hold all the games."""
 
-
-class CarolusVectorEnv(VectorEnv):
+class CarolusVectorEnv(LearnerVectorEnv):
     """``num_envs`` games in lockstep, without a Python object for any of them.
 
     Args:
@@ -66,11 +60,6 @@ class CarolusVectorEnv(VectorEnv):
         ValueError: for an impossible option, naming it and what is allowed.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": list(VECTOR_RENDER_MODES[1:]),
-        "render_fps": RENDER_FPS,
-    }
-
     def __init__(
         self,
         num_envs: int = 1,
@@ -90,197 +79,73 @@ class CarolusVectorEnv(VectorEnv):
     ) -> None:
         rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
         check_options(illegal, observation, render_mode, VECTOR_RENDER_MODES)
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.render_mode = render_mode
-        self.num_envs = num_envs
-        self.games = LearnerGames(rules, num_envs, FixedOpponents(rules, opponents), seat=seat)
-        self._pictures = _Pictures(self.games)
-        if render_mode == "rgb_array":
-            self.games.watcher = self._pictures
-        dtype = np.dtype(observation)
-        self.single_observation_space = observation_box(players, dtype)
-        self.single_action_space = spaces.Discrete(ACTIONS)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._forfeits = illegal == "forfeit"
-        self._copy = copy
-        self._started = False
-        self._over = np.zeros(num_envs, np.bool_)
-        self._masks = np.zeros((num_envs, ACTIONS), np.int8)
-        self._observations = np.zeros((num_envs, observing.length(players)), dtype)
-        self._everybody = np.ones(num_envs, np.bool_)
+        super().__init__(
+            LearnerGames(rules, num_envs, FixedOpponents(rules, opponents), seat=seat),
+            observation_box(players, np.dtype(observation)),
+            illegal=illegal,
+            autoreset_mode=autoreset_mode,
+            render_mode=render_mode,
+            copy=copy,
+        )
 
-    # -------------------------------------------------------------------------------- playing
 
-    def reset(
+class CarolusTurnsVectorEnv(LearnerVectorEnv):
+    """``num_envs`` games in lockstep in which a step is a disc, a crown or a whole turn.
+
+    An observation is ``(K, length)`` float32, a row for each candidate, then zeros. Infos hold,
+    besides the masks, ``choices``, ``(num_envs, K, 5)`` int8: the actions behind each candidate in
+    order, then -1; and ``left_out``, ``(num_envs,)``: how many of a turn's plans were not listed.
+
+    Args:
+        num_envs, players, opponents, seat, crown_choice, partners, paladins_per_clan, max_rounds:
+            see `CarolusVectorEnv`.
+        candidates, plans, order: how candidates are listed, see `Turns`.
+        illegal, render_mode, autoreset_mode, copy: see `CarolusVectorEnv`; an index of no
+            candidate is illegal.
+
+    Raises:
+        ValueError: for an impossible option, naming it and what is allowed.
+    """
+
+    def __init__(
         self,
+        num_envs: int = 1,
+        players: int = 2,
+        opponents: Specs = "random",
+        seat: int | None = None,
+        crown_choice: Literal["on_roll", "deferred"] = "on_roll",
+        partners: Literal["opposite", "adjacent"] = "opposite",
+        paladins_per_clan: int = 40,
+        max_rounds: int | None = 100,
         *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """Start new games.
-
-        Args:
-            seed: of the first game (row ``i`` takes ``seed + i``), or one for each row. None: the
-                first time from the operating system, later continuing the games' generators.
-            options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows.
-
-        Returns:
-            ``(num_envs, length)`` observations, and infos with the masks.
-
-        Raises:
-            ValueError: for a mask or seeds of another shape.
-        """
-        rows = np.arange(self.num_envs)
-        mask = (options or {}).get("reset_mask")
-        if mask is not None:
-            mask = np.asarray(mask)
-            if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
-                raise ValueError(
-                    f"reset_mask must be {self.num_envs} bools, at least one of them True, "
-                    f"got shape {mask.shape} and dtype {mask.dtype}"
-                )
-            rows = np.flatnonzero(mask)
-        if seed is None:
-            if self._started:
-                self.games.restart(rows)
-            else:
-                self.games.reset(None)
-        else:
-            given = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
-            if len(given) != self.num_envs:
-                raise ValueError(f"seed must be one number or {self.num_envs}, got {len(given)}")
-            fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64) >> 2
-            seeds = [int(fresh[i]) if one is None else one for i, one in enumerate(given)]
-            self.games.reset(np.array(seeds, np.uint64)[rows], rows)
-        self._started = True
-        self._over[rows] = False
-        return self._look(), self._info(rows)
-
-    def step(
-        self, actions: npt.NDArray[np.integer[Any]]
-    ) -> tuple[
-        npt.NDArray[Any],
-        npt.NDArray[np.float64],
-        npt.NDArray[np.bool_],
-        npt.NDArray[np.bool_],
-        dict[str, Any],
-    ]:
-        """The learners decide; the others play on to the learners' next decisions.
-
-        Args:
-            actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
-                (next-step autoreset).
-
-        Returns:
-            observations, rewards, terminations, truncations and infos, as Gymnasium defines them.
-
-        Raises:
-            ResetNeeded: before the first `reset`, or where a game is over and autoreset disabled.
-            IllegalActionError: with ``illegal="raise"``; no game has changed.
-            ValueError: when ``actions`` are not ``num_envs`` integers.
-        """
-        if not self._started:
-            raise gymnasium.error.ResetNeeded("call reset before the first step")
-        restarting = np.flatnonzero(self._over)
-        if len(restarting) and self.autoreset_mode is AutoresetMode.DISABLED:
-            raise gymnasium.error.ResetNeeded(
-                f"games {restarting.tolist()} are over: reset them with the option reset_mask"
-            )
-        playing = np.flatnonzero(~self._over)
-        ended = self._decide(np.asarray(actions), playing)
-        self.games.restart(restarting)
-
-        rewards = np.zeros(self.num_envs)
-        terminations = np.zeros(self.num_envs, np.bool_)
-        truncations = np.zeros(self.num_envs, np.bool_)
-        cut_off = ended.states["reason"] == BY_MAX_ROUNDS
-        rewards[ended.rows] = ended.learners_payoffs
-        terminations[ended.rows] = ~cut_off
-        truncations[ended.rows] = cut_off
-        self._over = terminations | truncations
-        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not len(ended.rows):
-            observations = self._look()
-            return observations, rewards, terminations, truncations, self._info(illegal=ended)
-
-        last = observing.observe(ended.states, ended.seats, dtype=self._observations.dtype)
-        final = np.full(self.num_envs, None, object)
-        for i, row in enumerate(ended.rows):
-            final[row] = last[i]
-        self._masks[ended.rows] = 0
-        infos = {
-            "final_obs": final,
-            "_final_obs": self._over,
-            "final_info": self._info(ended.rows, illegal=ended),
-            "_final_info": self._over.copy(),
-        }
-        self._over = np.zeros(self.num_envs, np.bool_)
-        self.games.restart(ended.rows)
-        observations = self._look()
-        return observations, rewards, terminations, truncations, {**self._info(), **infos}
-
-    def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(num_envs, 95)`` int8; all 0 where a game is over."""
-        return self._masks.copy() if self._copy else self._masks
-
-    def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
-        """A frame of each game; None without a render mode.
-
-        Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
-        """
-        if self.render_mode is None:
-            return None
-        if self.render_mode == "ansi":
-            return tuple(board_text(state) for state in self.games.states)
-        return tuple(self._pictures.frame(row) for row in range(self.num_envs))
-
-    # -------------------------------------------------------------------------------- inside
-
-    def _decide(self, actions: npt.NDArray[np.integer[Any]], playing: npt.NDArray[Any]) -> Ended:
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
-            raise ValueError(
-                f"actions must be {self.num_envs} integers, "
-                f"got shape {actions.shape} and dtype {actions.dtype}"
-            )
-        rows = None if len(playing) == self.num_envs else playing
-        return self.games.step(actions[playing], rows, forfeits=self._forfeits)
-
-    def _look(self) -> npt.NDArray[Any]:
-        self.games.masks(self._masks)
-        given = np.empty_like(self._observations) if self._copy else self._observations
-        return self.games.observations(given)
-
-    def _info(
-        self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
-    ) -> dict[str, Any]:
-        """The masks of these rows (None: of all), and which games were forfeited."""
-        present, masks = self._everybody, self._masks
-        if rows is not None and len(rows) < self.num_envs:
-            present, masks = np.zeros_like(present), np.zeros_like(masks)
-            present[rows] = True
-            masks[rows] = self._masks[rows]
-        elif self._copy:
-            present, masks = present.copy(), masks.copy()
-        infos: dict[str, Any] = {"action_mask": masks, "_action_mask": present}
-        if illegal is not None and (illegal.states["reason"] == BY_FORFEIT).any():
-            offenders = np.zeros(self.num_envs, np.bool_)
-            offenders[illegal.rows[illegal.states["reason"] == BY_FORFEIT]] = True
-            infos |= {"illegal": offenders, "_illegal": offenders.copy()}
-        return infos
+        candidates: int = 16,
+        plans: Literal["stop", "one", "all"] = "stop",
+        order: Literal["planner", "found"] = "planner",
+        illegal: Literal["forfeit", "raise"] = "forfeit",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        copy: bool = True,
+    ) -> None:
+        rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
+        check_options(illegal, "float32", render_mode, VECTOR_RENDER_MODES)
+        turns, others = Turns(candidates, plans, order), FixedOpponents(rules, opponents)
+        games = TurnGames(rules, num_envs, others, seat=seat, turns=turns)
+        super().__init__(
+            games,
+            candidates_box(games),
+            illegal=illegal,
+            autoreset_mode=autoreset_mode,
+            render_mode=render_mode,
+            copy=copy,
+        )
 
 
-class CarolusEnv(gymnasium.Env):
+class CarolusEnv(LearnerEnv):
     """One game for one learner.
 
     Takes the arguments of `CarolusVectorEnv` but ``num_envs``, ``autoreset_mode`` and ``copy``.
     Render mode ``"human"`` shows every decision in a window, those of the opponents too.
     """
-
-    metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": list(RENDER_MODES[1:]),
-        "render_fps": RENDER_FPS,
-    }
 
     def __init__(
         self,
@@ -290,125 +155,38 @@ class CarolusEnv(gymnasium.Env):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
-            raise TypeError(f"CarolusEnv has no option {min(vectors)!r}: it is one game")
-        is_human = render_mode == "human"
-        self._vector = CarolusVectorEnv(
-            1,
-            players,
-            opponents,
-            autoreset_mode=AutoresetMode.DISABLED,
-            render_mode=None if is_human else render_mode,
-            **options,
-        )
-        self.render_mode = render_mode
-        self._window = _Screen(self._vector.games, self.metadata) if is_human else None
-        if self._window is not None:
-            self._vector.games.watcher = self._window
-        self.observation_space = self._vector.single_observation_space
-        self.action_space = self._vector.single_action_space
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """Start a game; see `CarolusVectorEnv.reset`."""
-        super().reset(seed=seed)
-        observations, _ = self._vector.reset(seed=seed)
-        return observations[0], {"action_mask": self.action_masks()}
-
-    def step(self, action: int) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
-        """The learner decides; the others play on to its next decision or to the end.
-
-        Raises:
-            TypeError: when the action is not a whole number.
-            ResetNeeded, IllegalActionError: see `CarolusVectorEnv.step`.
-        """
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise TypeError(f"an action is a whole number, got {action!r}") from None
-        observations, rewards, terminations, truncations, infos = self._vector.step(
-            np.array([number])
-        )
-        info: dict[str, Any] = {"action_mask": self.action_masks()}
-        if "illegal" in infos:
-            info["illegal"] = True
-            if self._window is not None:
-                self._window.show()
-        return (
-            observations[0],
-            float(rewards[0]),
-            bool(terminations[0]),
-            bool(truncations[0]),
-            info,
-        )
-
-    def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(95,)`` int8."""
-        return self._vector.action_masks()[0].copy()
-
-    def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
-
-        None in mode ``"human"``, whose window already shows it, and without a render mode.
-        """
-        if self._window is not None:
-            self._window.show(wait=False)
-            return None
-        boards = self._vector.render()
-        return None if boards is None else boards[0]
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        if self._window is not None:
-            self._window.close()
+        options = _of_one_game(CarolusEnv, options, render_mode)
+        super().__init__(CarolusVectorEnv(1, players, opponents, **options), render_mode)
 
 
-class _Pictures:
-    """Watches games and draws them with the last decision marked."""
+class CarolusTurnsEnv(LearnerEnv):
+    """One game for one learner in which a step is a disc, a crown or a whole turn.
 
-    def __init__(self, games: LearnerGames) -> None:
-        self._games = games
-        self._before = games.states.copy()
-        self._actions = np.full(games.n, -1)  # -1: none yet
+    Takes the arguments of `CarolusTurnsVectorEnv` but ``num_envs``, ``autoreset_mode`` and
+    ``copy``. Infos hold the rows of its infos.
+    """
 
-    def begun(self, rows: npt.NDArray[np.int64]) -> None:
-        self._actions[rows] = -1
-
-    def decided(
-        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
+    def __init__(
+        self,
+        players: int = 2,
+        opponents: Specs = "random",
+        *,
+        render_mode: str | None = None,
+        **options: Any,
     ) -> None:
-        self._before[rows] = before
-        self._actions[rows] = actions
-
-    def frame(self, row: int) -> npt.NDArray[np.uint8]:
-        """``(height, width, 3)`` uint8."""
-        action = int(self._actions[row])
-        last = None if action < 0 else (self._before[row], action)
-        return board_pixels(self._games.states[row], last=last, **WIDE)
+        options = _of_one_game(CarolusTurnsEnv, options, render_mode)
+        super().__init__(CarolusTurnsVectorEnv(1, players, opponents, **options), render_mode)
 
 
-class _Screen(_Pictures):
-    """Watches one game and shows every decision in a window."""
+def _of_one_game(
+    env: type[LearnerEnv], options: dict[str, Any], render_mode: str | None
+) -> dict[str, Any]:
+    """The options of the vector environment behind a single one.
 
-    def __init__(self, games: LearnerGames, metadata: dict[str, Any]) -> None:
-        super().__init__(games)
-        self._window = Window("Carolus Magnus")
-        self._metadata = metadata
-
-    def begun(self, rows: npt.NDArray[np.int64]) -> None:
-        super().begun(rows)
-        self.show()
-
-    def decided(
-        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
-    ) -> None:
-        super().decided(rows, before, actions)
-        if len(rows):
-            self.show()
-
-    def show(self, *, wait: bool = True) -> None:
-        self._window.show(self.frame(0), self._metadata["render_fps"] if wait else None)
-
-    def close(self) -> None:
-        self._window.close()
+    Raises:
+        TypeError: for options of several games.
+    """
+    if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
+        raise TypeError(f"{env.__name__} has no option {min(vectors)!r}: it is one game")
+    shown = None if render_mode == "human" else render_mode
+    return {**options, "autoreset_mode": AutoresetMode.DISABLED, "render_mode": shown}

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import Agent, is_compiled, make
 from carolus_env.engine import observation
-from carolus_env.engine.rules import OVER, Rules
+from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, pick, put
 from carolus_env.engine.streams import new_streams
 
@@ -137,6 +137,8 @@ class LearnerGames:
     """
 
     watcher: Watcher | None = None
+    actions: int = ACTIONS
+    """What `step` takes are numbers below this."""
 
     def __init__(
         self,
@@ -152,6 +154,7 @@ class LearnerGames:
         if seat is not None and not 0 <= seat < rules.players:
             raise ValueError(f"seat must be from 0 to {rules.players - 1} or None, got {seat}")
         self.rules, self.n, self.opponents = rules, n, opponents
+        self._all = np.arange(n)
         self._fixed_seat = seat
         self._random = np.random.default_rng(seed)
         self.states = engine.blank_games(rules, n)
@@ -172,7 +175,7 @@ class LearnerGames:
                 A game depends on its seed alone. None: from the operating system.
             rows: ``(m,)`` games to start; None: all.
         """
-        picked = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
+        picked = self._all if rows is None else np.asarray(rows, np.int64)
         if rows is None:
             first = int(seed) if isinstance(seed, int | np.integer) else None
             self._random = np.random.default_rng(first)
@@ -208,19 +211,8 @@ class LearnerGames:
             IllegalActionError: without ``forfeits``; no game has changed.
             ValueError, TypeError: see `engine.step`.
         """
-        played = np.arange(self.n) if rows is None else np.asarray(rows, np.int64)
-        before = None if self.watcher is None else pick(self.states, played)
-        try:
-            engine.step(self.states, actions, rows=rows)
-            going_on = played
-        except engine.IllegalActionError:  # no game has changed: legality is checked only now
-            if not forfeits:
-                raise
-            going_on = self._forfeit_illegal(np.asarray(actions), played)
-        if self.watcher is not None and before is not None:
-            legal = np.isin(played, going_on)
-            self.watcher.decided(going_on, before[legal], np.asarray(actions)[legal])
-        self._play_on(going_on)
+        played = self._all if rows is None else np.asarray(rows, np.int64)
+        self._play_on(self._decide(np.asarray(actions), played, forfeits))
         over = np.sort(played[self.states["phase"][played] == OVER])
         last = pick(self.states, over)
         return Ended(over, last, self.seats[over], self._seatings[over], engine.returns(last))
@@ -235,7 +227,7 @@ class LearnerGames:
         self._begin(rows)
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
-        """Legal actions of the learners: ``(n, 95)`` int8."""
+        """Legal actions of the learners: ``(n, actions)`` int8."""
         return engine.legal_masks(self.states, out=out)
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -246,6 +238,14 @@ class LearnerGames:
         over = self.states["phase"] == OVER
         viewers = np.where(over, self.seats, self.states["player"])
         return observation.observe(self.states, viewers, dtype=out.dtype, out=out)
+
+    def last_observations(self, ended: Ended, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """What the learners see of games that ended, from the seats that they are paid for."""
+        return observation.observe(ended.states, ended.seats, dtype=dtype)
+
+    def infos(self) -> dict[str, npt.NDArray[Any]]:
+        """More about each game's decision, ``(n, ...)`` by name; here nothing."""
+        return {}
 
     # -------------------------------------------------------------------------------- resuming
 
@@ -287,13 +287,22 @@ class LearnerGames:
             self.watcher.begun(rows)
         self._play_on(rows)
 
-    def _forfeit_illegal(
-        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64]
+    def _decide(
+        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64], forfeits: bool
     ) -> npt.NDArray[np.int64]:
-        """Step where an illegal action ends the game; returns the rows with a legal action."""
-        legal = engine.are_legal(self.states, actions, rows=rows)
-        engine.forfeit(self.states, rows=rows[~legal])
-        engine.step(self.states, actions[legal], rows=rows[legal])
+        """Carry out the learners' decisions; returns the rows of those that were legal."""
+        before = None if self.watcher is None else pick(self.states, rows)
+        legal = np.ones(len(rows), np.bool_)
+        try:
+            engine.step(self.states, actions, rows=None if rows is self._all else rows)
+        except engine.IllegalActionError:  # no game has changed: legality is checked only now
+            if not forfeits:
+                raise
+            legal = engine.are_legal(self.states, actions, rows=rows)
+            engine.forfeit(self.states, rows=rows[~legal])
+            engine.step(self.states, actions[legal], rows=rows[legal])
+        if self.watcher is not None and before is not None:
+            self.watcher.decided(rows[legal], before[legal], actions[legal])
         return rows[legal]
 
     def _play_on(self, rows: npt.NDArray[np.int64]) -> None:

@@ -7,6 +7,8 @@ Hundreds or thousands of games in lockstep, without a Python object for each. Ne
     >>> from carolus_env.envs.sb3 import CarolusVecEnv
     >>> env = CarolusVecEnv(Rules(players=2), 256, "greedy", seed=1)
     >>> model = MaskablePPO("MlpPolicy", env)
+
+`CarolusTurnsVecEnv` is the same with whole turns as actions.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from carolus_env.bots import Agent
-from carolus_env.engine import observation
-from carolus_env.engine.rules import ACTIONS, Rules
+from carolus_env.engine.rules import Rules
 from carolus_env.envs.aec import observation_box
 from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames, Opponents
+from carolus_env.envs.turns import TurnGames, Turns, candidates_box
+
+Others = str | Agent | Sequence[str | Agent] | Opponents
 
 
-class CarolusVecEnv(VecEnv):
+class LearnerVecEnv(VecEnv):
     """``n`` learners, one a game; agents play the other seats.
 
     The reward is 0 until the game ends, then the learner's payoff. The info of the last step holds
@@ -35,43 +39,22 @@ class CarolusVecEnv(VecEnv):
     down, so it ends like any other game: nothing is bootstrapped beyond it.
 
     Args:
-        rules: number of players and options.
-        n: number of games.
-        opponents: a spec string or an agent for all other seats, a list of one for each seat after
-            the learner's, clockwise, or an `Opponents`.
-        seat: the learner's seat. None: the next seat with every game.
-        seed: same seed, same games. None: from the operating system.
-        dtype: of the observations, float32 or uint8 (plain counts, a quarter of the memory).
-
-    Raises:
-        ValueError: for an impossible option, naming it and what is allowed.
+        games: the games; `LearnerGames.actions` is the number of actions.
+        observation_space: of one game.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        n: int,
-        opponents: str | Agent | Sequence[str | Agent] | Opponents = "random",
-        *,
-        seat: int | None = None,
-        seed: int | None = None,
-        dtype: npt.DTypeLike = np.float32,
-    ) -> None:
-        if isinstance(opponents, str | Agent | Sequence):
-            opponents = FixedOpponents(rules, opponents)
-        self.games = LearnerGames(rules, n, opponents, seat=seat, seed=seed)
+    def __init__(self, games: LearnerGames, observation_space: spaces.Box) -> None:
+        self.games = games
         self.ended: Ended | None = None
         """The games that ended in the last step, for statistics."""
         self.render_mode = None
         self._next_seed: int | None = None
-        self._masks = np.empty((n, ACTIONS), np.int8)
+        self._masks = np.empty((games.n, games.actions), np.int8)
         self._mask_rows = list(self._masks)
-        self._shape, self._dtype = (n, observation.length(rules.players)), np.dtype(dtype)
-        self.lengths = np.zeros(n, np.int64)
+        self._shape, self._dtype = (games.n, *observation_space.shape), observation_space.dtype
+        self.lengths = np.zeros(games.n, np.int64)
         """``(n,)`` decisions of the learner in each game so far."""
-        super().__init__(
-            n, observation_box(rules.players, np.dtype(dtype)), spaces.Discrete(ACTIONS)
-        )
+        super().__init__(games.n, observation_space, spaces.Discrete(games.actions))
 
     # -------------------------------------------------------------------------------- playing
 
@@ -94,7 +77,7 @@ class CarolusVecEnv(VecEnv):
         if len(ended.rows):
             rewards[ended.rows] = ended.learners_payoffs
             dones[ended.rows] = True
-            last = observation.observe(ended.states, ended.seats, dtype=self._dtype)
+            last = self.games.last_observations(ended, self._dtype)
             for i, row in enumerate(ended.rows):
                 episode = {"r": float(rewards[row]), "l": int(self.lengths[row]), "t": 0.0}
                 infos[row] = {"terminal_observation": last[i], "episode": episode}
@@ -103,11 +86,11 @@ class CarolusVecEnv(VecEnv):
         return self.look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(n, 95)`` int8: the buffer, which the next step overwrites."""
+        """Legal actions, ``(n, actions)`` int8: the buffer, which the next step overwrites."""
         return self._masks
 
     def look(self) -> npt.NDArray[Any]:
-        """What the learners see, a new array ``(n, length)``; also updates the masks."""
+        """What the learners see, a new array ``(n, ...)``; also updates the masks."""
         self.games.masks(self._masks)
         # SB3 stores an observation only after the next step, so no buffer can be reused.
         return self.games.observations(np.empty(self._shape, self._dtype))
@@ -129,7 +112,7 @@ class CarolusVecEnv(VecEnv):
         return [getattr(self, attr_name)] * self._count(indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError("the games of a CarolusVecEnv share their attributes")
+        raise NotImplementedError("the games of a LearnerVecEnv share their attributes")
 
     def env_method(
         self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
@@ -140,7 +123,7 @@ class CarolusVecEnv(VecEnv):
             AttributeError: for another method.
         """
         if method_name != "action_masks":
-            raise AttributeError(f"the games of a CarolusVecEnv have no method {method_name!r}")
+            raise AttributeError(f"the games of a LearnerVecEnv have no method {method_name!r}")
         if indices is None:
             if self._mask_rows[0].base is not self._masks:  # after copying the environment
                 self._mask_rows = list(self._masks)
@@ -157,3 +140,70 @@ class CarolusVecEnv(VecEnv):
 
 
 _NOTHING: dict[str, Any] = {}  # the info of every game not over; never written to
+
+
+class CarolusVecEnv(LearnerVecEnv):
+    """`LearnerVecEnv` in which a step is a single decision.
+
+    Args:
+        rules: number of players and options.
+        n: number of games.
+        opponents: a spec string or an agent for all other seats, a list of one for each seat after
+            the learner's, clockwise, or an `Opponents`.
+        seat: the learner's seat. None: the next seat with every game.
+        seed: same seed, same games. None: from the operating system.
+        dtype: of the observations, float32 or uint8 (plain counts, a quarter of the memory).
+
+    Raises:
+        ValueError: for an impossible option, naming it and what is allowed.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        n: int,
+        opponents: Others = "random",
+        *,
+        seat: int | None = None,
+        seed: int | None = None,
+        dtype: npt.DTypeLike = np.float32,
+    ) -> None:
+        games = LearnerGames(rules, n, _opponents(rules, opponents), seat=seat, seed=seed)
+        super().__init__(games, observation_box(rules.players, np.dtype(dtype)))
+
+
+class CarolusTurnsVecEnv(LearnerVecEnv):
+    """`LearnerVecEnv` in which a step is a disc, a crown or a whole turn.
+
+    An observation is ``(K, length)`` float32, a row for each candidate (`envs.candidates`), then
+    zeros; an action is the index of a candidate.
+
+    Args:
+        rules, n, opponents, seat, seed: see `CarolusVecEnv`.
+        turns: how candidates are listed.
+
+    Raises:
+        ValueError: for an impossible option, naming it and what is allowed.
+    """
+
+    games: TurnGames
+
+    def __init__(
+        self,
+        rules: Rules,
+        n: int,
+        opponents: Others = "random",
+        *,
+        seat: int | None = None,
+        seed: int | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        others = _opponents(rules, opponents)
+        games = TurnGames(rules, n, others, seat=seat, seed=seed, turns=turns)
+        super().__init__(games, candidates_box(games))
+
+
+def _opponents(rules: Rules, opponents: Others) -> Opponents:
+    if isinstance(opponents, str | Agent | Sequence):
+        return FixedOpponents(rules, opponents)
+    return opponents

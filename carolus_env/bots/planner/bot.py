@@ -29,7 +29,8 @@ from carolus_env.bots.planner.plans import (
     PlanScratch,
     first_of,
     list_plans,
-    rest_of,
+    play,
+    play_plan,
 )
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import (
@@ -143,12 +144,6 @@ def best_crown(s, weights, scratch):
 # ------------------------------------------------------------------------------------ rounds
 
 
-@rare
-def play(s, action):
-    """`turns.play`, compiled once and called."""
-    turns.play(s, action)
-
-
 @part
 def _skip_roll(s):
     """Continue without the dice that are due."""
@@ -162,10 +157,7 @@ def _play_round(s, width, weights, scratch):
     begun = s["round"]
     while s["round"] == begun:
         if s["phase"] == PLACE or s["phase"] == MOVE:
-            plan = best_plan(s, width, weights, scratch)
-            while plan != 0:
-                play(s, first_of(plan))
-                plan = rest_of(plan)
+            play_plan(s, best_plan(s, width, weights, scratch))
         elif s["phase"] == CROWN_CHOICE:
             play(s, best_crown(s, weights, scratch.plan))
         elif s["phase"] == ROLL:

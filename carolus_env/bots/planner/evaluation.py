@@ -29,6 +29,7 @@ from carolus_env.engine.rules import (
     DICE,
     DISC,
     DISCS,
+    MAX_PLAYERS,
     MAX_TEAMS,
     MOVE,
     NOBODY,
@@ -44,30 +45,40 @@ class Feature(NamedTuple):
     """A number that is counted for each team."""
 
     name: str
+    scale: float
+    """Times this it is about one where it is largest, as networks see it."""
     meaning: str
 
 
 FEATURES: Final = (
-    Feature("castles", "castles in play"),
-    Feature("castles_squared", "the square of that, divided by the castles needed to win"),
-    Feature("clans", "clans controlled by its players"),
-    Feature("influence", "paladins of those clans on the regions"),
-    Feature("lead", "lead in court over all other players in each of those clans, at most 6 each"),
-    Feature("lead_paladins", "the same, each times a tenth of the clan's paladins on the regions"),
-    Feature("backing", "paladins of those clans in the reserves of the players who control them"),
-    Feature("takeable", "clans of other teams that one of its players could take from its reserve"),
-    Feature("takeable_paladins", "paladins of those clans on the regions"),
-    Feature("ahead_1", "territories that it would own if the Emperor stopped one step ahead"),
-    Feature("ahead_2", "the same, two steps ahead"),
-    Feature("ahead_3", "the same, three steps ahead"),
-    Feature("ahead_far", "the same, summed over all other regions"),
-    Feature("hold", "margins of strength on its regions, each from -3 to 3"),
-    Feature("attack", "margins of strength on all other regions, each from -3 to 3"),
-    Feature("gain", "most castles that one of its players still to act this round can win"),
-    Feature("last_blow", "1 if that would win the game, else 0"),
-    Feature("turns_left", "turns of its players still to come this round"),
-    Feature("highest", "sum of the highest discs in its players' hands"),
-    Feature("reserve", "paladins in its players' reserves, crowns included"),
+    Feature("castles", 0.1, "castles in play"),
+    Feature("castles_squared", 0.1, "the square of that, divided by the castles needed to win"),
+    Feature("clans", 0.25, "clans controlled by its players"),
+    Feature("influence", 0.05, "paladins of those clans on the regions"),
+    Feature(
+        "lead", 0.1, "lead in court over all other players in each of those clans, at most 6 each"
+    ),
+    Feature(
+        "lead_paladins", 0.1, "the same, each times a tenth of the clan's paladins on the regions"
+    ),
+    Feature(
+        "backing", 0.2, "paladins of those clans in the reserves of the players who control them"
+    ),
+    Feature(
+        "takeable", 0.3, "clans of other teams that one of its players could take from its reserve"
+    ),
+    Feature("takeable_paladins", 0.05, "paladins of those clans on the regions"),
+    Feature("ahead_1", 0.3, "territories that it would own if the Emperor stopped one step ahead"),
+    Feature("ahead_2", 0.3, "the same, two steps ahead"),
+    Feature("ahead_3", 0.3, "the same, three steps ahead"),
+    Feature("ahead_far", 0.1, "the same, summed over all other regions"),
+    Feature("hold", 0.05, "margins of strength on its regions, each from -3 to 3"),
+    Feature("attack", 0.05, "margins of strength on all other regions, each from -3 to 3"),
+    Feature("gain", 0.3, "most castles that one of its players still to act this round can win"),
+    Feature("last_blow", 1.0, "1 if that would win the game, else 0"),
+    Feature("turns_left", 0.5, "turns of its players still to come this round"),
+    Feature("highest", 0.1, "sum of the highest discs in its players' hands"),
+    Feature("reserve", 0.05, "paladins in its players' reserves, crowns included"),
 )
 (
     CASTLES,
@@ -299,6 +310,19 @@ def rivals(team, teams):
     """The two other teams; of two teams the other one, twice."""
     first = (team + 1) % teams
     return first, first if teams == 2 else (team + 2) % teams
+
+
+@part
+def write_seats(s, player, seats):
+    """Write the seats as ``player`` sees them: its own, then clockwise; a partner comes third."""
+    players = int64(s["players"])
+    if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
+        for role in range(players):
+            seats[role] = (player + role) % players
+        return
+    pair = player & 2
+    seats[0], seats[2] = player, player ^ 1
+    seats[1], seats[3] = 2 - pair, 3 - pair
 
 
 @kernel

@@ -33,6 +33,7 @@ from carolus_env.bots.planner.kinds import (
     with_one_more,
     write_scores_after,
 )
+from carolus_env.engine.kernels import turns
 from carolus_env.engine.kernels.legal import emperor_steps
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
@@ -78,6 +79,8 @@ class PlanScratch(NamedTuple):
     """``(3,)`` float64: the score of each team, see `evaluation.write_scores`."""
     kinds: Kinds
     """What plans have in common."""
+    found: npt.NDArray[np.int64]
+    """``(1,)`` int64: how many plans there were, those that were not kept too."""
 
     @classmethod
     def new(cls) -> PlanScratch:
@@ -89,6 +92,7 @@ class PlanScratch(NamedTuple):
             np.zeros((MAX_TEAMS + 1, len(FEATURES))),
             np.zeros(MAX_TEAMS),
             Kinds.new(),
+            np.zeros(1, np.int64),
         )
 
 
@@ -111,6 +115,23 @@ def first_of(plan):
 def rest_of(plan):
     """The plan without its first action; 0 when no action is left."""
     return plan >> _STEP
+
+
+@rare
+def play(s, action):
+    """`turns.play`, compiled once and called."""
+    turns.play(s, action)
+
+
+@kernel
+def play_plan(s, plan):
+    """Play the actions of a plan; returns the last one."""
+    action = 0
+    while plan != 0:
+        action = first_of(plan)
+        play(s, action)
+        plan = rest_of(plan)
+    return action
 
 
 def actions_of(plan: int) -> list[int]:
@@ -193,7 +214,7 @@ def list_plans(s, width, weights, scratch, plans, values):
     _begin(levels[0], int64(clan_word(s["reserves"][player])))
     states[0] = s
     plan, shares, effect, went, scattered = 0, 0, 0, 0, 0
-    kept, depth = 0, 0
+    kept, depth, found = 0, 0, 0
     while depth >= 0:
         if left > 0:  # place one more, until none is left
             level = levels[depth]
@@ -225,7 +246,9 @@ def list_plans(s, width, weights, scratch, plans, values):
                 depth += 1
                 continue
         bound = width == STOP and went != 0  # else he may stop anywhere
-        for stop in range(went if bound else 1, (went if bound else stops) + 1):
+        nearest, farthest = went if bound else 1, went if bound else stops
+        found += farthest + 1 - nearest
+        for stop in range(nearest, farthest + 1):
             if scattered == 1:
                 _write_scores_after_move(states[left], stop, weights, scratch)
             else:
@@ -238,6 +261,7 @@ def list_plans(s, width, weights, scratch, plans, values):
                 value = advantage(scratch.scores, team, teams)
                 kept = _keep(pack(plan, FIRST_MOVE + stop - 1, left), value, plans, values, kept)
         depth = depth if left > 0 else -1
+    scratch.found[0] = found
     return kept
 
 

@@ -30,11 +30,11 @@ import numpy as np
 from numpy import int64, uint64
 
 from carolus_env.bots.neural.inference import judge
-from carolus_env.bots.planner.bot import best_crown, play
+from carolus_env.bots.planner.bot import best_crown
+from carolus_env.bots.planner.choices import in_turn
 from carolus_env.bots.planner.evaluation import write_chances, write_scores
-from carolus_env.bots.planner.plans import first_of, list_plans, pack, rest_of
+from carolus_env.bots.planner.plans import first_of, list_plans, pack, play, play_plan
 from carolus_env.bots.search.forest import EXPLICIT, JUDGE, PLANNER, PLAYOUT, SINGLE, TURN, VALUE
-from carolus_env.bots.value.choice import in_turn
 from carolus_env.bots.value.inference import write_value
 from carolus_env.engine.kernels import actions, generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
@@ -108,17 +108,6 @@ def _list_actions(s, plans, previous):
         plans[count] = pack(0, action, 0)
         count += 1
     return count
-
-
-@kernel
-def play_plan(s, plan):
-    """Play a choice; returns its last action."""
-    action = 0
-    while plan != 0:
-        action = first_of(plan)
-        play(s, action)
-        plan = rest_of(plan)
-    return action
 
 
 @kernel

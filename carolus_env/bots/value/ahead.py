@@ -16,16 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64, uint64
 
-from carolus_env.bots.planner.bot import play
+from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import WIDTHS
-from carolus_env.bots.value.choice import (
-    Chooser,
-    best_choice,
-    list_choices,
-    play_choice,
-    value_choices,
-)
+from carolus_env.bots.planner.plans import WIDTHS, play, play_plan
+from carolus_env.bots.value.choice import Chooser, best_choice, value_choices
 from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.engine.chance import chance_outcomes
 from carolus_env.engine.kernels import generator, legal, turns
@@ -105,9 +99,9 @@ def value_next(s, chooser, values):
     The player's crowns, if there are any, come first.
     """
     while s["phase"] == CROWN_CHOICE:
-        play_choice(s, best_choice(s, chooser))
+        play_plan(s, best_choice(s, chooser))
     if s["phase"] != OVER and s["phase"] != ROLL:
-        play_choice(s, best_choice(s, chooser))
+        play_plan(s, best_choice(s, chooser))
     write_value(s, chooser.net, values)
 
 
@@ -203,9 +197,9 @@ def best_turn(s, chooser, ahead):
     """
     bits = generator.mix(uint64(s["round"]) * uint64(MAX_PLAYERS) + uint64(s["player"]))
     team = int64(s["team"][s["player"]])
-    count = list_choices(s, chooser)
+    count = list_choices(s, chooser.lister)
     value_choices(s, chooser, count)
-    chosen, best = chooser.choices[0], -1.0
+    chosen, best = chooser.lister.choices[0], -1.0
     most, rolls = ahead.best, ahead.rolls
     if s["regions"] <= LATE:
         most, rolls = most * LATE_TURNS, rolls * LATE_ROLLS
@@ -216,12 +210,12 @@ def best_turn(s, chooser, ahead):
         now = chooser.values[k]
         chooser.values[k] = -2.0  # taken
         ahead.after[0] = s
-        play_choice(ahead.after[0], chooser.choices[k])
+        play_plan(ahead.after[0], chooser.lister.choices[k])
         if ahead.after[0]["phase"] == ROLL:
             _value_through_dice(ahead.after[0], ahead, rolls, bits)
             now = ahead.means[team]
         if now > best:
-            chosen, best = chooser.choices[k], now
+            chosen, best = chooser.lister.choices[k], now
     return chosen
 
 

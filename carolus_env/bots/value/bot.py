@@ -16,11 +16,12 @@ from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, pla
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.model_files import ByPlayers, parsed
 from carolus_env.bots.options import check, option
+from carolus_env.bots.planner.choices import EVERY, in_turn
 from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import STOP, WIDTHS, first_of
+from carolus_env.bots.planner.plans import STOP, WIDTHS, first_of, play_plan
 from carolus_env.bots.value import model
 from carolus_env.bots.value.ahead import LATE, Ahead, best_turn, value_discs
-from carolus_env.bots.value.choice import EVERY, Chooser, best_choice, in_turn, play_choice
+from carolus_env.bots.value.choice import Chooser, best_choice
 from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.kernels.actions import disc_of
@@ -216,7 +217,7 @@ def _think(states, player, actions, values):
                 values[g, team] = player.discs[disc_of(actions[g]) - 1, team]
         else:
             player.chooser.after[0] = s
-            play_choice(after, choice)
+            play_plan(after, choice)
             write_value(after, player.chooser.net, values[g])
 
 

@@ -13,7 +13,7 @@ the tables are. All is told from the point of view of the player to move:
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from carolus_env.bots.planner.evaluation import (
     paladins_out,
     strengths,
     write_features,
+    write_seats,
 )
 from carolus_env.bots.value.tables import (
     ACTION,
@@ -72,31 +73,7 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.system.compiler import entry, kernel, part, rare
 
-SCALES: Final = {
-    "castles": 0.1,
-    "castles_squared": 0.1,
-    "clans": 0.25,
-    "influence": 0.05,
-    "lead": 0.1,
-    "lead_paladins": 0.1,
-    "backing": 0.2,
-    "takeable": 0.3,
-    "takeable_paladins": 0.05,
-    "ahead_1": 0.3,
-    "ahead_2": 0.3,
-    "ahead_3": 0.3,
-    "ahead_far": 0.1,
-    "hold": 0.05,
-    "attack": 0.05,
-    "gain": 0.3,
-    "last_blow": 1.0,
-    "turns_left": 0.5,
-    "highest": 0.1,
-    "reserve": 0.05,
-}
-"""Factors of the planner's features: about one over their usual largest value."""
-assert list(SCALES) == [feature.name for feature in FEATURES]
-_SCALES = np.array(list(SCALES.values()), np.float32)
+_SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
 _HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
 
 
@@ -175,19 +152,6 @@ def team_role(s, team):
 def team_in_role(s, role):
     """The team that has the role."""
     return (int64(s["team"][s["player"]]) + role) % int64(s["teams"])
-
-
-@part
-def _write_seats(s, seats):
-    """Write the seat of each role."""
-    players, player = int64(s["players"]), int64(s["player"])
-    if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
-        for role in range(players):
-            seats[role] = (player + role) % players
-        return
-    pair = player & 2
-    seats[0], seats[2] = player, player ^ 1
-    seats[1], seats[3] = 2 - pair, 3 - pair
 
 
 @kernel
@@ -397,7 +361,7 @@ def stage_of(s):
 @rare
 def write_seen(s, layout, seen):
     """Find out what the network sees of ``s``, a game that is not over: write ``seen``."""
-    _write_seats(s, seen.seats)
+    write_seats(s, int64(s["player"]), seen.seats)
     _write_turns(s, seen)
     count = _write_region_rows(s, layout, seen, 0)
     count = _write_clan_rows(s, layout, seen, count)

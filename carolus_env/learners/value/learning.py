@@ -22,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy import float32, int64
 
+from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import FEATURES
+from carolus_env.bots.planner.plans import play_plan
 from carolus_env.bots.value.bot import Player, ValueOptions, decide
-from carolus_env.bots.value.choice import Chooser, list_choices, play_choice, value_choices
+from carolus_env.bots.value.choice import Chooser, value_choices
 from carolus_env.bots.value.inference import (
     Units,
     ValueNet,
@@ -281,10 +283,10 @@ def _play_game(worker, team, exploration, bits):
     turns.roll_on(s)
     while s["phase"] != OVER:
         if team >= 0 and s["team"][s["player"]] != team:
-            play_choice(s, decide(s, worker.rival))
+            play_plan(s, decide(s, worker.rival))
             turns.roll_on(s)
             continue
-        count = list_choices(s, chooser)
+        count = list_choices(s, chooser.lister)
         best = value_choices(s, chooser, count)
         bits = generator.step(bits)
         chosen = best
@@ -295,11 +297,11 @@ def _play_game(worker, team, exploration, bits):
             place = 0
         history.followed[place] = chosen == best
         chooser.after[0] = s
-        play_choice(after, chooser.choices[best])
+        play_plan(after, chooser.lister.choices[best])
         write_value(after, net, history.values[place])
         if chosen != best:
             chooser.after[0] = s
-            play_choice(after, chooser.choices[chosen])
+            play_plan(after, chooser.lister.choices[chosen])
             if after["phase"] != OVER:
                 write_roles(after, net)
         worker.state[0] = after

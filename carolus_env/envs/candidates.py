@@ -1,0 +1,300 @@
+"""What a learner sees that chooses whole turns: a row of numbers for each candidate.
+
+A candidate is a disc, a crown or a turn, and its row tells the position after it, before the dice,
+as the player who chooses sees it: seats are counted clockwise from that player's, but a partner
+comes third; teams are counted from the player's, regions from the Emperor's. `layout` is the one
+description of a row; the space, the kernels' scales and the table in docs/turns.md are made from
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32, int64
+
+from carolus_env.bots.planner.choices import in_turn, list_choices
+from carolus_env.bots.planner.evaluation import (
+    FEATURES,
+    acts_this_round,
+    count_at,
+    paladins_out,
+    strengths,
+    write_features,
+    write_seats,
+)
+from carolus_env.bots.planner.plans import first_of, play_plan, rest_of
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.rules import (
+    CLANS,
+    DISC,
+    DISCS,
+    MAX_PLAYERS,
+    MAX_TEAMS,
+    NOBODY,
+    OVER,
+    TEAMS,
+    TERRITORIES,
+)
+from carolus_env.engine.state import STATE, States
+from carolus_env.system.compiler import kernel, part, rare
+
+VERSION: Final = 1
+"""Of the layout of a row."""
+AHEAD: Final = 8
+"""So many regions ahead of the Emperor are seen one by one."""
+KINDS: Final = ("disc", "crown", "turn")
+LIMIT: Final = 8.0
+"""Entries lie from -LIMIT to LIMIT; none but a rare count is cut off there."""
+
+
+class Block(NamedTuple):
+    """A run of entries of a row."""
+
+    name: str
+    shape: tuple[int, ...]
+    scale: float
+    """What is counted is multiplied by this."""
+    meaning: str
+
+
+@cache
+def layout(players: int) -> tuple[Block, ...]:
+    """A row in games of 2, 3 or 4 players, block by block, in order."""
+    if players not in (2, 3, 4):
+        raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
+    teams, seats = TEAMS[players], (players,)
+    # fmt: off
+    return (
+        Block("candidate", (), 1.0, "1; rows after the last candidate are all 0"),
+        Block("kind", (len(KINDS),), 1.0, "one-hot: " + ", ".join(KINDS)),
+        Block("over", (), 1.0, "1 if the game is over after it"),
+        Block("share", (), 1.0, "the team's share of the win then, else 0"),
+        Block("features", (teams, len(FEATURES)), 1.0, "of each team the planner's features, each with its scale (docs/bots.md)"),
+        Block("acts", seats, 1.0, "the seat is still to act this round"),
+        Block("disc_played", (players, DISCS), 1.0, "one-hot for each seat: disc of this round"),
+        Block("discs_in_hand", (players, DISCS), 1.0, "1 for each disc in the hand of the seat"),
+        Block("crowns", seats, 0.3, "undecided crowns of each seat"),
+        Block("regions", (), 1 / TERRITORIES, "regions in the circle"),
+        Block("round", (), 0.05, "rounds begun"),
+        Block("held", (CLANS,), 1.0, "of each clan: 1 if the team controls it, -1 if another does, else 0"),
+        Block("lead", (CLANS,), 0.25, "of each clan: paladins in the player's court less the most in another"),
+        Block("reserve", (CLANS,), 0.3, "of each clan: paladins in the player's reserve"),
+        Block("threat", (CLANS,), 0.3, "of each clan: the most paladins in an opponent's reserve"),
+        Block("out", (CLANS,), 0.06, "of each clan: paladins on the regions"),
+        Block("margin", (AHEAD,), 0.2, "of each region ahead of the Emperor, the next first: the team's strength less the highest of another team; 0 where there is none"),
+        Block("castles", (AHEAD,), 0.25, "of each: castles of the team, or less 0 those of another"),
+    )
+    # fmt: on
+
+
+@cache
+def length(players: int) -> int:
+    """Entries of a row."""
+    return sum(math.prod(block.shape) for block in layout(players))
+
+
+@cache
+def slices(players: int) -> dict[str, slice]:
+    """Where each block lies in a row."""
+    found, start = {}, 0
+    for block in layout(players):
+        found[block.name] = slice(start, start + math.prod(block.shape))
+        start = found[block.name].stop
+    return found
+
+
+def layout_text() -> str:
+    """The blocks as a Markdown table (docs/turns.md holds it; a test compares)."""
+    lines = [
+        "| block | entries: 2 players | 3 | 4 | times | |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for of_two, of_three, of_four in zip(*(layout(players) for players in (2, 3, 4)), strict=True):
+        sizes = (" x ".join(map(str, b.shape)) or "1" for b in (of_two, of_three, of_four))
+        cells = (f"`{of_two.name}`", *sizes, f"{of_two.scale:.3g}", of_two.meaning)
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.append(f"| all | {' | '.join(str(length(players)) for players in (2, 3, 4))} | | |")
+    return "\n".join(lines) + "\n"
+
+
+class View(NamedTuple):
+    """Scratch to see candidates."""
+
+    after: States
+    """``(1,)`` STATE: the position after a candidate."""
+    features: npt.NDArray[np.float64]
+    """``(4, F)`` float64: the features of each team."""
+    seats: npt.NDArray[np.int64]
+    """``(4,)`` int64: the seats, as the player sees them."""
+
+    @classmethod
+    def new(cls) -> View:
+        """Fresh memory."""
+        return cls(
+            np.zeros(1, STATE),
+            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
+            np.zeros(MAX_PLAYERS, np.int64),
+        )
+
+
+# ------------------------------------------------------------------------------------ rows
+
+# Kernels need the scales as numbers.
+_FEATURES = np.array([feature.scale for feature in FEATURES], np.float32)
+_SCALE = {block.name: float32(block.scale) for block in layout(2)}
+_CROWNS, _REGIONS, _ROUND = _SCALE["crowns"], _SCALE["regions"], _SCALE["round"]
+_LEAD, _RESERVE, _THREAT = _SCALE["lead"], _SCALE["reserve"], _SCALE["threat"]
+_OUT, _MARGIN, _CASTLES = _SCALE["out"], _SCALE["margin"], _SCALE["castles"]
+_LIMIT = float32(LIMIT)
+
+
+@kernel
+def _put(row, at, count, scale):
+    """Write an entry; returns the place of the next."""
+    row[at] = min(max(float32(count) * scale, -_LIMIT), _LIMIT)
+    return at + 1
+
+
+@part
+def _write_players(s, seats, row, at):
+    """Blocks acts, disc_played, discs_in_hand and crowns; returns the next place."""
+    players = int64(s["players"])
+    for k in range(players):
+        row[at + k] = 0
+    for place in range(players):
+        if acts_this_round(s, place):
+            for k in range(players):
+                if seats[k] == int64(s["order"][place]):
+                    row[at + k] = 1
+    at += players
+    for k in range(players):
+        played = int64(s["discs_played"][seats[k]])
+        for disc in range(DISCS):
+            row[at + disc] = float32(played == disc + 1)
+        at += DISCS
+    for k in range(players):
+        hand = int64(s["discs_in_hand"][seats[k]])
+        for disc in range(DISCS):
+            row[at + disc] = float32(hand >> disc & 1)
+        at += DISCS
+    for k in range(players):
+        at = _put(row, at, s["crowns"][seats[k]], _CROWNS)
+    return at
+
+
+@part
+def _write_clans(s, player, team, row, at):
+    """Blocks held, lead, reserve, threat and out; returns the next place."""
+    for clan in range(CLANS):
+        holder = int64(s["control"][clan])
+        held = 0 if holder == NOBODY else (1 if int64(s["team"][holder]) == team else -1)
+        most, threat = 0, 0
+        for other in range(int64(s["players"])):
+            if other != player:
+                most = max(most, int64(s["courts"][other, clan]))
+                if int64(s["team"][other]) != team:
+                    threat = max(threat, int64(s["reserves"][other, clan]))
+        place = at + clan
+        row[place] = held
+        _put(row, place + CLANS, int64(s["courts"][player, clan]) - most, _LEAD)
+        _put(row, place + 2 * CLANS, s["reserves"][player, clan], _RESERVE)
+        _put(row, place + 3 * CLANS, threat, _THREAT)
+        _put(row, place + 4 * CLANS, paladins_out(s, clan), _OUT)
+    return at + 5 * CLANS
+
+
+@part
+def _write_regions(s, team, row, at):
+    """Blocks margin and castles; returns the next place."""
+    teams, n, here = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
+    one, two = (team + 1) % teams, (team + 2) % teams  # of two teams, two is the team itself
+    circle, circle_1 = strengths(s, team), strengths(s, one)
+    circle_2 = strengths(s, two) if teams > 2 else circle_1
+    for k in range(AHEAD):
+        row[at + k], row[at + AHEAD + k] = 0, 0
+        if k >= n:
+            continue
+        region = (here + k + 1) % n
+        owner, castles = int64(s["region_owner"][region]), int64(s["region_castles"][region])
+        own = count_at(circle, region) + castles * int64(owner == team)
+        other = count_at(circle_1, region) + castles * int64(owner == one)
+        if teams > 2:
+            other = max(other, count_at(circle_2, region) + castles * int64(owner == two))
+        _put(row, at + k, own - other, _MARGIN)
+        _put(row, at + AHEAD + k, castles if owner == team else -castles, _CASTLES)
+    return at + 2 * AHEAD
+
+
+@rare
+def write_row(s, player, kind, view, row):
+    """Write the row of the position after a candidate, as ``player`` sees it; returns its length.
+
+    Args:
+        s: that position.
+        player: the seat that chooses.
+        kind: of the candidate, an index into `KINDS`.
+        view: a `View`.
+        row: ``(length,)`` float32, written.
+    """
+    team, teams = int64(s["team"][player]), int64(s["teams"])
+    over = s["phase"] == OVER
+    row[0] = 1
+    for k in range(len(KINDS)):
+        row[1 + k] = float32(k == kind)
+    at = 1 + len(KINDS)
+    row[at] = float32(over)
+    row[at + 1] = float32(turns.team_win_share(s, team)) if over else float32(0)
+    at += 2
+    write_seats(s, player, view.seats)
+    write_features(s, view.features)
+    for other in range(teams):
+        counted = view.features[(team + other) % teams]
+        for k in range(_FEATURES.shape[0]):
+            at = _put(row, at, counted[k], _FEATURES[k])
+    at = _write_players(s, view.seats, row, at)
+    at = _put(row, at, s["regions"], _REGIONS)
+    at = _put(row, at, s["round"], _ROUND)
+    at = _write_clans(s, player, team, row, at)
+    return _write_regions(s, team, row, at)
+
+
+@rare
+def write_candidates(s, lister, view, choices, rows):
+    """List what the player to move chooses among in ``s``, and write what is seen of each.
+
+    Args:
+        s: a position in which somebody must decide, or that is over.
+        lister: a `Lister`; ``lister.plan.found`` then holds how many candidates there were, those
+            left out too.
+        view: a `View`.
+        choices: ``(K, A)`` int8, written: the actions of each candidate, then -1.
+        rows: ``(K, length)`` float32, written: their rows, then zeros.
+
+    Returns:
+        The number of candidates, at most K; 0 when the game is over.
+    """
+    count = 0
+    if s["phase"] == OVER:
+        lister.plan.found[0] = 0
+    else:
+        count = list_choices(s, lister)
+        kind = 2 if in_turn(s) else (0 if s["phase"] == DISC else 1)
+        for k in range(count):
+            view.after[0] = s
+            play_plan(view.after[0], lister.choices[k])
+            plan = lister.choices[k]
+            for place in range(choices.shape[1]):
+                choices[k, place] = first_of(plan)  # -1 when none is left
+                plan = rest_of(plan)
+            write_row(view.after[0], int64(s["player"]), kind, view, rows[k])
+    for k in range(count, choices.shape[0]):
+        for place in range(choices.shape[1]):
+            choices[k, place] = -1
+        for j in range(rows.shape[1]):
+            rows[k, j] = 0
+    return count

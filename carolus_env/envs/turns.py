@@ -1,0 +1,203 @@
+"""Games whose learner chooses whole turns: a decision is a disc, a crown or a turn.
+
+In every game the candidates of the decision are listed (`bots.planner.choices`), and the learner
+sees a row of numbers for each (`candidates`) and picks one by its index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from carolus_env import engine
+from carolus_env.bots.planner.choices import EVERY, Lister
+from carolus_env.bots.planner.evaluation import all_weights
+from carolus_env.bots.planner.plans import MOST_PLACEMENTS, WIDTHS
+from carolus_env.engine.rules import DISCS, PHASE_NAMES, Rules
+from carolus_env.engine.state import pick
+from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
+from carolus_env.envs.learner import Ended, LearnerGames, Opponents
+from carolus_env.system.compiler import entry
+
+ORDERS: Final = ("planner", "found")
+MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
+"""Actions of a turn, at most: paladins and the Emperor's move."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How the candidates of a turn are listed. Discs and crowns are all listed, lowest first.
+
+    Attributes:
+        candidates: the most that are listed.
+        plans: where paladins may go besides the player's court: ``"stop"``, to the region where the
+            Emperor stops; ``"one"``, to any one region; ``"all"``, anywhere.
+        order: which come first, and are kept where there are more: ``"planner"``, the best by the
+            planner's fitted evaluation; ``"found"``, the first that are found, with nothing fitted.
+
+    Raises:
+        ValueError: for a value that is not allowed, naming it.
+    """
+
+    candidates: int = 16
+    plans: str = "stop"
+    order: str = "planner"
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.candidates, int) and DISCS <= self.candidates <= EVERY):
+            raise ValueError(f"candidates must be from {DISCS} to {EVERY}, got {self.candidates!r}")
+        for name, value, allowed in (
+            ("plans", self.plans, WIDTHS),
+            ("order", self.order, ORDERS),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+
+    def lister(self, players: int) -> Lister:
+        """What lists them in games of ``players`` players."""
+        weights = all_weights()[players].copy()
+        if self.order == "found":
+            weights[:] = 0.0
+        return Lister.of(WIDTHS.index(self.plans), weights, self.candidates)
+
+
+class IllegalChoiceError(engine.IllegalActionError):
+    """An index of no candidate; ``action`` is the index, ``legal`` are the allowed ones."""
+
+    def __init__(self, game: int, player: int, phase: str, action: int, legal: list[int]) -> None:
+        super().__init__(game, player, phase, action, legal)
+        self.args = (
+            f"game {game}: player {player} may choose candidates 0 to {len(legal) - 1} in phase "
+            f"{phase}, got {action}",
+        )
+
+
+class TurnGames(LearnerGames):
+    """`LearnerGames` in which a decision is a disc, a crown or a whole turn.
+
+    Args:
+        rules, n, opponents, seat, seed: see `LearnerGames`.
+        turns: how candidates are listed.
+
+    Attributes:
+        counts: ``(n,)`` int64, the candidates in each game; 0 when it is over.
+        choices: ``(n, K, 5)`` int8, the actions of each candidate in order, then -1.
+        left_out: ``(n,)`` int64, how many more there were.
+        rows: ``(n, K, length)`` float32, what is seen of each (`candidates.layout`), then zeros.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        n: int,
+        opponents: Opponents,
+        *,
+        seat: int | None = None,
+        seed: int | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        self.turns = turns or Turns()
+        self.actions = self.turns.candidates
+        self.counts = np.zeros(max(n, 0), np.int64)
+        self.left_out = np.zeros(max(n, 0), np.int64)
+        self.choices = np.zeros((max(n, 0), self.actions, MOST_ACTIONS), np.int8)
+        self.rows = np.zeros((max(n, 0), self.actions, length(rules.players)), np.float32)
+        self._lister, self._view = self.turns.lister(rules.players), View.new()
+        super().__init__(rules, n, opponents, seat=seat, seed=seed)
+
+    # -------------------------------------------------------------------------------- decisions
+
+    def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
+        """Which indices are candidates: ``(n, K)`` int8."""
+        found = np.arange(self.actions) < self.counts[:, None]
+        if out is None:
+            return found.astype(np.int8)
+        out[:] = found
+        return out
+
+    def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Copy `rows` into ``out``."""
+        out[:] = self.rows
+        return out
+
+    def last_observations(self, ended: Ended, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Zeros: nothing is left to choose."""
+        return np.zeros((len(ended.rows), *self.rows.shape[1:]), dtype)
+
+    def infos(self) -> dict[str, npt.NDArray[Any]]:
+        """`choices` and `left_out`."""
+        return {"choices": self.choices, "left_out": self.left_out}
+
+    def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        super().restore(numbers, arrays)
+        self._list(self._all)
+
+    # -------------------------------------------------------------------------------- inside
+
+    def _decide(
+        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64], forfeits: bool
+    ) -> npt.NDArray[np.int64]:
+        if actions.shape != rows.shape or actions.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions must be {len(rows)} integers, "
+                f"got shape {actions.shape} and dtype {actions.dtype}"
+            )
+        legal = (actions >= 0) & (actions < self.counts[rows])
+        if not legal.all():
+            if not forfeits:
+                self._refuse(actions, rows, int(np.argmin(legal)))
+            engine.forfeit(self.states, rows=rows[~legal])
+            self._list(rows[~legal])
+        deciding = rows[legal]
+        chosen = self.choices[deciding, actions[legal]]
+        for numbers in chosen.T.astype(np.int64):  # their first actions, then the second ones ...
+            going = numbers >= 0
+            some, numbers = deciding[going], numbers[going]
+            before = None if self.watcher is None else pick(self.states, some)
+            engine.step(self.states, numbers, rows=some)
+            if self.watcher is not None and before is not None:
+                self.watcher.decided(some, before, numbers)
+        return deciding
+
+    def _refuse(
+        self, actions: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.int64], place: int
+    ) -> None:
+        game = int(rows[place])
+        state = self.states[game]
+        phase, legal = PHASE_NAMES[state["phase"]], list(range(int(self.counts[game])))
+        raise IllegalChoiceError(game, int(state["player"]), phase, int(actions[place]), legal)
+
+    def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
+        super()._play_on(rows)
+        self._list(rows)
+
+    def _list(self, rows: npt.NDArray[np.int64]) -> None:
+        """List the candidates in these rows."""
+        _list(
+            self.states,
+            rows,
+            self._lister,
+            self._view,
+            self.counts,
+            self.left_out,
+            self.choices,
+            self.rows,
+        )
+
+
+@entry
+def _list(states, rows, lister, view, counts, left_out, choices, seen):
+    for i in range(rows.shape[0]):
+        g = rows[i]
+        counts[g] = write_candidates(states[g], lister, view, choices[g], seen[g])
+        left_out[g] = lister.plan.found[0] - counts[g]
+
+
+def candidates_box(games: TurnGames) -> spaces.Box:
+    """The space of what is seen in games of whole turns: K rows."""
+    return spaces.Box(-LIMIT, LIMIT, games.rows.shape[1:], np.float32)

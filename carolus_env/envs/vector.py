@@ -1,0 +1,370 @@
+"""What the Gymnasium environments share: a batch of games of one learner each, and one such game.
+
+`LearnerVectorEnv` wraps `LearnerGames` of any kind, and `LearnerEnv` is one row of it. The games
+say which actions there are and what is seen; `envs.gym` has the environments that users make.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from carolus_env.drawing.raster import WIDE, board_pixels
+from carolus_env.drawing.text import board_text
+from carolus_env.drawing.window import Window
+from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS
+from carolus_env.engine.state import States
+from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES
+from carolus_env.envs.learner import Ended, LearnerGames
+
+VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
+"""Without ``"human"``: one window cannot hold all the games."""
+
+
+class LearnerVectorEnv(VectorEnv):
+    """``num_envs`` games in lockstep, without a Python object for any of them.
+
+    Args:
+        games: the games; `LearnerGames.actions` is the number of actions.
+        observation_space: of one game.
+        illegal, autoreset_mode, render_mode, copy: see `envs.gym.CarolusVectorEnv`.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": list(VECTOR_RENDER_MODES[1:]),
+        "render_fps": RENDER_FPS,
+    }
+
+    def __init__(
+        self,
+        games: LearnerGames,
+        observation_space: spaces.Box,
+        *,
+        illegal: Literal["forfeit", "raise"],
+        autoreset_mode: str | AutoresetMode,
+        render_mode: str | None,
+        copy: bool,
+    ) -> None:
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = render_mode
+        self.num_envs = num_envs = games.n
+        self.games = games
+        self._pictures = _Pictures(self.games)
+        if render_mode == "rgb_array":
+            self.games.watcher = self._pictures
+        self.single_observation_space = observation_space
+        self.single_action_space = spaces.Discrete(games.actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._forfeits = illegal == "forfeit"
+        self._copy = copy
+        self._started = False
+        self._over = np.zeros(num_envs, np.bool_)
+        self._masks = np.zeros((num_envs, games.actions), np.int8)
+        shape = (num_envs, *observation_space.shape)
+        self._observations = np.zeros(shape, observation_space.dtype)
+        self._everybody = np.ones(num_envs, np.bool_)
+
+    # -------------------------------------------------------------------------------- playing
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """Start new games.
+
+        Args:
+            seed: of the first game (row ``i`` takes ``seed + i``), or one for each row. None: the
+                first time from the operating system, later continuing the games' generators.
+            options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows.
+
+        Returns:
+            ``(num_envs, length)`` observations, and infos with the masks.
+
+        Raises:
+            ValueError: for a mask or seeds of another shape.
+        """
+        rows = np.arange(self.num_envs)
+        mask = (options or {}).get("reset_mask")
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
+                raise ValueError(
+                    f"reset_mask must be {self.num_envs} bools, at least one of them True, "
+                    f"got shape {mask.shape} and dtype {mask.dtype}"
+                )
+            rows = np.flatnonzero(mask)
+        if seed is None:
+            if self._started:
+                self.games.restart(rows)
+            else:
+                self.games.reset(None)
+        else:
+            given = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
+            if len(given) != self.num_envs:
+                raise ValueError(f"seed must be one number or {self.num_envs}, got {len(given)}")
+            fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64) >> 2
+            seeds = [int(fresh[i]) if one is None else one for i, one in enumerate(given)]
+            self.games.reset(np.array(seeds, np.uint64)[rows], rows)
+        self._started = True
+        self._over[rows] = False
+        return self._look(), self._info(rows)
+
+    def step(
+        self, actions: npt.NDArray[np.integer[Any]]
+    ) -> tuple[
+        npt.NDArray[Any],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        dict[str, Any],
+    ]:
+        """The learners decide; the others play on to the learners' next decisions.
+
+        Args:
+            actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
+                (next-step autoreset).
+
+        Returns:
+            observations, rewards, terminations, truncations and infos, as Gymnasium defines them.
+
+        Raises:
+            ResetNeeded: before the first `reset`, or where a game is over and autoreset disabled.
+            IllegalActionError: with ``illegal="raise"``; no game has changed.
+            ValueError: when ``actions`` are not ``num_envs`` integers.
+        """
+        if not self._started:
+            raise gymnasium.error.ResetNeeded("call reset before the first step")
+        restarting = np.flatnonzero(self._over)
+        if len(restarting) and self.autoreset_mode is AutoresetMode.DISABLED:
+            raise gymnasium.error.ResetNeeded(
+                f"games {restarting.tolist()} are over: reset them with the option reset_mask"
+            )
+        playing = np.flatnonzero(~self._over)
+        ended = self._decide(np.asarray(actions), playing)
+        self.games.restart(restarting)
+
+        rewards = np.zeros(self.num_envs)
+        terminations = np.zeros(self.num_envs, np.bool_)
+        truncations = np.zeros(self.num_envs, np.bool_)
+        cut_off = ended.states["reason"] == BY_MAX_ROUNDS
+        rewards[ended.rows] = ended.learners_payoffs
+        terminations[ended.rows] = ~cut_off
+        truncations[ended.rows] = cut_off
+        self._over = terminations | truncations
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not len(ended.rows):
+            observations = self._look()
+            return observations, rewards, terminations, truncations, self._info(illegal=ended)
+
+        last = self.games.last_observations(ended, self._observations.dtype)
+        final = np.full(self.num_envs, None, object)
+        for i, row in enumerate(ended.rows):
+            final[row] = last[i]
+        self.games.masks(self._masks)
+        infos = {
+            "final_obs": final,
+            "_final_obs": self._over,
+            "final_info": self._info(ended.rows, illegal=ended),
+            "_final_info": self._over.copy(),
+        }
+        self._over = np.zeros(self.num_envs, np.bool_)
+        self.games.restart(ended.rows)
+        observations = self._look()
+        return observations, rewards, terminations, truncations, {**self._info(), **infos}
+
+    def action_masks(self) -> npt.NDArray[np.int8]:
+        """Legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over."""
+        return self._masks.copy() if self._copy else self._masks
+
+    def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
+        """A frame of each game; None without a render mode.
+
+        Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
+        """
+        if self.render_mode is None:
+            return None
+        if self.render_mode == "ansi":
+            return tuple(board_text(state) for state in self.games.states)
+        return tuple(self._pictures.frame(row) for row in range(self.num_envs))
+
+    # -------------------------------------------------------------------------------- inside
+
+    def _decide(self, actions: npt.NDArray[np.integer[Any]], playing: npt.NDArray[Any]) -> Ended:
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions must be {self.num_envs} integers, "
+                f"got shape {actions.shape} and dtype {actions.dtype}"
+            )
+        rows = None if len(playing) == self.num_envs else playing
+        return self.games.step(actions[playing], rows, forfeits=self._forfeits)
+
+    def _look(self) -> npt.NDArray[Any]:
+        self.games.masks(self._masks)
+        given = np.empty_like(self._observations) if self._copy else self._observations
+        return self.games.observations(given)
+
+    def _info(
+        self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
+    ) -> dict[str, Any]:
+        """The masks and more of these rows (None: of all), and which games were forfeited."""
+        infos: dict[str, Any] = {}
+        for name, values in {"action_mask": self._masks, **self.games.infos()}.items():
+            present = self._everybody
+            if rows is not None and len(rows) < self.num_envs:
+                present, kept = np.zeros_like(present), np.zeros_like(values)
+                present[rows] = True
+                kept[rows] = values[rows]
+                values = kept
+            elif self._copy:
+                present, values = present.copy(), values.copy()
+            infos |= {name: values, f"_{name}": present}
+        if illegal is not None and (illegal.states["reason"] == BY_FORFEIT).any():
+            offenders = np.zeros(self.num_envs, np.bool_)
+            offenders[illegal.rows[illegal.states["reason"] == BY_FORFEIT]] = True
+            infos |= {"illegal": offenders, "_illegal": offenders.copy()}
+        return infos
+
+
+class LearnerEnv(gymnasium.Env):
+    """One game for one learner.
+
+    Args:
+        vector: the environment of that one game, with autoreset disabled.
+        render_mode: ``"human"`` shows every decision in a window, those of the opponents too; other
+            modes are those of ``vector``.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": list(RENDER_MODES[1:]),
+        "render_fps": RENDER_FPS,
+    }
+
+    def __init__(self, vector: LearnerVectorEnv, render_mode: str | None) -> None:
+        self._vector = vector
+        self.render_mode = render_mode
+        self._window = _Screen(vector.games, self.metadata) if render_mode == "human" else None
+        if self._window is not None:
+            self._vector.games.watcher = self._window
+        self.observation_space = self._vector.single_observation_space
+        self.action_space = self._vector.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """Start a game; see `CarolusVectorEnv.reset`."""
+        super().reset(seed=seed)
+        observations, _ = self._vector.reset(seed=seed)
+        return observations[0], self._info()
+
+    def step(self, action: int) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """The learner decides; the others play on to its next decision or to the end.
+
+        Raises:
+            TypeError: when the action is not a whole number.
+            ResetNeeded, IllegalActionError: see `CarolusVectorEnv.step`.
+        """
+        try:
+            number = operator.index(action)
+        except TypeError:
+            raise TypeError(f"an action is a whole number, got {action!r}") from None
+        observations, rewards, terminations, truncations, infos = self._vector.step(
+            np.array([number])
+        )
+        info = self._info()
+        if "illegal" in infos:
+            info["illegal"] = True
+            if self._window is not None:
+                self._window.show()
+        return (
+            observations[0],
+            float(rewards[0]),
+            bool(terminations[0]),
+            bool(truncations[0]),
+            info,
+        )
+
+    def action_masks(self) -> npt.NDArray[np.int8]:
+        """Legal actions, ``(actions,)`` int8."""
+        return self._vector.action_masks()[0].copy()
+
+    def _info(self) -> dict[str, Any]:
+        """The mask, and what else the games tell."""
+        more = {name: values[0].copy() for name, values in self._vector.games.infos().items()}
+        return {"action_mask": self.action_masks(), **more}
+
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
+
+        None in mode ``"human"``, whose window already shows it, and without a render mode.
+        """
+        if self._window is not None:
+            self._window.show(wait=False)
+            return None
+        boards = self._vector.render()
+        return None if boards is None else boards[0]
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+
+
+class _Pictures:
+    """Watches games and draws them with the last decision marked."""
+
+    def __init__(self, games: LearnerGames) -> None:
+        self._games = games
+        self._before = games.states.copy()
+        self._actions = np.full(games.n, -1)  # -1: none yet
+
+    def begun(self, rows: npt.NDArray[np.int64]) -> None:
+        self._actions[rows] = -1
+
+    def decided(
+        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
+    ) -> None:
+        self._before[rows] = before
+        self._actions[rows] = actions
+
+    def frame(self, row: int) -> npt.NDArray[np.uint8]:
+        """``(height, width, 3)`` uint8."""
+        action = int(self._actions[row])
+        last = None if action < 0 else (self._before[row], action)
+        return board_pixels(self._games.states[row], last=last, **WIDE)
+
+
+class _Screen(_Pictures):
+    """Watches one game and shows every decision in a window."""
+
+    def __init__(self, games: LearnerGames, metadata: dict[str, Any]) -> None:
+        super().__init__(games)
+        self._window = Window("Carolus Magnus")
+        self._metadata = metadata
+
+    def begun(self, rows: npt.NDArray[np.int64]) -> None:
+        super().begun(rows)
+        self.show()
+
+    def decided(
+        self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
+    ) -> None:
+        super().decided(rows, before, actions)
+        if len(rows):
+            self.show()
+
+    def show(self, *, wait: bool = True) -> None:
+        self._window.show(self.frame(0), self._metadata["render_fps"] if wait else None)
+
+    def close(self) -> None:
+        self._window.close()

@@ -1,0 +1,370 @@
+"""Whole turns as actions: what is listed, what is seen of it, and what it does to a game."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from carolus_env import engine
+from carolus_env.bots.planner.evaluation import FEATURES, features
+from carolus_env.bots.planner.plans import best_plans
+from carolus_env.engine.rules import (
+    CLANS,
+    CROWN_CHOICE,
+    DISC,
+    DISCS,
+    MOVE,
+    NOBODY,
+    OVER,
+    PLACE,
+    Rules,
+)
+from carolus_env.envs import candidates
+from carolus_env.envs.gym import CarolusTurnsEnv, CarolusTurnsVectorEnv
+from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.envs.turns import IllegalChoiceError, TurnGames, Turns
+
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+every_rules = pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(2),
+        Rules(2, crown_choice="deferred"),
+        Rules(3),
+        Rules(4),
+        Rules(4, partners="adjacent", crown_choice="deferred"),
+    ],
+    ids=str,
+)
+
+
+def games_of(rules, n=12, opponents="planner:errors=0.3", seed=1, **options):
+    return TurnGames(rules, n, FixedOpponents(rules, opponents), seed=seed, **options)
+
+
+def choose(games, random):
+    """A random candidate in each game."""
+    return (random.random(games.n) * games.counts).astype(np.int64)
+
+
+def go_on(games, actions):
+    ended = games.step(actions)
+    games.restart(ended.rows)
+    return ended
+
+
+# ------------------------------------------------------------------------------------ what is seen
+
+
+def seats_seen(state, player):
+    """The seats as a player sees them: clockwise, a partner third."""
+    n = int(state["players"])
+    seats = [(player + k) % n for k in range(n)]
+    if n == 4 and state["partners_adjacent"]:
+        partner = player ^ 1
+        first = min(seat for seat in seats if seat not in (player, partner))
+        return [player, first, partner, first + 1]
+    return seats
+
+
+def plain_row(state, player, kind):
+    """The row of a position after a candidate, from the record's fields."""
+    n, teams = int(state["players"]), int(state["teams"])
+    team_of = [int(team) for team in state["team"]]
+    team, seats = team_of[player], seats_seen(state, player)
+    over = state["phase"] == OVER
+    share = engine.win_shares(state.reshape(1))[0, player] * (n // teams) if over else 0.0
+    counted = features(state.reshape(1))[0]
+    scales = np.array([feature.scale for feature in FEATURES])
+    acting = set()
+    if not over and state["round"] > 0 and state["phase"] != DISC:
+        now = state["phase"] in (PLACE, MOVE) or (
+            state["phase"] == CROWN_CHOICE and state["crown_deferred"]
+        )
+        acting = {int(s) for s in state["order"][int(state["turn"]) + (0 if now else 1) : n]}
+    clans = {name: [] for name in ("held", "lead", "reserve", "threat", "out")}
+    regions = int(state["regions"])
+    for clan in range(CLANS):
+        holder = int(state["control"][clan])
+        held = 0 if holder == NOBODY else 1 if team_of[holder] == team else -1
+        others = [seat for seat in range(n) if seat != player]
+        clans["held"].append(held)
+        most = max(int(state["courts"][seat, clan]) for seat in others)
+        clans["lead"].append((int(state["courts"][player, clan]) - most) * 0.25)
+        clans["reserve"].append(int(state["reserves"][player, clan]) * 0.3)
+        foes = [int(state["reserves"][s, clan]) for s in others if team_of[s] != team]
+        clans["threat"].append(max(foes) * 0.3)
+        clans["out"].append(int(state["region_paladins"][clan, :regions].sum()) * 0.06)
+    margins, castles = [0.0] * 8, [0.0] * 8
+    for k in range(min(8, regions)):
+        region = (int(state["emperor"]) + k + 1) % regions
+        owner, size = int(state["region_owner"][region]), int(state["region_castles"][region])
+        power = [size * (owner == one) for one in range(teams)]
+        for clan in range(CLANS):
+            holder = int(state["control"][clan])
+            if holder != NOBODY:
+                power[team_of[holder]] += int(state["region_paladins"][clan, region])
+        best = max(power[one] for one in range(teams) if one != team)
+        margins[k] = (power[team] - best) * 0.2
+        castles[k] = size * 0.25 * (1 if owner == team else -1)
+    parts = {
+        "candidate": [1],
+        "kind": np.eye(3)[kind],
+        "over": [over],
+        "share": [share],
+        "features": [counted[(team + k) % teams] * scales for k in range(teams)],
+        "acts": [seat in acting for seat in seats],
+        "disc_played": [np.eye(6)[int(state["discs_played"][seat])][1:] for seat in seats],
+        "discs_in_hand": [
+            [int(state["discs_in_hand"][seat]) >> disc & 1 for disc in range(DISCS)]
+            for seat in seats
+        ],
+        "crowns": [int(state["crowns"][seat]) * 0.3 for seat in seats],
+        "regions": [regions / 15],
+        "round": [int(state["round"]) * 0.05],
+        **clans,
+        "margin": margins,
+        "castles": castles,
+    }
+    assert list(parts) == [block.name for block in candidates.layout(n)]
+    row = np.concatenate([np.ravel(np.array(part, np.float64)) for part in parts.values()])
+    return np.clip(row, -candidates.LIMIT, candidates.LIMIT)
+
+
+@every_rules
+def test_a_row_tells_the_position_after_its_candidate_as_the_player_sees_it(rules):
+    games, random = games_of(rules), np.random.default_rng(3)
+    kinds, ends = set(), 0
+    for _ in range(60):
+        for g in range(games.n):
+            state = games.states[g]
+            player, phase = int(state["player"]), state["phase"]
+            kind = 2 if phase in (PLACE, MOVE) else 0 if phase == DISC else 1
+            kinds.add(kind)
+            for k in random.permutation(games.counts[g])[:3]:
+                after = games.states[g : g + 1].copy()
+                due = [a for a in games.choices[g, k].tolist() if a >= 0]
+                for action in due:
+                    engine.step(after, np.array([action]), roll=False)
+                ends += int(after[0]["phase"] == OVER)
+                expected = plain_row(after[0], player, kind)
+                np.testing.assert_allclose(games.rows[g, k], expected, rtol=1e-5, atol=1e-6)
+            assert not games.rows[g, games.counts[g] :].any()
+            assert (games.choices[g, games.counts[g] :] == -1).all()
+        go_on(games, choose(games, random))
+    assert kinds == {0, 1, 2}
+    assert ends > 0
+
+
+# ------------------------------------------------------------------------------------ the list
+
+
+@every_number
+def test_a_turns_candidates_are_the_planners_best_and_the_rest_is_counted(players):
+    few, many = games_of(Rules(players)), games_of(Rules(players), turns=Turns(4096))
+    random, turns = np.random.default_rng(4), 0
+    for _ in range(40):
+        assert not many.left_out.any()
+        np.testing.assert_array_equal(few.counts + few.left_out, many.counts)
+        for g in np.flatnonzero(np.isin(few.states["phase"], (PLACE, MOVE))):
+            plans = best_plans(few.states[g], 16)
+            listed = [[a for a in one if a >= 0] for one in few.choices[g].tolist()]
+            assert listed[: few.counts[g]] == plans
+            turns += 1
+        actions = choose(few, random)
+        go_on(few, actions)
+        go_on(many, actions)
+    assert turns > 100
+
+
+def test_in_the_order_found_nothing_fitted_has_a_say():
+    some = games_of(Rules(), turns=Turns(16, order="found"))
+    every = games_of(Rules(), turns=Turns(4096, order="found"))
+    random = np.random.default_rng(5)
+    ranked = 0
+    for _ in range(20):
+        for g in range(some.n):
+            count = some.counts[g]
+            np.testing.assert_array_equal(some.choices[g, :count], every.choices[g, :count])
+            if some.left_out[g] > 0:
+                best = best_plans(some.states[g], 16)
+                ranked += best != [[a for a in one if a >= 0] for one in some.choices[g].tolist()]
+        actions = choose(some, random)
+        go_on(some, actions)
+        go_on(every, actions)
+    assert ranked > 20
+
+
+def test_more_places_for_paladins_are_more_candidates():
+    found = []
+    for plans in ("stop", "one", "all"):
+        games = games_of(Rules(), n=64, turns=Turns(16, plans))
+        go_on(games, np.zeros(64, np.int64))
+        found.append(games.counts + games.left_out)
+    stop, one, every = (counts[games.states["phase"] == PLACE].max() for counts in found)
+    assert stop < one < every
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"candidates": 4}, "candidates must be from 5 to 4096, got 4"),
+        ({"candidates": "all"}, "candidates must be from 5 to 4096, got 'all'"),
+        ({"plans": "two"}, "plans must be one of"),
+        ({"order": "best"}, "order must be one of"),
+    ],
+)
+def test_impossible_options_are_refused(options, text):
+    with pytest.raises(ValueError, match=text):
+        Turns(**options)
+
+
+# ------------------------------------------------------------------------------------ playing
+
+
+@every_rules
+def test_a_choice_is_its_actions_one_after_the_other(rules):
+    turns = games_of(rules, opponents="greedy")
+    single = LearnerGames(rules, 12, FixedOpponents(rules, "greedy"), seed=1)
+    random, ends = np.random.default_rng(6), 0
+    for _ in range(80):
+        assert turns.states.tobytes() == single.states.tobytes()
+        actions = choose(turns, random)
+        chosen = turns.choices[np.arange(12), actions].astype(np.int64)
+        over = turns.step(actions).rows
+        found = []
+        for column in chosen.T:
+            rows = np.flatnonzero(column >= 0)
+            if len(rows):
+                found += single.step(column[rows], rows).rows.tolist()
+        assert sorted(found) == over.tolist()
+        turns.restart(over)
+        single.restart(over)
+        ends += len(over)
+    assert ends > 5
+
+
+def test_an_index_of_no_candidate_forfeits_or_raises():
+    env = CarolusTurnsEnv(players=3, opponents="greedy")
+    env.reset(seed=1)
+    _, reward, terminated, _, info = env.step(15)  # of five discs at most
+    assert (reward, terminated, info["illegal"]) == (-0.5, True, True)
+    assert not info["action_mask"].any() and (info["choices"] == -1).all()
+    games = games_of(Rules())
+    before, actions = games.states.copy(), np.zeros(12, np.int64)
+    actions[4] = games.counts[4]
+    with pytest.raises(
+        IllegalChoiceError, match="may choose candidates 0 to 4 in phase crown, got 5"
+    ):
+        games.step(actions)
+    assert games.states.tobytes() == before.tobytes()
+    with pytest.raises(IllegalChoiceError) as caught:
+        games.step(actions)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(again, IllegalChoiceError) and again.legal == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="actions must be 12 integers"):
+        games.step(np.zeros(12))
+
+
+def test_restored_games_go_on_alike():
+    games, random = games_of(Rules(3)), np.random.default_rng(8)
+    for _ in range(10):
+        go_on(games, choose(games, random))
+    other = games_of(Rules(3), seed=99)
+    other.restore(games.numbers(), {k: v.copy() for k, v in games.arrays().items()})
+    for _ in range(10):
+        np.testing.assert_array_equal(games.rows, other.rows)
+        actions = choose(games, random)
+        go_on(games, actions)
+        go_on(other, actions)
+    assert games.states.tobytes() == other.states.tobytes()
+
+
+# ------------------------------------------------------------------------------------ Gymnasium
+
+
+@every_number
+def test_gymnasiums_checker_has_nothing_to_say(players, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it makes an environment of every render mode
+    env = gymnasium.make("CarolusMagnusTurns-v0", players=players, render_mode="ansi")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+
+
+def test_infos_hold_the_actions_behind_the_candidates():
+    envs = gymnasium.make_vec("CarolusMagnusTurns-v0", 8, opponents="greedy", candidates=6)
+    seen, infos = envs.reset(seed=2)
+    assert seen.shape == (8, 6, candidates.length(2))
+    random = np.random.default_rng(1)
+    for _ in range(30):
+        masks = infos["action_mask"]
+        np.testing.assert_array_equal(masks, seen[:, :, 0])
+        firsts = infos["choices"][:, :, 0]
+        np.testing.assert_array_equal(firsts >= 0, masks == 1)
+        legal = engine.legal_masks(envs.unwrapped.games.states)
+        for g in range(8):
+            assert legal[g, firsts[g, masks[g] == 1]].all()
+        actions = np.array([random.choice(np.flatnonzero(m)) if m.any() else 0 for m in masks])
+        seen, _, _, _, infos = envs.step(actions)
+
+
+def test_views_are_given_where_copies_are_not_wanted():
+    envs = CarolusTurnsVectorEnv(4, copy=False)
+    first, infos = envs.reset(seed=1)
+    second, _, _, _, later = envs.step(np.zeros(4, np.int64))
+    assert np.shares_memory(first, second)
+    assert np.shares_memory(infos["choices"], later["choices"])
+
+
+# ------------------------------------------------------------------------------------ SB3
+
+
+def test_a_stock_maskable_ppo_learns_on_whole_turns():
+    MaskablePPO = pytest.importorskip("sb3_contrib").MaskablePPO
+    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
+
+    env = CarolusTurnsVecEnv(Rules(), 8, "greedy", seed=1, turns=Turns(8))
+    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=64, seed=1)
+    before = {k: v.clone() for k, v in model.policy.state_dict().items()}
+    model.learn(256)
+    after = model.policy.state_dict()
+    assert any((before[k] != after[k]).any() for k in after)
+    chosen, _ = model.predict(env.look(), action_masks=env.action_masks(), deterministic=True)
+    assert (chosen < env.games.counts).all()
+
+
+def test_the_policy_of_shared_weights_does_not_mind_the_order_of_the_list():
+    MaskablePPO = pytest.importorskip("sb3_contrib").MaskablePPO
+    import torch
+
+    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
+    from carolus_env.learners.candidate_policy import CandidatePolicy
+
+    env = CarolusTurnsVecEnv(Rules(), 16, "greedy", seed=1)
+    model = MaskablePPO(CandidatePolicy, env, n_steps=8, batch_size=64, seed=1)
+    model.learn(256)
+    seen = torch.from_numpy(env.look())
+    policy, values = model.policy.log_policy_and_values(seen)
+    order = torch.randperm(seen.shape[1])
+    shuffled, same = model.policy.log_policy_and_values(seen[:, order])
+    torch.testing.assert_close(shuffled, policy[:, order])
+    torch.testing.assert_close(same, values)
+    is_candidate = seen[..., 0] > 0
+    assert not policy.exp()[~is_candidate].any()
+    torch.testing.assert_close(policy.exp().sum(dim=1), torch.ones(16))
+    chosen, _ = model.predict(env.look(), deterministic=True)
+    assert (chosen == policy.argmax(dim=1).numpy()).all()
+
+
+def test_stable_baselines3s_checker_only_finds_a_matrix_unusual():
+    sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Your observation  has an unconventional shape")
+        sb3.check_env(CarolusTurnsEnv())
