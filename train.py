@@ -270,7 +270,7 @@ def _finish(run: TrainingRun[Any, Any], console: Console) -> int:
         table.add_row(spec, elos.get(spec, "-"), *row)
     console.print(table)
     spec = f"{run.config.learner_name}:{run.folder}/best"
-    console.print(f"next: python evaluate.py {spec} greedy --players {run.config.players}")
+    console.print(f"next: python evaluate.py {spec} planner --players {run.config.players}")
     console.print(f"play it: python -m carolus_env.play --bot {spec}")
     return 0
 
