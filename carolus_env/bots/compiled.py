@@ -86,6 +86,45 @@ class CompiledAgent(Agent):
         return self.entries.play_on(states, generators, seating, place, chosen, self.context())
 
 
+class CompiledByPlayers(CompiledAgent):
+    """A compiled agent that needs something else for each number of players.
+
+    A subclass sets `entries` and overrides `player`.
+    """
+
+    def player(self, players: int) -> Any:
+        """What the choice needs in games of ``players`` players."""
+        raise NotImplementedError
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        as_states(states)
+        check_streams(generators, states)
+        actions = np.empty(len(states), np.int64)
+        for players in np.unique(states["players"]).tolist():
+            rows = np.flatnonzero(states["players"] == players)
+            streams, chosen = generators[rows], np.empty(len(rows), np.int64)
+            self.entries.act(states[rows], streams, chosen, self.player(players))
+            generators[rows], actions[rows] = streams, chosen
+        return actions
+
+    def play_on(
+        self,
+        states: States,
+        generators: npt.NDArray[np.uint64],
+        seating: npt.NDArray[np.int64],
+        place: int,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> int:
+        """See `CompiledAgent.play_on`."""
+        chosen = np.arange(len(states)) if rows is None else rows
+        decisions = 0
+        for players in np.unique(states["players"][chosen]).tolist():
+            some = chosen[states["players"][chosen] == players]
+            player = self.player(players)
+            decisions += self.entries.play_on(states, generators, seating, place, some, player)
+        return decisions
+
+
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
     """Whether `CompiledAgent.play_on` takes the decisions of the agent's `act`.
 

@@ -1,8 +1,8 @@
 """Trained models as files: weights in ``NAME.safetensors``, their description in ``NAME.json``.
 
 Both may be untrusted (see `system.untrusted`): reading them runs no code. A file is refused when it
-is damaged, of another kind, or does not fit this version of the package. What kinds of models there
-are, each with its versions and sizes, is said by `Kind`: `bots.neural.model`, `bots.value.model`.
+is damaged, of another kind, or does not fit this version of the package. A kind of models is a
+subclass of `Trained`, which says its versions and sizes: `bots.neural.model`, `bots.value.model`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,15 @@ from carolus_env.system import untrusted
 from carolus_env.system.files import replacing
 from carolus_env.system.untrusted import DataError, cut, shown
 
-Arrays = Mapping[str, npt.NDArray[Any]]
-
 NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
 LARGEST: Final = 64 * 2**20
 """Most bytes of weights that are read; a typical model has 0.4 to 4 million."""
 _LARGEST_JSON: Final = 2**20
 _LISTED: Final = 6  # differences that an error text names
+
+
+Size = TypeVar("Size")
 
 
 class ModelError(ValueError):
@@ -51,95 +52,109 @@ class Kind:
     """Where the package's own models lie."""
 
 
-class Parts(NamedTuple):
-    """What the files of a model hold."""
+@dataclass(frozen=True, eq=False)
+class Trained(Generic[Size]):
+    """A network's size and weights, and their origin.
 
-    size: Any
-    weights: Arrays
-    about: Mapping[str, Any]
-
-
-def check_weights(kind: Kind, size: Any, weights: Arrays) -> None:
-    """Refuse weights that do not fit the size.
+    Attributes:
+        size: number of players and widths of the network.
+        weights: the arrays that `Kind.shapes` names, float32.
+        about: their origin, as JSON can hold it: rules, command, seed, decisions ...
 
     Raises:
-        ModelError: naming the first arrays that do not.
+        ModelError: when the weights do not fit a network of that size.
     """
-    if wrong := _differences(weights, kind.shapes(size)):
-        raise ModelError(f"the weights do not fit {size}: {_listed(wrong)}")
 
+    size: Size
+    weights: Mapping[str, npt.NDArray[np.float32]]
+    about: Mapping[str, Any] = field(default_factory=dict)
 
-def write(kind: Kind, parts: Parts, path: str | Path) -> None:
-    """Write ``path.safetensors`` and ``path.json``; older files stay until both are written.
+    @classmethod
+    def kind(cls) -> Kind:
+        """What kind of models this is."""
+        raise NotImplementedError
 
-    Args:
-        kind: of the model.
-        parts: the model.
-        path: with or without one of the suffixes.
+    def __post_init__(self) -> None:
+        if wrong := _differences(self.weights, self.kind().shapes(self.size)):
+            raise ModelError(f"the weights do not fit {self.size}: {_listed(wrong)}")
 
-    Raises:
-        OSError: when they cannot be written (no space, no permission).
-        ModelError: when the model is larger than `LARGEST`.
-        TypeError: when ``about`` holds something that JSON cannot.
-        ValueError: when ``about`` holds NaN or an infinity.
-    """
-    from safetensors.numpy import save as to_bytes
+    def save(self, path: str | Path) -> None:
+        """Write ``path.safetensors`` and ``path.json``; older files stay until both are written.
 
-    weights = to_bytes({name: np.ascontiguousarray(w) for name, w in parts.weights.items()})
-    if len(weights) > LARGEST:
-        raise ModelError(f"{path}: {len(weights):,} bytes of weights, allowed are {LARGEST:,}")
-    about = {
-        **kind.versions,
-        **asdict(parts.size),
-        "sha256": hashlib.sha256(weights).hexdigest(),
-        "about": dict(parts.about),
-    }
-    text = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
-    with replacing(_named(path, ".json")) as beside:
-        beside.write(text)
-        beside.flush()  # a full disk shows here
-        with replacing(_named(path, ".safetensors")) as file:
-            file.write(weights)
+        Args:
+            path: with or without one of the suffixes.
 
+        Raises:
+            OSError: when they cannot be written (no space, no permission).
+            ModelError: when the model is larger than `LARGEST`.
+            TypeError: when ``about`` holds something that JSON cannot.
+            ValueError: when ``about`` holds NaN or an infinity.
+        """
+        from safetensors.numpy import save as to_bytes
 
-def read(kind: Kind, path: str | Path) -> Parts:
-    """Read the files that `write` wrote, without running code from them.
+        weights = to_bytes({name: np.ascontiguousarray(w) for name, w in self.weights.items()})
+        if len(weights) > LARGEST:
+            raise ModelError(f"{path}: {len(weights):,} bytes of weights, allowed are {LARGEST:,}")
+        about = {
+            **self.kind().versions,
+            **asdict(self.size),  # type: ignore[call-overload]
+            "sha256": hashlib.sha256(weights).hexdigest(),
+            "about": dict(self.about),
+        }
+        text = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
+        with replacing(_named(path, ".json")) as beside:
+            beside.write(text)
+            beside.flush()  # a full disk shows here
+            with replacing(_named(path, ".safetensors")) as file:
+                file.write(weights)
 
-    Args:
-        kind: of the model.
-        path: with or without one of the suffixes.
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read the files that `save` wrote, without running code from them.
 
-    Raises:
-        ModelError: when a file is missing, damaged, of another kind or of another version.
-    """
-    where = _named(path, ".json")
-    about = _read_json(kind, where)
-    try:
-        size = kind.size(**{name: about[name] for name in _sizes(kind)})
-    except ValueError as error:
-        raise ModelError(f"{where}: {cut(str(error))}") from None
-    where = _named(path, ".safetensors")
-    weights = _read_weights(where, about["sha256"])
-    try:
-        check_weights(kind, size, weights)
-    except ModelError as error:
-        raise ModelError(f"{where}: {error}") from None
-    return Parts(size, weights, about["about"])
+        Args:
+            path: with or without one of the suffixes.
 
+        Raises:
+            ModelError: when a file is missing, damaged, of another kind or of another version.
+        """
+        kind = cls.kind()
+        where = _named(path, ".json")
+        about = _read_json(kind, where)
+        try:
+            size = kind.size(**{name: about[name] for name in _sizes(kind)})
+        except ValueError as error:
+            raise ModelError(f"{where}: {cut(str(error))}") from None
+        where = _named(path, ".safetensors")
+        weights = _read_weights(where, about["sha256"])
+        try:
+            return cls(size, weights, about["about"])
+        except ModelError as error:
+            raise ModelError(f"{where}: {error}") from None
 
-def shipped(kind: Kind, players: int) -> Parts:
-    """The package's model for games of ``players`` players.
+    @classmethod
+    def shipped(cls, players: int) -> Self:
+        """The package's model for games of ``players`` players.
 
-    Raises:
-        ModelError: when this installation has none.
-    """
-    path = kind.folder / f"{players}p"
-    if not _named(path, ".json").exists():
-        raise ModelError(
-            f"this installation has no model for {players} players: there is no {path}.json; "
-            "name a model of your own by its path"
-        )
-    return read(kind, path)
+        Raises:
+            ModelError: when this installation has none.
+        """
+        path = cls.kind().folder / f"{players}p"
+        if not _named(path, ".json").exists():
+            raise ModelError(
+                f"this installation has no model for {players} players: there is no {path}.json; "
+                "name a model of your own by its path"
+            )
+        return cls.load(path)
+
+    @classmethod
+    def find(cls, name: str) -> Self:
+        """The model that a spec names: one of `NAMES`, or a path.
+
+        Raises:
+            ModelError: see `load` and `shipped`.
+        """
+        return cls.shipped(int(name[0])) if name in NAMES else cls.load(name)
 
 
 def format_of(path: str | Path, among: tuple[str, ...]) -> str:

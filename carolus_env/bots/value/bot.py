@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.model_files import ByPlayers, parsed
 from carolus_env.bots.options import check, option
@@ -26,8 +26,7 @@ from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
-from carolus_env.engine.state import States, as_states, common_players
-from carolus_env.engine.streams import check_streams
+from carolus_env.engine.state import States, common_players
 from carolus_env.system.compiler import entry, rare
 
 LOOKS: Final = ("now", "turn")
@@ -139,7 +138,7 @@ def _play_on(states, generators, seating, place, rows, player):
     return play_games_on(choose, states, generators, seating, place, rows, player)
 
 
-class ValueBot(CompiledAgent):
+class ValueBot(CompiledByPlayers):
     """Plays what leads to the best position by a value network.
 
     Args:
@@ -160,39 +159,12 @@ class ValueBot(CompiledAgent):
         )
 
     def player(self, players: int) -> Player:
-        """What the kernels need in games of ``players`` players.
+        """What the choice needs in games of ``players`` players.
 
         Raises:
             AgentError: for another number of players than the model was trained for.
         """
         return Player.of(players, self._weights.of(self.name, players), self.options)
-
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        as_states(states)
-        check_streams(generators, states)
-        actions = np.empty(len(states), np.int64)
-        for players in np.unique(states["players"]).tolist():
-            rows = np.flatnonzero(states["players"] == players)
-            streams, chosen = generators[rows], np.empty(len(rows), np.int64)
-            self.entries.act(states[rows], streams, chosen, self.player(players))
-            generators[rows], actions[rows] = streams, chosen
-        return actions
-
-    def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        seating: npt.NDArray[np.int64],
-        place: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
-        chosen = np.arange(len(states)) if rows is None else rows
-        decisions = 0
-        for players in np.unique(states["players"][chosen]).tolist():
-            some = chosen[states["players"][chosen] == players]
-            player = self.player(players)
-            decisions += self.entries.play_on(states, generators, seating, place, some, player)
-        return decisions
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Its choice, and the network's value after it."""
