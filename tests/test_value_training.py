@@ -227,7 +227,8 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, rules, c
     assert f"{players} players, 50 games, 2 workers" in shown
     assert re.search(r"after 32 games: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
     assert "playing its best choice: Elo " in shown
-    assert f"evaluate.py value:{folder}/best planner --players {players}" in shown.replace(" /", "/")
+    following = f"evaluate.py value:{folder}/best planner --players {players}"
+    assert following in shown.replace(" /", "/")
 
 
 def test_some_hundred_games_beat_the_untrained_network(tmp_path):
