@@ -23,7 +23,7 @@ import numpy.typing as npt
 from carolus_env.bots import Agent
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve, Look
-from carolus_env.learners.measures import Evaluation, beats, evaluate
+from carolus_env.learners.measures import Evaluation, evaluate, holds
 from carolus_env.learners.options import RunOptions
 from carolus_env.learners.provenance import provenance
 from carolus_env.system.files import write_json
@@ -218,10 +218,10 @@ class TrainingRun(ABC, Generic[C, M]):
         )
 
     def note_evaluation(self) -> None:
-        """Evaluate, keep the network if it is the best so far, and add a point to the curve."""
+        """Evaluate, keep the network unless it is clearly weaker, and add a point to the curve."""
         model, games = self.snapshot(), self.config.eval_games
         found = self.evaluate(games, model)
-        if not self._has("best") or beats(
+        if not self._has("best") or holds(
             self.agent(model), self.agent(self.load("best")), self.rules, games
         ):
             self.save(model, "best")
