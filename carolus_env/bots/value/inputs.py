@@ -33,6 +33,9 @@ from carolus_env.bots.value.tables import (
     AFTERS,
     CHOOSING,
     DISTANCES,
+    FEWER_LEAD,
+    FEWER_MARGIN,
+    FEWER_SIZES,
     HANDS,
     HELD,
     KINDS,
@@ -155,6 +158,12 @@ def team_in_role(s, role):
 
 
 @kernel
+def _within(number, most):
+    """The number, between ``-most`` and ``most``."""
+    return min(max(number, -most), most)
+
+
+@kernel
 def _clipped(number, low, high):
     """The number within the bounds, counted from the lower one."""
     return min(max(number, low), high) - low
@@ -219,6 +228,8 @@ def _write_region_rows(s, layout, seen, count):
     players, teams = int64(s["players"]), int64(s["teams"])
     n, here = int64(s["regions"]), int64(s["emperor"])
     views = teams if teams > 2 else 1
+    most_sizes = MOST_SIZES if teams == 2 else FEWER_SIZES
+    most_margin = MOST_MARGIN if teams == 2 else FEWER_MARGIN
     circle_0 = strengths(s, team_in_role(s, 0))
     circle_1 = strengths(s, team_in_role(s, 1))
     circle_2 = strengths(s, team_in_role(s, 2)) if teams > 2 else circle_1
@@ -230,7 +241,7 @@ def _write_region_rows(s, layout, seen, count):
             team_role(s, int64(s["region_owner"][region])),
             int64(s["region_castles"][region]),
         )
-        size = min(castles, MOST_SIZES)
+        size = min(castles, most_sizes)
         power_0 = count_at(circle_0, region) + castles * int64(owner == 0)
         power_1 = count_at(circle_1, region) + castles * int64(owner == 1)
         power_2 = 0
@@ -246,9 +257,8 @@ def _write_region_rows(s, layout, seen, count):
         for view in range(views):
             margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
             owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
-            row = (
-                distance * MARGINS + _clipped(margin, -MOST_MARGIN, MOST_MARGIN)
-            ) * OWNERS + owned
+            row = distance * MARGINS + _within(margin, most_margin) + MOST_MARGIN
+            row = row * OWNERS + owned
             count = _put(seen, count, layout.region + view * _REGION + row)
         for role in range(players):
             view = team_role(s, int64(s["team"][seen.seats[role]]))
@@ -284,6 +294,7 @@ def _write_region_rows(s, layout, seen, count):
 def _write_clan_rows(s, layout, seen, count):
     """Rows of the table clan; returns the count."""
     players = int64(s["players"])
+    most_lead = MOST_LEAD if s["teams"] == 2 else FEWER_LEAD
     for clan in range(CLANS):
         out = min(paladins_out(s, clan) // 4, 3)
         holder = int64(s["control"][clan])
@@ -299,8 +310,8 @@ def _write_clan_rows(s, layout, seen, count):
             held = 0
             if holder != NOBODY:
                 held = 1 if holder == seat else (2 if int64(s["team"][holder]) == team else 3)
-            lead = _clipped(int64(s["courts"][seat, clan]) - most, -MOST_LEAD, MOST_LEAD)
-            row = (held * LEADS + lead) * 4 + min(int64(s["reserves"][seat, clan]), 3)
+            lead = _within(int64(s["courts"][seat, clan]) - most, most_lead)
+            row = (held * LEADS + lead + MOST_LEAD) * 4 + min(int64(s["reserves"][seat, clan]), 3)
             row = (row * 3 + min(threat, 2)) * 4 + out
             count = _put(seen, count, layout.clan + role * _CLAN + row)
     return count

@@ -22,6 +22,8 @@ from carolus_env.engine.rules import (
 
 HANDS: Final = 1 << DISCS
 MOST_SIZES, MOST_MARGIN, MOST_LEAD, MOST_AHEAD = 8, 7, 4, 5
+FEWER_SIZES, FEWER_MARGIN, FEWER_LEAD = 4, 5, 3
+"""With three teams castles, margins and leads are told apart up to these only."""
 OWNERS: Final = 1 + 2 * MOST_SIZES  # none; own or others' castles, by their number
 MARGINS: Final = 2 * MOST_MARGIN + 1
 LEADS: Final = 2 * MOST_LEAD + 1
