@@ -116,15 +116,16 @@ def test_rows_say_what_the_tables_say(rules):
         # the region where the Emperor stands comes last, and its team's margin is in the row
         powers, _ = engine.strengths(state)
         own = powers[:, team] - np.delete(powers, team, axis=1).max(axis=1)
-        margins = np.clip(np.roll(own, -1), -5, 5) + 5
+        limit = 7 if teams == 2 else 5
+        margins = np.clip(np.roll(own, -1), -limit, limit) + 7
         views = teams if teams > 2 else 1
         there = table_of(rows, rules.players, "region")
         first_view = there[::views] if teams > 2 else there
         np.testing.assert_array_equal(first_view // tables.OWNERS % tables.MARGINS, margins)
         owners = np.roll(state["region_owner"][: state["regions"]], -int(state["emperor"]) - 1)
         sizes = np.roll(state["region_castles"][: state["regions"]], -int(state["emperor"]) - 1)
-        size = np.minimum(sizes, 4)
-        expected = np.where((owners == NOBODY) | (owners == team), size, size + 4)
+        size = np.minimum(sizes, 8 if teams == 2 else 4)
+        expected = np.where((owners == NOBODY) | (owners == team), size, size + 8)
         np.testing.assert_array_equal(first_view % tables.OWNERS, expected)
         # hands: the player's first
         hands = table_of(rows, rules.players, "hand")
@@ -140,7 +141,8 @@ def test_rows_say_what_the_tables_say(rules):
         leads = table_of(rows, rules.players, "clan")[:: rules.players] // 48 % tables.LEADS
         courts = state["courts"][: rules.players].astype(int)
         lead = courts[player] - np.delete(courts, player, axis=0).max(axis=0)
-        np.testing.assert_array_equal(leads, np.clip(lead, -3, 3) + 3)
+        limit = 4 if teams == 2 else 3
+        np.testing.assert_array_equal(leads, np.clip(lead, -limit, limit) + 4)
 
 
 @pytest.mark.parametrize(
