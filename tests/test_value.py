@@ -409,7 +409,8 @@ def look_on(state, weights, candidates):
 
 
 def test_games_of_different_numbers_of_players_are_decided_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(model, "_KIND", dataclasses.replace(model._KIND, folder=tmp_path))
+    here = dataclasses.replace(model.ValueModel.kind(), folder=tmp_path)
+    monkeypatch.setattr(model.ValueModel, "kind", lambda: here)
     for players in (2, 3):
         size = Size(players, 24, 8)
         model.save(model.ValueModel(size, weights_of(players)), tmp_path / f"{players}p")
