@@ -245,7 +245,8 @@ def test_a_network_for_another_number_of_players_is_refused(saved, spec):
 
 
 def test_models_that_the_package_lacks_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(model, "_KIND", replace(model._KIND, folder=tmp_path))
+    here = replace(model.ValueModel.kind(), folder=tmp_path)
+    monkeypatch.setattr(model.ValueModel, "kind", staticmethod(lambda: here))
     with pytest.raises(ModelError, match=r"has no model for 2 players: there is no .*2p\.json"):
         bots.make("search:2p")
     with pytest.raises(ModelError, match="has no model for 3 players"):

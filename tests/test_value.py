@@ -410,7 +410,7 @@ def look_on(state, weights, candidates):
 
 def test_games_of_different_numbers_of_players_are_decided_together(tmp_path, monkeypatch):
     here = dataclasses.replace(model.ValueModel.kind(), folder=tmp_path)
-    monkeypatch.setattr(model.ValueModel, "kind", lambda: here)
+    monkeypatch.setattr(model.ValueModel, "kind", staticmethod(lambda: here))
     for players in (2, 3):
         size = Size(players, 24, 8)
         model.save(model.ValueModel(size, weights_of(players)), tmp_path / f"{players}p")
