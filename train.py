@@ -38,12 +38,13 @@ try:
     from rich.table import Table
 
     from carolus_env.arena import ladder
-    from carolus_env.learners.config import Config
     from carolus_env.learners.measures import Evaluation
     from carolus_env.learners.options import Learner, RunOptions
     from carolus_env.learners.provenance import provenance
     from carolus_env.learners.reading import CONFIGS, DEFAULT, from_run, read
+    from carolus_env.learners.single.config import Config
     from carolus_env.learners.training import Progress, TrainingRun
+    from carolus_env.learners.turns.config import TurnConfig
     from carolus_env.learners.value.config import ValueConfig
     from carolus_env.system.files import write_json
 except ModuleNotFoundError as error:
@@ -55,23 +56,29 @@ class Source:
     """Where options come from other than the command line."""
 
     learner: Learner | None = None
-    """What learns: ppo, a policy by self-play PPO, or value, a value network by TD(lambda). By
-    default what --config names, or else ppo."""
+    """What learns: ppo, a policy over whole turns; value, a value network by TD(lambda); or single,
+    a policy over single decisions, by Stable-Baselines3. By default what --config names, or else
+    ppo."""
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
-    """The folder of a run to continue; only its length may be given with it: --steps (ppo),
-    --games or --minutes (value)."""
+    """The folder of a run to continue; only its length may be given with it: --steps (ppo and
+    single), --games or --minutes (value)."""
 
 
 @dataclass
-class Options(Config, Source):
-    """Train an agent by self-play PPO."""
+class Options(TurnConfig, Source):
+    """Train an agent by self-play PPO over whole turns."""
 
 
 @dataclass
 class OptionsOfValue(ValueConfig, Source):
     """Train a value network by TD(lambda)."""
+
+
+@dataclass
+class OptionsOfSingle(Config, Source):
+    """Train an agent by self-play PPO over single decisions."""
 
 
 @dataclass
@@ -92,11 +99,13 @@ class ExtensionOfValue:
     """Train up to this many CPU minutes of learning, instead of games."""
 
 
-OPTIONS: Final[dict[str, type[Options | OptionsOfValue]]] = {
-    Config.learner_name: Options,
+OPTIONS: Final[dict[str, type[Options | OptionsOfValue | OptionsOfSingle]]] = {
+    TurnConfig.learner_name: Options,
     ValueConfig.learner_name: OptionsOfValue,
+    Config.learner_name: OptionsOfSingle,
 }
 EXTENSIONS: Final[dict[str, type[Extension | ExtensionOfValue]]] = {
+    TurnConfig.learner_name: Extension,
     Config.learner_name: Extension,
     ValueConfig.learner_name: ExtensionOfValue,
 }
@@ -151,12 +160,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_of(learner: str) -> type[TrainingRun[Any, Any]]:
-    """The runs of a learner; imported here, so that ``value`` needs no PyTorch."""
+    """The runs of a learner; imported here, since only ``single`` needs PyTorch."""
     if learner == ValueConfig.learner_name:
         from carolus_env.learners.value.run import ValueRun
 
         return ValueRun
-    from carolus_env.learners.run import Run
+    if learner == TurnConfig.learner_name:
+        from carolus_env.learners.turns.run import TurnRun
+
+        return TurnRun
+    from carolus_env.learners.single.run import Run
 
     return Run
 
@@ -269,7 +282,8 @@ def _finish(run: TrainingRun[Any, Any], console: Console) -> int:
         row = f"{result['games']:,}", f"{result['win_rate']:.1%}", interval
         table.add_row(spec, elos.get(spec, "-"), *row)
     console.print(table)
-    spec = f"{run.config.learner_name}:{run.folder}/best"
+    bot = "value" if run.config.learner_name == "value" else "ppo"
+    spec = f"{bot}:{run.folder}/best"
     console.print(f"next: python evaluate.py {spec} planner --players {run.config.players}")
     console.print(f"play it: python -m carolus_env.play --bot {spec}")
     return 0

@@ -33,7 +33,7 @@ from carolus_env.bots.neural.model import Model, find, save
 from carolus_env.engine import observation
 from carolus_env.engine.rules import DISC, DISCS, OVER, Rules, action_parts
 from carolus_env.engine.streams import new_streams
-from carolus_env.learners.player import TorchPlayer
+from carolus_env.learners.single.player import TorchPlayer
 
 LAYERS = ("disc", "reach")
 """Names of the weights that choose discs begin with these."""

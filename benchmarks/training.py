@@ -4,7 +4,7 @@
     python benchmarks/training.py --players 4 --cases stock:random selfplay:itself --json four.json
 
 A case is LEARNER:OPPONENTS. Learners are ``stock``, sb3-contrib's MaskablePPO with its MlpPolicy,
-and ``selfplay``, `carolus_env.learners.ppo` with a network built on the game's structure.
+and ``selfplay``, `carolus_env.learners.single.ppo` with a network built on the game's structure.
 Opponents are the spec of a bot or, for ``selfplay``, ``itself`` (it learns from every decision of
 every seat) or ``frozen`` (a copy of the network plays the other seats, and it learns from one
 seat's decisions). Only decisions that are learnt from are counted.
@@ -45,8 +45,8 @@ from carolus_env.bots.neural import network
 from carolus_env.engine.rules import OVER
 from carolus_env.envs.learner import LEARNER, FixedOpponents, Opponents
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.player import TorchPlayer
-from carolus_env.learners.ppo import SelfPlayPPO
+from carolus_env.learners.single.player import TorchPlayer
+from carolus_env.learners.single.ppo import SelfPlayPPO
 from carolus_env.system.files import check_writable, write_json
 
 DTYPES = {"stock": np.float32, "selfplay": np.uint8}

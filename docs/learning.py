@@ -1,8 +1,8 @@
-"""Train with several seeds, for docs/training.md: ``python docs/learning.py``.
+"""Train with several seeds, for docs/single.md: ``python docs/learning.py``.
 
-Each run is ``python train.py --seed N`` with `RATES`, from scratch, one after another. The results
-go to benchmarks/results/learning.json, from which docs/tables.py and docs/plots.py make the table
-and the plot. The same command resumes an interrupted run.
+Each run is ``python train.py --learner single --seed N`` with `RATES`, from scratch, one after
+another. The results go to benchmarks/results/learning.json, from which docs/tables.py and
+docs/plots.py make the table and the plot. The same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,17 @@ RATES = ["--learning-rate-end", "3e-5", "--entropy-end", "0.002", "--eval-bots",
 def train(seed: int, folder: Path) -> dict[str, Any]:
     """One run, from scratch or resumed: its results, and the seconds of all its commands."""
     path = folder / f"seed-{seed}"
-    command = ["train.py", "--seed", str(seed), "--runs", str(folder), "--name", path.name]
+    command = [
+        "train.py",
+        "--learner",
+        "single",
+        "--seed",
+        str(seed),
+        "--runs",
+        str(folder),
+        "--name",
+        path.name,
+    ]
     command += RATES
     if (path / "config.json").exists():
         command = ["train.py", "--resume", str(path)]

@@ -36,6 +36,7 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
+from carolus_env.bots.turns.bot import TurnPolicyOptions
 from carolus_env.bots.value.tables import tables_text
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
@@ -245,6 +246,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PolicyOptions),
+    "options ppo turns": lambda: options_table(TurnPolicyOptions),
     "options search": lambda: options_table(ValueSearchOptions),
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,

@@ -80,13 +80,12 @@ def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_training_page_has_a_snippet_that_trains(tmp_path, monkeypatch):
-    pytest.importorskip("sb3_contrib")
     page = (ROOT / "docs" / "training.md").read_text()
     snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     (tmp_path / "snippet.py").write_text(snippet)
     monkeypatch.chdir(tmp_path)
     names = runpy.run_path(str(tmp_path / "snippet.py"))
-    assert names["run"].model.num_timesteps == 8192
+    assert names["run"].decisions == 8192
     assert (tmp_path / "runs" / "mine" / "best.json").exists()
 
 
@@ -146,7 +145,8 @@ def test_figures_are_written_in_three_digits_at_most():
 
 def test_plots_exist_and_are_shown():
     pages = [
-        (ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "suite.md", "training.md")
+        (ROOT / "docs" / name).read_text()
+        for name in ("benchmarks.md", "suite.md", "single.md", "training.md")
     ]
     shown = re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", "".join(pages))
     boards = {"board_light", "board_dark"}

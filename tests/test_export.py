@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from carolus_env.learners import export  # noqa: E402
+from carolus_env.learners.single import export  # noqa: E402
 
 
 def session(data):

@@ -15,11 +15,11 @@ from carolus_env.engine.rules import Rules  # noqa: E402
 from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER  # noqa: E402
 from carolus_env.envs.sb3 import CarolusVecEnv  # noqa: E402
-from carolus_env.learners.buffer import to_absolute, to_relative  # noqa: E402
-from carolus_env.learners.config import Config  # noqa: E402
-from carolus_env.learners.player import TorchPlayer  # noqa: E402
-from carolus_env.learners.ppo import SelfPlayPPO  # noqa: E402
-from carolus_env.learners.run import Run  # noqa: E402
+from carolus_env.learners.single.buffer import to_absolute, to_relative  # noqa: E402
+from carolus_env.learners.single.config import Config  # noqa: E402
+from carolus_env.learners.single.player import TorchPlayer  # noqa: E402
+from carolus_env.learners.single.ppo import SelfPlayPPO  # noqa: E402
+from carolus_env.learners.single.run import Run  # noqa: E402
 from carolus_env.records import make_record  # noqa: E402
 
 

@@ -29,17 +29,18 @@ from carolus_env.bots.neural.network import Size, initial  # noqa: E402
 from carolus_env.engine.rules import Rules  # noqa: E402
 from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER, LearnerGames  # noqa: E402
-from carolus_env.learners.config import Config  # noqa: E402
 from carolus_env.learners.curve import Curve  # noqa: E402
-from carolus_env.learners.league import League  # noqa: E402
 from carolus_env.learners.measures import evaluate  # noqa: E402
-from carolus_env.learners.player import TorchPlayer  # noqa: E402
 from carolus_env.learners.provenance import commit, commit_of  # noqa: E402
 from carolus_env.learners.reading import read  # noqa: E402
-from carolus_env.learners.run import Run  # noqa: E402
+from carolus_env.learners.single.config import Config  # noqa: E402
+from carolus_env.learners.single.league import League  # noqa: E402
+from carolus_env.learners.single.player import TorchPlayer  # noqa: E402
+from carolus_env.learners.single.run import Run  # noqa: E402
 
 TINY = [
-    *("--games", "16", "--rollout", "16", "--batch", "64", "--epochs", "1"),
+    *("--learner", "single", "--games", "16", "--rollout", "16"),
+    *("--batch", "64", "--epochs", "1"),
     *("--region", "4", "--trunk", "4"),
     *("--eval-games", "4", "--final-games", "8", "--eval-every", "512"),
     *("--remember-every", "256", "--steps", "768"),
@@ -156,7 +157,7 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, capsys):
     final = load(folder / "final")
     assert final.size.players == players
     assert final.about["decisions"] == 768
-    assert final.about["command"].startswith("python train.py --games 16")
+    assert final.about["command"].startswith("python train.py --learner single")
     shown = " ".join(capsys.readouterr().out.split())  # lines may wrap
     assert re.search(r"after 512 decisions: Elo -\d+ \(-\d+ to -\d+; planner: 0\), \d", shown)
     assert "playing its likeliest action: Elo -" in shown
@@ -498,7 +499,9 @@ def test_a_checkpoint_between_its_two_renames_is_found(tmp_path):
 @pytest.mark.parametrize("words", [["--config", "{}"], ["--config={}"]])
 def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, words):
     path = tmp_path / "options.toml"
-    path.write_text('players = 3\nbots = ["greedy", "random"]\nentropy = 0.5\nseed = 4\n')
+    path.write_text(
+        'learner = "single"\nplayers = 3\nbots = ["greedy", "random"]\nentropy = 0.5\nseed = 4\n'
+    )
     given = [word.format(path) for word in words]
     job = train.read_job(["--runs", str(tmp_path), *given, "--seed", "7", "--name", "a"])
     assert (job.config.players, job.config.bots, job.config.seed) == (3, ("greedy", "random"), 7)
@@ -520,6 +523,13 @@ def test_a_run_is_resumed_with_its_own_options(tmp_path, words):
     longer = train.read_job([*given, "--steps", "77"])
     assert longer.config.steps == 77
     assert longer.command.startswith("python train.py --seed 9; python train.py --resume")
+
+
+@pytest.mark.parametrize("learner", [{}, {"learner": "ppo"}])
+def test_a_run_of_single_decisions_that_was_begun_as_ppo_goes_on_as_such(tmp_path, learner):
+    config = {**learner, "players": 3, "trunk": 64}
+    (tmp_path / "config.json").write_text(json.dumps({"config": config, "command": "old"}))
+    assert train.read_job(["--resume", str(tmp_path)]).config == Config(players=3, trunk=64)
 
 
 def test_a_run_begun_with_an_option_that_is_gone_is_resumed_if_it_did_not_use_it(tmp_path, capsys):
@@ -572,6 +582,11 @@ def test_help_shows_every_option(capsys):
     for field in dataclasses.fields(train.Options):
         assert f"--{field.name.replace('_', '-')} " in shown
     assert "\n$ python train.py --resume runs/four" in shown
+    with pytest.raises(SystemExit):
+        train.main(["--learner", "single", "--help"])
+    shown = capsys.readouterr().out
+    for field in dataclasses.fields(train.OptionsOfSingle):
+        assert f"--{field.name.replace('_', '-')} " in shown
 
 
 @pytest.mark.parametrize(

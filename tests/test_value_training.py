@@ -309,7 +309,7 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     assert "train: no tensorboard/ is written: tensorboard" in done.stderr
     assert not (tmp_path / "r" / "tensorboard").exists()
     assert (tmp_path / "r" / "result.json").exists()
-    done = blocked(names, ["--runs", str(tmp_path), "--name", "other"])
+    done = blocked(names, ["--learner", "single", "--runs", str(tmp_path), "--name", "other"])
     assert done.returncode == 1
     assert done.stderr.startswith("train: torch is missing; training needs the extra: pip install")
 
@@ -408,6 +408,7 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path, capsys):
         (["--workers", "0"], "workers must be at least 1, got 0"),
         (["--workers", "999"], "threads must be a whole number from 1 to 256, got 999"),
         (["--width", "4"], "width must be from 16 to 1024, got 4"),
+        (["--width", "18"], "width must be a multiple of 4, got 18"),
         (["--candidates", "-1"], "candidates"),
         (["--plans", "some"], "plans"),
         (["--minutes", "-1"], r"minutes must be more than 0, got -1\.0"),

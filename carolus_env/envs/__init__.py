@@ -1,1 +1,1 @@
-"""Environments: PettingZoo (``aec``), Gymnasium (``gym``), Stable-Baselines3 (``sb3``)."""
+"""Environments, of decisions or turns: PettingZoo (``aec``), Gymnasium (``gym``), SB3 (``sb3``)."""

@@ -1,9 +1,9 @@
-"""Training by self-play: PPO against a league, TD(lambda) of a value network, resumable runs.
+"""Training by self-play: PPO over whole turns or single decisions, TD(lambda) of a value network.
 
-Needs the extra ``train``; the value network does without PyTorch and Stable-Baselines3.
+Needs the extra ``train``; only PPO over single decisions needs PyTorch and Stable-Baselines3.
 
-Whatever learns, `training` is a run in its folder, `options` and `reading` are its options, and
-`measures`, `curve`, `checkpoint`, `scalars` and `provenance` are its parts. PPO is `run`, `config`,
-`ppo`, `policy`, `buffer`, `player` and `league`; the value network is `value`. `export` writes
-ONNX.
+What learns has a folder each: `turns`, `value`, `single`. Whatever learns, `training` is a run in
+its folder, `compiled` what runs without PyTorch share, `options` and `reading` are its options, and
+`measures`, `curve`, `checkpoint`, `scalars` and `provenance` are its parts. `candidate_policy` is a
+policy for your own MaskablePPO on whole turns.
 """

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 from carolus_env.bots import make
+from carolus_env.bots.planner.plans import WIDTHS
+from carolus_env.bots.value.network import Size
 from carolus_env.engine.rules import Rules
+from carolus_env.system.machine import cores
+from carolus_env.system.workers import check_threads
 
-Learner = Literal["ppo", "value"]
-"""What learns: a policy by self-play PPO, or a value network by TD(lambda)."""
+Learner = Literal["ppo", "value", "single"]
+"""What learns: a policy over whole turns by PPO, a value network by TD(lambda), or a policy over
+single decisions by Stable-Baselines3's PPO."""
 
 
 @dataclass
@@ -101,3 +106,35 @@ class RunOptions:
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON, with the learner."""
         return {"learner": self.learner_name, **dataclasses.asdict(self)}
+
+
+@dataclass
+class CompiledOptions(RunOptions):
+    """What a learner has besides that is compiled and runs on every core."""
+
+    workers: int = field(default_factory=cores)
+    """Threads that play and learn; by default one a core. Results depend on their number."""
+    width: int = 64
+    """Sums of the network's first layer."""
+    hidden: int = 32
+    """Units of its second layer."""
+    plans: str = "stop"
+    """Where paladins may go, see the planner: stop, one or all."""
+    curve_every: int = 1
+    """Decisions or games between two points of the curve."""
+
+    @property
+    def size(self) -> Size:
+        """The network's size."""
+        return Size(self.players, self.width, self.hidden)
+
+    def check(self) -> None:
+        """See `RunOptions.check`."""
+        super().check()
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        _ = self.size
+        if self.plans not in WIDTHS:
+            raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")
+        self.check_counts("curve_every", "workers")
+        check_threads(self.workers)

@@ -9,15 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from carolus_env.learners.config import Config
 from carolus_env.learners.options import RunOptions
+from carolus_env.learners.single.config import Config
+from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.value.config import ValueConfig
 
 CONFIGS: Final[dict[str, type[RunOptions]]] = {
-    kind.learner_name: kind for kind in (Config, ValueConfig)
+    kind.learner_name: kind for kind in (TurnConfig, ValueConfig, Config)
 }
 """The options of each learner."""
-DEFAULT: Final = Config.learner_name
+DEFAULT: Final = TurnConfig.learner_name
 """The learner of options that name none."""
 _REMOVED: Final = {"shaping": 0.0}
 """Options of earlier versions, with the value that left them unused."""
@@ -57,7 +58,10 @@ def from_run(options: Mapping[str, Any]) -> RunOptions:
         ValueError: for a run that used an option which no longer exists, and as `from_mapping`.
     """
     options = dict(options)
+    if options.get("learner") == "ppo" and "trunk" in options:  # when it learnt single decisions
+        options["learner"] = Config.learner_name
     if "learner" not in options:  # begun when there was only one
+        options["learner"] = Config.learner_name
         for name, unused in _REMOVED.items():
             if options.pop(name, unused) != unused:
                 raise ValueError(

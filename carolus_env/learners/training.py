@@ -3,7 +3,7 @@
 The folder holds ``config.json`` (options, seed, versions), the models ``best`` and ``final``,
 ``result.json``, ``curve.json`` and ``curve.png``, ``tensorboard/``, and ``resume/``
 (`carolus_env.learners.checkpoint`), from which the run continues bit for bit. What learns is a
-subclass: `carolus_env.learners.run`, `carolus_env.learners.value.run`.
+subclass: `learners.turns.run`, `learners.value.run`, `learners.single.run`.
 """
 
 from __future__ import annotations

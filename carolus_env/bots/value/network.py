@@ -49,7 +49,7 @@ class Size:
     players: int
     """Number of players, 2 to 4."""
     width: int = 64
-    """Sums of the first layer, the `LINEAR` ones included."""
+    """Sums of the first layer, the `LINEAR` ones included; a multiple of 4."""
     hidden: int = 32
     """Units of the second layer."""
 
@@ -62,6 +62,8 @@ class Size:
             value = getattr(self, name)
             if not isinstance(value, int) or not low <= value <= high:
                 raise ValueError(f"{name} must be from {low} to {high}, got {value!r}")
+        if self.width % 4 > 0:  # kernels take four at a time
+            raise ValueError(f"width must be a multiple of 4, got {self.width}")
 
 
 def shapes(size: Size) -> dict[str, tuple[int, ...]]:
@@ -88,17 +90,23 @@ def random_weights(size: Size, seed: int) -> dict[str, npt.NDArray[np.float32]]:
     return weights
 
 
-def forward(weights: Arrays, seen: SeenArrays) -> npt.NDArray[np.float32]:
-    """The value of each position for each team role: ``(N, teams)`` float32, rows sum to 1."""
+def layers(
+    weights: Arrays, seen: SeenArrays
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """The sums ``(N, width)`` and the second layer's units ``(N, hidden)`` of each position."""
     rows = weights["rows"]
     with_nothing = np.vstack([rows, np.zeros((1, rows.shape[1]), np.float32)])  # row -1
     sums = with_nothing[seen.rows].sum(axis=1) + seen.numbers @ weights["numbers"]
     sums += weights["bias"]
     first = _leaky(sums[:, :-LINEAR])
-    hidden, hidden_bias, out, out_bias = (
-        weights[name][seen.stages] for name in ("hidden", "hidden_bias", "out", "out_bias")
-    )
-    second = _leaky(np.einsum("ni,nij->nj", first, hidden) + hidden_bias)
+    hidden, bias = weights["hidden"][seen.stages], weights["hidden_bias"][seen.stages]
+    return sums, _leaky(np.einsum("ni,nij->nj", first, hidden) + bias)
+
+
+def forward(weights: Arrays, seen: SeenArrays) -> npt.NDArray[np.float32]:
+    """The value of each position for each team role: ``(N, teams)`` float32, rows sum to 1."""
+    sums, second = layers(weights, seen)
+    out, out_bias = weights["out"][seen.stages], weights["out_bias"][seen.stages]
     scores = np.einsum("nj,njt->nt", np.hstack([second, sums[:, -LINEAR:]]), out) + out_bias
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True), np.float32)

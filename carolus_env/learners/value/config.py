@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import make
-from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.model import find
-from carolus_env.bots.value.network import Size, random_weights
-from carolus_env.learners.options import Learner, RunOptions
-from carolus_env.system.machine import cores
-from carolus_env.system.workers import check_threads
+from carolus_env.bots.value.network import random_weights
+from carolus_env.learners.options import CompiledOptions, Learner
 
 
 @dataclass
-class ValueConfig(RunOptions):
+class ValueConfig(CompiledOptions):
     """All options of a training run of a value network."""
 
     learner_name: ClassVar[Learner] = "value"
@@ -31,8 +28,6 @@ class ValueConfig(RunOptions):
     minutes: float | None = None
     """CPU minutes of learning, of all workers together, instead of games. The same options then
     learn from another number of games each time, so such a run is not reproducible."""
-    workers: int = field(default_factory=cores)
-    """Threads that play and learn; by default one a core. Results depend on their number."""
     games_per_round: int = 20
     """Games of each worker between two exchanges of what was learnt."""
 
@@ -42,16 +37,10 @@ class ValueConfig(RunOptions):
     """Bot ``value`` with its options that has every team but one: the network learns to beat it.
     By default it plays every team itself."""
 
-    width: int = 64
-    """Sums of the network's first layer."""
-    hidden: int = 32
-    """Units of its second layer."""
     candidates: int = 16
     """Turns that the network compares, the planner's best ones; 0: all, in no order."""
     features: bool = True
     """Whether the network sees the planner's features besides its tables."""
-    plans: str = "stop"
-    """Where paladins may go, see the planner: stop, one or all."""
 
     rate: float = 0.03
     """Learning rate; it stays ..."""
@@ -77,11 +66,6 @@ class ValueConfig(RunOptions):
         if self.minutes is not None:
             amount = f"{self.minutes:g} CPU minutes of learning"
         return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
-
-    @property
-    def size(self) -> Size:
-        """The network's size."""
-        return Size(self.players, self.width, self.hidden)
 
     def rival(self) -> ValueBot | None:
         """What the network learns against; None: itself.
@@ -130,15 +114,10 @@ class ValueConfig(RunOptions):
             ValueError: naming the option, its value and what is allowed.
         """
         super().check()
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}")
         self.first_weights()
         self.rival()
         ValueOptions(candidates=self.candidates)
-        if self.plans not in WIDTHS:
-            raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")
-        self.check_counts("games", "games_per_round", "curve_every", "workers")
-        check_threads(self.workers)
+        self.check_counts("games", "games_per_round")
         if self.minutes is not None and not self.minutes > 0:
             raise ValueError(f"minutes must be more than 0, got {self.minutes}")
         for name, high in (("rate", 1.0), ("rate_end", 1.0), ("first_square", 1e6)):

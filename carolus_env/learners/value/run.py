@@ -6,26 +6,24 @@ plays them. Neither PyTorch nor Stable-Baselines3 is needed.
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env.bots import Agent
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
-from carolus_env.bots.value.model import ValueModel, load, save
+from carolus_env.bots.value.model import ValueModel
+from carolus_env.learners.compiled import CompiledRun
 from carolus_env.learners.curve import Look
-from carolus_env.learners.measures import Evaluation
-from carolus_env.learners.scalars import Scalars
-from carolus_env.learners.training import Arrays, Progress, TrainingRun, prefixed, under
+from carolus_env.learners.training import Arrays, Progress, prefixed, under
 from carolus_env.learners.value.config import ValueConfig
 from carolus_env.learners.value.crew import Crew
 
 
-class ValueRun(TrainingRun[ValueConfig, ValueModel]):
+class ValueRun(CompiledRun[ValueConfig, ValueModel]):
     """One training run of a value network in its folder.
 
     Args:
@@ -50,6 +48,8 @@ class ValueRun(TrainingRun[ValueConfig, ValueModel]):
         y="loss: cross-entropy to the targets",
         lines=lambda point: {"loss": point["loss"]},
     )
+    model = ValueModel
+    crew: Crew
 
     def __init__(
         self,
@@ -62,8 +62,7 @@ class ValueRun(TrainingRun[ValueConfig, ValueModel]):
         super().__init__(config, folder, command=command, show=show)
         self.crew = Crew(config)
         self.games = 0
-        self._noted = 0, np.zeros(3)  # games and what was told of them at the curve's last point
-        self._scalars: Scalars | None = None
+        self._noted = 0, np.zeros(3)
 
     @property
     def done(self) -> int:
@@ -76,24 +75,7 @@ class ValueRun(TrainingRun[ValueConfig, ValueModel]):
             return self.crew.cpu_seconds / 60 / self.config.minutes
         return self.games / self.config.games
 
-    def point(self) -> dict[str, Any]:
-        return {**super().point(), "cpu_seconds": round(self.crew.cpu_seconds, 1)}
-
     # ------------------------------------------------------------------------ training
-
-    @contextlib.contextmanager
-    def _learning(self) -> Iterator[None]:
-        try:
-            self._scalars = Scalars(self.folder / "tensorboard")
-        except ModuleNotFoundError as error:
-            print(f"train: no tensorboard/ is written: {error.name} is missing", file=sys.stderr)
-        try:
-            self.crew.warm_up()
-            yield
-        finally:
-            if self._scalars is not None:
-                self._scalars.close()
-            self._scalars = None
 
     def _update(self) -> bool:
         config = self.config
@@ -104,41 +86,26 @@ class ValueRun(TrainingRun[ValueConfig, ValueModel]):
         self.games += count
         return True
 
-    def _note_update(self) -> None:
-        if self._passed(self.config.curve_every) or self.share >= 1:
-            self._note_point()
-        self.show(self._progress())
+    def _told(self) -> npt.NDArray[np.float64]:
+        return self.crew.told
 
-    def _note_point(self) -> None:
-        """Log what was told since the last point, and add a point to the curve."""
+    def _numbers(self) -> dict[str, float]:
         games, told = self._noted
         positions, loss, rounds = self.crew.told - told
-        numbers = {"loss": loss / positions, "rounds": rounds / (self.games - games)}
-        self._noted = self.games, self.crew.told.copy()
-        point: dict[str, float] = {"positions": int(self.crew.told[0])}
-        point |= {name: round(float(number), 5) for name, number in numbers.items()}
-        self.curve.training.append({**self.point(), **point})
-        self._log(
-            {
-                "train/loss": numbers["loss"],
-                "train/rate": self.config.rate_at(min(self.share, 1.0)),
-                "games/rounds": numbers["rounds"],
-                "time/games_per_s": self._clock.pace(self.games),
-                "time/cpu_minutes": self.crew.cpu_seconds / 60,
-            }
-        )
+        return {
+            "loss": loss / max(positions, 1),
+            "rounds": rounds / max(self.games - games, 1),
+            "positions": float(self.crew.told[0]),
+        }
 
-    def _log(self, values: Mapping[str, float]) -> None:
-        if self._scalars is not None:
-            self._scalars.write(values, self.games)
-
-    def _progress(self, evaluation: Evaluation | None = None) -> Progress:
-        positions, loss, _ = self.crew.told - self._noted[1]
-        mean = float(loss / positions) if positions else None
-        if mean is None and self.curve.training:
-            mean = self.curve.training[-1]["loss"]
-        pace = self._clock.pace(self.games)
-        return Progress(self.games, pace, self.share, loss=mean, evaluation=evaluation)
+    def _scalars_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        return {
+            "train/loss": numbers["loss"],
+            "train/rate": self.config.rate_at(min(self.share, 1.0)),
+            "games/rounds": numbers["rounds"],
+            "time/games_per_s": self._clock.pace(self.games),
+            "time/cpu_minutes": self.crew.cpu_seconds / 60,
+        }
 
     # ------------------------------------------------------------------------ models
 
@@ -153,12 +120,6 @@ class ValueRun(TrainingRun[ValueConfig, ValueModel]):
         if config.candidates == 0:
             return ValueBot(model, ValueOptions(candidates=0, plans=config.plans))
         return ValueBot(model)
-
-    def save(self, model: ValueModel, name: str) -> None:
-        save(model, self.folder / name)
-
-    def load(self, name: str) -> ValueModel:
-        return load(self.folder / name)
 
     # ------------------------------------------------------------------------ resuming
 

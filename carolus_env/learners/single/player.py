@@ -13,7 +13,7 @@ from carolus_env.bots import Agent, drawn
 from carolus_env.bots.neural import network
 from carolus_env.engine import observation
 from carolus_env.engine.state import States
-from carolus_env.learners.policy import ILLEGAL_LOGIT
+from carolus_env.learners.single.policy import ILLEGAL_LOGIT
 
 
 class TorchPlayer(Agent):

@@ -20,12 +20,12 @@ from carolus_env.bots import Agent
 from carolus_env.bots.neural.model import Model, find, load, save
 from carolus_env.envs.learner import Ended
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.config import Config
 from carolus_env.learners.curve import Look
-from carolus_env.learners.league import League
 from carolus_env.learners.measures import Evaluation, game_statistics
-from carolus_env.learners.player import TorchPlayer
-from carolus_env.learners.ppo import SelfPlayPPO
+from carolus_env.learners.single.config import Config
+from carolus_env.learners.single.league import League
+from carolus_env.learners.single.player import TorchPlayer
+from carolus_env.learners.single.ppo import SelfPlayPPO
 from carolus_env.learners.training import Arrays, Progress, TrainingRun, prefixed, under
 
 

@@ -1,4 +1,4 @@
-"""The options of a training run by self-play PPO."""
+"""The options of a training run by self-play PPO over single decisions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from carolus_env.learners.options import Learner, RunOptions
 
 @dataclass
 class Config(RunOptions):
-    """All options of a training run by self-play PPO."""
+    """All options of a training run by self-play PPO over single decisions."""
 
-    learner_name: ClassVar[Learner] = "ppo"
+    learner_name: ClassVar[Learner] = "single"
     unit: ClassVar[str] = "decisions"
 
     steps: int = 1_500_000

@@ -24,8 +24,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from carolus_env.bots.neural import network
 from carolus_env.envs.learner import Ended
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.buffer import SeatBuffer, to_absolute
-from carolus_env.learners.policy import NetworkPolicy
+from carolus_env.learners.single.buffer import SeatBuffer, to_absolute
+from carolus_env.learners.single.policy import NetworkPolicy
 
 
 class SelfPlayPPO(MaskablePPO):

@@ -1,6 +1,6 @@
 """A model as ONNX, for other languages and runtimes.
 
-    python -m carolus_env.learners.export MODEL OUT.onnx
+    python -m carolus_env.learners.single.export MODEL OUT.onnx
 
 Inputs: ``observation`` ``(N, length)`` float32, the whole numbers of a uint8 observation of
 `carolus_env.observe` (not the scaled ones), and ``mask`` ``(N, 95)`` bool, True where an action is
@@ -86,7 +86,7 @@ def to_onnx(policy: Model) -> bytes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = argparse.ArgumentParser(
-        "carolus_env.learners.export", description="Write a model as ONNX."
+        "carolus_env.learners.single.export", description="Write a model as ONNX."
     )
     parser.add_argument("model", help="2p, 3p or 4p (shipped models), or a path")
     parser.add_argument("out", help="the file to write")

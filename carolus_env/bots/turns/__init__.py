@@ -1,0 +1,1 @@
+"""``ppo`` over whole turns: a policy that scores the positions after each candidate."""

@@ -1,0 +1,96 @@
+"""What runs share whose learner is compiled and needs no PyTorch: TensorBoard, points, models."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots.model_files import Trained
+from carolus_env.learners.measures import Evaluation
+from carolus_env.learners.options import CompiledOptions
+from carolus_env.learners.scalars import Scalars
+from carolus_env.learners.training import Progress, TrainingRun
+
+C = TypeVar("C", bound=CompiledOptions)
+M = TypeVar("M", bound=Trained[Any])
+
+
+class CompiledRun(TrainingRun[C, M]):
+    """A training run whose learner is compiled; see `TrainingRun`.
+
+    A subclass sets `model` and, when it is made, ``crew`` and ``_noted``.
+    """
+
+    model: ClassVar[type[Any]]
+    """What its models are."""
+    crew: Any
+    """What learns: it has ``cpu_seconds``, and ``warm_up`` compiles."""
+    _noted: tuple[int, npt.NDArray[np.float64]]
+    """What was done, and told (`_told`), at the curve's last point."""
+    _scalars: Scalars | None = None
+
+    @abstractmethod
+    def _told(self) -> npt.NDArray[np.float64]:
+        """What the learner has told so far, sums."""
+
+    @abstractmethod
+    def _numbers(self) -> dict[str, float]:
+        """What was told since the curve's last point, as means: ``loss`` and more."""
+
+    @abstractmethod
+    def _scalars_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Those numbers and others for TensorBoard, by name."""
+
+    # ------------------------------------------------------------------------ training
+
+    def point(self) -> dict[str, Any]:
+        return {**super().point(), "cpu_seconds": round(float(np.sum(self.crew.cpu_seconds)), 1)}
+
+    @contextlib.contextmanager
+    def _learning(self) -> Iterator[None]:
+        try:
+            self._scalars = Scalars(self.folder / "tensorboard")
+        except ModuleNotFoundError as error:
+            print(f"train: no tensorboard/ is written: {error.name} is missing", file=sys.stderr)
+        try:
+            self.crew.warm_up()
+            yield
+        finally:
+            if self._scalars is not None:
+                self._scalars.close()
+            self._scalars = None
+
+    def _note_update(self) -> None:
+        if self._passed(self.config.curve_every) or self.share >= 1:
+            numbers = self._numbers()
+            self._log(self._scalars_of(numbers))
+            rounded = {name: round(float(number), 5) for name, number in numbers.items()}
+            self.curve.training.append({**self.point(), **rounded})
+            self._noted = self.done, self._told().copy()
+        self.show(self._progress())
+
+    def _log(self, values: Mapping[str, float]) -> None:
+        if self._scalars is not None:
+            self._scalars.write(values, self.done)
+
+    def _progress(self, evaluation: Evaluation | None = None) -> Progress:
+        loss = self._numbers()["loss"] if self.done > self._noted[0] else None
+        if loss is None and self.curve.training:
+            loss = self.curve.training[-1]["loss"]
+        pace = self._clock.pace(self.done)
+        return Progress(self.done, pace, self.share, loss=loss, evaluation=evaluation)
+
+    # ------------------------------------------------------------------------ models
+
+    def save(self, model: M, name: str) -> None:
+        model.save(self.folder / name)
+
+    def load(self, name: str) -> M:
+        loaded: M = self.model.load(self.folder / name)
+        return loaded
