@@ -16,19 +16,17 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy.typing as npt
 import torch
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-Masks = npt.NDArray[Any] | torch.Tensor | None
+from carolus_env.learners.forward_policy import ForwardPolicy, Masks
 
 NO_CANDIDATE: Final = -1e9
 """Logit where there is no candidate: finite, so that its product with probability 0 is 0."""
 
 
-class CandidatePolicy(MaskableActorCriticPolicy):
+class CandidatePolicy(ForwardPolicy):
     """Scores each row of ``(N, K, F)`` observations by one network of shared weights.
 
     The network gives a logit and a value to each candidate. The value of a position is what its
@@ -62,32 +60,10 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         kwargs: dict[str, Any] = {"lr": lr_schedule(1), **self.optimizer_kwargs}
         self.optimizer = self.optimizer_class(self.parameters(), **kwargs)
 
-    def log_policy_and_values(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def log_policy_and_values(
+        self, obs: torch.Tensor, masks: Masks = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log probabilities of the candidates ``(N, K)``, and expected payoffs ``(N, 1)``."""
         logits, values = self.scorer(obs).unbind(dim=-1)
         log_policy = torch.log_softmax(logits.masked_fill(obs[..., 0] == 0, NO_CANDIDATE), dim=1)
         return log_policy, (log_policy.exp() * values).sum(dim=1, keepdim=True)
-
-    def forward(
-        self, obs: torch.Tensor, deterministic: bool = False, action_masks: Masks = None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        log_policy, values = self.log_policy_and_values(obs)
-        if deterministic:
-            actions = log_policy.argmax(dim=1)
-        else:  # a race of exponential clocks draws from the policy
-            noise = torch.empty_like(log_policy).exponential_()
-            actions = (log_policy - noise.log()).argmax(dim=1)
-        return actions, values, log_policy.gather(1, actions[:, None])[:, 0]
-
-    def evaluate_actions(
-        self, obs: torch.Tensor, actions: torch.Tensor, action_masks: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        log_policy, values = self.log_policy_and_values(obs)
-        entropy = -(log_policy.exp() * log_policy).sum(dim=1)
-        return values, log_policy.gather(1, actions.long()[:, None])[:, 0], entropy
-
-    def predict_values(self, obs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
-        return self.log_policy_and_values(obs)[1]
-
-    def get_distribution(self, obs: Any, action_masks: Masks = None) -> Any:
-        return self.action_dist.proba_distribution(action_logits=self.log_policy_and_values(obs)[0])

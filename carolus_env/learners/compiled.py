@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -24,16 +25,30 @@ M = TypeVar("M", bound=Trained[Any])
 class CompiledRun(TrainingRun[C, M]):
     """A training run whose learner is compiled; see `TrainingRun`.
 
-    A subclass sets `model` and, when it is made, ``crew`` and ``_noted``.
+    A subclass sets `model` and `crew_of`.
     """
 
     model: ClassVar[type[Any]]
     """What its models are."""
+    crew_of: ClassVar[type[Any]]
+    """Makes ``crew`` from the options: what learns. It has ``cpu_seconds``, and ``warm_up``
+    compiles."""
     crew: Any
-    """What learns: it has ``cpu_seconds``, and ``warm_up`` compiles."""
     _noted: tuple[int, npt.NDArray[np.float64]]
     """What was done, and told (`_told`), at the curve's last point."""
     _scalars: Scalars | None = None
+
+    def __init__(
+        self,
+        config: C,
+        folder: Path,
+        *,
+        command: str = "",
+        show: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        super().__init__(config, folder, command=command, show=show)
+        self.crew = self.crew_of(config)
+        self._noted = 0, self._told().copy()
 
     @abstractmethod
     def _told(self) -> npt.NDArray[np.float64]:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy.typing as npt
 import torch
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
 from carolus_env.bots.neural import network
 from carolus_env.engine.rules import TEAMS
-
-Masks = npt.NDArray[Any] | torch.Tensor | None
+from carolus_env.learners.forward_policy import ForwardPolicy, Masks
 
 ILLEGAL_LOGIT: Final = -1e9
 """Logit of an illegal action: finite, so that its product with probability 0 is 0."""
 
 
-class NetworkPolicy(MaskableActorCriticPolicy):
+class NetworkPolicy(ForwardPolicy):
     """`carolus_env.bots.neural.network` as a policy of SB3; its values are ``(N, teams)`` payoffs.
 
     Values are counted from the acting team: its own payoff first, then the next teams clockwise.
@@ -62,28 +59,3 @@ class NetworkPolicy(MaskableActorCriticPolicy):
             logits = logits.masked_fill(~legal, ILLEGAL_LOGIT)
         payoffs = (teams * torch.softmax(scores, dim=1) - 1) / (teams - 1)
         return torch.log_softmax(logits, dim=1), payoffs
-
-    def forward(
-        self, obs: torch.Tensor, deterministic: bool = False, action_masks: Masks = None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        log_policy, payoffs = self.log_policy_and_values(obs, action_masks)
-        if deterministic:
-            actions = log_policy.argmax(dim=1)
-        else:  # a race of exponential clocks draws from the policy
-            noise = torch.empty_like(log_policy).exponential_()
-            actions = (log_policy - noise.log()).argmax(dim=1)
-        return actions, payoffs, log_policy.gather(1, actions[:, None])[:, 0]
-
-    def evaluate_actions(
-        self, obs: torch.Tensor, actions: torch.Tensor, action_masks: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        log_policy, payoffs = self.log_policy_and_values(obs, action_masks)
-        entropy = -(log_policy.exp() * log_policy).sum(dim=1)
-        return payoffs, log_policy.gather(1, actions.long()[:, None])[:, 0], entropy
-
-    def predict_values(self, obs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
-        return self.log_policy_and_values(obs, None)[1]
-
-    def get_distribution(self, obs: Any, action_masks: Masks = None) -> Any:
-        log_policy, _ = self.log_policy_and_values(obs, action_masks)
-        return self.action_dist.proba_distribution(action_logits=log_policy)

@@ -6,8 +6,7 @@ Stable-Baselines3 is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
 from carolus_env.bots.turns.model import TurnModel
 from carolus_env.learners.compiled import CompiledRun
 from carolus_env.learners.curve import Look
-from carolus_env.learners.training import Arrays, Progress
+from carolus_env.learners.training import Arrays
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.turns.crew import Crew
 
@@ -48,20 +47,9 @@ class TurnRun(CompiledRun[TurnConfig, TurnModel]):
         lines=lambda point: {"loss": point["loss"]},
     )
     model = TurnModel
+    crew_of = Crew
     crew: Crew
-
-    def __init__(
-        self,
-        config: TurnConfig,
-        folder: Path,
-        *,
-        command: str = "",
-        show: Callable[[Progress], None] = lambda progress: None,
-    ) -> None:
-        super().__init__(config, folder, command=command, show=show)
-        self.crew = Crew(config)
-        self.decisions = 0
-        self._noted = 0, np.zeros(7)
+    decisions: int = 0
 
     @property
     def done(self) -> int:

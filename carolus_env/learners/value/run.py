@@ -6,8 +6,7 @@ plays them. Neither PyTorch nor Stable-Baselines3 is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.learners.compiled import CompiledRun
 from carolus_env.learners.curve import Look
-from carolus_env.learners.training import Arrays, Progress, prefixed, under
+from carolus_env.learners.training import Arrays, prefixed, under
 from carolus_env.learners.value.config import ValueConfig
 from carolus_env.learners.value.crew import Crew
 
@@ -49,20 +48,9 @@ class ValueRun(CompiledRun[ValueConfig, ValueModel]):
         lines=lambda point: {"loss": point["loss"]},
     )
     model = ValueModel
+    crew_of = Crew
     crew: Crew
-
-    def __init__(
-        self,
-        config: ValueConfig,
-        folder: Path,
-        *,
-        command: str = "",
-        show: Callable[[Progress], None] = lambda progress: None,
-    ) -> None:
-        super().__init__(config, folder, command=command, show=show)
-        self.crew = Crew(config)
-        self.games = 0
-        self._noted = 0, np.zeros(3)
+    games: int = 0
 
     @property
     def done(self) -> int:
