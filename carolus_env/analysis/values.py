@@ -15,19 +15,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.neural import model as neural
 from carolus_env.bots.neural.inference import Net
+from carolus_env.bots.neural.model import V1, Model
 from carolus_env.bots.planner.evaluation import all_weights, chances
-from carolus_env.bots.value import model as value_models
+from carolus_env.bots.turns.model import TurnModel, decides_singly
 from carolus_env.bots.value.ahead import values_ahead
 from carolus_env.bots.value.inference import ValueWeights
+from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, pick
 
 Floats = npt.NDArray[np.float64]
 
 KNOWN: Final = "planner, ppo, value, ppo:MODEL or value:MODEL"
-_MODELS: Final = {"ppo": neural, "value": value_models}
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,11 @@ def value_function(spec: str, players: int) -> Value:
     """Make a value function.
 
     Args:
-        spec: ``planner`` (the planner's evaluation), ``ppo`` (the value of the package's policy for
-            that number of players), ``ppo:2p`` or ``ppo:PATH`` (another policy's), ``value`` (the
-            package's value network, after the best next choice), ``value:2p`` or ``value:PATH``.
+        spec: ``planner`` (the planner's evaluation); ``value`` (the package's value network for
+            that number of players, after the best next choice), ``value:2p`` or ``value:PATH``;
+            ``ppo``, ``ppo:2p`` or ``ppo:PATH`` (the same by the value of a policy over whole
+            turns); or ``ppo:v1`` or ``ppo:PATH`` (what a policy over single decisions says of the
+            position).
         players: of the games, 2, 3 or 4.
 
     Raises:
@@ -76,16 +78,15 @@ def value_function(spec: str, players: int) -> Value:
     name, _, argument = spec.partition(":")
     if spec == "planner":
         return Value(spec, _version(all_weights()[players].tobytes()), chances)
-    if name not in _MODELS or "," in argument:
+    if name not in ("ppo", "value") or "," in argument:
         raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
-    models = _MODELS[name]
-    model = models.find(argument) if argument else models.shipped(players)
+    model = _model(name, argument, players)
     if model.size.players != players:
         raise ValueError(
             f"value function {spec!r} is for {model.size.players} players, not for {players}"
         )
     version = _version(b"".join(model.weights[key].tobytes() for key in sorted(model.weights)))
-    if name == "value":
+    if not isinstance(model, Model):
         weights = ValueWeights.of(model.weights)
         return Value(spec, version, lambda states: values_ahead(states, weights))
     net = Net(model.size, model.weights)
@@ -99,6 +100,14 @@ def value_function(spec: str, players: int) -> Value:
         return values
 
     return Value(spec, version, of)
+
+
+def _model(name: str, argument: str, players: int) -> Model | TurnModel | ValueModel:
+    """The model that a spec names."""
+    kind: type[Model | TurnModel | ValueModel] = ValueModel if name == "value" else TurnModel
+    if name == "ppo" and decides_singly(argument):
+        kind, argument = Model, "" if argument == V1 else argument
+    return kind.find(argument) if argument else kind.shipped(players)
 
 
 def _version(weights: bytes) -> str:

@@ -46,7 +46,7 @@ _FEWER: Final = (0.62, 0.52, 0.42, 0.33, 0.24, 0.15, 0.06)
 
 
 def _steps(errors: Iterable[float]) -> tuple[str, ...]:
-    return (*_LOW, *(f"planner:errors={rate}" for rate in errors), ANCHOR, "ppo")
+    return (*_LOW, *(f"planner:errors={rate}" for rate in errors), ANCHOR, "ppo:v1")
 
 
 RUNGS: Final = {

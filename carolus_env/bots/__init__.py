@@ -12,6 +12,8 @@ from carolus_env.bots.registry import UnknownAgentError, known, make, register
 from carolus_env.bots.search.guided import SearchOptions, ValueSearchOptions
 from carolus_env.bots.search.judges import Judge, NetworkJudge, ValueJudge
 from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions
+from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
+from carolus_env.bots.turns.model import TurnModel
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.model import ValueModel
 
@@ -38,6 +40,9 @@ __all__ = [
     "RandomBot",
     "SearchOptions",
     "TreeOptions",
+    "TurnModel",
+    "TurnPolicy",
+    "TurnPolicyOptions",
     "UnknownAgentError",
     "ValueBot",
     "ValueJudge",

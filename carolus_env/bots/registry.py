@@ -18,13 +18,12 @@ import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, AgentError, Checked
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
-from carolus_env.bots.neural.policy import PolicyOptions
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.search.guided import ValueSearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
-from carolus_env.bots.turns.bot import make_ppo
+from carolus_env.bots.turns.bot import TurnPolicyOptions, make_ppo
 from carolus_env.bots.value.bot import ValueOptions, make_value
 from carolus_env.engine.state import States
 
@@ -149,7 +148,7 @@ OPTIONS: Final = {
     "greedy": GreedyOptions,
     "planner": PlannerOptions,
     "mcts": MctsOptions,
-    "ppo": PolicyOptions,
+    "ppo": TurnPolicyOptions,
     "search": ValueSearchOptions,
     "value": ValueOptions,
 }
@@ -162,7 +161,7 @@ for _name, _bot, _about in (
     ("mcts", MctsBot, "tree search over whole turns and dice: mcts:sims=400, mcts:seconds=1"),
 ):
     register(_name, _with_options(_name, OPTIONS[_name], _bot), _about)
-register("ppo", make_ppo, "a trained network: ppo, ppo:2p, ppo:PATH,temperature=1")
+register("ppo", make_ppo, "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1")
 register(
     "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
 )

@@ -1,7 +1,7 @@
 """``ppo`` plays by the policy of a trained network; it does not need PyTorch.
 
-Models are files (`bots.neural.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package, which
-``v1`` names together.
+Models are files (`bots.neural.model`): your own, or the package's first ones, which ``v1`` names,
+for any number of players.
 """
 
 from __future__ import annotations
@@ -99,6 +99,6 @@ def find(name: str) -> Model | None:
 
 
 def make_policy(argument: str) -> Agent:
-    """``ppo:ARGUMENT``: ``2p``, ``v1``, a path or nothing, then options, separated by commas."""
+    """``ppo:ARGUMENT``: ``v1`` or a path, then options, separated by commas."""
     policy, options = parsed("ppo", argument, PolicyOptions, find)
     return PolicyAgent(policy, options)

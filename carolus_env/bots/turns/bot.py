@@ -10,22 +10,22 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import float32
+from numpy import float32, int64
 
 from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
-from carolus_env.bots.model_files import NAMES, ByPlayers, format_of, parsed, split
-from carolus_env.bots.neural.model import FORMAT as SINGLE
-from carolus_env.bots.neural.model import V1
+from carolus_env.bots.model_files import ByPlayers, parsed, split
 from carolus_env.bots.neural.policy import make_policy
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.choices import EVERY
 from carolus_env.bots.planner.plans import WIDTHS, first_of
-from carolus_env.bots.turns.inference import Head, Judge, drawn, judge_all, soften
-from carolus_env.bots.turns.model import FORMAT, TurnModel
+from carolus_env.bots.turns.inference import Head, Judge, drawn, judge_all, log_odds, soften
+from carolus_env.bots.turns.model import TurnModel, decides_singly
+from carolus_env.bots.value.ahead import COMPARED, LOOKS, Ahead, value_discs
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.engine.kernels import generator
-from carolus_env.engine.rules import ACTIONS, DISCS, MAX_TEAMS, TEAMS
+from carolus_env.engine.kernels.actions import disc_of
+from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.system.compiler import entry, rare
 
@@ -47,6 +47,11 @@ class TurnPolicyOptions:
         16, "turns that are scored, the planner's best ones", among=(DISCS, EVERY)
     )
     plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
+    discs: str = option(
+        "turn",
+        "value of a disc: now, or after all answers and the turn of the first player to act",
+        among=LOOKS,
+    )
 
     def __post_init__(self) -> None:
         check("ppo", self)
@@ -57,15 +62,42 @@ class Player(NamedTuple):
 
     judge: Judge
     """The policy."""
+    ahead: Ahead
+    """How it looks ahead at discs."""
+    looks: bool
+    """Whether it does."""
+    discs: npt.NDArray[np.float64]
+    """``(5, 3)`` float64, scratch: the values of the discs."""
     temperature: float
     """0: the likeliest candidate."""
+
+
+@rare
+def consider(s, player):
+    """List and judge the candidates in ``s``; returns how many there are.
+
+    Where the bot looks ahead at discs, what it sees there decides: the residual has learnt what is
+    better than the value *now*.
+    """
+    judge = player.judge
+    count = judge_all(s, judge)
+    if s["phase"] == DISC and player.looks:
+        value_discs(s, player.ahead, player.discs)
+        team = int64(s["team"][s["player"]])
+        for k in range(count):
+            disc = disc_of(first_of(judge.lister.choices[k]))
+            for other in range(judge.values.shape[1]):
+                judge.values[k, other] = player.discs[disc - 1, other]
+            judge.odds[k] = log_odds(judge.values[k, team])
+            judge.logits[k] = judge.head.sharpness[0] * judge.odds[k]
+    return count
 
 
 @rare
 def decide(s, bits, player):
     """The bot's choice, a plan, and the stream, which is drawn from unless the temperature is 0."""
     judge = player.judge
-    count = judge_all(s, judge)
+    count = consider(s, player)
     best = 0
     for k in range(1, count):
         best = k if judge.logits[k] > judge.logits[best] else best
@@ -127,23 +159,29 @@ class TurnPolicy(CompiledByPlayers):
             AgentError: for another number of players than the model was trained for.
         """
         weights, head = self._weights.of(self.name, players)
-        plans, most = WIDTHS.index(self.options.plans), int(self.options.candidates)
+        options = self.options
+        plans, most = WIDTHS.index(options.plans), int(options.candidates)
         return Player(
-            Judge.of(players, weights, head, plans, most), float(self.options.temperature)
+            Judge.of(players, weights, head, plans, most),
+            Ahead.of(players, weights, min(most, COMPARED[TEAMS[players]])),
+            options.discs == "turn",
+            np.zeros((DISCS, MAX_TEAMS)),
+            float(options.temperature),
         )
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Its policy over first actions, and what it expects: the mean of the values after each."""
         players = common_players(states, "opinions")
         policy, values = np.zeros((len(states), ACTIONS)), np.zeros((len(states), MAX_TEAMS))
-        _think(states, self.player(players).judge, policy, values)
+        _think(states, self.player(players), policy, values)
         return Opinion(policy, values[:, : TEAMS[players]])
 
 
 @entry
-def _think(states, judge, policy, values):
+def _think(states, player, policy, values):
+    judge = player.judge
     for g in range(states.shape[0]):
-        count = judge_all(states[g], judge)
+        count = consider(states[g], player)
         soften(count, judge.logits, judge.probabilities)
         for k in range(count):
             policy[g, first_of(judge.lister.choices[k])] += judge.probabilities[k]
@@ -156,14 +194,7 @@ def make_ppo(argument: str) -> Agent:
 
     A model of single decisions (`bots.neural`) plays by those.
     """
-    if _decides_singly(split(argument)[0]):
+    if decides_singly(split(argument)[0]):
         return make_policy(argument)
     policy, options = parsed("ppo", argument, TurnPolicyOptions, TurnModel.find)
     return TurnPolicy(policy, options)
-
-
-def _decides_singly(name: str) -> bool:
-    """Whether the model of that name or path is one of single decisions."""
-    if not name or name == V1 or name in NAMES:
-        return True
-    return format_of(name, (FORMAT, SINGLE)) == SINGLE

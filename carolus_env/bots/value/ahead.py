@@ -18,7 +18,7 @@ from numpy import int64, uint64
 
 from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import WIDTHS, play, play_plan
+from carolus_env.bots.planner.plans import STOP, play, play_plan
 from carolus_env.bots.value.choice import Chooser, best_choice, value_choices
 from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.engine.chance import chance_outcomes
@@ -38,6 +38,10 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.system.compiler import entry, kernel, part, rare
 
+LOOKS: Final = ("now", "turn")
+"""How discs are valued: by the position after them, or by looking one turn ahead."""
+COMPARED: Final = {2: 16, 3: 8}
+"""Turns that agents compare in positions ahead, at most, by number of teams."""
 LATE: Final = 10
 """With so many regions left, or fewer, the game is late, and the network is least sure of it ..."""
 LATE_TURNS, LATE_ROLLS = 3, 2
@@ -71,11 +75,22 @@ class Ahead(NamedTuple):
     """``(3,)`` float64: the same for one roll."""
 
     @classmethod
-    def of(cls, chooser: Chooser, players: int, best: int, rolls: int) -> Ahead:
-        """Scratch to look ahead in games of that number of players."""
+    def of(
+        cls, players: int, weights: ValueWeights, candidates: int, best: int = 0, rolls: int = 0
+    ) -> Ahead:
+        """Scratch to look ahead; the weights are shared.
+
+        Args:
+            players: number of players.
+            weights: of the network.
+            candidates: turns that are compared in positions ahead, see `Chooser.of`; paladins go
+                to the court or to the region where the Emperor stops.
+            best, rolls: see the attributes; by default turns are not followed through the dice.
+        """
         outcomes = chance_outcomes(DICE[players])
+        listing = all_weights()[players].copy()
         return cls(
-            chooser,
+            Chooser.of(ValueNet.of(players, weights), STOP, listing, candidates),
             np.zeros(MAX_PLAYERS + 1, STATE),
             np.zeros(MAX_PLAYERS + 1, np.int64),
             np.zeros((MAX_PLAYERS + 1, MAX_TEAMS)),
@@ -237,7 +252,7 @@ def values_ahead(
     """
     players = common_players(as_states(states), "values")
     found = np.zeros((len(states), MAX_TEAMS))
-    _values_ahead(states, _chooser(players, weights, candidates), np.zeros(1, STATE), found)
+    _values_ahead(states, Ahead.of(players, weights, candidates).chooser, np.zeros(1, STATE), found)
     return found[:, : TEAMS[players]]
 
 
@@ -267,7 +282,7 @@ def disc_values(
     if (states["phase"] != DISC).any():
         raise ValueError("values of discs need games of phase disc, some are of another")
     found = np.full((len(states), DISCS, MAX_TEAMS), np.nan)
-    _disc_values(states, Ahead.of(_chooser(players, weights, candidates), players, 0, 0), found)
+    _disc_values(states, Ahead.of(players, weights, candidates), found)
     return found[:, :, : TEAMS[players]]
 
 
@@ -275,8 +290,3 @@ def disc_values(
 def _disc_values(states, ahead, found):
     for g in range(states.shape[0]):
         value_discs(states[g], ahead, found[g])
-
-
-def _chooser(players: int, weights: ValueWeights, candidates: int) -> Chooser:
-    net, listing = ValueNet.of(players, weights), all_weights()[players].copy()
-    return Chooser.of(net, WIDTHS.index("stop"), listing, candidates)

@@ -18,9 +18,9 @@ from carolus_env.bots.model_files import ByPlayers, parsed
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.choices import EVERY, in_turn
 from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import STOP, WIDTHS, first_of, play_plan
+from carolus_env.bots.planner.plans import WIDTHS, first_of, play_plan
 from carolus_env.bots.value import model
-from carolus_env.bots.value.ahead import LATE, Ahead, best_turn, value_discs
+from carolus_env.bots.value.ahead import COMPARED, LATE, LOOKS, Ahead, best_turn, value_discs
 from carolus_env.bots.value.choice import Chooser, best_choice
 from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.bots.value.model import ValueModel
@@ -29,12 +29,8 @@ from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.system.compiler import entry, rare
 
-LOOKS: Final = ("now", "turn")
 PLANS: Final = {2: "one", 3: "stop"}
 """Where paladins may go by default, by number of teams: what was found to play best."""
-AHEAD: Final = {2: 16, 3: 8}
-"""Most plans of a turn that are compared when looking ahead, where paladins go as by ``stop``, by
-number of teams."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +95,10 @@ class Player(NamedTuple):
         net, listing = ValueNet.of(players, weights), all_weights()[players].copy()
         candidates, teams = int(options.candidates), TEAMS[players]
         plans = PLANS[teams] if options.plans == "auto" else options.plans
-        ahead = Chooser.of(net, STOP, listing, min(candidates, AHEAD[teams]))
+        compared = min(candidates, COMPARED[teams])
         return cls(
             Chooser.of(net, WIDTHS.index(plans), listing, candidates),
-            Ahead.of(ahead, players, int(options.next), int(options.rolls)),
+            Ahead.of(players, weights, compared, int(options.next), int(options.rolls)),
             options.discs == "turn",
             float(options.errors),
             np.zeros((DISCS, MAX_TEAMS)),
