@@ -50,6 +50,11 @@ try:
 except ModuleNotFoundError as error:
     raise SystemExit(MISSING.format(error.name)) from None
 
+VALUE = (
+    "after the same time --learner value is stronger, which learns a value instead of a policy "
+    "(docs/training.md)"
+)
+
 
 @dataclass
 class Source:
@@ -140,6 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run.resume()
             job.write()
             console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
+            if job.config.learner_name == "ppo":
+                console.print(VALUE, style="dim")
             with _stopping(run, console):
                 done = run.train()
         if not done:

@@ -24,7 +24,8 @@ from machine import line
 from carolus_env import arena
 from carolus_env.arena import console, ladder
 from carolus_env.arena.seating import deals_for, pairing
-from carolus_env.bots.neural.model import SHIPPED
+from carolus_env.bots.neural.model import SHIPPED as SINGLE
+from carolus_env.bots.turns.model import SHIPPED as TURNS
 from carolus_env.bots.value.model import SHIPPED as VALUES
 from carolus_env.engine.rules import Rules
 from carolus_env.system.files import write_json
@@ -35,12 +36,17 @@ SEED = 2_000_000_011
 
 MATCHES: dict[int, dict[tuple[str, str], int]] = {
     2: {
-        ("ppo:2p", "random"): 2000,
-        ("ppo:2p", "greedy"): 2000,
         ("ppo:2p", "planner"): 2000,
-        ("ppo:2p", "mcts:sims=100"): 100,
+        ("ppo:2p,discs=now", "planner"): 2000,
+        ("ppo:2p", "mcts:sims=100"): 400,
+        ("ppo:2p", "ppo:v1"): 2000,
+        ("ppo:2p", "value:2p"): 400,
+        ("ppo:v1", "random"): 2000,
+        ("ppo:v1", "greedy"): 2000,
+        ("ppo:v1", "planner"): 2000,
+        ("ppo:v1", "mcts:sims=100"): 100,
         ("search:v1,sims=100", "mcts:sims=100"): 400,
-        ("search:v1,sims=100", "ppo:2p"): 100,
+        ("search:v1,sims=100", "ppo:v1"): 100,
         ("search:v1,seconds=1", "mcts:seconds=1"): 400,
         ("value:2p", "planner"): 1000,
         ("value:2p,candidates=1", "planner"): 400,
@@ -51,10 +57,14 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("search:2p,sims=100", "value:2p"): 200,
     },
     3: {
-        ("ppo:3p", "random"): 600,
-        ("ppo:3p", "greedy"): 600,
         ("ppo:3p", "planner"): 600,
-        ("ppo:3p", "mcts:sims=100"): 60,
+        ("ppo:3p,discs=now", "planner"): 600,
+        ("ppo:3p", "mcts:sims=100"): 120,
+        ("ppo:3p", "ppo:v1"): 600,
+        ("ppo:v1", "random"): 600,
+        ("ppo:v1", "greedy"): 600,
+        ("ppo:v1", "planner"): 600,
+        ("ppo:v1", "mcts:sims=100"): 60,
         ("search:v1,sims=100", "mcts:sims=100"): 120,
         ("value:3p", "planner"): 1500,
         ("value:3p", "ppo:v1"): 600,
@@ -62,10 +72,14 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
         ("search:3p,sims=100", "mcts:sims=100"): 120,
     },
     4: {
-        ("ppo:4p", "random"): 600,
-        ("ppo:4p", "greedy"): 600,
         ("ppo:4p", "planner"): 600,
-        ("ppo:4p", "mcts:sims=100"): 100,
+        ("ppo:4p,discs=now", "planner"): 600,
+        ("ppo:4p", "mcts:sims=100"): 120,
+        ("ppo:4p", "ppo:v1"): 600,
+        ("ppo:v1", "random"): 600,
+        ("ppo:v1", "greedy"): 600,
+        ("ppo:v1", "planner"): 600,
+        ("ppo:v1", "mcts:sims=100"): 100,
         ("search:v1,sims=100", "mcts:sims=100"): 120,
         ("value:4p", "planner"): 800,
         ("value:4p", "ppo:v1"): 400,
@@ -74,6 +88,18 @@ MATCHES: dict[int, dict[tuple[str, str], int]] = {
     },
 }
 """Games of each pairing, by number of players; rounded up to whole deals."""
+
+FOLDERS = {
+    "ppo:v1": SINGLE,
+    "search:v1": SINGLE,
+    "ppo": TURNS,
+    "value": VALUES,
+    "search": VALUES,
+}
+"""Where the shipped models lie of agents whose spec begins so; the first that fits."""
+
+RATED = {"ppo:{}p": TURNS, "ppo:v1": SINGLE, "value:{}p": VALUES}
+"""The agents whose rating is written into their models' JSON, by the number of players."""
 
 
 def digest(players: int, pair: tuple[str, str]) -> str:
@@ -84,10 +110,11 @@ def digest(players: int, pair: tuple[str, str]) -> str:
 
 
 def models_of(spec: str) -> Path | None:
-    """Where the shipped models lie that an agent plays by."""
-    if spec.startswith(("ppo", "search:v1")):
-        return SHIPPED
-    return VALUES if spec.startswith(("value", "search")) else None
+    """Where the shipped models lie that an agent plays by; None: it has none."""
+    for start, folder in FOLDERS.items():
+        if spec.startswith(start):
+            return folder
+    return None
 
 
 def journal(players: int, pair: tuple[str, str], folder: Path) -> Path:
@@ -161,8 +188,9 @@ def main() -> int:
             rows.append(match(players, pair, file, options.workers))
             rows.sort(key=lambda row: order.index(which(row)))
             write_json(RESULTS, rows)
-        for name, folder in (("ppo", SHIPPED), ("value", VALUES)):
-            note_rating(f"{name}:{players}p", folder / f"{players}p.json", players, rows)
+        for spec, folder in RATED.items():
+            path = folder / f"{players}p.json"
+            note_rating(spec.format(players), path, players, rows)
     return 0
 
 

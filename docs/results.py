@@ -368,26 +368,6 @@ def bot_costs_table() -> str:
     return "\n".join(lines) + f"\n\nMedians; {report['machine']}.\n"
 
 
-def models_table(values: bool) -> str:
-    """benchmarks/models.py: the matches of the shipped value networks, or of the policies."""
-    rows = [
-        row
-        for row in load("models")
-        if row["pair"][0].startswith(("ppo", "search:v1")) is not values
-    ]
-    lines = [
-        [
-            *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", str(row["players"])),
-            *(f"{row['games']:,}", f"{100 * row['win_rate']:.1f} %"),
-            f"{100 * row['ci95'][0]:.1f} - {100 * row['ci95'][1]:.1f}",
-        ]
-        for row in rows
-    ]
-    return markdown(
-        ["model", "against", "players", "games", "win rate", "95 % interval"], lines, rows
-    )
-
-
 def values_table() -> str:
     """benchmarks/studies/values.py: how well a position's value predicts the winner."""
     rows = load("values")
@@ -398,41 +378,6 @@ def values_table() -> str:
         lines.append([*line, "" if row["value"] == "network" else less])
     head = ["when", "value", "positions", "log loss", "better than the network"]
     return markdown(head, lines, rows)
-
-
-def shipped_table() -> str:
-    """How the shipped models were trained, from their JSON."""
-    head = ["model", "decisions", "time", "trained on", "last command", "its commit"]
-    lines = []
-    for path in sorted((FOLDER.parent.parent / "carolus_env/bots/neural/models").glob("*.json")):
-        about = json.loads(path.read_text())["about"]
-        decisions = time = 0.0
-        part: Row | None = about
-        while part is not None:  # what it started from, and so on
-            decisions, time = decisions + part["decisions"], time + part["seconds"]
-            part = part.get("start")
-        lines.append(
-            [
-                *(f"`{path.stem}`", short(decisions), f"{time / 60:.0f} min"),
-                f"{about['machine']['cpu']}, {about['machine']['cores']} cores, {about['device']}",
-                *(f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"),
-            ]
-        )
-    return markdown(head, lines)
-
-
-def values_shipped_table() -> str:
-    """How the shipped value networks were trained, from their JSON."""
-    head = ["model", "games", "CPU-minutes of learning", "games a CPU-second", "wall time"]
-    lines = []
-    for path in sorted((FOLDER.parent.parent / "carolus_env/bots/value/models").glob("*.json")):
-        about = json.loads(path.read_text())["about"]
-        pace = about["games"] / about["cpu_seconds"]
-        cells = [f"{about['games']:,}", f"{about['cpu_seconds'] / 60:.0f}", f"{pace:.0f}"]
-        time = f"{about['seconds'] / 60:.0f} min, {about['workers']} workers"
-        how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
-        lines.append([f"`value:{path.stem}`", *cells, time, *how])
-    return markdown([*head, "command", "its commit"], lines)
 
 
 def learned() -> dict[str, dict[int, list[float]]]:

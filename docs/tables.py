@@ -18,6 +18,7 @@ from typing import Any
 import instruments
 import numpy as np
 import results
+import shipped
 import structure
 
 import carolus_env as ce
@@ -236,8 +237,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "luck": instruments.luck_table,
     "moves": moves_table,
     "moves of a game": told_game,
-    "models": lambda: results.models_table(values=False),
-    "models shipped": results.shipped_table,
+    "models": lambda: shipped.matches_table("ppo"),
+    "models learnt": lambda: shipped.learnt_table("ppo"),
+    "first models": shipped.first_matches_table,
+    "first models learnt": shipped.first_learnt_table,
     "observation 2": lambda: observation.layout_table(2),
     "observation 3": lambda: observation.layout_table(3),
     "observation 4": lambda: observation.layout_table(4),
@@ -245,14 +248,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "options greedy": lambda: options_table(GreedyOptions),
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
-    "options ppo": lambda: options_table(PolicyOptions),
-    "options ppo turns": lambda: options_table(TurnPolicyOptions),
+    "options ppo": lambda: options_table(TurnPolicyOptions),
+    "options ppo single": lambda: options_table(PolicyOptions),
     "options search": lambda: options_table(ValueSearchOptions),
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,
     "value inputs": tables_text,
-    "value matches": lambda: results.models_table(values=True),
-    "value shipped": results.values_shipped_table,
+    "value matches": lambda: shipped.matches_table("value", "search"),
+    "value shipped": lambda: shipped.learnt_table("value"),
     "perft": perft.published_table,
     "perft divided": perft_divided,
     "perft positions": perft_positions,

@@ -38,7 +38,7 @@ BOTS = (
     "planner:errors=0.33",
     "planner:plans=one",
     "mcts:sims=24",
-    "ppo",
+    "ppo:v1",
     "search:v1,sims=16",
 )
 EACH = 200  # positions of each number of players
@@ -100,7 +100,7 @@ def _played(players: int) -> States:
         rules = Rules(players, crown_choice, partners)
         games = engine.new_games(rules, 24, seed=SEED + 1000 * number)
         streams = new_streams(SEED + 1000 * number, 24)
-        seated = [bots.make(spec) for spec in ("planner", "greedy", "ppo", "random")]
+        seated = [bots.make(spec) for spec in ("planner", "greedy", "ppo:v1", "random")]
         while len(rows := np.flatnonzero(~engine.is_over(games))):
             found.append(games[rows].copy())
             actions = np.empty(len(rows), np.int64)

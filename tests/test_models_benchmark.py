@@ -23,11 +23,11 @@ def test_the_ladder_rating_grows_with_the_results():
     assert models.ladder_rating(2, {"mine.py:Bot": {"win_rate": 0.5, "games": 100}}) is None
 
 
-@pytest.mark.parametrize(("name", "folder"), [("ppo", models.SHIPPED), ("value", models.VALUES)])
+@pytest.mark.parametrize(("spec", "folder"), models.RATED.items())
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_the_shipped_models_hold_the_rating_of_their_matches(players, name, folder):
+def test_the_shipped_models_hold_the_rating_of_their_matches(players, spec, folder):
     rows = json.loads(models.RESULTS.read_text())
-    met = {row["pair"][1]: row for row in rows if row["pair"][0] == f"{name}:{players}p"}
+    met = {row["pair"][1]: row for row in rows if row["pair"][0] == spec.format(players)}
     about = json.loads((folder / f"{players}p.json").read_text())["about"]
     assert about["ladder"]["elo"] == models.ladder_rating(players, met)
 

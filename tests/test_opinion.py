@@ -120,7 +120,7 @@ def test_the_planners_opinion_is_what_it_plays():
 
 def test_a_networks_opinion_is_its_policy_and_values_at_any_temperature():
     states = some_games(2)
-    hot, cold = bots.make("ppo:2p,temperature=5"), bots.make("ppo:2p")
+    hot, cold = bots.make("ppo:v1,temperature=5"), bots.make("ppo:v1")
     policy, values = bots.NetworkJudge(model.shipped(2)).judge(states)
     for agent in (hot, cold):
         given = opinion(agent, states)

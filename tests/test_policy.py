@@ -27,9 +27,12 @@ from carolus_env.bots import (
     PolicyAgent,
     PolicyOptions,
     SearchOptions,
+    TurnModel,
+    ValueModel,
     model_files,
 )
 from carolus_env.bots.neural import model, network
+from carolus_env.bots.turns import model as turns
 from carolus_env.system import files
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -368,7 +371,7 @@ def test_spec_strings_make_the_agents(saved):
 
 
 @every_number
-@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "search:v1,sims=3"])
+@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "ppo:v1", "search:v1,sims=3"])
 def test_the_models_of_the_package_play(spec, players):
     agents = bots.make(spec.format(players)), bots.make("greedy")
     assert arena.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6
@@ -401,7 +404,7 @@ def test_games_of_another_number_of_players_are_refused(saved, spec):
 
 
 def test_a_missing_shipped_model_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(model, "SHIPPED", tmp_path)
+    monkeypatch.setattr(turns, "SHIPPED", tmp_path)
     with pytest.raises(ModelError, match=r"has no model for 2 players: there is no .*2p\.json"):
         bots.make("ppo:2p")
     with pytest.raises(ModelError, match="has no model for 3 players"):
@@ -410,7 +413,8 @@ def test_a_missing_shipped_model_is_named(monkeypatch, tmp_path):
 
 def test_shipped_models_are_for_their_number_of_players():
     for players in (2, 3, 4):
-        assert model.shipped(players).size.players == players
+        for kind in (Model, TurnModel, ValueModel):
+            assert kind.shipped(players).size.players == players
 
 
 def test_a_network_is_an_opponent_without_torch():

@@ -224,7 +224,7 @@ def test_a_file_says_whether_it_is_a_policy_or_a_value_network(saved, tmp_path):
 
 def test_v1_names_the_first_networks_for_any_number_of_players():
     states = np.concatenate([decisions(players, 10) for players in (2, 3, 4)])
-    first, plain = bots.make("ppo:v1"), bots.make("ppo")
+    first, plain = bots.make("ppo:v1"), bots.PolicyAgent()
     acted = [bot.act(states, new_streams(1, 30)).tolist() for bot in (first, plain)]
     assert acted[0] == acted[1]
     assert bots.make("ppo:v1,temperature=1").options.temperature == 1

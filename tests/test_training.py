@@ -570,7 +570,7 @@ def test_a_command_line_that_is_not_understood_is_refused(tmp_path, capsys, word
 
 
 def test_a_file_of_options_and_a_run_to_resume_exclude_each_other(tmp_path, capsys):
-    assert train.main(["--config=agents/2p.toml", f"--resume={tmp_path}"]) == 2
+    assert train.main(["--config=agents/ppo_2p.toml", f"--resume={tmp_path}"]) == 2
     assert "leave out --config" in capsys.readouterr().err
 
 

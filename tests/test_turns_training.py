@@ -26,10 +26,11 @@ from carolus_env.bots.turns import network
 from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
 from carolus_env.bots.turns.inference import Head, Judge, judge_all
 from carolus_env.bots.turns.model import TurnModel
+from carolus_env.bots.value.ahead import COMPARED, disc_values
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.inputs import inputs
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
-from carolus_env.engine.rules import MOVE, OVER, PLACE, TEAMS, Rules
+from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.turns.crew import Crew
@@ -162,6 +163,32 @@ def test_at_temperature_one_choices_are_drawn_from_the_policy():
     hot = TurnPolicy(model, TurnPolicyOptions(temperature=100.0))
     drawn = hot.act(many, new_streams(5, 3000))
     assert np.bincount(drawn).max() < 2900
+
+
+@every_number
+def test_looking_ahead_the_value_seen_there_decides_on_discs(players):
+    size = Size(players, 16, 4)
+    weights = some_weights(size)
+    states = positions(players)
+    states = states[states["phase"] == DISC]
+    found = disc_values(states, ValueWeights.of(weights), COMPARED[TEAMS[players]])
+    opinions = {
+        look: TurnPolicy(TurnModel(size, weights), TurnPolicyOptions(discs=look)).opinion(
+            states, new_streams(1, len(states))
+        )
+        for look in ("turn", "now")
+    }
+    for state, values, policy in zip(states, found, opinions["turn"].probabilities, strict=True):
+        seen = values[:, int(state["team"][state["player"]])]
+        playable = ~np.isnan(seen)
+        logits = weights["sharpness"][0] * network.log_odds(seen[playable].astype(np.float32))
+        expected = np.exp(logits - logits.max())
+        given = policy[FIRST_DISC : FIRST_DISC + DISCS]
+        np.testing.assert_allclose(given[playable], expected / expected.sum(), atol=1e-4)
+        assert not given[~playable].any()
+    assert len(states) > 5
+    now, turn = (opinions[look].probabilities.argmax(axis=1) for look in ("now", "turn"))
+    assert (now != turn).any(), "it matters"
 
 
 def test_models_are_files_that_ppo_plays(tmp_path):
@@ -431,6 +458,7 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, rules, c
     assert (final.size.players, final.size.width, final.about["decisions"]) == (players, 16, 512)
     shown = " ".join(capsys.readouterr().out.split())  # lines may wrap
     assert f"{players} players, 512 decisions, 2 workers" in shown
+    assert "after the same time --learner value is stronger" in shown
     assert re.search(r"after 256 decisions: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
     assert "playing its likeliest choice: Elo " in shown
     following = f"evaluate.py ppo:{folder}/best planner --players {players}"

@@ -88,7 +88,13 @@ def value_function(spec: str, players: int) -> Value:
     version = _version(b"".join(model.weights[key].tobytes() for key in sorted(model.weights)))
     if not isinstance(model, Model):
         weights = ValueWeights.of(model.weights)
-        return Value(spec, version, lambda states: values_ahead(states, weights))
+
+        def ahead(states: States) -> Floats:
+            found = values_ahead(states, weights)
+            shares: Floats = found / found.sum(axis=1, keepdims=True)  # the network's are float32
+            return shares
+
+        return Value(spec, version, ahead)
     net = Net(model.size, model.weights)
 
     def of(states: States) -> Floats:
