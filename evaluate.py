@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
-    add("--luck", metavar="VALUE", help="also count win rates less luck, by planner or ppo[:MODEL]")
+    add("--luck", metavar="VALUE", help="also count win rates less luck, by planner, value or ppo")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and exit")
     length.add_options(parser)

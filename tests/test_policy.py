@@ -371,7 +371,9 @@ def test_spec_strings_make_the_agents(saved):
 
 
 @every_number
-@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "ppo:v1", "search:v1,sims=3"])
+@pytest.mark.parametrize(
+    "spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "ppo:v1", "search:v1,sims=3"]
+)
 def test_the_models_of_the_package_play(spec, players):
     agents = bots.make(spec.format(players)), bots.make("greedy")
     assert arena.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6

@@ -51,7 +51,7 @@ from carolus_env.records import read_records, start_of
 from carolus_env.records.events import play_events
 from carolus_env.system.files import write_json
 
-VALUES = ("planner", "ppo", "value")
+VALUES = ("planner", "ppo:v1", "value")
 DEALS = {2: 150, 3: 20, 4: 50}
 MOMENTS = (0.25, 0.5, 0.75)
 CEILING_GAMES, CEILING_TIMES = 40, 100

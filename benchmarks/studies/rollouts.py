@@ -1,6 +1,6 @@
 """What each part of a rollout gives: spread, core-seconds, and whether the mean stays the same.
 
-    python -m benchmarks.studies.rollouts --base ppo --positions 200 --games 200
+    python -m benchmarks.studies.rollouts --base ppo:v1 --positions 200 --games 200
 
 Positions are decisions of the base agent's own games; from each, two candidates are played on. A
 way of playing (`WAYS`) is judged by what it costs to reach a standard error:
@@ -56,7 +56,7 @@ WAYS: Final = (
     Way("same dice", stratified=False),
     Way("and first rolls in proportion"),
     Way("and luck by the planner, faces", value="planner", method="faces"),
-    Way("and luck by ppo, faces", value="ppo", method="faces"),
+    Way("and luck by ppo:v1, faces", value="ppo:v1", method="faces"),
     Way("and luck by value, faces", value="value", method="faces"),
     Way("left after 4 rounds, value's word", value="value", rounds=4),
     Way("left after 2 rounds, value's word", value="value", rounds=2),
@@ -117,7 +117,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--base", default="ppo")
+    parser.add_argument("--base", default="ppo:v1")
     parser.add_argument("--players", type=int, default=2)
     parser.add_argument("--positions", type=int, default=200)
     parser.add_argument("--games", type=int, default=200, help=f"a multiple of {PORTION}")

@@ -87,8 +87,8 @@ def _parser() -> argparse.ArgumentParser:
         "(default %(default)s)")  # fmt: skip
     add("--error", type=float, metavar="E", help="play until the standard error of every choice "
         "that is left is as small")  # fmt: skip
-    add("--value", metavar="VALUE", help="subtract luck by this value function: planner, ppo, "
-        "ppo:MODEL")  # fmt: skip
+    add("--value", metavar="VALUE", help="subtract luck by this value function: planner, "
+        "value, ppo, or another model, as value:PATH")  # fmt: skip
     add("--method", choices=METHODS, default=usual.method, help="how luck is counted (default "
         "%(default)s)")  # fmt: skip
     add("--rounds", type=int, metavar="N", help="leave games after N rounds and take the word of "
