@@ -1,7 +1,7 @@
 """Rollouts: what each candidate of a position is worth, by playing on many times.
 
     >>> from carolus_env.analysis import rollout
-    >>> found = rollout.roll_out(state, base="ppo", games=2000, seed=1)
+    >>> found = rollout.roll_out(state, base="planner", games=2000, seed=1)
     >>> found.best.actions, found.best.mean, found.best.error
 
 Every candidate is played on to the end by the same base agent, in all seats, with the same dice
@@ -34,6 +34,9 @@ from carolus_env.analysis.values import Floats, Value, value_function
 from carolus_env.bots import Agent
 from carolus_env.engine.state import pick
 from carolus_env.system.workers import check_threads
+
+BASE: Final = "value:plans=stop,candidates=8,next=0,discs=now"
+"""Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
 
 PORTION: Final = 100
 """Games of each candidate between two looks; a whole portion shares its first rolls out."""
@@ -110,7 +113,7 @@ class Options:
         ValueError: for a value that is not allowed; the text names it.
     """
 
-    base: str | Agent = "ppo"
+    base: str | Agent = BASE
     """Plays every seat: a spec string, or an agent."""
     value: str | Value | None = None
     """To subtract luck by, and for `rounds`: a spec of `values.value_function`, or what it made;

@@ -20,7 +20,7 @@ import numpy as np
 
 from carolus_env import bots, engine
 from carolus_env.analysis.candidates import KINDS, after, candidates, distinct, kind_of
-from carolus_env.analysis.rollout import Options, roll_out
+from carolus_env.analysis.rollout import BASE, Options, roll_out
 from carolus_env.analysis.sampling import ask
 from carolus_env.analysis.suite.choices import choose
 from carolus_env.analysis.suite.data import (
@@ -66,7 +66,7 @@ class Plan:
     decisions: int = 1000
     error: float = 0.01
     """Standard error of the candidates that are not dropped."""
-    base: str = "value:plans=stop,candidates=8,next=0,discs=now"
+    base: str = BASE
     """Spec of the agent that plays the rollouts."""
     rounds: int = 3
     """Leave games after so many rounds, and take the value function's word; 0: to the end."""

@@ -24,7 +24,7 @@ class TurnConfig(CompiledOptions):
     steps: int = 4_000_000
     """Decisions to learn from, in all: a decision is a disc, a crown or a whole turn."""
     start: str | None = None
-    """A model to start from, by its path; by default random weights."""
+    """A model to start from (2p, or a path); by default random weights."""
 
     games: int = 256
     """Games played side by side, shared out among the workers."""
