@@ -21,7 +21,7 @@ class TurnConfig(CompiledOptions):
     learner_name: ClassVar[Learner] = "ppo"
     unit: ClassVar[str] = "decisions"
 
-    steps: int = 4_000_000
+    steps: int = 2_400_000
     """Decisions to learn from, in all: a decision is a disc, a crown or a whole turn."""
     start: str | None = None
     """A model to start from (2p, or a path); by default random weights."""
@@ -51,7 +51,7 @@ class TurnConfig(CompiledOptions):
 
     candidates: int = 16
     """Turns that are chosen among, the planner's best ones."""
-    eval_every: int = 1_000_000
+    eval_every: int = 1_200_000
     """Decisions between two evaluations, each with a checkpoint."""
     curve_every: int = 50_000
     """Decisions between two points of the curve."""
