@@ -182,7 +182,7 @@ def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     assert again == evaluate(agent, Rules(players), 30, near=found.elo)
 
 
-@pytest.mark.parametrize("spec", ["random", "planner:errors=0.4", "ppo"])
+@pytest.mark.parametrize("spec", ["random", "planner:errors=0.4", "ppo:v1"])
 def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spec):
     rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
     place = rungs.index(spec)
