@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Final
 
 from results import Row, load, markdown, short
 
-BOTS: Final = Path(__file__).parent.parent / "carolus_env" / "bots"
-FOLDERS: Final = {"ppo": BOTS / "turns" / "models", "value": BOTS / "value" / "models"}
+from carolus_env.bots.neural import model as single
+from carolus_env.bots.turns import model as turns
+from carolus_env.bots.value import model as value
+
+FOLDERS: Final = {"ppo": turns.SHIPPED, "value": value.SHIPPED}
 """Where the models lie that one command made, by the bot that plays them."""
 _FIRST: Final = ("ppo:v1", "search:v1")
 
 
-def matches_table(*bots: str) -> str:
-    """benchmarks/models.py: the matches whose first agent's spec begins so; others than `_FIRST`,
-    unless these are asked for."""
-    rows = []
-    for row in load("models"):
-        agent = row["pair"][0]
-        if agent.startswith(bots) and (bots == _FIRST or not agent.startswith(_FIRST)):
-            rows.append(row)
+def matches_table(*bots: str, first: bool = False) -> str:
+    """benchmarks/models.py: the matches of these bots, by the first policies or by other models."""
+    rows = [
+        row
+        for row in load("models")
+        if row["pair"][0].startswith(bots) and row["pair"][0].startswith(_FIRST) is first
+    ]
     lines = [
         [
             *(f"`{row['pair'][0]}`", f"`{row['pair'][1]}`", str(row["players"])),
@@ -32,11 +33,6 @@ def matches_table(*bots: str) -> str:
     ]
     head = ["agent", "against", "players", "games", "win rate", "95 % interval"]
     return markdown(head, lines, rows)
-
-
-def first_matches_table() -> str:
-    """The matches of the first policies, alone and in a search."""
-    return matches_table(*_FIRST)
 
 
 def learnt_table(bot: str) -> str:
@@ -57,7 +53,7 @@ def first_learnt_table() -> str:
     """How the first policies were made, from their JSON."""
     head = ["players", "decisions", "time", "trained on", "last command", "its commit"]
     lines = []
-    for path in sorted((BOTS / "neural" / "models").glob("*.json")):
+    for path in sorted(single.SHIPPED.glob("*.json")):
         about = json.loads(path.read_text())["about"]
         decisions = time = 0.0
         part: Row | None = about

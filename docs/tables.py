@@ -239,7 +239,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "moves of a game": told_game,
     "models": lambda: shipped.matches_table("ppo"),
     "models learnt": lambda: shipped.learnt_table("ppo"),
-    "first models": shipped.first_matches_table,
+    "first models": lambda: shipped.matches_table("ppo", "search", first=True),
     "first models learnt": shipped.first_learnt_table,
     "observation 2": lambda: observation.layout_table(2),
     "observation 3": lambda: observation.layout_table(3),

@@ -17,7 +17,7 @@ from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all,
 from carolus_env.bots.model_files import ByPlayers, parsed, split
 from carolus_env.bots.neural.policy import make_policy
 from carolus_env.bots.options import check, option
-from carolus_env.bots.planner.choices import EVERY
+from carolus_env.bots.planner.choices import EVERY, list_choices
 from carolus_env.bots.planner.plans import WIDTHS, first_of
 from carolus_env.bots.turns.inference import Head, Judge, drawn, judge_all, log_odds, soften
 from carolus_env.bots.turns.model import TurnModel, decides_singly
@@ -80,16 +80,17 @@ def consider(s, player):
     better than the value *now*.
     """
     judge = player.judge
-    count = judge_all(s, judge)
-    if s["phase"] == DISC and player.looks:
-        value_discs(s, player.ahead, player.discs)
-        team = int64(s["team"][s["player"]])
-        for k in range(count):
-            disc = disc_of(first_of(judge.lister.choices[k]))
-            for other in range(judge.values.shape[1]):
-                judge.values[k, other] = player.discs[disc - 1, other]
-            judge.odds[k] = log_odds(judge.values[k, team])
-            judge.logits[k] = judge.head.sharpness[0] * judge.odds[k]
+    if s["phase"] != DISC or not player.looks:
+        return judge_all(s, judge)
+    count = list_choices(s, judge.lister)
+    value_discs(s, player.ahead, player.discs)
+    team = int64(s["team"][s["player"]])
+    for k in range(count):
+        disc = disc_of(first_of(judge.lister.choices[k]))
+        for other in range(judge.values.shape[1]):
+            judge.values[k, other] = player.discs[disc - 1, other]
+        judge.odds[k] = log_odds(judge.values[k, team])
+        judge.logits[k] = judge.head.sharpness[0] * judge.odds[k]
     return count
 
 

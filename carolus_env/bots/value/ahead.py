@@ -88,9 +88,8 @@ class Ahead(NamedTuple):
             best, rolls: see the attributes; by default turns are not followed through the dice.
         """
         outcomes = chance_outcomes(DICE[players])
-        listing = all_weights()[players].copy()
         return cls(
-            Chooser.of(ValueNet.of(players, weights), STOP, listing, candidates),
+            _chooser(players, weights, candidates),
             np.zeros(MAX_PLAYERS + 1, STATE),
             np.zeros(MAX_PLAYERS + 1, np.int64),
             np.zeros((MAX_PLAYERS + 1, MAX_TEAMS)),
@@ -102,6 +101,12 @@ class Ahead(NamedTuple):
             np.zeros(MAX_TEAMS),
             np.zeros(MAX_TEAMS),
         )
+
+
+def _chooser(players: int, weights: ValueWeights, candidates: int) -> Chooser:
+    """How a player chooses in positions ahead."""
+    listing = all_weights()[players].copy()
+    return Chooser.of(ValueNet.of(players, weights), STOP, listing, candidates)
 
 
 # ------------------------------------------------------------------------------------ discs
@@ -252,7 +257,7 @@ def values_ahead(
     """
     players = common_players(as_states(states), "values")
     found = np.zeros((len(states), MAX_TEAMS))
-    _values_ahead(states, Ahead.of(players, weights, candidates).chooser, np.zeros(1, STATE), found)
+    _values_ahead(states, _chooser(players, weights, candidates), np.zeros(1, STATE), found)
     return found[:, : TEAMS[players]]
 
 
