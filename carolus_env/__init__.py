@@ -11,10 +11,12 @@ import gymnasium
 from carolus_env.bots import Agent, make
 from carolus_env.engine import (
     IllegalActionError,
+    copy,
     is_over,
     legal_actions,
     legal_masks,
     new_games,
+    pick,
     random_actions,
     returns,
     rules_of,
@@ -55,6 +57,7 @@ __all__ = [
     "action_text",
     "apply_roll",
     "chance_outcomes",
+    "copy",
     "draw_faces",
     "from_bytes",
     "is_over",
@@ -64,6 +67,7 @@ __all__ = [
     "new_games",
     "new_streams",
     "observe",
+    "pick",
     "playout",
     "random_actions",
     "returns",

@@ -264,6 +264,21 @@ def test_games_are_picked_as_a_copy_and_put_where_they_are_told():
         pick(states, np.array([8]))
 
 
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_a_copy_has_the_same_bytes_and_changes_alone(count):
+    states = games(5)[:count]
+    before = states.tobytes()
+    for copied in (engine.copy(states), engine.pick(states, np.arange(count))):
+        assert copied.dtype == STATE and copied.tobytes() == before
+        copied["round"] += 1
+        assert states.tobytes() == before
+    for wrong in (None, np.zeros(3)):
+        with pytest.raises(TypeError, match="array of game records"):
+            engine.copy(wrong)
+        with pytest.raises(TypeError, match="array of game records"):
+            engine.pick(wrong, np.zeros(0, np.int64))
+
+
 # ------------------------------------------------------------------------------------ no batch
 
 

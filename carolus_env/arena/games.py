@@ -26,7 +26,7 @@ from carolus_env.arena.columns import COUNTS, LEADS, Finished, Results
 from carolus_env.arena.luck import LuckCount
 from carolus_env.bots import Agent, Checked
 from carolus_env.engine.rules import MAX_PLAYERS, PHASE_NAMES, Rules
-from carolus_env.engine.state import STATE, Ints, States
+from carolus_env.engine.state import STATE, Ints, States, copy
 from carolus_env.engine.streams import branches, new_streams, seed_generators
 from carolus_env.records import Record, make_record
 
@@ -335,7 +335,7 @@ def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
     for k, agent in enumerate(agents):
         for _ in range(2):  # the second time everything is loaded
             started = time.perf_counter()
-            answer(agent, positions.copy(), new_streams(0, len(positions)))
+            answer(agent, copy(positions), new_streams(0, len(positions)))
             seconds[k] = (time.perf_counter() - started) / len(positions)
     return seconds
 
@@ -345,7 +345,7 @@ def positions_of(rules: Rules) -> States:
     seen: dict[int, States] = {}
     game, stream = engine.new_games(rules, 1, seed=0), new_streams(0, 1)
     while not engine.is_over(game)[0] and len(seen) < 4:
-        seen.setdefault(int(game["phase"][0]), game.copy())
+        seen.setdefault(int(game["phase"][0]), copy(game))
         engine.step(game, engine.random_actions(game, stream))
     return np.concatenate(list(seen.values()))
 

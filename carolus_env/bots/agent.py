@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
-from carolus_env.engine.state import States, as_states, common_players, single
+from carolus_env.engine.state import States, as_states, common_players, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
 
 
@@ -154,7 +154,7 @@ def opinion(
         AgentError: when the agent's answer is not a valid opinion.
         ValueError: when a game does not wait for a decision, or numbers of players are mixed.
     """
-    shown = as_states(states).copy()
+    shown = copy(as_states(states))
     players = common_players(shown, "opinions")
     mask = engine.legal_masks(shown)
     if not mask.any(axis=1).all():

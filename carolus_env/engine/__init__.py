@@ -24,18 +24,21 @@ from carolus_env.engine.play import (
     win_shares,
 )
 from carolus_env.engine.setup import blank_games, new_games, next_games, rules_of
+from carolus_env.engine.state import copy, pick
 
 __all__ = [
     "IllegalActionError",
     "any_clan_can_be_taken",
     "are_legal",
     "blank_games",
+    "copy",
     "forfeit",
     "is_over",
     "legal_actions",
     "legal_masks",
     "new_games",
     "next_games",
+    "pick",
     "random_actions",
     "refusal",
     "returns",

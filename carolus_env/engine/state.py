@@ -173,9 +173,28 @@ RAW: Final = np.dtype((np.void, STATE.itemsize))
 """A game as one piece, for a view: NumPy copies and compares records field by field."""
 
 
+def copy(states: States) -> States:
+    """A copy of games, ``(N,)``: ``states.copy()``, but faster, as whole bytes.
+
+    Raises:
+        TypeError: when ``states`` is no batch of games.
+    """
+    copied: States = as_states(states).view(RAW).copy().view(STATE)
+    return copied
+
+
 def pick(states: States, rows: Ints) -> States:
-    """A copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes."""
-    picked: States = states.view(RAW)[rows].view(STATE)
+    """A copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes.
+
+    Args:
+        states: ``(N,)`` games.
+        rows: ``(M,)`` which, in any order; a game may be picked several times.
+
+    Raises:
+        IndexError: when there is no such row.
+        TypeError: when ``states`` is no batch of games.
+    """
+    picked: States = as_states(states).view(RAW)[rows].view(STATE)
     return picked
 
 

@@ -322,7 +322,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     @property
     def games(self) -> States:
         """A copy of the game as a batch of one record, for the functions of the engine."""
-        return self._game.states.copy()
+        return engine.copy(self._game.states)
 
     def record(self) -> dict[str, Any]:
         """The game so far as a game record (docs/rules.md); a record leaves a forfeit out.

@@ -22,7 +22,7 @@ from carolus_env import engine
 from carolus_env.engine import observation as observing
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import ACTIONS, OVER, REASON_NAMES, Rules
-from carolus_env.engine.state import States, as_states, from_bytes, winning_teams
+from carolus_env.engine.state import States, as_states, copy, from_bytes, winning_teams
 from carolus_env.engine.stepping import (
     ILLEGAL,
     PHASE_BITS,
@@ -117,7 +117,7 @@ class Game:
         elif len(as_states(state)) != 1:
             raise ValueError(f"state must be a batch of one game, got {len(state)}")
         else:
-            self.states = state.copy()
+            self.states = copy(state)
         self._history: list[_Kept] | None = [] if history else None
         self._prepare(None if observe is None else np.dtype(observe))
         self.refresh()
@@ -183,7 +183,7 @@ class Game:
         """The actions of a text, read on a copy of the game where each is played."""
         from carolus_env.notation import read_move
 
-        game, actions = self.states.copy(), []
+        game, actions = copy(self.states), []
         for move in text.split(","):
             for action in read_move(game[0], move):
                 engine.step(game, np.array([action]))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, OVER, PLACE, ROLL
-from carolus_env.engine.state import States, as_states
+from carolus_env.engine.state import States, as_states, copy
 from carolus_env.notation.moves import NotationError, event_text, read_move, read_roll, run_text
 from carolus_env.notation.positions import from_text, to_line
 from carolus_env.notation.words import TEAM_LETTERS, situation
@@ -100,7 +100,7 @@ def read_game(text: str) -> tuple[States, list[dict[str, Any]]]:
     if not lines:
         raise PositionError("position: the text of a game begins with one, but it is empty")
     start = from_text(lines[0][1])
-    game, events = start.copy(), list[dict[str, Any]]()
+    game, events = copy(start), list[dict[str, Any]]()
     for number, line in lines[1:]:
         try:
             events += _read_line(game, line)

@@ -25,7 +25,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import chance
 from carolus_env.engine.rules import OVER, Rules
-from carolus_env.engine.state import States, single
+from carolus_env.engine.state import States, copy, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.words import team_names
@@ -308,7 +308,7 @@ class Session:
 
     def _take(self, event: dict[str, Any]) -> None:
         """Play an event and note it."""
-        before, game = self._states[-1], self._states[-1].copy()
+        before, game = self._states[-1], copy(self._states[-1])
         if "roll" in event:
             chance.draw_faces(game)  # the generator moves on as if it had rolled these
         play_event(game, event)
@@ -320,13 +320,13 @@ class Session:
 
     def _roll_on(self) -> None:
         while chance.roll_due(self._states[-1])[0]:
-            faces = chance.draw_faces(self._states[-1].copy())
+            faces = chance.draw_faces(copy(self._states[-1]))
             self._take({"roll": faces[0].tolist(), "player": int(self.state["player"])})
 
 
 def _hidden(game: States, stream: npt.NDArray[np.uint64], event: int) -> States:
     """The game with another generator, so that an agent cannot foresee the dice."""
-    hidden = game.copy()
+    hidden = copy(game)
     hidden["generator"] = branches(stream, [event])
     return hidden
 

@@ -11,7 +11,7 @@ from carolus_env import engine
 from carolus_env.analysis.sampling import ask
 from carolus_env.bots import Agent, Checked
 from carolus_env.engine.rules import MOVE, PLACE
-from carolus_env.engine.state import States
+from carolus_env.engine.state import States, copy
 from carolus_env.engine.streams import branches, seed_generators
 
 
@@ -43,7 +43,7 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
         AgentError: when the agent answers something else than legal actions.
     """
     agent = agent if isinstance(agent, Checked) else Checked(agent)
-    after = states.copy()
+    after = copy(states)
     streams = branches(seed_generators(seed, 1), numbers.astype(np.uint64))
     actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
     going, asked = np.arange(len(after)), 0

@@ -48,7 +48,7 @@ from carolus_env.engine.rules import (
     ROLL,
     TEAMS,
 )
-from carolus_env.engine.state import STATE, States, common_players
+from carolus_env.engine.state import STATE, States, common_players, copy
 from carolus_env.system.compiler import entry, part, rare
 
 
@@ -283,7 +283,7 @@ class PlannerBot(CompiledAgent):
         """
         planner = PlannerBot(replace(self.options, errors=0.0), weights=self._weights)
         choices = planner.act(states, generators)
-        ends, turns_left = states.copy(), np.isin(states["phase"], (PLACE, MOVE))
+        ends, turns_left = copy(states), np.isin(states["phase"], (PLACE, MOVE))
         while turns_left.any():
             rows = np.flatnonzero(turns_left)
             engine.step(ends, planner.act(ends[rows], generators[rows]), rows=rows, roll=False)
