@@ -669,6 +669,15 @@ def test_an_agent_that_always_wins_has_a_win_rate_of_one(players: int) -> None:
     assert result.ci95[1][0] == pytest.approx(0)
 
 
+def test_a_pairing_takes_specs_as_a_plan_does() -> None:
+    by_name = arena.play_pairing(("greedy", "random"), Rules(), 20, seed=8)
+    by_agent = arena.play_pairing((GREEDY, RANDOM), Rules(), 20, seed=8)
+    assert (by_name.wins, by_name.win_rate) == (by_agent.wins, by_agent.win_rate)
+    assert by_name.agents == ("greedy", "random")
+    with pytest.raises(ValueError, match="unknown agent 'greddy'"):
+        arena.play_pairing(("greddy", "random"), Rules(), 20, seed=8)
+
+
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
     result = arena.play_pairing((RANDOM, RANDOM), Rules(players=players), 3000, seed=8)

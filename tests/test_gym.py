@@ -210,3 +210,18 @@ def test_rows_can_be_seeded_alone():
     games.step(games.masks().argmax(axis=1))
     games.reset(np.array([6], np.uint64), rows=np.array([1]))
     assert games.states[1].tobytes() == fresh[1].tobytes()
+
+
+def test_a_wrong_autoreset_mode_is_told_the_right_ones():
+    with pytest.raises(ValueError, match="'NextStep', 'SameStep', 'Disabled', got 'same_step'"):
+        gymnasium.make_vec("CarolusMagnus-v0", 2, autoreset_mode="same_step")
+    envs = gymnasium.make_vec("CarolusMagnus-v0", 2, autoreset_mode="SameStep")
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+
+
+@pytest.mark.parametrize("name", ["CarolusMagnus-v0", "CarolusMagnusTurns-v0"])
+def test_masks_are_within_reach_through_gymnasiums_wrappers(name):
+    env = gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make(name))
+    _, info = env.reset(seed=1)
+    np.testing.assert_array_equal(env.get_wrapper_attr("action_masks")(), info["action_mask"])
+    np.testing.assert_array_equal(env.unwrapped.action_masks(), info["action_mask"])

@@ -510,9 +510,31 @@ def test_the_rest_of_what_sb3_asks_a_vec_env():
     assert env.env_is_wrapped(object) == [False] * 3
     with pytest.raises(AttributeError, match="no method 'nonsense'"):
         env.env_method("nonsense")
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(AttributeError, match="no attribute 'seat'"):
         env.set_attr("seat", 1)
+    env.set_attr("lengths", np.full(3, 7))
+    assert env.lengths.tolist() == [7, 7, 7]
+    with pytest.raises(ValueError, match="the games share 'lengths'"):
+        env.set_attr("lengths", np.zeros(3), indices=1)
+    with pytest.raises(ValueError, match="pictures need render_mode='rgb_array'"):
+        env.get_images()
     env.close()
+
+
+@pytest.mark.parametrize("kind", ["CarolusVecEnv", "CarolusTurnsVecEnv"])
+def test_sb3_gets_pictures_of_all_games(kind):
+    pytest.importorskip("resvg_py")
+    sb3 = pytest.importorskip("carolus_env.envs.sb3")
+    with pytest.raises(ValueError, match="render_mode must be None or 'rgb_array', got 'human'"):
+        getattr(sb3, kind)(Rules(), 2, render_mode="human")
+    env = getattr(sb3, kind)(Rules(), 2, "greedy", seed=1, render_mode="rgb_array")
+    assert env.render_mode == "rgb_array"
+    env.reset()
+    first = env.render()
+    assert first.dtype == np.uint8 and first.ndim == 3
+    env.step(env.action_masks().argmax(axis=1))
+    assert not np.array_equal(first, env.render())
+    assert [picture.shape[2] for picture in env.get_images()] == [3, 3]
 
 
 def test_the_same_seed_plays_the_same_games():

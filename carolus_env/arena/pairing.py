@@ -14,7 +14,7 @@ import numpy.typing as npt
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import Progress, play_games, warm_up
 from carolus_env.arena.seating import Plan, deals_for, pairing
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, make
 from carolus_env.engine.rules import REASON_NAMES, Rules
 
 _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
@@ -158,7 +158,7 @@ def against(
 
 
 def play_pairing(
-    agents: tuple[Agent, Agent],
+    agents: tuple[str | Agent, str | Agent],
     rules: Rules,
     games: int,
     *,
@@ -168,23 +168,25 @@ def play_pairing(
     """Let two agents play each other, every deal in every seating.
 
     Args:
-        agents: the two; they may be the same object.
+        agents: the two, each a spec string or an agent; they may be the same object.
         rules: of all games.
         games: how many; rounded up to whole deals (of 2 games, or 6 for three players).
         seed: deal ``d`` has seed ``seed + d``.
         progress: called with the number of finished games.
 
     Raises:
-        ArenaError, ValueError: as `play_games`; ValueError for an impossible number of games.
+        ArenaError, ValueError: as `play_games` and `bots.make`; ValueError for an impossible number
+            of games.
     """
-    names = agents[0].name, agents[1].name
+    first, second = map(make, agents)
+    names = first.name, second.name
     deals = deals_for(games, len(pairing(rules).seatings))
     plan = Plan(rules, names, deals=deals, seed=seed)
     fixtures = plan.fixtures(0, plan.games)
-    warm_up(agents, rules)
+    warm_up((first, second), rules)
     results = play_games(
         fixtures.tables,
-        agents,
+        (first, second),
         rules,
         seed=seed,
         deals=fixtures.deals,

@@ -80,7 +80,6 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium
@@ -98,14 +97,14 @@ from carolus_env.drawing.window import Window
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, Rules
 from carolus_env.engine.state import States
+from carolus_env.envs import starts
 from carolus_env.games.game import Game
-from carolus_env.records import make_record, position
+from carolus_env.records import make_record
 
 ILLEGAL = ("raise", "forfeit")
 DTYPES = ("float32", "uint8")
 RENDER_MODES = (None, "ansi", "rgb_array", "human")
 RENDER_FPS = 2
-_RESET_OPTIONS = ("territories", "first_player", "position")
 
 
 def env(**options: Any) -> CheckedEnv:
@@ -214,12 +213,13 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
                 position). The previous game stays as it was.
         """
         options = options or {}
-        for key in options:
-            if key not in _RESET_OPTIONS:
-                gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {_RESET_OPTIONS}")
+        for key in options:  # PettingZoo's own test gives one that nobody knows
+            if key not in starts.OPTIONS:
+                gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {starts.OPTIONS}")
         if seed is not None or self._random is None:
             self._random = np.random.default_rng(seed)
-        self._start = self._first_state(seed, options)
+        drawn = int(self._random.integers(2**63))
+        self._start = starts.first_game(self.rules, options, drawn, seed)
         self._from_set_up = "position" not in options
         self._game = Game(state=self._start, observe=self._dtype.name)
         self._actions: list[int] = []
@@ -234,27 +234,6 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self._hand_over()
         if self._window is not None:
             self._window.show(self._frame(), self.metadata["render_fps"])
-
-    def _first_state(self, seed: int | None, options: dict[str, Any]) -> States:
-        assert self._random is not None
-        drawn = int(self._random.integers(2**63))
-        if "position" not in options:
-            return engine.new_games(
-                self.rules,
-                seed=drawn if seed is None else seed,
-                territories=options.get("territories"),
-                first_player=options.get("first_player"),
-                roll=False,
-            )
-        if len(options.keys() & set(_RESET_OPTIONS)) > 1:
-            raise ValueError("reset: position excludes territories and first_player")
-        given = options["position"]
-        if seed is None and not (isinstance(given, Mapping) and "generator" in given):
-            seed = drawn
-        start = position.from_dict(given, seed=seed)
-        if (rules := engine.rules_of(start[0])) != self.rules:
-            raise ValueError(f"reset: the position has {rules}, this environment {self.rules}")
-        return start
 
     def step(self, action: int | None) -> None:
         """Carry out the selected player's decision, and roll what is due.

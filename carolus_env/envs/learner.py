@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, is_compiled, make
-from carolus_env.engine import observation
+from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, pick, put
 from carolus_env.engine.streams import new_streams
+from carolus_env.envs import starts
 
 LEARNER = -1  # in a seating: a seat of the learner
 
@@ -167,28 +168,88 @@ class LearnerGames:
         self,
         seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None = None,
         rows: Ints | None = None,
+        options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """Start new games.
 
         Args:
             seed: one number, of which row ``i`` takes ``seed + i``, or ``(m,)`` numbers, one a row.
-                A game depends on its seed alone. None: from the operating system.
+                A game depends on its seed alone. None: drawn by the generators of these games, or
+                from the operating system where all are started.
             rows: ``(m,)`` games to start; None: all.
+            options: where each of these games starts (`starts.OPTIONS`), ``m`` mappings. Unless
+                the learner's seat is fixed, it takes that of the player to move in a position.
+
+        Raises:
+            ValueError: for options that no game can start from, a position that is over, or one
+                that is over before the learner decides. No game has changed.
         """
+        if options is None:
+            self._start(seed, rows, None)
+            return
+        kept = self.numbers(), {name: array.copy() for name, array in self.arrays().items()}
+        try:
+            self._start(seed, rows, options)
+        except Exception:
+            self.restore(*kept)
+            raise
+
+    def _start(
+        self,
+        seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None,
+        rows: Ints | None,
+        options: Sequence[Mapping[str, Any]] | None,
+    ) -> None:
         picked = self._all if rows is None else np.asarray(rows, np.int64)
+        seeds = self._seeds(seed, rows)
+        seats = (seeds % np.uint64(self.rules.players)).astype(np.int64)
+        if options is None:
+            games = engine.new_games(self.rules, len(picked), seed=seeds)
+        else:
+            games = self._first_games(options, seeds, seed is not None)
+            placed = np.array(["position" in one for one in options], np.bool_)
+            seats = np.where(placed, games["player"], seats)
+        put(self.states, picked, games)
+        self._generators[picked] = new_streams(seeds, len(picked))
+        self.seats[picked] = seats if self._fixed_seat is None else self._fixed_seat
+        self._begin(picked)
+        ended = picked[self.states["phase"][picked] == OVER]
+        if len(ended):
+            row = int(ended[0])
+            raise ValueError(
+                f"reset: game {row} ends before its learner, seat {self.seats[row]}, decides"
+            )
+
+    def _seeds(
+        self, seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None, rows: Ints | None
+    ) -> npt.NDArray[np.uint64]:
+        """A seed for each game that starts, see `reset`."""
         if rows is None:
             first = int(seed) if isinstance(seed, int | np.integer) else None
             self._random = np.random.default_rng(first)
-        if seed is None:
-            seed = int(self._random.integers(2**62))
+            seed = int(self._random.integers(2**62)) if seed is None else seed
+        elif seed is None:
+            drawn: npt.NDArray[np.uint64] = self.states["generator"][rows]
+            return drawn
         if isinstance(seed, int | np.integer):
-            seed = np.uint64(seed) + np.arange(len(picked), dtype=np.uint64)
-        put(self.states, picked, engine.new_games(self.rules, len(picked), seed=seed))
-        self._generators[picked] = new_streams(seed, len(picked))
-        self.seats[picked] = seed % np.uint64(self.rules.players)
-        if self._fixed_seat is not None:
-            self.seats[picked] = self._fixed_seat
-        self._begin(picked)
+            return np.uint64(seed) + np.arange(
+                self.n if rows is None else len(rows), dtype=np.uint64
+            )
+        return seed
+
+    def _first_games(
+        self, options: Sequence[Mapping[str, Any]], seeds: npt.NDArray[np.uint64], given: bool
+    ) -> States:
+        """Games at their first decision, ``(m,)``: one for each mapping of options."""
+        found = [
+            starts.first_game(self.rules, one, int(seed), int(seed) if given else None)
+            for one, seed in zip(options, seeds, strict=True)
+        ]
+        games = np.concatenate(found)
+        chance.roll(games)
+        if engine.is_over(games).any():
+            raise ValueError("reset: the position's game is over")
+        return games
 
     def step(
         self,

@@ -23,9 +23,11 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
+from carolus_env.envs import starts
 from carolus_env.envs.aec import observation_box
 from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames, Opponents
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
+from carolus_env.envs.vector import Pictures
 
 Others = str | Agent | Sequence[str | Agent] | Opponents
 
@@ -41,13 +43,25 @@ class LearnerVecEnv(VecEnv):
     Args:
         games: the games; `LearnerGames.actions` is the number of actions.
         observation_space: of one game.
+        render_mode: None or ``"rgb_array"``, which marks the last decision of each game and makes
+            compiled opponents slower.
+
+    Raises:
+        ValueError: for another render mode.
     """
 
-    def __init__(self, games: LearnerGames, observation_space: spaces.Box) -> None:
+    def __init__(
+        self, games: LearnerGames, observation_space: spaces.Box, render_mode: str | None = None
+    ) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.games = games
+        self._pictures: Pictures | None = None
+        if render_mode is not None:
+            self._pictures = games.watcher = Pictures(games)
         self.ended: Ended | None = None
         """The games that ended in the last step, for statistics."""
-        self.render_mode = None
+        self.render_mode = render_mode
         self._next_seed: int | None = None
         self._masks = np.empty((games.n, games.actions), np.int8)
         self._mask_rows = list(self._masks)
@@ -59,9 +73,17 @@ class LearnerVecEnv(VecEnv):
     # -------------------------------------------------------------------------------- playing
 
     def reset(self) -> npt.NDArray[Any]:
-        """Start new games; after a call of `seed`, from that seed."""
-        self.games.reset(self._next_seed)
+        """Start new games; after a call of `seed`, from that seed, and after one of `set_options`
+        as these say (`starts.OPTIONS`).
+
+        Raises:
+            ValueError: for an unknown option, or one that no game can start from.
+        """
+        for options in self._options:
+            starts.check_names(options)
+        self.games.reset(self._next_seed, options=self._options if any(self._options) else None)
         self._next_seed = None
+        self._reset_options()
         self.lengths[:] = 0
         return self.look()
 
@@ -112,7 +134,27 @@ class LearnerVecEnv(VecEnv):
         return [getattr(self, attr_name)] * self._count(indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError("the games of a LearnerVecEnv share their attributes")
+        """Set an attribute, which all games share.
+
+        Raises:
+            AttributeError: when there is no such attribute: setting one would have no effect.
+            ValueError: for some of the games.
+        """
+        if not hasattr(self, attr_name):
+            raise AttributeError(f"{type(self).__name__} has no attribute {attr_name!r}")
+        if indices is not None and self._count(indices) != self.num_envs:
+            raise ValueError(f"the games share {attr_name!r}: set it for all, without indices")
+        setattr(self, attr_name, value)
+
+    def get_images(self) -> list[npt.NDArray[np.uint8]]:
+        """A picture of each game, ``(height, width, 3)`` uint8.
+
+        Raises:
+            ValueError: without ``render_mode="rgb_array"``.
+        """
+        if self._pictures is None:
+            raise ValueError("pictures need render_mode='rgb_array'")
+        return [self._pictures.frame(row) for row in range(self.num_envs)]
 
     def env_method(
         self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
@@ -153,6 +195,7 @@ class CarolusVecEnv(LearnerVecEnv):
         seat: the learner's seat. None: the next seat with every game.
         seed: same seed, same games. None: from the operating system.
         dtype: of the observations, float32 or uint8 (plain counts, a quarter of the memory).
+        render_mode: see `LearnerVecEnv`.
 
     Raises:
         ValueError: for an impossible option, naming it and what is allowed.
@@ -167,9 +210,10 @@ class CarolusVecEnv(LearnerVecEnv):
         seat: int | None = None,
         seed: int | None = None,
         dtype: npt.DTypeLike = np.float32,
+        render_mode: str | None = None,
     ) -> None:
         games = LearnerGames(rules, n, _opponents(rules, opponents), seat=seat, seed=seed)
-        super().__init__(games, observation_box(rules.players, np.dtype(dtype)))
+        super().__init__(games, observation_box(rules.players, np.dtype(dtype)), render_mode)
 
 
 class CarolusTurnsVecEnv(LearnerVecEnv):
@@ -179,7 +223,7 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
     zeros; an action is the index of a candidate.
 
     Args:
-        rules, n, opponents, seat, seed: see `CarolusVecEnv`.
+        rules, n, opponents, seat, seed, render_mode: see `CarolusVecEnv`.
         turns: how candidates are listed.
 
     Raises:
@@ -197,10 +241,11 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
         seat: int | None = None,
         seed: int | None = None,
         turns: Turns | None = None,
+        render_mode: str | None = None,
     ) -> None:
         others = _opponents(rules, opponents)
         games = TurnGames(rules, n, others, seat=seat, seed=seed, turns=turns)
-        super().__init__(games, candidates_box(games))
+        super().__init__(games, candidates_box(games), render_mode)
 
 
 def _opponents(rules: Rules, opponents: Others) -> Opponents:

@@ -22,6 +22,7 @@ from carolus_env.drawing.text import board_text
 from carolus_env.drawing.window import Window
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS
 from carolus_env.engine.state import States
+from carolus_env.envs import starts
 from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES
 from carolus_env.envs.learner import Ended, LearnerGames
 
@@ -53,12 +54,12 @@ class LearnerVectorEnv(VectorEnv):
         render_mode: str | None,
         copy: bool,
     ) -> None:
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = render_mode
         self.num_envs = num_envs = games.n
         self.games = games
-        self._pictures = _Pictures(self.games)
+        self._pictures = Pictures(self.games)
         if render_mode == "rgb_array":
             self.games.watcher = self._pictures
         self.single_observation_space = observation_space
@@ -87,16 +88,23 @@ class LearnerVectorEnv(VectorEnv):
         Args:
             seed: of the first game (row ``i`` takes ``seed + i``), or one for each row. None: the
                 first time from the operating system, later continuing the games' generators.
-            options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows.
+            options: ``reset_mask``, ``(num_envs,)`` bool: start only these rows. ``territories``,
+                ``first_player`` or ``position``, as for the PettingZoo environment: one for all
+                games, or a list of ``num_envs``. In a position the learner takes the seat of the
+                player to move, unless its seat is fixed.
 
         Returns:
             ``(num_envs, length)`` observations, and infos with the masks.
 
         Raises:
-            ValueError: for a mask or seeds of another shape.
+            ValueError: for a mask or seeds of another shape, an unknown option, or one that no game
+                can start from. No game has changed.
         """
+        options = dict(options or {})
+        mask = options.pop("reset_mask", None)
+        starts.check_names(options, (*starts.OPTIONS, "reset_mask"))
+        each = starts.for_each_game(options, self.num_envs) if options else None
         rows = np.arange(self.num_envs)
-        mask = (options or {}).get("reset_mask")
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
@@ -105,18 +113,21 @@ class LearnerVectorEnv(VectorEnv):
                     f"got shape {mask.shape} and dtype {mask.dtype}"
                 )
             rows = np.flatnonzero(mask)
+        wanted = None if each is None else [each[row] for row in rows.tolist()]
         if seed is None:
-            if self._started:
-                self.games.restart(rows)
-            else:
+            if not self._started:
                 self.games.reset(None)
+            if wanted is not None:
+                self.games.reset(None, rows, wanted)
+            elif self._started:
+                self.games.restart(rows)
         else:
             given = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
             if len(given) != self.num_envs:
                 raise ValueError(f"seed must be one number or {self.num_envs}, got {len(given)}")
             fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64) >> 2
             seeds = [int(fresh[i]) if one is None else one for i, one in enumerate(given)]
-            self.games.reset(np.array(seeds, np.uint64)[rows], rows)
+            self.games.reset(np.array(seeds, np.uint64)[rows], rows, wanted)
         self._started = True
         self._over[rows] = False
         return self._look(), self._info(rows)
@@ -262,9 +273,10 @@ class LearnerEnv(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """Start a game; see `CarolusVectorEnv.reset`."""
+        """Start a game; see `CarolusVectorEnv.reset`. There is no ``reset_mask``."""
         super().reset(seed=seed)
-        observations, _ = self._vector.reset(seed=seed)
+        starts.check_names(options or {})
+        observations, _ = self._vector.reset(seed=seed, options=options)
         return observations[0], self._info()
 
     def step(self, action: int) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
@@ -320,7 +332,18 @@ class LearnerEnv(gymnasium.Env):
             self._window.close()
 
 
-class _Pictures:
+def _autoreset(mode: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        known = ", ".join(repr(known.value) for known in AutoresetMode)
+        raise ValueError(
+            f"autoreset_mode must be a gymnasium.vector.AutoresetMode or one of {known}, "
+            f"got {mode!r}"
+        ) from None
+
+
+class Pictures:
     """Watches games and draws them with the last decision marked."""
 
     def __init__(self, games: LearnerGames) -> None:
@@ -344,7 +367,7 @@ class _Pictures:
         return board_pixels(self._games.states[row], last=last, **WIDE)
 
 
-class _Screen(_Pictures):
+class _Screen(Pictures):
     """Watches one game and shows every decision in a window."""
 
     def __init__(self, games: LearnerGames, metadata: dict[str, Any]) -> None:

@@ -1,0 +1,85 @@
+"""Where games start: the options that every environment's `reset` takes.
+
+``territories`` (the clan of the paladin on each of the 15 territories) and ``first_player`` (a
+seat) fix parts of the set-up; ``position`` (as `carolus_env.records.position.to_dict` gives it) is
+any position instead. A position brings its generator, which rolls the dice to come, unless a seed
+is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.state import States
+from carolus_env.records import position
+
+OPTIONS: Final = ("territories", "first_player", "position")
+_ONE_GAME: Final = {"territories": 1, "first_player": 0}  # dimensions of a value for one game
+
+
+def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int | None) -> States:
+    """The game that an environment starts, ``(1,)``; rolls that are due are not rolled.
+
+    Args:
+        rules: of the environment.
+        options: of `OPTIONS`; others are ignored.
+        drawn: the seed where none is given; a position with a generator keeps that.
+        seed: as given to `reset`.
+
+    Raises:
+        ValueError: for options that no game can start from (`PositionError` for a position).
+    """
+    if "position" not in options:
+        return engine.new_games(
+            rules,
+            seed=drawn if seed is None else seed,
+            territories=options.get("territories"),
+            first_player=options.get("first_player"),
+            roll=False,
+        )
+    if len(options.keys() & set(OPTIONS)) > 1:
+        raise ValueError("reset: position excludes territories and first_player")
+    given = options["position"]
+    if seed is None and not (isinstance(given, Mapping) and "generator" in given):
+        seed = drawn
+    start = position.from_dict(given, seed=seed)
+    if (found := engine.rules_of(start[0])) != rules:
+        raise ValueError(f"reset: the position has {found}, this environment {rules}")
+    return start
+
+
+def check_names(options: Mapping[str, Any], known: Sequence[str] = OPTIONS) -> None:
+    """Refuse options of other names.
+
+    Raises:
+        ValueError: naming the first one and those that are known.
+    """
+    for name in options:
+        if name not in known:
+            raise ValueError(f"reset: unknown option {name!r}, known are {', '.join(known)}")
+
+
+def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:
+    """The options of each game of a vector environment, whose values are one for all or one each.
+
+    Raises:
+        ValueError: when there is another number of values than games.
+    """
+    each: list[dict[str, Any]] = [{} for _ in range(games)]
+    for name, given in options.items():
+        if name == "position":
+            several = isinstance(given, Sequence) and not isinstance(given, str)
+        else:
+            several = np.ndim(given) > _ONE_GAME[name]
+        if several and len(given) != games:
+            raise ValueError(
+                f"reset: {name} must be one for all games or {games}, got {len(given)}"
+            )
+        for game in range(games):
+            each[game][name] = given[game] if several else given
+    return each
