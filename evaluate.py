@@ -43,6 +43,7 @@ from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.play import __main__ as viewer
 from carolus_env.play.roster import Roster
 from carolus_env.records import write_records
+from carolus_env.system import failures
 from carolus_env.system.files import check_writable, write_json
 
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -63,8 +64,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script with these arguments (None: the command line's); returns the exit code."""
+    options = argparse.Namespace(traceback=False)
     try:
-        options = _parser().parse_args(argv)
+        _parser().parse_args(argv, options)
         if options.list:
             code = _list_agents()
         elif options.bench:
@@ -79,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(end="", flush=True)  # a full disk fails here, not at Python's exit
         return code
     except UserError as error:
+        if options.traceback and error.__cause__ is not None:
+            _note(failures.whole(error.__cause__).rstrip())
         return _fail(str(error), USER_ERROR)
     except MemoryError:
         return _fail("not enough memory for so many games", USER_ERROR)
@@ -116,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
     add("--luck", metavar="VALUE", help="also count win rates less luck, by planner, value or ppo")
+    add("--traceback", action="store_true", help="show every line that led to an agent's error")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and exit")
     length.add_options(parser)
@@ -385,6 +390,8 @@ def _play(options: argparse.Namespace, cup: arena.Tournament) -> tuple[int, str]
                 notice=_note,
             )
     except (arena.ArenaError, ValueError) as error:
+        if options.traceback:
+            _note(getattr(error, "traceback", "").rstrip())
         return USER_ERROR, _one_line(error)
     except OSError as error:
         return WRITE_FAILED, f"{error.filename}: could not be written: {error.strerror or error}"
@@ -434,7 +441,7 @@ def _make_agents(specs: Sequence[str]) -> list[bots.Agent]:
             known = ", ".join(bots.known())
             raise UserError(f"unknown agent {spec!r}; known are {known} or FILE.py:NAME") from error
         except Exception as error:  # a user's file or model can fail in any way
-            raise UserError(_one_line(agent_error(error, spec, ": "))) from error
+            raise UserError(_one_line(agent_error(error, spec, f": {error}"))) from error
     return [made[spec] for spec in specs]
 
 

@@ -354,6 +354,56 @@ def test_a_mistake_is_answered_in_one_line(run: Any, bot_file: Path, words: str,
     assert err.count("\n") == 1
 
 
+FAULTY = """
+import numpy as np
+from carolus_env import engine
+
+def raises(states, generators):
+    return {}["no such key"]
+
+def cheats(states, generators):
+    actions = engine.random_actions(states, generators)
+    states["crowns"] = 9
+    return actions
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_a_bots_error_is_told_with_its_line_and_all_of_it_where_asked(
+    run: Any, tmp_path: Path, workers: str
+) -> None:
+    path = tmp_path / "faulty.py"
+    path.write_text(FAULTY)
+    words = ("greedy", f"{path}:raises", "--games", "2", "--workers", workers)
+    code, _, err = run(*words)
+    assert code == 2
+    assert err == (
+        f"evaluate.py: agent '{path}:raises' failed with KeyError: 'no such key' "
+        "(faulty.py, line 6)\n"
+    )
+    code, _, err = run(*words, "--traceback")
+    lines = err.splitlines()
+    assert code == 2 and lines[0] == "Traceback (most recent call last):"
+    assert '    return {}["no such key"]' in lines and lines[-1].endswith("(faulty.py, line 6)")
+
+
+def test_a_file_that_fails_is_shown_whole_where_asked(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "faulty.py"
+    path.write_text("import numpy\n\nnumpy.zeros(-1)\n")
+    code, _, err = run("greedy", f"{path}:Bot")
+    assert code == 2 and err.endswith("(faulty.py, line 3)\n") and err.count("\n") == 1
+    code, _, err = run("greedy", f"{path}:Bot", "--traceback")
+    assert code == 2 and "numpy.zeros(-1)" in err
+
+
+def test_a_bot_that_changes_the_states_is_refused(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "faulty.py"
+    path.write_text(FAULTY)
+    code, out, err = run("greedy", f"{path}:cheats", "--games", "2")
+    assert (code, out) == (2, "")
+    assert err.endswith(":cheats' changed the states that it was given\n")
+
+
 def test_a_bot_file_that_fails_is_answered_in_one_line(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
     path.write_text("def act(:\n")

@@ -164,6 +164,28 @@ def test_a_failure_in_a_worker_is_raised_here(bot_file: Path, name: str, said: s
     assert not cup.complete
 
 
+UNGUARDED = """
+from carolus_env import arena
+from carolus_env.engine.rules import Rules
+
+cup = arena.Tournament(arena.Plan(Rules(2), ("greedy", "random"), deals=4))
+try:
+    cup.run(workers=2)
+except arena.ArenaError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_script_without_a_main_guard_is_told_of_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
+    assert "the worker processes could not start" in done.stdout
+    assert 'if __name__ == "__main__":' in done.stdout
+    assert "memory" not in done.stdout
+
+
 def test_agents_that_cannot_be_sent_to_workers_are_refused() -> None:
     agent = bots.RandomBot()
     agent.act = lambda states, generators: None  # type: ignore[method-assign, assignment, return-value]

@@ -25,10 +25,12 @@ from carolus_env.arena.arguments import seatings_array, whole_number, whole_numb
 from carolus_env.arena.columns import COUNTS, LEADS, Finished, Results
 from carolus_env.arena.luck import LuckCount
 from carolus_env.bots import Agent, Checked
+from carolus_env.bots.agent import CHANGED
 from carolus_env.engine.rules import MAX_PLAYERS, PHASE_NAMES, Rules
 from carolus_env.engine.state import STATE, Ints, States, copy
 from carolus_env.engine.streams import branches, new_streams, seed_generators
 from carolus_env.records import Record, make_record
+from carolus_env.system import failures
 
 SIDE_BY_SIDE: Final = 4096
 """Most games in play at once."""
@@ -43,26 +45,30 @@ class ArenaError(RuntimeError):
     Attributes:
         agent: name of the agent at fault; None: not an agent's fault.
         reason: what happened; the text of the error names the agent too.
+        traceback: of the agent's own error, as Python prints it; empty where there was none.
     """
+
+    traceback = ""
 
     def __init__(self, text: str, agent: str | None = None, reason: str | None = None) -> None:
         super().__init__(text)
         self.agent, self.reason = agent, text if reason is None else reason
 
 
-def agent_error(error: Exception, agent: str, failed: str) -> ArenaError:
+def agent_error(error: Exception, agent: str, what: str) -> ArenaError:
     """An `ArenaError` that names the agent once: as the error does already, or in front of it.
 
     Args:
         error: what the agent raised; one with an attribute ``agent`` names it (`bots.AgentError`).
         agent: its name.
-        failed: text between the name and that of the error.
+        what: text after the name, where the error does not name the agent.
     """
-    text = str(error)
     if isinstance(named := getattr(error, "agent", None), str):
-        return ArenaError(text, named, str(getattr(error, "reason", text)))
-    reason = f"{failed}{text}"
-    return ArenaError(f"agent {agent!r}{reason}", agent, reason.lstrip(": "))
+        found = ArenaError(str(error), named, str(getattr(error, "reason", error)))
+    else:
+        found = ArenaError(f"agent {agent!r}{what}", agent, what.lstrip(": "))
+    found.traceback = failures.whole(error)
+    return found
 
 
 def play_games(
@@ -305,17 +311,19 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     """The agent's actions. Whether they are legal is checked when they are played.
 
     Raises:
-        ArenaError: when it fails, or does not answer one whole number a game.
+        ArenaError: when it fails, does not answer one whole number a game, or, from a user's file,
+            changes the states.
     """
-    # Agents from a user's file come wrapped in checks, which would be done twice here.
+    # Agents from a user's file come wrapped in checks, most of which would be done twice here.
+    theirs = isinstance(agent, Checked)
     player = agent.agent if isinstance(agent, Checked) else agent
+    before = states.tobytes() if theirs else b""
     try:
         given = np.asarray(player.act(states, generators))
     except Exception as error:
-        name = type(error).__name__
-        raise agent_error(
-            error, agent.name, f" failed with {name}{': ' if str(error) else ''}"
-        ) from error
+        raise agent_error(error, agent.name, f" failed with {failures.told(error)}") from error
+    if theirs and states.tobytes() != before:
+        raise ArenaError(f"agent {agent.name!r} {CHANGED}", agent.name, CHANGED)
     if given.dtype.kind not in "iu" or given.shape != states.shape:
         reason = (
             f"must answer one whole number a game, shape {states.shape}, "

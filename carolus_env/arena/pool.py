@@ -31,6 +31,7 @@ from carolus_env.arena.luck import seconds_a_game, value_of
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
 from carolus_env.records import record_line
+from carolus_env.system import failures
 
 BLOCK_SECONDS: Final = 10.0
 """Target time of a block, and so about the most that an interruption loses."""
@@ -71,7 +72,7 @@ class Task:
                 try:
                     made[spec] = bots.make(spec)
                 except Exception as error:  # a user's file or model can fail in any way
-                    raise agent_error(error, spec, ": ") from error
+                    raise agent_error(error, spec, f": {error}") from error
             agents.append(made[spec] if isinstance(spec, str) else spec)
         seconds = float(warm_up(agents, self.plan.rules).mean()) * _DECISIONS
         try:
@@ -286,6 +287,12 @@ class Pool:
     def _death(self, connection: Connection) -> ArenaError:
         process = self._processes[connection]
         process.join()
+        if process.exitcode == 1 and not self.pace.seconds_a_game:  # Python failed to start it
+            return ArenaError(
+                "the worker processes could not start: their error is printed above. A script that "
+                'plays with workers must do so under `if __name__ == "__main__":`, since every '
+                "worker imports it"
+            )
         return ArenaError(
             f"a worker process died (exit code {process.exitcode}); is there enough memory?"
         )
@@ -312,4 +319,6 @@ def _work(connection: Connection, pickled: bytes) -> None:
         except ArenaError as error:
             connection.send(error)
         except Exception as error:
-            connection.send(ArenaError(f"a worker failed with {type(error).__name__}: {error}"))
+            failed = ArenaError(f"a worker failed with {failures.told(error)}")
+            failed.traceback = failures.whole(error)
+            connection.send(failed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
+
+CHANGED: Final = "changed the states that it was given"
 
 
 class AgentError(ValueError):
@@ -115,7 +117,7 @@ class Checked(Agent):
         except ValueError:  # rows of different lengths
             answer = np.asarray(None)
         if states.tobytes() != before:
-            raise AgentError(self.name, "changed the states that it was given")
+            raise AgentError(self.name, CHANGED)
         if answer.dtype.kind not in "iu":
             raise AgentError(self.name, f"must answer integers, got dtype {answer.dtype}")
         if answer.shape != states.shape:

@@ -26,6 +26,7 @@ from carolus_env.bots.search.mcts import MctsBot, MctsOptions
 from carolus_env.bots.turns.bot import TurnPolicyOptions, make_ppo
 from carolus_env.bots.value.bot import ValueOptions, make_value
 from carolus_env.engine.state import States
+from carolus_env.system import failures
 
 Maker = Callable[[str], Agent]
 
@@ -109,7 +110,7 @@ def _from_file(path: Path, name: str) -> Agent:
     try:
         module_spec.loader.exec_module(module)
     except Exception as error:
-        reason = f"the file fails with {type(error).__name__}: {error}"
+        reason = f"the file fails with {failures.told(error)}"
         raise AgentError(str(path), reason) from error
     found = getattr(module, name, None)
     if found is None:
@@ -118,7 +119,7 @@ def _from_file(path: Path, name: str) -> Agent:
         try:
             found = found()
         except Exception as error:
-            reason = f"{name}() fails with {type(error).__name__}: {error}"
+            reason = f"{name}() fails with {failures.told(error)}"
             raise AgentError(str(path), reason) from error
     if isinstance(found, Agent):
         return found

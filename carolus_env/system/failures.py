@@ -1,0 +1,31 @@
+"""How errors of other people's code are told: what, and where in their file."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Final
+
+_PACKAGE: Final = str(Path(__file__).parent.parent)
+_NOT_THEIRS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
+
+
+def told(error: BaseException) -> str:
+    """The error in a line, with the place in the caller's code that led to it.
+
+    ``"KeyError: 'lost' (my_bot.py, line 12)"``: the innermost line that belongs neither to this
+    package nor to an installed one; no place where there is none.
+    """
+    text = type(error).__name__ + (f": {error}" if str(error) else "")
+    if isinstance(error, SyntaxError):  # which says where it is
+        return text
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(_NOT_THEIRS):
+            return f"{text} ({Path(frame.filename).name}, line {frame.lineno})"
+    return text
+
+
+def whole(error: BaseException) -> str:
+    """The error as Python prints it, with every line that led to it."""
+    return "".join(traceback.format_exception(error))
