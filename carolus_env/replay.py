@@ -197,10 +197,10 @@ def _compared_result(game: States, record: Record, event: int) -> Iterator[Diffe
 # ------------------------------------------------------------------------------------ command line
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """``python -m carolus_env.replay``; returns the exit status."""
+def main(argv: Sequence[str] | None = None, program: str = "python -m carolus_env.replay") -> int:
+    """Run the command, which the user called ``program``; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m carolus_env.replay",
+        prog=program,
         description="Replay game records (JSON Lines, plain or gzip) and compare them with the "
         "engine: player to move, dice, legal actions, states, results.",
         epilog="exit status: 0 no difference; 1 a difference; 2 a file that is missing, cannot be "

@@ -69,16 +69,20 @@ def _module_of(name: str, known: dict[str, Path]) -> str:
     return name
 
 
+DOORS = "", "__main__"
+"""``import carolus_env`` and ``python -m carolus_env``: they lead to all the others."""
+
+
 def entry_of(module: str) -> str:
     """The top-level folder or module that it belongs to."""
     return module.partition(".")[0] or "__init__"
 
 
 def between_entries(of_modules: Imports) -> Imports:
-    """Imports between the entries of the top level."""
-    found: Imports = {entry_of(name): set() for name in of_modules}
+    """Imports between the entries of the top level; its doors (`DOORS`) are none of them."""
+    found: Imports = {entry_of(name): set() for name in of_modules if name not in DOORS}
     for name, used in of_modules.items():
-        if name:
+        if name not in DOORS:
             found[entry_of(name)] |= {entry_of(other) for other in used} - {entry_of(name)}
     return found
 

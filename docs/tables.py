@@ -39,6 +39,7 @@ from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
 from carolus_env.bots.turns.bot import TurnPolicyOptions
 from carolus_env.bots.value.tables import tables_text
+from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
@@ -56,6 +57,14 @@ def actions_table() -> str:
         numbers = f"{group.first} + k, up to {group.first + group.size - 1}"
         lines.append(f"| {numbers} | {rules.PHASE_NAMES[group.phase]} | {group.meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def commands_table() -> str:
+    rows = [
+        f"| `carolus {name}` | {command.about} | {f'`{command.extra}`' if command.extra else '-'} |"
+        for name, command in COMMANDS.items()
+    ]
+    return "\n".join(["| command | for | extra |", "| --- | --- | --- |", *rows]) + "\n"
 
 
 def weights_table() -> str:
@@ -233,6 +242,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder 4": lambda: ladder(4),
     "ladder version": ladder_version,
     "layers": structure.layers_table,
+    "commands": commands_table,
     "learning": results.learning_table,
     "luck": instruments.luck_table,
     "moves": moves_table,

@@ -1,6 +1,9 @@
 """How Hypothesis searches: the same examples every time, or more and new ones on demand.
 
 ``HYPOTHESIS_PROFILE=thorough`` plays 20 times as many games, other ones at every run.
+
+What a test's process says when it first compiles is said before any test, so that the output which
+tests compare does not depend on what is compiled already.
 """
 
 from __future__ import annotations
@@ -8,6 +11,8 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, settings
+
+from carolus_env.system import compiler
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -23,3 +28,5 @@ settings.register_profile(
     "thorough", deadline=None, database=None, max_examples=500, suppress_health_check=SLOW
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+compiler._say_that_it_compiles()

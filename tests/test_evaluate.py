@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import errno
-import importlib.util
 import json
 import os
 import subprocess
@@ -20,6 +19,7 @@ import pytest
 from carolus_env.arena import pool
 from carolus_env.arena.protocol import Protocol, score
 from carolus_env.arena.ratings import Ratings
+from carolus_env.commands import evaluate
 from carolus_env.records import read_records
 from carolus_env.replay import replay
 from carolus_env.system import files
@@ -61,18 +61,6 @@ class Vandal(RandomBot):
 
 number = 7
 """
-
-
-def _load_script() -> Any:
-    spec = importlib.util.spec_from_file_location("evaluate", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-evaluate = _load_script()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import evaluate
 from benchmarks.studies import suite as study
 from carolus_env import bots
 from carolus_env.analysis.candidates import KINDS, after
@@ -22,6 +21,7 @@ from carolus_env.analysis.suite.making import Plan, make_suite
 from carolus_env.analysis.suite.measure import ALL, GAME, measure, optimism
 from carolus_env.analysis.suite.stages import STAGES, stages_of
 from carolus_env.analysis.values import value_function
+from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
 from carolus_env.play.library import GameFile
 

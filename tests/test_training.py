@@ -20,12 +20,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 pytest.importorskip("tyro")
 
-import train  # noqa: E402
 from carolus_env import engine  # noqa: E402
 from carolus_env.arena import ladder  # noqa: E402
 from carolus_env.bots import make  # noqa: E402
 from carolus_env.bots.neural.model import load  # noqa: E402
 from carolus_env.bots.neural.network import Size, initial  # noqa: E402
+from carolus_env.commands import train  # noqa: E402
 from carolus_env.engine.rules import Rules  # noqa: E402
 from carolus_env.engine.streams import new_streams  # noqa: E402
 from carolus_env.envs.learner import LEARNER, LearnerGames  # noqa: E402

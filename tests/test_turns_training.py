@@ -16,7 +16,6 @@ import pytest
 pytest.importorskip("tyro")
 pytest.importorskip("rich")
 
-import train
 from carolus_env import arena, bots, engine
 from carolus_env.bots import AgentError
 from carolus_env.bots.model_files import ModelError
@@ -30,6 +29,7 @@ from carolus_env.bots.value.ahead import COMPARED, disc_values
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.inputs import inputs
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
+from carolus_env.commands import train
 from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.turns.config import TurnConfig

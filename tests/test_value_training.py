@@ -16,10 +16,10 @@ import pytest
 pytest.importorskip("tyro")
 pytest.importorskip("rich")
 
-import train
 from carolus_env import arena, engine
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.model import ValueModel, load, save
+from carolus_env.commands import train
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.value.config import ValueConfig
@@ -290,9 +290,9 @@ class Blocked:
             raise ModuleNotFoundError("No module named " + name, name=name)
 
 sys.meta_path.insert(0, Blocked())
-import train
+from carolus_env.commands.choice import run
 
-sys.exit(train.main({arguments}))
+sys.exit(run("train", {arguments}, "python train.py"))
 """
 
 
@@ -311,7 +311,8 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     assert (tmp_path / "r" / "result.json").exists()
     done = blocked(names, ["--learner", "single", "--runs", str(tmp_path), "--name", "other"])
     assert done.returncode == 1
-    assert done.stderr.startswith("train: torch is missing; training needs the extra: pip install")
+    said = "train: torch is missing; train needs the extra 'train': pip install"
+    assert done.stderr.startswith(said)
 
 
 # ------------------------------------------------------------------------------------ resuming

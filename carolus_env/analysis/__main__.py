@@ -30,13 +30,14 @@ from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.words import TEAM_LETTERS, situation
 from carolus_env.system.terminal import aligned, counting
 
+PROGRAM: Final = "python -m carolus_env.analysis"
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 _HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
-    given = _parser().parse_args(argv)
+def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+    """Run the command, which the user called ``program``; returns the exit status."""
+    given = _parser(program).parse_args(argv)
     try:
         game = _position(given.position)
         choices = [tuple(read_moves(game[0], text)) for text in given.move]
@@ -68,9 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return DONE
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m carolus_env.analysis",
+        prog=program,
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,9 +1,11 @@
 """Gymnasium: one learner a game, agents in the other seats; single and natively vectorised.
 
-    >>> import gymnasium, carolus_env
-    >>> env = gymnasium.make("CarolusMagnus-v0", players=3, opponents="greedy")
-    >>> envs = gymnasium.make_vec("CarolusMagnus-v0", num_envs=1024, players=3, opponents="greedy")
-    >>> turns = gymnasium.make_vec("CarolusMagnusTurns-v0", num_envs=256, opponents="planner")
+    >>> import gymnasium
+    >>> env = gymnasium.make("carolus_env:CarolusMagnus-v0", players=3, opponents="greedy")
+    >>> envs = gymnasium.make_vec("carolus_env:CarolusMagnus-v0", num_envs=1024, players=3)
+    >>> turns = gymnasium.make_vec("carolus_env:CarolusMagnusTurns-v0", opponents="planner")
+
+After ``import carolus_env`` the ids need no ``carolus_env:``.
 
 In ``CarolusMagnus-v0`` a step is a single decision: ``Discrete(95)``, seen by the observation of
 `engine.observation` from the learner's seat. In ``CarolusMagnusTurns-v0`` a step is a disc, a crown

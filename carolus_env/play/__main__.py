@@ -20,26 +20,28 @@ from carolus_env.engine.rules import CROWN_CHOICES, Rules
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.records import RecordError
 
+PROGRAM: Final = "python -m carolus_env.play"
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 NO_EXTRA: Final = "the page needs the extra 'play': pip install 'carolus-env[play]'"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run the command; returns the exit status.
 
     Args:
         argv: its arguments; None: those of the command line.
+        program: what the user typed before them.
     """
-    options = _parser().parse_args(argv)
+    options = _parser(program).parse_args(argv)
     try:
         return _terminal(options) if options.terminal else _serve(options)
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m carolus_env.play",
+        prog=program,
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

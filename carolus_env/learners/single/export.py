@@ -83,11 +83,12 @@ def to_onnx(policy: Model) -> bytes:
     return graph.SerializeToString()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        "carolus_env.learners.single.export", description="Write a model as ONNX."
-    )
+def main(
+    arguments: Sequence[str] | None = None,
+    program: str = "python -m carolus_env.learners.single.export",
+) -> int:
+    """Run the command, which the user called ``program``; returns the exit code."""
+    parser = argparse.ArgumentParser(program, description="Write a model as ONNX.")
     parser.add_argument("model", help="2p, 3p or 4p (shipped models), or a path")
     parser.add_argument("out", help="the file to write")
     options = parser.parse_args(arguments)

@@ -1,0 +1,8 @@
+"""``python -m carolus_env``: the commands, where ``carolus`` is not on the path."""
+
+import sys
+
+from carolus_env.commands.choice import main
+
+if __name__ == "__main__":
+    sys.exit(main())

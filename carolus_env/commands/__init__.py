@@ -1,0 +1,1 @@
+"""The commands: ``carolus train``, ``carolus evaluate`` and so on (``python -m carolus_env``)."""

@@ -1,0 +1,107 @@
+"""Which command to run: the first word of ``carolus train --players 3``.
+
+The module of a command is imported only when it runs, since some need packages of an extra.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from carolus_env.system.version import __version__
+
+PROGRAM: Final = "carolus"
+USER_ERROR, NO_EXTRA = 2, 1
+
+
+class Command(NamedTuple):
+    """A command: where its ``main(arguments, program)`` is, and what for."""
+
+    module: str
+    about: str
+    extra: str = ""
+    """The extra that it needs; empty: none, or only for some of what it does."""
+
+
+COMMANDS: Final = {
+    "train": Command("commands.train", "train an agent by self-play", "train"),
+    "evaluate": Command("commands.evaluate", "let agents play each other: win rates, ratings"),
+    "play": Command("play.__main__", "play in the browser or the terminal, view games", "play"),
+    "replay": Command("replay", "replay game records and compare them with the engine"),
+    "analyse": Command("analysis.__main__", "roll a position out: what each choice is worth"),
+    "export": Command("learners.single.export", "write a policy as ONNX", "export"),
+    "warmup": Command("commands.warmup", "compile kernels now, rather than when first used"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the first word names; returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name = words[0] if words else "--help"
+    if name in COMMANDS:
+        return run(name, words[1:], f"{PROGRAM} {name}")
+    if name == "--version":
+        print(f"carolus-env {__version__}")
+        return 0
+    if name in ("-h", "--help"):
+        print(_help())
+        return 0
+    print(f"{PROGRAM}: unknown command {name!r}; known are {', '.join(COMMANDS)}", file=sys.stderr)
+    return USER_ERROR
+
+
+def run(name: str, arguments: Sequence[str], program: str) -> int:
+    """Run one of `COMMANDS`; returns the exit code.
+
+    Args:
+        name: of the command.
+        arguments: what follows it on the command line.
+        program: what the user typed before them, for messages.
+    """
+    # Threads that spin while they wait slow everything else down; set before torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    command = COMMANDS[name]
+    try:
+        module = importlib.import_module(f"carolus_env.{command.module}")
+    except ModuleNotFoundError as error:
+        if not command.extra or (error.name or "").startswith("carolus_env"):
+            raise
+        print(missing(name, error.name), file=sys.stderr)
+        return NO_EXTRA
+    code: int = module.main(arguments, program)
+    return code
+
+
+def typed(name: str, program: str) -> str:
+    """What the user of ``program`` types to run another command: that of the package, or a script
+    of the clone."""
+    if program.startswith(PROGRAM):
+        return f"{PROGRAM} {name}"
+    return {"play": "python -m carolus_env.play"}.get(name, f"python {name}.py")
+
+
+def missing(name: str, package: str | None) -> str:
+    """What to say when a command lacks a package of its extra."""
+    extra = COMMANDS[name].extra
+    return (
+        f"{name}: {package} is missing; {name} needs the extra {extra!r}: "
+        f"pip install 'carolus-env[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+    )
+
+
+def _help() -> str:
+    rows = [f"  {name:10}{command.about}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            f"usage: {PROGRAM} COMMAND ...",
+            "",
+            "Carolus Magnus: a board game as an environment for reinforcement learning.",
+            "",
+            *rows,
+            "",
+            f"{PROGRAM} COMMAND --help tells more; {PROGRAM} --version gives the version.",
+        ]
+    )

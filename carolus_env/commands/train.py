@@ -1,0 +1,336 @@
+"""Train an agent by self-play.
+
+$ python train.py                          # 2 players, some minutes on two cores
+$ python train.py --players 4 --steps 5000000 --name four
+$ python train.py --learner value          # a value network; --help then lists its options
+$ python train.py --config agents/2p.toml  # options from a file; the command line overrides it
+$ python train.py --resume runs/four       # continue an interrupted run
+
+docs/training.md explains how training works, and what a run leaves behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from carolus_env.arena import ladder
+from carolus_env.commands.choice import missing, typed
+from carolus_env.learners.measures import Evaluation
+from carolus_env.learners.options import Learner, RunOptions
+from carolus_env.learners.provenance import provenance
+from carolus_env.learners.reading import CONFIGS, DEFAULT, from_run, read
+from carolus_env.learners.single.config import Config
+from carolus_env.learners.training import Progress, TrainingRun
+from carolus_env.learners.turns.config import TurnConfig
+from carolus_env.learners.value.config import ValueConfig
+from carolus_env.system.files import write_json
+
+PROGRAM: Final = "python train.py"
+VALUE = (
+    "after the same time --learner value is stronger, which learns a value instead of a policy "
+    "(docs/training.md)"
+)
+
+
+@dataclass
+class Source:
+    """Where options come from other than the command line."""
+
+    learner: Learner | None = None
+    """What learns: ppo, a policy over whole turns; value, a value network by TD(lambda); or single,
+    a policy over single decisions, by Stable-Baselines3. By default what --config names, or else
+    ppo."""
+    config: Path | None = None
+    """A TOML file of options; the command line overrides it."""
+    resume: Path | None = None
+    """The folder of a run to continue; only its length may be given with it: --steps (ppo and
+    single), --games or --minutes (value)."""
+
+
+@dataclass
+class Options(TurnConfig, Source):
+    """Train an agent by self-play PPO over whole turns."""
+
+
+@dataclass
+class OptionsOfValue(ValueConfig, Source):
+    """Train a value network by TD(lambda)."""
+
+
+@dataclass
+class OptionsOfSingle(Config, Source):
+    """Train an agent by self-play PPO over single decisions."""
+
+
+@dataclass
+class Extension:
+    """Continue a run."""
+
+    steps: int | None = None
+    """Train up to this many decisions in all; by default as many as the run was started with."""
+
+
+@dataclass
+class ExtensionOfValue:
+    """Continue a run."""
+
+    games: int | None = None
+    """Train up to this many games in all; by default as many as the run was started with."""
+    minutes: float | None = None
+    """Train up to this many CPU minutes of learning, instead of games."""
+
+
+OPTIONS: Final[dict[str, type[Options | OptionsOfValue | OptionsOfSingle]]] = {
+    TurnConfig.learner_name: Options,
+    ValueConfig.learner_name: OptionsOfValue,
+    Config.learner_name: OptionsOfSingle,
+}
+EXTENSIONS: Final[dict[str, type[Extension | ExtensionOfValue]]] = {
+    TurnConfig.learner_name: Extension,
+    Config.learner_name: Extension,
+    ValueConfig.learner_name: ExtensionOfValue,
+}
+
+
+@dataclass
+class Job:
+    """A run to start or to continue: what its ``config.json`` says, and where it lies."""
+
+    config: RunOptions
+    folder: Path
+    command: str
+    made_with: dict[str, Any]
+    resumed: bool
+
+    def write(self) -> None:
+        """Write ``config.json``."""
+        options = {"config": self.config.to_dict(), "command": self.command}
+        write_json(self.folder / "config.json", {**self.made_with, **options})
+
+
+def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
+    """Train, evaluate, and return the exit code.
+
+    Args:
+        arguments: of the command.
+        program: what the user typed before them.
+    """
+    console, job = Console(), None
+    try:
+        job = read_job(arguments, program)
+        with _Display(console, job.config.unit) as display:
+            kind = run_of(job.config.learner_name)
+            run = kind(job.config, job.folder, command=job.command, show=display.show)
+            if job.resumed:
+                run.resume()
+            job.write()
+            console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
+            if job.config.learner_name == "ppo":
+                console.print(VALUE, style="dim")
+            with _stopping(run, console):
+                done = run.train()
+        if not done:
+            console.print(f"stopped and saved; continue: {program} --resume {job.folder}")
+            return 130
+        return _finish(run, console, program)
+    except KeyboardInterrupt:
+        print("train: interrupted")
+        if job is not None and (job.folder / "resume").exists():
+            print(f"continue from the last checkpoint: {program} --resume {job.folder}")
+        return 130
+    except ModuleNotFoundError as error:
+        print(missing("train", error.name), file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
+        print(f"train: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ValueError) else 1
+
+
+def run_of(learner: str) -> type[TrainingRun[Any, Any]]:
+    """The runs of a learner; imported here, since only ``single`` needs PyTorch."""
+    if learner == ValueConfig.learner_name:
+        from carolus_env.learners.value.run import ValueRun
+
+        return ValueRun
+    if learner == TurnConfig.learner_name:
+        from carolus_env.learners.turns.run import TurnRun
+
+        return TurnRun
+    from carolus_env.learners.single.run import Run
+
+    return Run
+
+
+def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
+    """The run that the command line asks for; the folder of a new one is made.
+
+    Raises:
+        ValueError: for options, files or folders that cannot be used.
+        SystemExit: after --help, and for a command line that is not understood.
+    """
+    # Read first, without --help: it decides which options there are, and their defaults.
+    name = program.removeprefix("python ")
+    source, others = tyro.cli(
+        Source, args=arguments, prog=name, return_unknown_args=True, add_help=False
+    )
+    command = f"{program} {shlex.join(arguments)}".rstrip()
+    if source.resume is not None:
+        for option in ("config", "learner"):
+            if getattr(source, option) is not None:
+                raise ValueError(f"--resume takes its options from the run; leave out --{option}")
+        return _resumed(source.resume, others, command, name)
+    given = CONFIGS[source.learner or DEFAULT]()
+    if source.config is not None:
+        given = read(source.config, source.learner)
+    learner = given.learner_name
+    options = tyro.cli(
+        OPTIONS[learner],
+        args=others,
+        default=OPTIONS[learner](**dataclasses.asdict(given), learner=learner),
+        description=(__doc__ or "").replace(PROGRAM, program),
+        prog=name,
+    )
+    fields = [field.name for field in dataclasses.fields(given)]
+    config = dataclasses.replace(given, **{field: getattr(options, field) for field in fields})
+    folder = _new_folder(config)
+    run_of(learner)  # loads the packages whose versions are noted
+    return Job(config, folder, command, provenance(), resumed=False)
+
+
+def _new_folder(config: RunOptions) -> Path:
+    config.check()
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    parts = config.learner_name, f"{config.players}p", f"seed{config.seed}", stamp
+    name = config.name or "-".join(parts)
+    folder = Path(config.runs) / name
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} exists already: choose another --name, or --resume {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Job:
+    """The run in a folder; only its length may change, by the other words of the command line."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no run to resume: there is no such folder")
+    path = folder / "config.json"
+    try:
+        first = json.loads(path.read_text())
+        config = from_run(first.pop("config"))
+        original = str(first.pop("command"))
+    except OSError as error:
+        raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
+    extension = tyro.cli(
+        EXTENSIONS[config.learner_name], args=others, prog=f"{name} --resume FOLDER"
+    )
+    given = {name: value for name, value in vars(extension).items() if value is not None}
+    longer = config.extended(given) if given else config
+    if longer == config:
+        return Job(config, folder, original, first, resumed=True)
+    return Job(longer, folder, f"{original}; {command}", first, resumed=True)
+
+
+@contextlib.contextmanager
+def _stopping(run: TrainingRun[Any, Any], console: Console) -> Iterator[None]:
+    """Ctrl-C ends training after the current update; a second Ctrl-C at once."""
+
+    def stop(*_: Any) -> None:
+        if run.stop:
+            raise KeyboardInterrupt
+        run.stop = True
+        console.print("stopping after this update (Ctrl-C again: at once) ...")
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _rating(found: Evaluation) -> str:
+    """A rating in a line of text."""
+    return f"Elo {found.elo:.0f} ({found.low:.0f} to {found.high:.0f}; planner: 0)"
+
+
+def _finish(run: TrainingRun[Any, Any], console: Console, program: str) -> int:
+    """Save the final network, evaluate the best one, and print the results."""
+    with console.status(f"evaluating {run.folder}/best ..."):
+        found = run.finish()
+    console.print(f"{run.folder}/best, playing {run.look.plays}: {_rating(found)}")
+    table = Table()
+    table.add_column("against")
+    for heading in ("its Elo", "games", "win rate", "95 % interval"):
+        table.add_column(heading, justify="right")
+    elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(run.config.players)}
+    for spec, result in found.results.items():
+        low, high = result["ci95"]
+        interval = f"{low:.1%} - {high:.1%}"
+        row = f"{result['games']:,}", f"{result['win_rate']:.1%}", interval
+        table.add_row(spec, elos.get(spec, "-"), *row)
+    console.print(table)
+    bot = "value" if run.config.learner_name == "value" else "ppo"
+    spec = f"{bot}:{run.folder}/best"
+    evaluate, play = typed("evaluate", program), typed("play", program)
+    console.print(f"next: {evaluate} {spec} planner --players {run.config.players}")
+    console.print(f"play it: {play} --bot {spec}")
+    return 0
+
+
+class _Display:
+    """A progress bar: what is done, the pace, the loss, the share of the win by opponent."""
+
+    def __init__(self, console: Console, unit: str) -> None:
+        self._console, self._unit = console, unit
+        self._bar = Bar(
+            BarColumn(bar_width=20),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[done]}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[numbers]}"),
+            console=console,
+        )
+        self._task = self._bar.add_task("training", total=1.0, done="", numbers="")
+
+    def __enter__(self) -> _Display:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        numbers = [f"{kind} {share:.0%}" for kind, share in progress.shares.items()]
+        if progress.loss is not None:
+            numbers.append(f"loss {progress.loss:.4f}")
+        self._bar.update(
+            self._task,
+            completed=progress.share,
+            done=f"{progress.done:,} {self._unit}, {progress.per_s:,.0f}/s",
+            numbers="  ".join(numbers),
+        )
+        if progress.evaluation:
+            found = progress.evaluation
+            rates = ", ".join(
+                f"{result['win_rate']:.1%} against {spec}" for spec, result in found.results.items()
+            )
+            self._console.print(
+                f"  after {progress.done:,} {self._unit}: {_rating(found)}, {rates}"
+            )

@@ -1,0 +1,172 @@
+"""Compile kernels now, rather than when they are first used.
+
+    carolus warmup                          # the environments, and the agents without models
+    carolus warmup aec value:2p --workers 4
+
+NAME is an interface (engine, aec, gym, vector, turns, sb3) or an agent, as docs/bots.md names it.
+Compiled code is kept for this machine and this version of the package (docs/installing.md), so
+that every later process starts at once. The engine comes first, since everything uses it; the
+others are compiled side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Final
+
+import numpy as np
+
+from carolus_env import bots, carolus_magnus_v0, engine
+from carolus_env.engine import observation
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.streams import new_streams
+from carolus_env.envs.gym import (
+    CarolusEnv,
+    CarolusTurnsEnv,
+    CarolusTurnsVectorEnv,
+    CarolusVectorEnv,
+)
+from carolus_env.envs.learner import FixedOpponents, LearnerGames
+from carolus_env.games.batch import GameBatch
+from carolus_env.games.game import Game
+from carolus_env.system.failures import told
+from carolus_env.system.machine import cores
+
+DONE, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+
+
+def _engine() -> None:
+    games, streams = engine.new_games(Rules(), 2, seed=0), new_streams(0, 2)
+    for _ in range(3):
+        engine.step(games, engine.random_actions(games, streams))
+    engine.legal_masks(games)
+    engine.returns(games)
+    engine.win_shares(games)
+    for dtype in (np.uint8, np.float32):
+        observation.observe(games, np.zeros(2, np.int64), dtype=dtype)
+    game = Game(seed=0)
+    game.play(int(game.legal_actions[0]))
+    batch = GameBatch(Rules(), 2, seed=0)
+    batch.step(batch.sample())
+
+
+def _aec() -> None:
+    for dtype in ("float32", "uint8"):
+        env = carolus_magnus_v0.env(observation=dtype)
+        env.reset(seed=0)
+        for _ in range(3):
+            env.step(int(env.last()[0]["action_mask"].argmax()))
+
+
+def _one(env: CarolusEnv | CarolusTurnsEnv) -> None:
+    _, info = env.reset(seed=0)
+    env.step(int(info["action_mask"].argmax()))
+
+
+def _many(env: CarolusVectorEnv | CarolusTurnsVectorEnv) -> None:
+    env.reset(seed=0)
+    env.step(env.action_masks().argmax(axis=1))
+
+
+def _turns() -> None:
+    _one(CarolusTurnsEnv())
+    _many(CarolusTurnsVectorEnv(2))
+
+
+def _sb3() -> None:
+    from carolus_env.envs.sb3 import CarolusVecEnv
+
+    env = CarolusVecEnv(Rules(), 2)
+    env.reset()
+    env.step(env.action_masks().argmax(axis=1))
+
+
+INTERFACES: Final[dict[str, Callable[[], None]]] = {
+    "engine": _engine,
+    "aec": _aec,
+    "gym": lambda: _one(CarolusEnv()),
+    "vector": lambda: _many(CarolusVectorEnv(2)),
+    "turns": _turns,
+    "sb3": _sb3,
+}
+"""What can be compiled besides agents: a function that uses it once."""
+
+USUAL: Final = ("engine", "aec", "gym", "vector", "turns", "random", "greedy", "planner", "mcts")
+"""Compiled where nothing is named."""
+
+
+def _agent(spec: str) -> None:
+    """Let an agent decide, asked for an action and as an opponent, where it plays that game."""
+    agent = bots.make(spec)
+    failed: Exception | None = None
+    for players in (2, 3, 4):
+        try:
+            games = LearnerGames(Rules(players), 2, FixedOpponents(Rules(players), agent), seed=0)
+        except ValueError as error:  # a model is for one number of players
+            failed = error
+            continue
+        games.step(games.masks().argmax(axis=1))
+        agent.act(engine.new_games(Rules(players), 2, seed=0), new_streams(0, 2))
+        return
+    if failed is not None:
+        raise failed
+
+
+def compile_one(name: str) -> float:
+    """Compile what the name stands for, in this process; the seconds that it took.
+
+    Raises:
+        ValueError: for an unknown agent.
+    """
+    started = time.perf_counter()
+    with contextlib.redirect_stderr(io.StringIO()):  # whose line says that it compiles
+        if name in INTERFACES:
+            INTERFACES[name]()
+        else:
+            _agent(name)
+    return time.perf_counter() - started
+
+
+def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
+    """Run the command; returns the exit code.
+
+    Args:
+        arguments: of the command.
+        program: what the user typed before them.
+    """
+    parser = argparse.ArgumentParser(
+        program, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {' '.join(USUAL)}")
+    parser.add_argument(
+        "--workers", type=int, default=cores(), metavar="N", help="processes (default %(default)s)"
+    )
+    options = parser.parse_args(arguments)
+    if options.workers < 1:
+        parser.error(f"--workers must be at least 1, got {options.workers}")
+    names = list(dict.fromkeys(["engine", *(options.names or USUAL)]))
+    width, failures = max(map(len, names)), 0
+    print(f"compiling {len(names)} with {options.workers} workers; the engine first", flush=True)
+    context = get_context("spawn")
+    try:
+        with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
+            for group in (names[:1], names[1:]):
+                waiting = {pool.submit(compile_one, name): name for name in group}
+                for future in as_completed(waiting):
+                    name = waiting[future]
+                    try:
+                        print(f"  {name:{width}}  {future.result():5.1f} s", flush=True)
+                    except Exception as error:  # of a package that is missing, or a user's file
+                        failures += 1
+                        print(f"  {name:{width}}  failed: {told(error)}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return FAILED if failures else DONE
