@@ -7,6 +7,7 @@ The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `st
 """
 
 import gymnasium
+import pettingzoo
 
 from carolus_env.bots import Agent, make
 from carolus_env.engine import (
@@ -88,3 +89,8 @@ gymnasium.register(
     entry_point="carolus_env.envs.gym:CarolusTurnsEnv",
     vector_entry_point="carolus_env.envs.gym:CarolusTurnsVectorEnv",
 )
+if hasattr(pettingzoo, "register"):  # since 1.27
+    pettingzoo.register("aec", "carolus/CarolusMagnus-v0", "carolus_env.carolus_magnus_v0:env")
+    pettingzoo.register(
+        "parallel", "carolus/CarolusMagnus-v0", "carolus_env.carolus_magnus_v0:parallel_env"
+    )

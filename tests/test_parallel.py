@@ -1,0 +1,74 @@
+"""PettingZoo's parallel interface and registry."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pettingzoo
+import pytest
+from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+import carolus_env as ce
+from carolus_env import carolus_magnus_v0
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_pettingzoos_tests_pass(players, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*unknown option 'options'.*")
+        parallel_api_test(carolus_magnus_v0.parallel_env(players=players))
+        parallel_seed_test(  # which samples without masks
+            lambda: carolus_magnus_v0.parallel_env(players=players, illegal="forfeit")
+        )
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_it_plays_the_games_of_the_aec_environment(players):
+    there = carolus_magnus_v0.env(players=players)
+    here = carolus_magnus_v0.parallel_env(players=players)
+    there.reset(seed=5)
+    seen, infos = here.reset(seed=5)
+    random, nonsense = np.random.default_rng(5), 10_000
+    while here.agents:
+        mover = there.agent_selection
+        assert {info["active_agent"] for info in infos.values()} == {mover}
+        for agent in here.agents:
+            assert seen[agent]["action_mask"].any() == (agent == mover)
+            np.testing.assert_array_equal(
+                seen[agent]["observation"], there.observe(agent)["observation"]
+            )
+        action = int(random.choice(np.flatnonzero(seen[mover]["action_mask"])))
+        there.step(action)
+        actions = dict.fromkeys(here.agents, nonsense) | {mover: action}
+        seen, rewards, terminations, truncations, infos = here.step(actions)
+        assert rewards == there.rewards
+        assert terminations == there.terminations and truncations == there.truncations
+    assert sum(rewards.values()) == 0 and any(rewards.values())
+    assert here.step({}) == ({}, {}, {}, {}, {})
+
+
+def test_the_player_to_move_must_act_legally():
+    env = carolus_magnus_v0.parallel_env()
+    seen, infos = env.reset(seed=1)
+    mover = infos["player_0"]["active_agent"]
+    other = next(agent for agent in env.agents if agent != mover)
+    with pytest.raises(KeyError, match=f"{mover} is to move, got actions of \\['{other}'\\]"):
+        env.step({other: 0})
+    illegal = int(seen[mover]["action_mask"].argmin())
+    with pytest.raises(ce.IllegalActionError):
+        env.step({mover: illegal})
+    env = carolus_magnus_v0.parallel_env(illegal="forfeit")
+    _, infos = env.reset(seed=1)
+    _, rewards, _, _, infos = env.step({infos["player_0"]["active_agent"]: illegal})
+    assert rewards[mover] == -1 and infos[mover]["illegal"] and not env.agents
+
+
+@pytest.mark.skipif(not hasattr(pettingzoo, "register"), reason="PettingZoo 1.26 has no registry")
+def test_pettingzoo_finds_it_by_name():
+    env = pettingzoo.make("aec", "carolus/CarolusMagnus-v0", players=3)
+    env.reset(seed=1)
+    assert env.possible_agents == ["player_0", "player_1", "player_2"]
+    env = pettingzoo.make("parallel", "carolus/CarolusMagnus-v0", players=4)
+    assert len(env.reset(seed=1)[0]) == 4
