@@ -1,0 +1,448 @@
+"""Games as arrays: what each player saw, could do, did and was paid, for offline learning.
+
+    >>> data = to_arrays(read_games("games.jsonl.gz"))
+    >>> data.observations[data.games == 0], data.actions[data.games == 0]
+
+`Packed` is the compact form of records: the set-up of each game, and a byte for every action and
+every die. A game takes about half a kilobyte, and the engine plays packed games side by side, so
+arrays are made at millions of decisions a second. `to_arrays` takes the records at their word:
+whether their players, legal actions and results are the engine's, `carolus_env.replay` tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from carolus_env import engine
+from carolus_env.engine import observation as observing
+from carolus_env.engine.kernels import legal, turns
+from carolus_env.engine.observation import scale_observation, write_observation
+from carolus_env.engine.rules import (
+    ACTIONS,
+    BY_MAX_ROUNDS,
+    FACES,
+    MAX_PLAYERS,
+    OVER,
+    ROLL,
+    Rules,
+)
+from carolus_env.engine.state import STATE, States, common_players, copy, from_bytes
+from carolus_env.records.check import Record, check_record, read_setup
+from carolus_env.records.files import read_records
+from carolus_env.system.compiler import entry
+from carolus_env.system.files import write_file
+from carolus_env.system.workers import check_threads, runs, together
+
+FORMAT: Final = "carolus-games"
+VERSION: Final = 1
+FACE: Final = 128
+"""An event of `Packed` from here on is a die: ``FACE`` and what it shows."""
+_WRONG: Final = 255
+_DICE: Final = bytes(FACE + face if face < FACES else _WRONG for face in range(256))
+_SIDE_BY_SIDE: Final = 4096  # games in play at once
+_MOST_DICE: Final = 9
+
+
+class Packed(NamedTuple):
+    """Games in their compact form.
+
+    Attributes:
+        starts: ``(G,)`` the games before their first rolls, of one number of players.
+        events: ``(E,)`` uint8, the events of one game after the other: an action's number, or
+            `FACE` and the face of a die.
+        bounds: ``(G + 1,)`` int64: game ``g`` has ``events[bounds[g]:bounds[g + 1]]``.
+    """
+
+    starts: States
+    events: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+
+    @property
+    def decisions(self) -> int:
+        """Actions in all games."""
+        return int(np.count_nonzero(self.events < FACE))
+
+
+class Arrays(NamedTuple):
+    """Every decision of some games, in order, all seats.
+
+    Attributes:
+        observations: ``(D, length)`` uint8 or float32, what the player to move saw
+            (`engine.observation`); None where not wanted.
+        masks: ``(D, 95)`` int8, the legal actions; None where not wanted.
+        actions: ``(D,)`` uint8, what was played.
+        seats: ``(D,)`` uint8, by whom.
+        games: ``(D,)`` int32, in which game.
+        returns: ``(D,)`` float32, what the seat was paid at the end: its reward to go, since
+            there are no other rewards.
+        dones: ``(D,)`` bool, whether it was the seat's last decision in the game.
+        discounts: ``(D,)`` float32: 0 at such a decision, else 1; 1 there too where the game was
+            cut off at ``max_rounds``.
+    """
+
+    observations: npt.NDArray[Any] | None
+    masks: npt.NDArray[np.int8] | None
+    actions: npt.NDArray[np.uint8]
+    seats: npt.NDArray[np.uint8]
+    games: npt.NDArray[np.int32]
+    returns: npt.NDArray[np.float32]
+    dones: npt.NDArray[np.bool_]
+    discounts: npt.NDArray[np.float32]
+
+
+# ------------------------------------------------------------------------------------ packing
+
+
+def pack(records: Iterable[Record]) -> Packed:
+    """Records in their compact form.
+
+    Raises:
+        RecordError: for something that is no record.
+        ValueError: for games of different numbers of players.
+    """
+
+    def checked() -> Iterator[Record]:
+        for record in records:
+            check_record(record)
+            yield record
+
+    return _pack(checked())
+
+
+def read_games(path: str | os.PathLike[str]) -> Packed:
+    """Read a file of records (JSON Lines, plain or gzip), or one of `write_packed`.
+
+    Raises:
+        RecordError, ValueError: when it is neither, naming it and what is wrong.
+        OSError: when it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        begin = file.read(9)
+    if begin[8:] == b"{" and begin[:1] != b"{":  # safetensors: the header's length, the header
+        return read_packed(path)
+    return _pack(record for _, record in read_records(Path(path)))
+
+
+def _pack(records: Iterable[Record]) -> Packed:
+    """`pack` of checked records."""
+    rules: list[Rules] = []
+    territories: list[list[int]] = []
+    firsts: list[int] = []
+    events, bounds = bytearray(), [0]
+    for record in records:
+        setup = read_setup(record)
+        rules.append(setup.rules)
+        territories.append(setup.territories)
+        firsts.append(setup.first_player)
+        for event in record["events"]:
+            if "roll" in event:
+                events += bytes(face & 255 for face in event["roll"]).translate(_DICE)
+            else:
+                action = event["action"]
+                events.append(action if 0 <= action < ACTIONS else _WRONG)
+        bounds.append(len(events))
+    starts = np.zeros(len(rules), STATE)
+    for kind in dict.fromkeys(rules):
+        rows = [g for g, given in enumerate(rules) if given == kind]
+        starts[rows] = engine.new_games(
+            kind,
+            len(rows),
+            seed=np.zeros(len(rows), np.uint64),
+            territories=np.array([territories[g] for g in rows]),
+            first_player=np.array([firsts[g] for g in rows]),
+            roll=False,
+        )
+    common_players(starts, "observations")
+    return Packed(starts, np.frombuffer(bytes(events), np.uint8), np.array(bounds, np.int64))
+
+
+def write_packed(path: str | os.PathLike[str], games: Packed) -> None:
+    """Write games to a file: safetensors, which holds no code.
+
+    Raises:
+        OSError: when it cannot be written.
+    """
+    tensors: dict[str, npt.NDArray[Any]] = {
+        "starts": games.starts.view(np.uint8).reshape(-1, STATE.itemsize),
+        "events": games.events,
+        "bounds": games.bounds,
+    }
+    write_file(path, save(tensors, {"format": FORMAT, "version": str(VERSION)}))
+
+
+def read_packed(path: str | os.PathLike[str]) -> Packed:
+    """Read what `write_packed` wrote; the file is untrusted.
+
+    Raises:
+        ValueError: when it is no such file, naming it and what is wrong.
+        OSError: when it cannot be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        found = load(data)
+    except SafetensorError as error:
+        raise ValueError(f"{path}: not a file of packed games: {error}") from None
+    wanted = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
+    for name, (dtype, dimensions) in wanted.items():
+        given = found.get(name)
+        if given is None or given.dtype != dtype or given.ndim != dimensions:
+            raise ValueError(
+                f"{path}: not a file of packed games: {name!r} must be an array of "
+                f"{np.dtype(dtype)} with {dimensions} dimensions"
+            )
+    bounds, events = found["bounds"], found["events"]
+    steps = np.diff(bounds)
+    if not len(bounds) or bounds[0] or bounds[-1] != len(events) or (steps < 0).any():
+        raise ValueError(f"{path}: the bounds do not divide its {len(events)} events")
+    try:
+        starts = from_bytes(found["starts"].tobytes())
+        if len(starts) != len(steps):
+            raise ValueError(f"{len(starts)} games have {len(steps)} rows of events")
+        common_players(starts, "observations")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return Packed(starts, events, bounds)
+
+
+# ------------------------------------------------------------------------------------ arrays
+
+
+def to_arrays(
+    games: Packed,
+    *,
+    observation: Literal["uint8", "float32"] | None = "uint8",
+    masks: bool = True,
+    out: str | os.PathLike[str] | None = None,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Arrays:
+    """Play games on the engine, and note every decision.
+
+    Args:
+        games: from `pack` or `read_packed`.
+        observation: dtype of the observations; None: leave them out.
+        masks: whether to note the legal actions.
+        out: a folder to make, with a file for each array: they are mapped into memory instead of
+            held there, and `load_arrays` opens them again.
+        threads: games are split among so many; the arrays do not depend on it.
+        progress: called with the number of games that are done.
+
+    Raises:
+        ValueError: when an event is not the one that is due, or a game is not over; it names
+            the game and the event.
+        FileExistsError: when ``out`` exists.
+    """
+    check_threads(threads)
+    if observation not in ("uint8", "float32", None):
+        raise ValueError(f"observation must be uint8, float32 or None, got {observation!r}")
+    players = common_players(games.starts, "observations")
+    counts = _decisions_of(games)
+    firsts = np.concatenate([[0], np.cumsum(counts)])
+    with _Folder(None if out is None else Path(out)) as folder:
+        rows = int(firsts[-1])
+        data = Arrays(
+            observations=None
+            if observation is None
+            else folder.array("observations", observation, (rows, observing.length(players))),
+            masks=folder.array("masks", "int8", (rows, ACTIONS)) if masks else None,
+            actions=folder.array("actions", "uint8", (rows,)),
+            seats=folder.array("seats", "uint8", (rows,)),
+            games=folder.array("games", "int32", (rows,)),
+            returns=folder.array("returns", "float32", (rows,)),
+            dones=folder.array("dones", "bool", (rows,)),
+            discounts=folder.array("discounts", "float32", (rows,)),
+        )
+        data.games[:] = np.repeat(np.arange(len(games.starts), dtype=np.int32), counts)
+        for start in range(0, len(games.starts), _SIDE_BY_SIDE):
+            part = slice(start, min(start + _SIDE_BY_SIDE, len(games.starts)))
+            _unroll(games, data, firsts, part, observation, players, threads)
+            if progress is not None:
+                progress(part.stop)
+        if out is None:
+            return data
+        del data
+    return load_arrays(out)
+
+
+def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
+    """The arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
+
+    Raises:
+        OSError, ValueError: when a file is missing or no array.
+    """
+
+    def array(name: str) -> Any:
+        file = Path(folder) / f"{name}.npy"
+        if name in ("observations", "masks") and not file.exists():
+            return None
+        return np.load(file, mmap_mode="r", allow_pickle=False)
+
+    return Arrays(*map(array, Arrays._fields))
+
+
+def _decisions_of(games: Packed) -> npt.NDArray[np.int64]:
+    """``(G,)`` the number of actions of each game."""
+    before = np.concatenate([[0], np.cumsum(games.events < FACE)])
+    counts: npt.NDArray[np.int64] = np.diff(before[games.bounds]).astype(np.int64)
+    return counts
+
+
+def _unroll(
+    games: Packed,
+    data: Arrays,
+    firsts: npt.NDArray[np.int64],
+    part: slice,
+    observation: str | None,
+    players: int,
+    threads: int,
+) -> None:
+    """Write the rows of some games."""
+    scaled = observation == "float32"
+
+    def share(rows: slice) -> tuple[int, int] | None:
+        own = slice(part.start + rows.start, part.start + rows.stop)
+        states = copy(games.starts[own])
+        whole = np.zeros((1, observing.length(players)), np.uint8) if scaled else data.observations
+        fault = np.full(2, -1)
+        _play_packed(
+            states,
+            games.events,
+            games.bounds[own.start : own.stop + 1],
+            firsts[own],
+            data.masks,
+            whole,
+            observing.scales(players) if scaled else None,
+            data.observations if scaled else None,
+            data.actions,
+            data.seats,
+            data.returns,
+            data.dones,
+            data.discounts,
+            np.zeros((1, _MOST_DICE), np.uint8),
+            np.zeros((1, MAX_PLAYERS)),
+            np.zeros(MAX_PLAYERS, np.int64),
+            fault,
+        )
+        return None if fault[0] < 0 else (own.start + int(fault[0]), int(fault[1]))
+
+    for found in together(share, runs(part.stop - part.start, threads)):
+        if found is None:
+            continue
+        game, event = found
+        begin, end = games.bounds[game : game + 2].tolist()
+        if event == end:
+            raise ValueError(f"game {game} is not over after its {end - begin} bytes of events")
+        raise ValueError(
+            f"game {game}: byte {event - begin} of its events, {games.events[event]}, "
+            "is not what is due"
+        )
+
+
+@entry
+def _play_packed(
+    states, events, bounds, firsts, masks, whole, scales, scaled,
+    actions, seats, returns, dones, discounts, faces, payoffs, lasts, fault,
+):  # fmt: skip
+    """Play each game's events to its end; ``fault``: the game and the event that are not due."""
+    for g in range(states.shape[0]):
+        s = states[g]
+        row, event, end = firsts[g], bounds[g], bounds[g + 1]
+        fault[0], fault[1] = g, event
+        for seat in range(lasts.shape[0]):
+            lasts[seat] = -1
+        while s["phase"] != OVER:
+            fault[1] = event
+            if s["phase"] == ROLL:
+                due = int64(s["dice_due"])
+                if event + due > end:
+                    fault[1] = end
+                    return
+                for die in range(due):
+                    face = int64(events[event + die]) - FACE
+                    if face < 0 or face >= FACES:
+                        fault[1] = event + die
+                        return
+                    faces[0, die] = face
+                turns.take_roll(s, faces, 0)
+                event += due
+                continue
+            if event >= end or not legal.is_legal(s, int64(events[event])):
+                return
+            seat = int64(s["player"])
+            if masks is not None:
+                legal.write_mask(legal.legal_set(s), masks, row)
+            if whole is not None:
+                if scaled is not None:
+                    write_observation(s, seat, whole, 0)
+                    scale_observation(whole, 0, scales, scaled, row)
+                else:
+                    write_observation(s, seat, whole, row)
+            actions[row], seats[row] = events[event], seat
+            dones[row], discounts[row] = False, 1.0
+            lasts[seat] = row
+            turns.play(s, int64(events[event]))
+            row += 1
+            event += 1
+        if event != end:
+            fault[1] = event
+            return
+        turns.write_returns(s, payoffs, 0)
+        for k in range(firsts[g], row):
+            returns[k] = payoffs[0, int64(seats[k])]
+        for seat in range(int64(s["players"])):
+            if lasts[seat] >= 0:
+                dones[lasts[seat]] = True
+                if s["reason"] != BY_MAX_ROUNDS:
+                    discounts[lasts[seat]] = 0.0
+    fault[0] = -1
+
+
+# ------------------------------------------------------------------------------------ files
+
+
+class _Folder:
+    """Where arrays are made: in memory, or in a folder that appears when all are complete."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._beside = path and path.with_name(f".carolus-{secrets.token_hex(8)}.part")
+
+    def __enter__(self) -> _Folder:
+        if self.path is not None and self._beside is not None:
+            if self.path.exists():
+                raise FileExistsError(f"{self.path} exists: name another folder")
+            self._beside.mkdir()
+        return self
+
+    def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """An array of zeros."""
+        if self._beside is None or not shape[0]:
+            found = np.zeros(shape, dtype)
+            if self._beside is not None:
+                np.save(self._beside / f"{name}.npy", found)
+            return found
+        file = self._beside / f"{name}.npy"
+        mapped: npt.NDArray[Any] = np.lib.format.open_memmap(file, "w+", np.dtype(dtype), shape)
+        return mapped
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.path is None or self._beside is None:
+            return
+        if kind is None:
+            about = {"format": FORMAT, "version": VERSION, "observation": observing.VERSION}
+            (self._beside / "about.json").write_text(json.dumps(about) + "\n")
+            self._beside.rename(self.path)
+        else:
+            shutil.rmtree(self._beside, ignore_errors=True)

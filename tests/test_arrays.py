@@ -1,0 +1,228 @@
+"""Games as arrays agree with the games, entry by entry, and refuse what is no game."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from carolus_env import engine
+from carolus_env.engine import observation
+from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
+from carolus_env.engine.streams import new_streams
+from carolus_env.records import make_record, positions, start_of, write_records
+from carolus_env.records.arrays import (
+    FACE,
+    Packed,
+    load_arrays,
+    pack,
+    read_games,
+    read_packed,
+    to_arrays,
+    write_packed,
+)
+
+
+def record_of(rules: Rules, seed: int) -> dict:
+    """A random game."""
+    start = engine.new_games(rules, seed=seed, roll=False)
+    game, stream, actions = engine.copy(start), new_streams(seed, 1), []
+    engine.chance.roll(game)
+    while not engine.is_over(game)[0]:
+        actions.append(int(engine.random_actions(game, stream)[0]))
+        engine.step(game, [actions[-1]])
+    return make_record(start, actions)
+
+
+def records_of(rules: Rules, count: int = 5) -> list[dict]:
+    return [record_of(rules, seed) for seed in range(count)]
+
+
+ALL = [
+    Rules(2),
+    Rules(3, crown_choice="deferred"),
+    Rules(4, partners="adjacent"),
+    Rules(2, max_rounds=3),
+    Rules(3, paladins_per_clan=12),
+]
+
+
+@pytest.mark.parametrize("rules", ALL, ids=str)
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_every_row_is_what_the_player_saw_could_do_did_and_was_paid(rules, dtype):
+    records = records_of(rules)
+    data = to_arrays(pack(records), observation=dtype)
+    row = 0
+    for number, record in enumerate(records):
+        states = positions(record)
+        payoffs = engine.returns(states[-1:])[0]
+        first = row
+        for event, state in zip(record["events"], states, strict=False):
+            if "action" not in event:
+                continue
+            seat, game = event["player"], state[None].copy()
+            seen = observation.observe(game, np.array([seat]), dtype=dtype)[0]
+            np.testing.assert_array_equal(data.observations[row], seen)
+            np.testing.assert_array_equal(data.masks[row], engine.legal_masks(game)[0])
+            assert (data.actions[row], data.seats[row]) == (event["action"], seat)
+            assert data.games[row] == number
+            assert data.returns[row] == np.float32(payoffs[seat])
+            row += 1
+        mine = slice(first, row)
+        cut_off = states[-1]["reason"] == BY_MAX_ROUNDS
+        for seat in range(rules.players):
+            last = np.flatnonzero(data.seats[mine] == seat).max()
+            assert data.dones[mine][last] and data.discounts[mine][last] == cut_off
+        assert data.dones[mine].sum() == rules.players
+        assert (data.discounts[mine] == 0).sum() == (0 if cut_off else rules.players)
+    assert row == len(data.actions)
+
+
+def test_what_is_not_wanted_is_left_out_and_threads_change_nothing():
+    games = pack(records_of(Rules(3), 7))
+    whole = to_arrays(games, observation="float32")
+    split = to_arrays(games, observation="float32", threads=3)
+    bare = to_arrays(games, observation=None, masks=False)
+    assert bare.observations is None and bare.masks is None
+    for name, array in whole._asdict().items():
+        np.testing.assert_array_equal(array, getattr(split, name))
+        if getattr(bare, name) is not None:
+            np.testing.assert_array_equal(array, getattr(bare, name))
+
+
+def test_many_games_are_told_as_they_are_done():
+    one = pack([record_of(Rules(2, max_rounds=1), 3)])
+    count = 4100
+    games = Packed(
+        np.repeat(one.starts, count),
+        np.tile(one.events, count),
+        np.arange(count + 1) * len(one.events),
+    )
+    told: list[int] = []
+    data = to_arrays(games, observation=None, masks=False, progress=told.append)
+    assert told == [4096, 4100] and data.games[-1] == 4099
+    assert len(data.actions) == games.decisions
+
+
+def test_a_folder_holds_the_same_arrays(tmp_path):
+    games = pack(records_of(Rules(2)))
+    there, here = to_arrays(games, out=tmp_path / "data"), to_arrays(games)
+    assert isinstance(there.observations, np.memmap)
+    for name, array in here._asdict().items():
+        np.testing.assert_array_equal(array, getattr(there, name))
+    only = to_arrays(games, observation=None, masks=False, out=tmp_path / "less")
+    assert only.observations is None and load_arrays(tmp_path / "less").masks is None
+    with pytest.raises(FileExistsError, match="data exists: name another folder"):
+        to_arrays(games, out=tmp_path / "data")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "less"]
+
+
+def test_after_an_error_there_is_no_folder(tmp_path):
+    games = pack(records_of(Rules(2)))
+    wrong = games._replace(events=np.where(games.events < FACE, 94, games.events).astype(np.uint8))
+    with pytest.raises(ValueError, match="game 0: byte"):
+        to_arrays(wrong, out=tmp_path / "data")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_packed_games_are_written_and_read(tmp_path):
+    games = pack(records_of(Rules(4)))
+    write_packed(tmp_path / "games.safetensors", games)
+    again = read_packed(tmp_path / "games.safetensors")
+    assert again.starts.tobytes() == games.starts.tobytes()
+    np.testing.assert_array_equal(again.events, games.events)
+    np.testing.assert_array_equal(again.bounds, games.bounds)
+    assert again.starts.tobytes() == b"".join(
+        start_of(record).tobytes() for record in records_of(Rules(4))
+    )
+
+
+@pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz", "games.safetensors"])
+def test_any_file_of_games_is_read(tmp_path, name):
+    records = records_of(Rules(3))
+    games = pack(records)
+    if name.endswith("safetensors"):
+        write_packed(tmp_path / name, games)
+    else:
+        write_records(tmp_path / name, records)
+    again = read_games(tmp_path / name)
+    assert all(np.array_equal(*pair) for pair in zip(games, again, strict=True))
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"nonsense", b"\x00" * 8 + b"{"])
+def test_a_file_of_something_else_is_refused(tmp_path, content):
+    path = tmp_path / "games.jsonl"
+    path.write_bytes(content)
+    if not content:
+        assert len(read_games(path).starts) == 0
+        return
+    with pytest.raises(ValueError, match=r"games\.jsonl"):
+        read_games(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda t: t.pop("events"), "'events' must be an array of uint8 with 1 dimensions"),
+        (lambda t: t.update(bounds=t["bounds"].astype(np.int32)), "'bounds' must be an array of"),
+        (lambda t: t["bounds"].__setitem__(1, -3), "the bounds do not divide"),
+        (lambda t: t["bounds"].__setitem__(-1, 10**6), "the bounds do not divide"),
+        (lambda t: t.update(starts=t["starts"][1:]), "4 games have 5 rows of events"),
+        (lambda t: t.update(starts=t["starts"] | 255), "field"),
+        (lambda t: t.update(starts=t["starts"][:, 1:]), "not a whole number of games"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path, change, expected):
+    games = pack(records_of(Rules(2)))
+    tensors = {
+        "starts": games.starts.view(np.uint8).reshape(5, -1).copy(),
+        "events": games.events.copy(),
+        "bounds": games.bounds.copy(),
+    }
+    change(tensors)
+    path = tmp_path / "games.safetensors"
+    path.write_bytes(save(tensors))
+    with pytest.raises(ValueError, match=rf"games\.safetensors: .*{expected}"):
+        read_packed(path)
+    path.write_bytes(b"no tensors")
+    with pytest.raises(ValueError, match="not a file of packed games"):
+        read_packed(path)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_no_bytes_lead_the_kernel_astray(players):
+    games = pack(records_of(Rules(players), 3))
+    random = np.random.default_rng(players)
+    refused = 0
+    for _ in range(300):
+        events = games.events.copy()
+        places = random.integers(len(events), size=random.integers(1, 4))
+        events[places] = random.integers(256, size=len(places))
+        try:
+            to_arrays(games._replace(events=events))
+        except ValueError as error:
+            assert "is not what is due" in str(error) or "is not over after" in str(error)
+            refused += 1
+    assert refused > 250
+
+
+def test_a_game_that_ends_early_or_goes_on_is_named():
+    records = records_of(Rules(2), 3)
+    records[1]["events"] = records[1]["events"][:-5]
+    with pytest.raises(ValueError, match=r"game 1 is not over after its \d+ bytes"):
+        to_arrays(pack(records))
+    records = records_of(Rules(2), 3)
+    records[2]["events"].append({"action": 3, "player": 0})
+    with pytest.raises(ValueError, match=r"game 2: byte \d+ of its events, 3, is not what is due"):
+        to_arrays(pack(records))
+
+
+def test_what_cannot_be_put_together_is_refused():
+    with pytest.raises(ValueError, match="different numbers of players"):
+        pack([record_of(Rules(2), 0), record_of(Rules(3), 0)])
+    with pytest.raises(ValueError, match="a game record"):
+        pack([7])
+    with pytest.raises(ValueError, match="observation must be uint8, float32 or None"):
+        to_arrays(pack([]), observation="int8")
+    data = to_arrays(pack([]))
+    assert len(data.actions) == 0 and data.observations.shape[1] == observation.length(2)
