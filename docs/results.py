@@ -274,6 +274,20 @@ def startup_table() -> str:
     return markdown(["what", "median", "min to max"], lines, rows)
 
 
+def arrays_table() -> str:
+    """Decisions a second from games to arrays."""
+    rows = load("arrays")
+    lines = [
+        [
+            *(row["what"], f"{row['bytes_a_game']:,}", f"{row['per_s']:,}"),
+            f"{row['min']:,} to {row['max']:,}",
+        ]
+        for row in rows
+    ]
+    head = ["from, to", "bytes a game", "decisions a CPU second", "min to max"]
+    return markdown(head, lines, rows)
+
+
 def memory_table() -> str:
     """Bytes a game, predicted from the arrays and measured."""
     rows = load("memory")

@@ -44,7 +44,7 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.notation import perft
-from carolus_env.records import make_record
+from carolus_env.records import arrays, make_record
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
@@ -227,6 +227,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark peers": results.peers_table,
     "benchmark referee": results.referee_table,
     "benchmark rendering": results.rendering_table,
+    "arrays": arrays.arrays_table,
+    "benchmark arrays": results.arrays_table,
     "benchmark startup": results.startup_table,
     "benchmark threads": results.threads_table,
     "benchmark throughput": results.throughput_table,

@@ -7,6 +7,8 @@ import pytest
 from safetensors.numpy import save
 
 from carolus_env import engine
+from carolus_env.arena import Plan, Tournament
+from carolus_env.commands import dataset
 from carolus_env.engine import observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
 from carolus_env.engine.streams import new_streams
@@ -226,3 +228,73 @@ def test_what_cannot_be_put_together_is_refused():
         to_arrays(pack([]), observation="int8")
     data = to_arrays(pack([]))
     assert len(data.actions) == 0 and data.observations.shape[1] == observation.length(2)
+
+
+# ------------------------------------------------------------------------------------ the command
+
+
+def folder_of(path):
+    """The arrays and tables of a data set."""
+    data = load_arrays(path)._asdict()
+    return {**data, "tables": np.load(path / "tables.npy")}
+
+
+def test_a_data_set_of_named_agents_is_made_by_one_command(tmp_path, capsys):
+    out = tmp_path / "data"
+    words = ["greedy", "random", "--games", "20", "--workers", "1", "--seed", "4"]
+    assert dataset.main([*words, "--out", str(out)]) == 0
+    assert "20 games" in capsys.readouterr().out
+    found = folder_of(out)
+    cup = Tournament(Plan(Rules(2), ("greedy", "random"), deals=10, seed=4))
+    cup.run(records=tmp_path / "records.jsonl")
+    wanted = to_arrays(read_games(tmp_path / "records.jsonl"))
+    for name, array in wanted._asdict().items():
+        np.testing.assert_array_equal(found[name], array)
+    np.testing.assert_array_equal(found["tables"], cup.results.tables)
+    card = (out / "README.md").read_text()
+    assert "| `greedy` | 20 |" in card and "--games 20" in card and "| `returns` |" in card
+    assert dataset.main([*words, "--out", str(out)]) == 2
+    assert f"{out} exists: name another folder" in capsys.readouterr().err
+
+
+def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(dataset, "PART", 6)
+    words = ["random", "--players", "3", "--games", "18", "--workers", "1"]
+    assert dataset.main([*words, "--out", str(tmp_path / "whole")]) == 0
+    play, calls = dataset._play, []
+
+    def stops(*given):
+        calls.append(given[2])
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        play(*given)
+
+    monkeypatch.setattr(dataset, "_play", stops)
+    words += ["--out", str(tmp_path / "data")]
+    assert dataset.main(words) == 130
+    assert "the same command continues" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+    assert dataset.main([*words, "--seed", "5"]) == 2
+    assert "parts of another data set" in capsys.readouterr().err
+    assert dataset.main(words) == 0 and calls == [0, 1, 2, 2]
+    assert np.load(tmp_path / "whole" / "tables.npy").shape == (18, 3)
+    games = read_packed(tmp_path / "whole" / "games.safetensors")
+    assert len({start.tobytes() for start in games.starts}) == 18, "every deal once"
+    for name, array in folder_of(tmp_path / "whole").items():
+        np.testing.assert_array_equal(folder_of(tmp_path / "data")[name], array)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "whole"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("random --games 0", "--games must be at least 1, got 0"),
+        ("random greedy random", "the agents must be different, got random greedy random"),
+        ("greddy", "unknown agent 'greddy'"),
+        ("random --players 5", "players must be a whole number from 2 to 4"),
+        ("value:3p", "3 players"),
+    ],
+)
+def test_what_cannot_be_made_is_told(tmp_path, capsys, words, said):
+    assert dataset.main([*words.split(), "--out", str(tmp_path / "d"), "--workers", "1"]) == 2
+    assert said in capsys.readouterr().err

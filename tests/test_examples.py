@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from carolus_env.commands import dataset
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("tyro")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -60,3 +62,25 @@ def test_ppo_in_one_file_plays_legal_actions_only():
         assert "illegal" not in infos.get("final_info", {})
         seen, masks = names["as_tensors"](following, infos)
         assert masks.any(dim=1).all(), "every step is a decision in every game"
+
+
+def test_a_network_is_cloned_from_a_data_set(tmp_path):
+    words = ["greedy", "--games", "60", "--workers", "1", "--out", str(tmp_path / "data")]
+    assert dataset.main(words) == 0
+    script = EXAMPLE.with_name("clone_torch.py")
+    options = ["--games", "20", "--opponents", "random", "--epochs", "2", "--hidden", "32"]
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "data", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second, last = done.stdout.splitlines()
+    assert first.startswith("pass 1: ") and second.startswith("pass 2: ")
+    assert last.startswith("against random: ")
+    dataset.main([*words[:-1], str(tmp_path / "bare"), "--no-masks"])
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "bare"], capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "uint8 observations and masks are needed" in done.stderr

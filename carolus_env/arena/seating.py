@@ -24,6 +24,8 @@ from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
 SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
+ALONE: Final = "alone"
+"""A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
 MOST_GAMES: Final = 10**8  # more than anyone would wait for
 
 
@@ -101,14 +103,18 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
         schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
             of the others), ``mixed`` (three players: every three agents together) or
             ``strangers`` (four players: every four agents together, in teams of two; or all
-            three, where there are no more).
+            three, where there are no more); or `ALONE`.
         rules: number of players, and who are partners.
         agents: how many take part.
 
     Raises:
         ValueError: for an unknown schedule, too few agents, ``mixed`` without three players or
-            ``strangers`` without four.
+            ``strangers`` without four, `ALONE` with several agents.
     """
+    if schedule == ALONE:
+        if agents != 1:
+            raise ValueError(f"alone is for one agent, got {agents}")
+        return [Meeting((0,), np.zeros((1, rules.players), np.int64))]
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
     if schedule == "mixed":

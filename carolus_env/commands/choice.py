@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "evaluate": Command("commands.evaluate", "let agents play each other: win rates, ratings"),
     "play": Command("play.__main__", "play in the browser or the terminal, view games", "play"),
     "replay": Command("replay", "replay game records and compare them with the engine"),
+    "dataset": Command("commands.dataset", "make arrays for offline learning from agents' games"),
     "analyse": Command("analysis.__main__", "roll a position out: what each choice is worth"),
     "export": Command("learners.single.export", "write a policy as ONNX", "export"),
     "warmup": Command("commands.warmup", "compile kernels now, rather than when first used"),

@@ -15,7 +15,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -74,23 +74,19 @@ class Packed(NamedTuple):
         """Actions in all games."""
         return int(np.count_nonzero(self.events < FACE))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Packed]) -> Packed:
+        """The games of all parts, one part after the other; at least one part."""
+        steps = np.concatenate([np.diff(part.bounds) for part in parts])
+        return cls(
+            np.concatenate([part.starts for part in parts]),
+            np.concatenate([part.events for part in parts]),
+            np.concatenate([[0], np.cumsum(steps)]).astype(np.int64),
+        )
+
 
 class Arrays(NamedTuple):
-    """Every decision of some games, in order, all seats.
-
-    Attributes:
-        observations: ``(D, length)`` uint8 or float32, what the player to move saw
-            (`engine.observation`); None where not wanted.
-        masks: ``(D, 95)`` int8, the legal actions; None where not wanted.
-        actions: ``(D,)`` uint8, what was played.
-        seats: ``(D,)`` uint8, by whom.
-        games: ``(D,)`` int32, in which game.
-        returns: ``(D,)`` float32, what the seat was paid at the end: its reward to go, since
-            there are no other rewards.
-        dones: ``(D,)`` bool, whether it was the seat's last decision in the game.
-        discounts: ``(D,)`` float32: 0 at such a decision, else 1; 1 there too where the game was
-            cut off at ``max_rounds``.
-    """
+    """Every decision of some games, in order, all seats; `MEANINGS` says what each array holds."""
 
     observations: npt.NDArray[Any] | None
     masks: npt.NDArray[np.int8] | None
@@ -100,6 +96,38 @@ class Arrays(NamedTuple):
     returns: npt.NDArray[np.float32]
     dones: npt.NDArray[np.bool_]
     discounts: npt.NDArray[np.float32]
+
+
+MEANINGS: Final = {
+    "observations": (
+        "uint8 or float32",
+        "(D, length)",
+        "what the player to move saw (docs/observation.md); may be left out",
+    ),
+    "masks": ("int8", "(D, 95)", "the legal actions; may be left out"),
+    "actions": ("uint8", "(D,)", "what was played"),
+    "seats": ("uint8", "(D,)", "by whom"),
+    "games": ("int32", "(D,)", "in which game"),
+    "returns": (
+        "float32",
+        "(D,)",
+        "what the seat was paid at the end: its reward to go, since there are no other rewards",
+    ),
+    "dones": ("bool", "(D,)", "whether it was the seat's last decision in the game"),
+    "discounts": (
+        "float32",
+        "(D,)",
+        "0 at a seat's last decision, else 1; 1 there too where the game was cut off at max_rounds",
+    ),
+}
+"""The arrays: dtype, shape, meaning. D are the decisions of all games."""
+
+
+def arrays_table() -> str:
+    """`MEANINGS` as a Markdown table."""
+    lines = ["| array | dtype | shape | meaning |", "| --- | --- | --- | --- |"]
+    lines += [f"| `{name}` | {' | '.join(texts)} |" for name, texts in MEANINGS.items()]
+    return "\n".join(lines) + "\n"
 
 
 # ------------------------------------------------------------------------------------ packing

@@ -1,0 +1,250 @@
+"""Make a data set for offline learning: named agents play, and every decision is an array's row.
+
+    carolus dataset planner ppo:2p --games 100000 --out data --workers 2
+    carolus dataset value:3p --players 3 --games 20000 --out data --observation float32
+
+One agent plays against itself; of several every pair plays, each deal in all seatings. The same
+command continues where it was interrupted. The folder holds a README with what is in it, the games
+in their compact form (games.safetensors), who sat where (tables.npy) and a file for each array.
+See docs/data.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from carolus_env import arena
+from carolus_env.arena.seating import ALONE, deals_for, meetings
+from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
+from carolus_env.records.arrays import (
+    Packed,
+    arrays_table,
+    read_games,
+    read_packed,
+    to_arrays,
+    write_packed,
+)
+from carolus_env.system.files import write_file, write_json
+from carolus_env.system.machine import cores, versions
+from carolus_env.system.terminal import counting
+
+PROGRAM: Final = "carolus dataset"
+DONE, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+PART: Final = 2000
+"""Games that are played and kept together, about."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked for; the same job continues in the same folder."""
+
+    rules: Rules
+    agents: tuple[str, ...]
+    games: int
+    seed: int
+
+    @property
+    def schedule(self) -> str:
+        """Who meets whom."""
+        return ALONE if len(self.agents) == 1 else "round_robin"
+
+    @property
+    def deal(self) -> int:
+        """Games of a deal."""
+        found = meetings(self.schedule, self.rules, len(self.agents))
+        return sum(len(meeting.seatings) for meeting in found)
+
+    def plans(self) -> list[arena.Plan]:
+        """The parts, each a tournament of its own deals."""
+        deals, size = deals_for(self.games, self.deal), max(1, PART // self.deal)
+        return [
+            arena.Plan(
+                self.rules,
+                self.agents,
+                self.schedule,
+                deals=min(size, deals - first),
+                seed=(self.seed + first) % 2**64,
+            )
+            for first in range(0, deals, size)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rules": self.rules.to_dict(),
+            "agents": list(self.agents),
+            "games": self.games,
+            "seed": self.seed,
+            **versions(),
+        }
+
+
+def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
+    """Run the command; returns the exit code.
+
+    Args:
+        arguments: of the command.
+        program: what the user typed before them.
+    """
+    options = _parser(program).parse_args(arguments)
+    try:
+        job = _job(options)
+        _make(job, options, f"{program} {' '.join(arguments)}")
+    except KeyboardInterrupt:
+        print(f"interrupted; the same command continues {options.out}", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, arena.ArenaError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return USER_ERROR
+    except OSError as error:
+        print(f"{program}: {error.filename}: {error.strerror or error}", file=sys.stderr)
+        return FAILED
+    return DONE
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        program, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("agents", nargs="+", metavar="AGENT", help="one or more, as docs/bots.md names them")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="the folder to make")
+    add("--games", type=int, default=1000, metavar="N", help="rounded up to whole deals (1000)")
+    add("--players", type=int, default=2, metavar="P", help="2, 3 or 4 (default %(default)s)")
+    add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
+    add("--workers", type=int, default=cores(), metavar="N", help="processes (%(default)s)")
+    add("--observation", choices=("uint8", "float32", "none"), default="uint8", help="dtype")
+    add("--no-masks", action="store_true", help="leave the masks of legal actions out")
+    add("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
+    add("--partners", choices=PARTNERS, default=PARTNERS[0])
+    return parser
+
+
+def _job(options: argparse.Namespace) -> Job:
+    rules = Rules(options.players, options.crown_choice, options.partners)
+    if options.games < 1:
+        raise ValueError(f"--games must be at least 1, got {options.games}")
+    if options.out.exists():
+        raise ValueError(f"--out {options.out} exists: name another folder")
+    if len(set(options.agents)) < len(options.agents):
+        raise ValueError(f"the agents must be different, got {' '.join(options.agents)}")
+    return Job(rules, tuple(options.agents), options.games, options.seed)
+
+
+def _make(job: Job, options: argparse.Namespace, command: str) -> None:
+    """Play what is missing, then make the arrays; the folder appears when all is there."""
+    out: Path = options.out
+    parts = _parts_folder(job, out)
+    plans = job.plans()
+    total = sum(plan.games for plan in plans)
+    with counting("games", total) as told:
+        done = 0
+        for number, plan in enumerate(plans):
+            if not (parts / f"{number:05}.safetensors").exists():
+                _play(plan, parts, number, options.workers, lambda n, before=done: told(before + n))
+            done += plan.games
+            told(done)
+    files = [parts / f"{number:05}.safetensors" for number in range(len(plans))]
+    games = Packed.joined([read_packed(file) for file in files])
+    tables = np.concatenate([np.load(file.with_suffix(".npy")) for file in files])
+    with counting("games to arrays", total) as told:
+        data = to_arrays(
+            games,
+            observation=None if options.observation == "none" else options.observation,
+            masks=not options.no_masks,
+            out=parts / "whole",
+            threads=min(options.workers, 256),
+            progress=told,
+        )
+    whole = parts / "whole"
+    write_packed(whole / "games.safetensors", games)
+    np.save(whole / "tables.npy", tables)
+    card = _card(job, command, games, tables, data.returns, data.games, data.seats)
+    write_file(whole / "README.md", card.encode())
+    whole.rename(out)
+    shutil.rmtree(parts)
+    print(f"{out}: {total:,} games, {games.decisions:,} decisions; {out / 'README.md'} says more")
+
+
+def _parts_folder(job: Job, out: Path) -> Path:
+    """Where parts are kept until all are there; one of another job is refused."""
+    parts = out.with_name(f".{out.name}.parts")
+    about = parts / "job.json"
+    if not about.exists():
+        parts.mkdir(parents=True, exist_ok=True)
+        write_json(about, job.to_dict())
+    elif json.loads(about.read_text()) != job.to_dict():
+        raise ValueError(
+            f"{parts} holds parts of another data set: remove it, or name another --out"
+        )
+    shutil.rmtree(parts / "whole", ignore_errors=True)
+    return parts
+
+
+def _play(plan: arena.Plan, parts: Path, number: int, workers: int, told: Any) -> None:
+    """Play one part, and keep its games and tables."""
+    records = parts / "records.jsonl"
+    records.unlink(missing_ok=True)
+    cup = arena.Tournament(plan)
+    cup.run(workers=workers, records=records, progress=told)
+    file = parts / f"{number:05}.safetensors"
+    np.save(file.with_suffix(".npy"), cup.results.tables.astype(np.uint8))
+    write_packed(file, read_games(records))
+    records.unlink()
+
+
+def _card(
+    job: Job, command: str, games: Packed, tables: Any, returns: Any, of: Any, seats: Any
+) -> str:
+    """What the folder holds, for people."""
+    paid = np.zeros(tables.shape)
+    paid[of, seats] = returns
+    rows = []
+    for k, name in enumerate(job.agents):
+        mine = tables == k
+        games_of, decided = mine.any(axis=1).sum(), mine[of, seats].mean()
+        rows.append((f"`{name}`", f"{games_of:,}", f"{decided:.1%}", f"{paid[mine].mean():+.3f}"))
+    agents = "\n".join(
+        ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
+        + [f"| {' | '.join(row)} |" for row in rows]
+    )
+    about = job.rules.to_dict()
+    shared = (
+        ""
+        if job.deal == 1
+        else f"""
+The {job.deal} games of a deal, one after the other, have the same set-up and dice and differ in who
+sits where: split games into training and test data by whole deals.
+"""
+    )
+    return f"""# Games of Carolus Magnus
+
+{len(games.starts):,} games, {games.decisions:,} decisions, made by
+
+```
+{command}
+```
+
+Rules: {", ".join(f"{key} {value}" for key, value in about.items())}.
+Versions: {", ".join(f"{key} {value}" for key, value in versions().items())}.
+{shared}
+{agents}
+
+## Arrays
+
+Each is a file, `NAME.npy`; `carolus_env.records.arrays.load_arrays` maps all into memory. A row
+is a decision, in the order of play, of all seats.
+
+{arrays_table()}
+`tables.npy`, (games, players) uint8: the agent at each seat, by its place in the table above.
+`games.safetensors`: the games in their compact form, from which the arrays were made and can be
+made again with other observations (`read_packed`, `to_arrays`).
+"""
