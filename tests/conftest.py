@@ -2,8 +2,8 @@
 
 ``HYPOTHESIS_PROFILE=thorough`` plays 20 times as many games, other ones at every run.
 
-What a test's process says when it first compiles is said before any test, so that the output which
-tests compare does not depend on what is compiled already.
+What a process says when it first compiles is not said in tests: the output that they compare does
+not depend on what is compiled already.
 """
 
 from __future__ import annotations
@@ -29,4 +29,4 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-compiler._say_that_it_compiles()
+compiler.told.once = True

@@ -6,9 +6,11 @@ a second; ``CHANGED`` is the same kernel after an edit.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -29,7 +31,7 @@ states["players"], states["teams"], states["winners"], states["team"][0, 1] = 2,
 print(engine.returns(states).tolist())
 """
 RIGHT, CHANGED = "[[1.0, -1.0]]\n", "[[0.0, -2.0]]\n"
-NOTICE = "carolus_env: compiling the engine for this machine (once, some seconds) ...\n"
+NOTICE = f"{compiler.told.NOTICE}\n"
 
 
 @pytest.fixture
@@ -86,6 +88,29 @@ def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
     assert run(package) == (CHANGED, NOTICE)
     assert run(package) == (CHANGED, "")
     assert list((package / "__pycache__" / "kernels").glob("*.nbc"))
+
+
+def test_a_terminal_is_told_what_is_compiled(package):
+    main, side = pty.openpty()
+    code = f"import sys; sys.stderr = open({side}, 'w', buffering=1)\n"
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code + PAYOFFS],
+        env={**kept, "PYTHONPATH": str(package.parent)},
+        pass_fds=[side],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    os.close(side)
+    told = b""
+    with contextlib.suppress(OSError):  # the end of what a terminal was told
+        while part := os.read(main, 65536):
+            told += part
+    assert done.stdout.decode() == RIGHT
+    first, *rest = told.decode().replace("\r\n", "\n").splitlines()
+    assert first == NOTICE.strip()
+    assert "_write_returns of engine.play (number 1, " in "".join(rest)
+    assert told.endswith(b"\x1b[2K"), "and nothing stays behind"
 
 
 def test_a_read_only_package_without_a_home_works(package):

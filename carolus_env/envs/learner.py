@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, is_compiled, make
-from carolus_env.engine import chance, observation
+from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, pick, put
 from carolus_env.engine.streams import new_streams
-from carolus_env.envs import starts
 
 LEARNER = -1  # in a seating: a seat of the learner
 
@@ -45,6 +44,24 @@ class Opponents(Protocol):
         Returns:
             ``(n, players)`` indices into ``agents``, or `LEARNER` for a further seat of the
             learner. The entry of ``learner_seats`` itself is ignored.
+        """
+        ...
+
+
+class Starts(Protocol):
+    """What makes games that start elsewhere than new ones (`envs.starts`)."""
+
+    def __call__(
+        self, seeds: npt.NDArray[np.uint64], given: bool
+    ) -> tuple[States, npt.NDArray[np.int64]]:
+        """Make games at their first decision.
+
+        Args:
+            seeds: ``(m,)`` of their dice.
+            given: whether a user chose the seeds; else they are drawn.
+
+        Returns:
+            ``(m,)`` games, and the learner's seat in each, -1 where its seed decides.
         """
         ...
 
@@ -168,7 +185,7 @@ class LearnerGames:
         self,
         seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None = None,
         rows: Ints | None = None,
-        options: Sequence[Mapping[str, Any]] | None = None,
+        starts: Starts | None = None,
     ) -> None:
         """Start new games.
 
@@ -177,19 +194,18 @@ class LearnerGames:
                 A game depends on its seed alone. None: drawn by the generators of these games, or
                 from the operating system where all are started.
             rows: ``(m,)`` games to start; None: all.
-            options: where each of these games starts (`starts.OPTIONS`), ``m`` mappings. Unless
-                the learner's seat is fixed, it takes that of the player to move in a position.
+            starts: makes the games from their seeds; None: new games.
 
         Raises:
-            ValueError: for options that no game can start from, a position that is over, or one
-                that is over before the learner decides. No game has changed.
+            ValueError: as ``starts``, and for a game that ends before its learner decides. No game
+                has changed.
         """
-        if options is None:
+        if starts is None:
             self._start(seed, rows, None)
             return
         kept = self.numbers(), {name: array.copy() for name, array in self.arrays().items()}
         try:
-            self._start(seed, rows, options)
+            self._start(seed, rows, starts)
         except Exception:
             self.restore(*kept)
             raise
@@ -198,17 +214,16 @@ class LearnerGames:
         self,
         seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None,
         rows: Ints | None,
-        options: Sequence[Mapping[str, Any]] | None,
+        starts: Starts | None,
     ) -> None:
         picked = self._all if rows is None else np.asarray(rows, np.int64)
         seeds = self._seeds(seed, rows)
         seats = (seeds % np.uint64(self.rules.players)).astype(np.int64)
-        if options is None:
+        if starts is None:
             games = engine.new_games(self.rules, len(picked), seed=seeds)
         else:
-            games = self._first_games(options, seeds, seed is not None)
-            placed = np.array(["position" in one for one in options], np.bool_)
-            seats = np.where(placed, games["player"], seats)
+            games, wanted = starts(seeds, seed is not None)
+            seats = np.where(wanted < 0, seats, wanted)
         put(self.states, picked, games)
         self._generators[picked] = new_streams(seeds, len(picked))
         self.seats[picked] = seats if self._fixed_seat is None else self._fixed_seat
@@ -236,20 +251,6 @@ class LearnerGames:
                 self.n if rows is None else len(rows), dtype=np.uint64
             )
         return seed
-
-    def _first_games(
-        self, options: Sequence[Mapping[str, Any]], seeds: npt.NDArray[np.uint64], given: bool
-    ) -> States:
-        """Games at their first decision, ``(m,)``: one for each mapping of options."""
-        found = [
-            starts.first_game(self.rules, one, int(seed), int(seed) if given else None)
-            for one, seed in zip(options, seeds, strict=True)
-        ]
-        games = np.concatenate(found)
-        chance.roll(games)
-        if engine.is_over(games).any():
-            raise ValueError("reset: the position's game is over")
-        return games
 
     def step(
         self,

@@ -79,9 +79,10 @@ class LearnerVecEnv(VecEnv):
         Raises:
             ValueError: for an unknown option, or one that no game can start from.
         """
-        for options in self._options:
-            starts.check_names(options)
-        self.games.reset(self._next_seed, options=self._options if any(self._options) else None)
+        elsewhere = None
+        if any(self._options):
+            elsewhere = starts.start_from(self.games.rules, self._options)
+        self.games.reset(self._next_seed, starts=elsewhere)
         self._next_seed = None
         self._reset_options()
         self.lengths[:] = 0

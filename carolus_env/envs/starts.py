@@ -12,10 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env import engine
+from carolus_env.engine import chance
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States
+from carolus_env.envs.learner import Starts
 from carolus_env.records import position
 
 OPTIONS: Final = ("territories", "first_player", "position")
@@ -83,3 +86,30 @@ def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]
         for game in range(games):
             each[game][name] = given[game] if several else given
     return each
+
+
+def start_from(rules: Rules, each: Sequence[Mapping[str, Any]]) -> Starts:
+    """What makes the games of `LearnerGames.reset`, one for each mapping of `OPTIONS`.
+
+    In a position the learner takes the seat of the player to move.
+
+    Raises:
+        ValueError: for an unknown option.
+    """
+    for options in each:
+        check_names(options)
+
+    def make(seeds: npt.NDArray[np.uint64], given: bool) -> tuple[States, npt.NDArray[np.int64]]:
+        games = np.concatenate(
+            [
+                first_game(rules, options, int(seed), int(seed) if given else None)
+                for options, seed in zip(each, seeds, strict=True)
+            ]
+        )
+        chance.roll(games)
+        if engine.is_over(games).any():
+            raise ValueError("reset: the position's game is over")
+        placed = np.array(["position" in options for options in each], np.bool_)
+        return games, np.where(placed, games["player"].astype(np.int64), -1)
+
+    return make

@@ -113,7 +113,9 @@ class LearnerVectorEnv(VectorEnv):
                     f"got shape {mask.shape} and dtype {mask.dtype}"
                 )
             rows = np.flatnonzero(mask)
-        wanted = None if each is None else [each[row] for row in rows.tolist()]
+        wanted = None
+        if each is not None:
+            wanted = starts.start_from(self.games.rules, [each[row] for row in rows.tolist()])
         if seed is None:
             if not self._started:
                 self.games.reset(None)

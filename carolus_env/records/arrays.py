@@ -21,38 +21,24 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from carolus_env import engine
 from carolus_env.engine import observation as observing
-from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.observation import scale_observation, write_observation
-from carolus_env.engine.rules import (
-    ACTIONS,
-    BY_MAX_ROUNDS,
-    FACES,
-    MAX_PLAYERS,
-    OVER,
-    ROLL,
-    Rules,
-)
+from carolus_env.engine.rules import ACTIONS, FACES, MAX_PLAYERS, Rules
 from carolus_env.engine.state import STATE, States, common_players, copy, from_bytes
+from carolus_env.engine.unrolling import FACE, MOST_DICE, unroll
 from carolus_env.records.check import Record, check_record, read_setup
 from carolus_env.records.files import read_records
-from carolus_env.system.compiler import entry
 from carolus_env.system.files import write_file
 from carolus_env.system.workers import check_threads, runs, together
 
 FORMAT: Final = "carolus-games"
 VERSION: Final = 1
-FACE: Final = 128
-"""An event of `Packed` from here on is a die: ``FACE`` and what it shows."""
 _WRONG: Final = 255
 _DICE: Final = bytes(FACE + face if face < FACES else _WRONG for face in range(256))
 _SIDE_BY_SIDE: Final = 4096  # games in play at once
-_MOST_DICE: Final = 9
 
 
 class Packed(NamedTuple):
@@ -344,7 +330,7 @@ def _unroll(
         states = copy(games.starts[own])
         whole = np.zeros((1, observing.length(players)), np.uint8) if scaled else data.observations
         fault = np.full(2, -1)
-        _play_packed(
+        unroll(
             states,
             games.events,
             games.bounds[own.start : own.stop + 1],
@@ -358,7 +344,7 @@ def _unroll(
             data.returns,
             data.dones,
             data.discounts,
-            np.zeros((1, _MOST_DICE), np.uint8),
+            np.zeros((1, MOST_DICE), np.uint8),
             np.zeros((1, MAX_PLAYERS)),
             np.zeros(MAX_PLAYERS, np.int64),
             fault,
@@ -376,65 +362,6 @@ def _unroll(
             f"game {game}: byte {event - begin} of its events, {games.events[event]}, "
             "is not what is due"
         )
-
-
-@entry
-def _play_packed(
-    states, events, bounds, firsts, masks, whole, scales, scaled,
-    actions, seats, returns, dones, discounts, faces, payoffs, lasts, fault,
-):  # fmt: skip
-    """Play each game's events to its end; ``fault``: the game and the event that are not due."""
-    for g in range(states.shape[0]):
-        s = states[g]
-        row, event, end = firsts[g], bounds[g], bounds[g + 1]
-        fault[0], fault[1] = g, event
-        for seat in range(lasts.shape[0]):
-            lasts[seat] = -1
-        while s["phase"] != OVER:
-            fault[1] = event
-            if s["phase"] == ROLL:
-                due = int64(s["dice_due"])
-                if event + due > end:
-                    fault[1] = end
-                    return
-                for die in range(due):
-                    face = int64(events[event + die]) - FACE
-                    if face < 0 or face >= FACES:
-                        fault[1] = event + die
-                        return
-                    faces[0, die] = face
-                turns.take_roll(s, faces, 0)
-                event += due
-                continue
-            if event >= end or not legal.is_legal(s, int64(events[event])):
-                return
-            seat = int64(s["player"])
-            if masks is not None:
-                legal.write_mask(legal.legal_set(s), masks, row)
-            if whole is not None:
-                if scaled is not None:
-                    write_observation(s, seat, whole, 0)
-                    scale_observation(whole, 0, scales, scaled, row)
-                else:
-                    write_observation(s, seat, whole, row)
-            actions[row], seats[row] = events[event], seat
-            dones[row], discounts[row] = False, 1.0
-            lasts[seat] = row
-            turns.play(s, int64(events[event]))
-            row += 1
-            event += 1
-        if event != end:
-            fault[1] = event
-            return
-        turns.write_returns(s, payoffs, 0)
-        for k in range(firsts[g], row):
-            returns[k] = payoffs[0, int64(seats[k])]
-        for seat in range(int64(s["players"])):
-            if lasts[seat] >= 0:
-                dones[lasts[seat]] = True
-                if s["reason"] != BY_MAX_ROUNDS:
-                    discounts[lasts[seat]] = 0.0
-    fault[0] = -1
 
 
 # ------------------------------------------------------------------------------------ files

@@ -19,6 +19,7 @@ import re
 import stat
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -206,10 +207,11 @@ class _EntryCache(caching.FunctionCache):
             with contextlib.suppress(OSError):
                 self.flush()  # the index too: it may be the damaged file, and is read to save
         if found is None:
-            _say_that_it_compiles()
+            told.begins(self._py_func)
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        told.ends()
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -220,10 +222,42 @@ class _EntryCache(caching.FunctionCache):
             )
 
 
-@cache
-def _say_that_it_compiles() -> None:
-    print(
-        "carolus_env: compiling the engine for this machine (once, some seconds) ...",
-        file=sys.stderr,
-        flush=True,
+class _Told:
+    """What the user is told of compiling: a line once; on a terminal, one that goes on.
+
+    How much is left cannot be known: an interface compiles what it calls, when it calls it.
+    """
+
+    NOTICE: ClassVar = (
+        "carolus_env: compiling for this machine, once: up to half a minute for each interface "
+        "(`carolus warmup` does it beforehand)"
     )
+
+    def __init__(self) -> None:
+        self.once = False
+        self._count, self._started = 0, 0.0
+
+    def begins(self, function: Callable[..., Any]) -> None:
+        """An entry is not in the cache, and will be compiled."""
+        if not self.once:
+            self.once, self._started = True, time.perf_counter()
+            print(self.NOTICE, file=sys.stderr, flush=True)
+        self._count += 1
+        if sys.stderr.isatty():
+            since = time.perf_counter() - self._started
+            name = f"{function.__name__} of {function.__module__.removeprefix('carolus_env.')}"
+            print(
+                f"\r\x1b[2K  {name} (number {self._count}, {since:.0f} s so far) ...",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def ends(self) -> None:
+        """The entry was compiled."""
+        if sys.stderr.isatty():
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+told = _Told()
+"""Of this process."""
