@@ -90,6 +90,47 @@ def test_the_vector_environment_is_n_single_ones(mode, players, opponents, name,
     assert ended > 20
 
 
+@pytest.mark.parametrize(
+    ("name", "one", "many"),
+    [
+        ("CarolusMagnus-v0", CarolusEnv, CarolusVectorEnv),
+        ("CarolusMagnusTurns-v0", CarolusTurnsEnv, CarolusTurnsVectorEnv),
+    ],
+)
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_masks_may_be_a_part_of_the_observation(name, one, many, mode):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make(name, masks="observation").unwrapped
+        assert isinstance(env, one)
+        check_env(env, skip_render_check=True)
+    options = {"opponents": "random", "max_rounds": 6}
+    plain = gymnasium.make_vec(name, 3, autoreset_mode=mode, **options)
+    full = gymnasium.make_vec(name, 3, autoreset_mode=mode, masks="observation", **options)
+    assert full.single_observation_space["observation"] == plain.single_observation_space
+    seen, infos = full.reset(seed=2)
+    wanted, _ = plain.reset(seed=2)
+    random, finals = np.random.default_rng(1), 0
+    for _ in range(120):
+        np.testing.assert_array_equal(seen["observation"], wanted)
+        np.testing.assert_array_equal(seen["action_mask"], full.action_masks())
+        assert full.observation_space.contains(seen)
+        actions = choose(seen["action_mask"], random)
+        seen, _, ends, cuts, infos = full.step(actions)
+        wanted, _, _, _, others = plain.step(actions)
+        for row in np.flatnonzero(infos.get("_final_obs", [])):
+            last = infos["final_obs"][row]
+            np.testing.assert_array_equal(last["observation"], others["final_obs"][row])
+            assert not last["action_mask"].any()
+            finals += 1
+        if mode is AutoresetMode.DISABLED and (ends | cuts).any():
+            seen, _ = full.reset(options={"reset_mask": ends | cuts})
+            wanted, _ = plain.reset(options={"reset_mask": ends | cuts})
+    assert (finals > 0) == (mode is AutoresetMode.SAME_STEP)
+    with pytest.raises(ValueError, match=r"masks must be one of .*, got 'both'"):
+        many(masks="both")
+
+
 def test_a_game_cut_off_is_truncated_and_worth_nothing():
     env = CarolusEnv(max_rounds=1)
     _, info = env.reset(seed=1)

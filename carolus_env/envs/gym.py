@@ -52,6 +52,8 @@ class CarolusVectorEnv(LearnerVectorEnv):
             to the next seat with every game.
         illegal: effect of an illegal action: ``"forfeit"`` ends the game (the learner's team
             loses, ``info["illegal"]`` is True), ``"raise"`` raises `IllegalActionError`.
+        masks: where the masks are: in infos only, or with ``"observation"`` there and in the
+            observation, ``{"observation": ..., "action_mask": ...}`` as in PettingZoo.
         observation: dtype of the observations, ``"float32"`` or ``"uint8"``.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``. Pixels mark the last decision of each
             game, which makes compiled opponents slower.
@@ -74,6 +76,7 @@ class CarolusVectorEnv(LearnerVectorEnv):
         max_rounds: int | None = 100,
         *,
         illegal: Literal["forfeit", "raise"] = "forfeit",
+        masks: Literal["info", "observation"] = "info",
         observation: Literal["float32", "uint8"] = "float32",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
@@ -85,6 +88,7 @@ class CarolusVectorEnv(LearnerVectorEnv):
             LearnerGames(rules, num_envs, FixedOpponents(rules, opponents), seat=seat),
             observation_box(players, np.dtype(observation)),
             illegal=illegal,
+            masks=masks,
             autoreset_mode=autoreset_mode,
             render_mode=render_mode,
             copy=copy,
@@ -102,7 +106,7 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         num_envs, players, opponents, seat, crown_choice, partners, paladins_per_clan, max_rounds:
             see `CarolusVectorEnv`.
         candidates, plans, order: how candidates are listed, see `Turns`.
-        illegal, render_mode, autoreset_mode, copy: see `CarolusVectorEnv`; an index of no
+        illegal, masks, render_mode, autoreset_mode, copy: see `CarolusVectorEnv`; an index of no
             candidate is illegal.
 
     Raises:
@@ -124,6 +128,7 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         plans: Literal["stop", "one", "all"] = "stop",
         order: Literal["planner", "found"] = "planner",
         illegal: Literal["forfeit", "raise"] = "forfeit",
+        masks: Literal["info", "observation"] = "info",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         copy: bool = True,
@@ -136,6 +141,7 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
             games,
             candidates_box(games),
             illegal=illegal,
+            masks=masks,
             autoreset_mode=autoreset_mode,
             render_mode=render_mode,
             copy=copy,

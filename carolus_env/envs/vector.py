@@ -26,6 +26,8 @@ from carolus_env.envs import starts
 from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES
 from carolus_env.envs.learner import Ended, LearnerGames
 
+MASKS = ("info", "observation")
+"""Where the masks of legal actions are, besides `action_masks`: the latter in infos, too."""
 VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
 """Without ``"human"``: one window cannot hold all the games."""
 
@@ -35,8 +37,8 @@ class LearnerVectorEnv(VectorEnv):
 
     Args:
         games: the games; `LearnerGames.actions` is the number of actions.
-        observation_space: of one game.
-        illegal, autoreset_mode, render_mode, copy: see `envs.gym.CarolusVectorEnv`.
+        observation_space: of one game, without the mask.
+        illegal, masks, autoreset_mode, render_mode, copy: see `envs.gym.CarolusVectorEnv`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -50,6 +52,7 @@ class LearnerVectorEnv(VectorEnv):
         observation_space: spaces.Box,
         *,
         illegal: Literal["forfeit", "raise"],
+        masks: Literal["info", "observation"],
         autoreset_mode: str | AutoresetMode,
         render_mode: str | None,
         copy: bool,
@@ -62,7 +65,15 @@ class LearnerVectorEnv(VectorEnv):
         self._pictures = Pictures(self.games)
         if render_mode == "rgb_array":
             self.games.watcher = self._pictures
-        self.single_observation_space = observation_space
+        if masks not in MASKS:
+            raise ValueError(f"masks must be one of {MASKS}, got {masks!r}")
+        self._masks_seen = masks == "observation"
+        self.single_observation_space: spaces.Space = observation_space
+        if self._masks_seen:
+            self.single_observation_space = spaces.Dict(
+                observation=observation_space,
+                action_mask=spaces.Box(0, 1, (games.actions,), np.int8),
+            )
         self.single_action_space = spaces.Discrete(games.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -82,7 +93,7 @@ class LearnerVectorEnv(VectorEnv):
         *,
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Start new games.
 
         Args:
@@ -94,7 +105,8 @@ class LearnerVectorEnv(VectorEnv):
                 player to move, unless its seat is fixed.
 
         Returns:
-            ``(num_envs, length)`` observations, and infos with the masks.
+            ``(num_envs, length)`` observations, with ``masks="observation"`` in a dict with the
+            masks; and infos with the masks.
 
         Raises:
             ValueError: for a mask or seeds of another shape, an unknown option, or one that no game
@@ -137,7 +149,7 @@ class LearnerVectorEnv(VectorEnv):
     def step(
         self, actions: npt.NDArray[np.integer[Any]]
     ) -> tuple[
-        npt.NDArray[Any],
+        Any,
         npt.NDArray[np.float64],
         npt.NDArray[np.bool_],
         npt.NDArray[np.bool_],
@@ -182,9 +194,9 @@ class LearnerVectorEnv(VectorEnv):
 
         last = self.games.last_observations(ended, self._observations.dtype)
         final = np.full(self.num_envs, None, object)
-        for i, row in enumerate(ended.rows):
-            final[row] = last[i]
         self.games.masks(self._masks)
+        for i, row in enumerate(ended.rows):
+            final[row] = self._seen(last[i], self._masks[row].copy())
         infos = {
             "final_obs": final,
             "_final_obs": self._over,
@@ -222,10 +234,17 @@ class LearnerVectorEnv(VectorEnv):
         rows = None if len(playing) == self.num_envs else playing
         return self.games.step(actions[playing], rows, forfeits=self._forfeits)
 
-    def _look(self) -> npt.NDArray[Any]:
+    def _look(self) -> Any:
         self.games.masks(self._masks)
         given = np.empty_like(self._observations) if self._copy else self._observations
-        return self.games.observations(given)
+        return self._seen(self.games.observations(given), self._masks)
+
+    def _seen(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
+        """What the learner is given: the observation, with the masks where it is to hold them."""
+        if not self._masks_seen:
+            return observation
+        masks = masks.copy() if self._copy else masks
+        return {"observation": observation, "action_mask": masks}
 
     def _info(
         self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
@@ -274,14 +293,14 @@ class LearnerEnv(gymnasium.Env):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Start a game; see `CarolusVectorEnv.reset`. There is no ``reset_mask``."""
         super().reset(seed=seed)
         starts.check_names(options or {})
         observations, _ = self._vector.reset(seed=seed, options=options)
-        return observations[0], self._info()
+        return _first(observations), self._info()
 
-    def step(self, action: int) -> tuple[npt.NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """The learner decides; the others play on to its next decision or to the end.
 
         Raises:
@@ -301,7 +320,7 @@ class LearnerEnv(gymnasium.Env):
             if self._window is not None:
                 self._window.show()
         return (
-            observations[0],
+            _first(observations),
             float(rewards[0]),
             bool(terminations[0]),
             bool(truncations[0]),
@@ -343,6 +362,13 @@ def _autoreset(mode: str | AutoresetMode) -> AutoresetMode:
             f"autoreset_mode must be a gymnasium.vector.AutoresetMode or one of {known}, "
             f"got {mode!r}"
         ) from None
+
+
+def _first(observations: Any) -> Any:
+    """The first game's observation."""
+    if isinstance(observations, dict):
+        return {name: rows[0] for name, rows in observations.items()}
+    return observations[0]
 
 
 class Pictures:
