@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 FILE: Final = Path(__file__).with_name("ladder.json")
 """The measured ratings."""
 FORMAT: Final = "carolus-ladder"
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the ladder: other rungs, or rungs that play differently, get another number."""
 ANCHOR: Final = "planner"
 """The rung whose rating is 0."""
@@ -53,12 +53,20 @@ RUNGS: Final = {
     2: (
         *_steps(_ERRORS),
         "mcts:sims=100",
-        "search:v1,sims=25",
+        "value:2p,errors=0.06",
         "search:v1,sims=100",
-        "search:v1,sims=400",
+        "value:2p,errors=0.03",
+        "value:2p",
+        "search:2p,sims=100",
     ),
-    3: (*_steps(_FEWER), "search:v1,sims=100"),
-    4: (*_steps(_ERRORS), "search:v1,sims=25", "search:v1,sims=100"),
+    3: (*_steps(_FEWER), "value:3p,errors=0.04", "value:3p", "search:3p,sims=100"),
+    4: (
+        *_steps(_ERRORS),
+        "value:4p,errors=0.1",
+        "value:4p,errors=0.05",
+        "value:4p",
+        "search:4p,sims=100",
+    ),
 }
 """The rungs by number of players, the weakest first. With three players, where nobody wins more
 than a third of its games against two equals, errors cost less, and fewer steps do."""
