@@ -44,7 +44,7 @@ def package(tmp_path):
     return tmp_path / "carolus_env"
 
 
-def process(package, before="", **environment):
+def process(package, before="", pass_fds=(), **environment):
     """Start a process that prints the payoffs; without a home, a cache folder of its own only."""
     kept = {
         name: value
@@ -60,6 +60,7 @@ def process(package, before="", **environment):
         [sys.executable, "-c", before + PAYOFFS],
         env={**kept, **own, **environment},
         cwd=package.parent,
+        pass_fds=pass_fds,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -93,20 +94,14 @@ def test_a_change_in_a_kernels_file_is_compiled_by_the_next_process(package):
 def test_a_terminal_is_told_what_is_compiled(package):
     main, side = pty.openpty()
     code = f"import sys; sys.stderr = open({side}, 'w', buffering=1)\n"
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
-    done = subprocess.run(
-        [sys.executable, "-c", code + PAYOFFS],
-        env={**kept, "PYTHONPATH": str(package.parent)},
-        pass_fds=[side],
-        stdout=subprocess.PIPE,
-        check=True,
-    )
+    compiling = process(package, code, pass_fds=[side])
+    out, _ = compiling.communicate(timeout=300)
     os.close(side)
     told = b""
     with contextlib.suppress(OSError):  # the end of what a terminal was told
         while part := os.read(main, 65536):
             told += part
-    assert done.stdout.decode() == RIGHT
+    assert out == RIGHT
     first, *rest = told.decode().replace("\r\n", "\n").splitlines()
     assert first == NOTICE.strip()
     assert "_write_returns of engine.play (number 1, " in "".join(rest)
