@@ -24,7 +24,7 @@ import structure
 import carolus_env as ce
 from carolus_env import notation
 from carolus_env.arena.columns import columns_table
-from carolus_env.arena.ladder import FILE
+from carolus_env.arena.ladder import FILE, RUNGS, rungs
 from carolus_env.arena.protocol import protocol_table
 from carolus_env.arena.report.texts import duration
 from carolus_env.bots import (
@@ -48,6 +48,10 @@ from carolus_env.records import arrays, make_record
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
+
+
+ELO_OF_A_STEP = 170
+"""Elo points between two players of whom one wins 72.5 %, see docs/game.md."""
 
 
 def actions_table() -> str:
@@ -124,6 +128,19 @@ def ladder_version() -> str:
     """Which ladder the package has."""
     data = json.loads(FILE.read_text())
     return f"Ladder {data['version']}, hash `{data['hash']}`, measured by `{data['command']}`.\n"
+
+
+def skill() -> str:
+    """How far apart the ends of the ladder are, in Elo points and in Robertie's steps."""
+    lines = ["| players | from | to | Elo points | steps |", "| --- | --- | --- | ---: | ---: |"]
+    for players in RUNGS:
+        ends = rungs(players)
+        apart = ends[-1].elo - ends[0].elo
+        lines.append(
+            f"| {players} | `{ends[0].spec}` | `{ends[-1].spec}` | {apart:,.0f} "
+            f"| {apart / ELO_OF_A_STEP:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def board() -> str:
@@ -243,6 +260,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder 3": lambda: ladder(3),
     "ladder 4": lambda: ladder(4),
     "ladder version": ladder_version,
+    "skill": skill,
     "layers": structure.layers_table,
     "commands": commands_table,
     "learning": results.learning_table,
