@@ -64,6 +64,7 @@ def actions_table() -> str:
 
 
 def commands_table() -> str:
+    """The commands of ``carolus``, from `COMMANDS`."""
     rows = [
         f"| `carolus {name}` | {command.about} | {f'`{command.extra}`' if command.extra else '-'} |"
         for name, command in COMMANDS.items()

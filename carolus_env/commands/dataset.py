@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -21,11 +22,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from carolus_env import arena
 from carolus_env.arena.seating import ALONE, deals_for, meetings
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.records.arrays import (
+    Arrays,
     Packed,
     arrays_table,
     read_games,
@@ -97,7 +100,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     options = _parser(program).parse_args(arguments)
     try:
         job = _job(options)
-        _make(job, options, f"{program} {' '.join(arguments)}")
+        _make(job, options, f"{program} {shlex.join(arguments)}")
     except KeyboardInterrupt:
         print(f"interrupted; the same command continues {options.out}", file=sys.stderr)
         return INTERRUPTED
@@ -167,8 +170,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     whole = parts / "whole"
     write_packed(whole / "games.safetensors", games)
     np.save(whole / "tables.npy", tables)
-    card = _card(job, command, games, tables, data.returns, data.games, data.seats)
-    write_file(whole / "README.md", card.encode())
+    write_file(whole / "README.md", _card(job, command, games, tables, data).encode())
     whole.rename(out)
     shutil.rmtree(parts)
     print(f"{out}: {total:,} games, {games.decisions:,} decisions; {out / 'README.md'} says more")
@@ -202,15 +204,15 @@ def _play(plan: arena.Plan, parts: Path, number: int, workers: int, told: Any) -
 
 
 def _card(
-    job: Job, command: str, games: Packed, tables: Any, returns: Any, of: Any, seats: Any
+    job: Job, command: str, games: Packed, tables: npt.NDArray[np.uint8], data: Arrays
 ) -> str:
     """What the folder holds, for people."""
     paid = np.zeros(tables.shape)
-    paid[of, seats] = returns
+    paid[data.games, data.seats] = data.returns
     rows = []
     for k, name in enumerate(job.agents):
         mine = tables == k
-        games_of, decided = mine.any(axis=1).sum(), mine[of, seats].mean()
+        games_of, decided = mine.any(axis=1).sum(), mine[data.games, data.seats].mean()
         rows.append((f"`{name}`", f"{games_of:,}", f"{decided:.1%}", f"{paid[mine].mean():+.3f}"))
     agents = "\n".join(
         ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]

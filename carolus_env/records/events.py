@@ -59,7 +59,7 @@ def play_events(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[
     if len(game) != 1:
         raise ValueError(f"start must be a batch of one game, got {len(game)}")
     for number, event in enumerate(events):
-        before, game = game, game.copy()
+        before, game = game, engine.copy(game)
         try:
             play_event(game, event)
         except (ValueError, TypeError) as error:
