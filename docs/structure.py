@@ -2,8 +2,8 @@
 
 Read from the code's own text, nothing is run. An *entry* is a folder or a module at the top level
 of ``carolus_env/``; an import between two of them counts once, however many files need it. An
-entry's *layer* is one more than the highest layer that it imports. ``__init__.py`` at the top is
-the public list of names, above all layers, and counted as an entry without imports.
+entry's *layer* is one more than the highest layer that it imports. Doors (`DOORS`) are above all
+layers and not counted: each only names what is somewhere else.
 
 tests/test_structure.py holds the package to limits; CONTRIBUTING.md shows the table of layers.
 """
@@ -69,8 +69,14 @@ def _module_of(name: str, known: dict[str, Path]) -> str:
     return name
 
 
-DOORS = "", "__main__"
-"""``import carolus_env`` and ``python -m carolus_env``: they lead to all the others."""
+DOORS = "", "__main__", "carolus_magnus_v0", "replay"
+"""Names for users, without code: ``import carolus_env``, ``python -m carolus_env`` and so on."""
+
+
+def defined(text: str) -> list[str]:
+    """The functions and classes of a module's text."""
+    found = ast.walk(ast.parse(text))
+    return [node.name for node in found if isinstance(node, ast.FunctionDef | ast.ClassDef)]
 
 
 def entry_of(module: str) -> str:

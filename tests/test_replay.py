@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from carolus_env import engine
-from carolus_env import replay as replay_module
 from carolus_env.engine import chance
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import new_streams
@@ -26,6 +25,7 @@ from carolus_env.records import (
     read_records,
     write_records,
 )
+from carolus_env.records import replay as replay_module
 from carolus_env.replay import Difference, main, replay, replayed
 
 ROOT = Path(__file__).parent.parent

@@ -22,6 +22,14 @@ def test_the_top_level_has_few_entries_in_few_layers():
     assert sum(map(len, of_entries.values())) <= 60
 
 
+def test_doors_hold_no_code():
+    known = structure.modules()
+    for name in structure.DOORS:
+        text = known[name].read_text()
+        assert not structure.defined(text), f"{name or '__init__'} is no door"
+        assert structure.defined(text + "\ndef a(): pass\n") == ["a"]
+
+
 def test_no_modules_import_each_other():
     assert structure.circles(structure.imports()) == []
     assert structure.circles(structure.script_imports()) == []

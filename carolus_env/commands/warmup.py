@@ -23,10 +23,11 @@ from typing import Final
 
 import numpy as np
 
-from carolus_env import bots, carolus_magnus_v0, engine
+from carolus_env import bots, engine
 from carolus_env.engine import observation
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import new_streams
+from carolus_env.envs import aec
 from carolus_env.envs.gym import (
     CarolusEnv,
     CarolusTurnsEnv,
@@ -59,7 +60,7 @@ def _engine() -> None:
 
 def _aec() -> None:
     for dtype in ("float32", "uint8"):
-        env = carolus_magnus_v0.env(observation=dtype)
+        env = aec.env(observation=dtype)
         env.reset(seed=0)
         for _ in range(3):
             env.step(int(env.last()[0]["action_mask"].argmax()))
