@@ -1,0 +1,225 @@
+"""``llm`` asks a language model at an OpenAI-compatible chat endpoint.
+
+    llm:url=http://localhost:8000/v1,model=NAME
+    llm:url=https://api.example.com/v1,model=NAME,key=EXAMPLE_API_KEY,answers=decision
+
+One answer is a whole turn; its later decisions are stored until they are needed. Where only one
+action is legal nothing is asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.bots import Agent, AgentError
+from carolus_env.bots.options import check, option, parse
+from carolus_env.engine.rules import PHASE_NAMES
+from carolus_env.engine.state import States, single
+from carolus_env.integrations.language.chat import Chat, ChatError
+from carolus_env.integrations.language.harness import (
+    ANSWERS,
+    generate_prompt,
+    get_legal_moves,
+    observe,
+    parse_response,
+)
+
+NAME: Final = "llm"
+FAILED: Final = ("error", "random")
+
+_MOST_PLANNED: Final = 100_000
+"""Decisions that are stored; those of games that were given up would never be asked for."""
+
+
+class _Text(tuple[str, ...]):
+    """The allowed values of an option that may be any text; it holds what tables call them."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, str)
+
+
+@dataclass(frozen=True)
+class LanguageOptions:
+    """How `LanguageAgent` plays; see docs/language.md.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
+    """
+
+    url: str = option("", "of the endpoint, without /chat/completions", among=_Text(("a URL",)))
+    model: str = option("", "name of the model at the endpoint", among=_Text(("a name",)))
+    key: str = option(
+        "",
+        "environment variable that holds the key; empty: no key is sent",
+        among=_Text(("the name of a variable",)),
+    )
+    answers: str = option(
+        "turn", "what one answer decides: a whole turn, or one decision", among=ANSWERS
+    )
+    tries: int = option(3, "requests for one answer, failed ones included", among=(1, 100))
+    timeout: float = option(120.0, "seconds for one request", among=(0.01, 86_400.0))
+    wait: float = option(
+        1.0,
+        "seconds before another request where the endpoint failed; twice as many each time",
+        among=(0.0, 3_600.0),
+    )
+    temperature: float = option(
+        -1.0, "of the model's samples; -1: the endpoint's own", among=(-1.0, 100.0)
+    )
+    max_tokens: int = option(
+        0, "most tokens of an answer; 0: the endpoint's own", among=(0, 10_000_000)
+    )
+    parallel: int = option(8, "requests at the same time, of different games", among=(1, 1_000))
+    failed: str = option(
+        "error",
+        "when all tries fail: error, which ends the tournament; random: any legal action is "
+        "played, with a warning",
+        among=FAILED,
+    )
+
+    def __post_init__(self) -> None:
+        check(NAME, self)
+
+
+class LanguageAgent(Agent):
+    """A language model as a player.
+
+    Args:
+        options: the endpoint, the model and how it is asked.
+
+    Attributes:
+        asked: requests so far.
+        failures: answers that were given up so far, with ``failed="random"``.
+
+    Raises:
+        AgentError: for a wrong URL or key; its text repeats neither.
+    """
+
+    def __init__(self, options: LanguageOptions) -> None:
+        self.options, self.name = options, NAME
+        if not -1.0 < options.temperature < 0:
+            temperature = None if options.temperature == -1 else options.temperature
+        else:
+            raise AgentError(NAME, "option temperature must be -1, or from 0 on")
+        try:
+            self._chat = Chat(
+                options.url,
+                options.model,
+                options.key,
+                temperature,
+                options.max_tokens or None,
+                options.timeout,
+            )
+        except ValueError as error:
+            raise AgentError(NAME, f"option {error}") from None
+        self.asked = self.failures = 0
+        self._planned: dict[tuple[int, bytes], int] = {}
+
+    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """See `Agent.act`.
+
+        Raises:
+            AgentError: with ``failed="error"``, when all tries for an answer fail.
+        """
+        chosen = np.full(len(states), -1, np.int64)
+        waiting = []
+        for row in range(len(states)):
+            planned = self._planned.pop(_place(states[row : row + 1], generators[row]), None)
+            legal = engine.legal_actions(states[row])
+            if planned is not None and planned in legal:
+                chosen[row] = planned
+            elif len(legal) == 1:
+                chosen[row] = legal[0]
+            else:
+                waiting.append(row)
+        if not waiting:
+            return chosen
+        pool = ThreadPoolExecutor(min(self.options.parallel, len(waiting)))
+        try:
+            answers = list(pool.map(self._ask, (single(states[row]) for row in waiting)))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+        for row, (actions, requests, error) in zip(waiting, answers, strict=True):
+            self.asked += requests
+            if not actions:
+                actions = (self._given_up(states[row], generators[row : row + 1], error),)
+            chosen[row] = actions[0]
+            self._plan(single(states[row]), generators[row], actions)
+        return chosen
+
+    def _ask(self, game: States) -> tuple[tuple[int, ...], int, str]:
+        """The actions of an answer, how many requests it took, and why there are none."""
+        observation = observe(game[0], self.options.answers)
+        legal = get_legal_moves(observation)
+        response = action = None
+        wait, error = self.options.wait, ""
+        for request in range(1, self.options.tries + 1):
+            prompt = generate_prompt(observation, (), response, action)
+            try:
+                response = self._chat.ask(prompt)
+            except ChatError as failed:
+                error = str(failed)
+                if not failed.again:
+                    return (), request, error
+                if request < self.options.tries:
+                    time.sleep(wait)
+                    wait *= 2
+                continue
+            parsed = parse_response(response, legal)
+            if parsed.actions:
+                return parsed.actions, request, ""
+            action, error = parsed.raw_action, parsed.error
+        return (), self.options.tries, error
+
+    def _given_up(self, state: np.void, generator: npt.NDArray[np.uint64], error: str) -> int:
+        seat, phase = int(state["player"]), PHASE_NAMES[int(state["phase"])]
+        reason = (
+            f"gave no legal move as player {seat} in round {state['round']}, phase {phase}, after "
+            f"at most {self.options.tries} tries; the last failed with: {error}"
+        )
+        if self.options.failed == "error":
+            raise AgentError(self.name, reason)
+        self.failures += 1
+        warnings.warn(f"agent {self.name!r} {reason}; a random action is played", stacklevel=3)
+        return int(engine.random_actions(single(state), generator)[0])
+
+    def _plan(self, game: States, generator: np.uint64, actions: tuple[int, ...]) -> None:
+        """Store the later decisions of a turn, each under the position in which it is due."""
+        if len(self._planned) > _MOST_PLANNED:
+            self._planned.clear()
+        for action, later in itertools.pairwise(actions):
+            engine.step(game, np.array([action]), roll=False)
+            self._planned[_place(game, generator)] = later
+
+
+def _place(game: States, generator: np.uint64) -> tuple[int, bytes]:
+    """The player's random stream and the position, by which a later decision is found again.
+
+    The generator in the position is a new one at every decision, and left out.
+    """
+    seen = single(game)
+    seen["generator"] = 0
+    return int(generator), seen.tobytes()
+
+
+def make_llm(argument: str) -> Agent:
+    """``llm:ARGUMENT``: options, separated by commas. An error does not repeat what it was given.
+
+    Raises:
+        AgentError: for unknown or malformed options, or impossible values.
+    """
+    names = [field.name for field in fields(LanguageOptions)]
+    for part in filter(None, argument.split(",")):
+        name, equals, _ = part.partition("=")
+        if not equals or name.strip() not in names:  # it could be a key
+            raise AgentError(NAME, f"options are key=value of {', '.join(names)}, got another")
+    return LanguageAgent(parse(NAME, LanguageOptions, argument))

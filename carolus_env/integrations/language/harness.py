@@ -1,0 +1,300 @@
+"""The three functions of Kaggle's game harness: legal moves, a prompt, and reading the answer.
+
+    >>> observation = observe(game.states[0])
+    >>> legal = get_legal_moves(observation)
+    >>> prompt = generate_prompt(observation, history)
+    >>> parsed = parse_response(model(prompt), legal)
+    >>> parsed.id is None and parsed.error  # or the id of a legal move
+
+One answer is a whole turn (see `turns`) or a single decision, as the observation says. Nothing is
+kept between calls.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine.rules import OVER, ROLL
+from carolus_env.engine.state import single
+from carolus_env.integrations.language import turns
+from carolus_env.integrations.language.words import position_text, request_text, rules_text
+from carolus_env.notation import NotationError, from_text, move_text, to_line
+from carolus_env.system.untrusted import cut, shown
+
+ANSWERS: Final = ("turn", "decision")
+"""What one answer decides; the first is the default of `observe`."""
+
+LONGEST_PROMPT: Final = 12_000
+"""Characters of any prompt; the history is cut to what is left."""
+LONGEST_HISTORY: Final = 3_000
+_LONGEST_RESPONSE: Final = 50_000  # characters, the last ones, in which an answer is looked for
+_SHOWN_RESPONSE: Final = 500
+
+Id = int | tuple[int, ...]
+"""Of a move: the action number of a decision, the action numbers of a turn."""
+
+
+class Parsed(NamedTuple):
+    """What a response was read as.
+
+    Attributes:
+        id: of the move; None: a failure.
+        legal_action: the move in the notation, with its outcome; None: a failure.
+        raw_action: what the response gives as its move; None where it gives none.
+        error: what is wrong, for the next prompt; empty where nothing is.
+    """
+
+    id: Id | None = None
+    legal_action: str | None = None
+    raw_action: str | None = None
+    error: str = ""
+
+    @property
+    def actions(self) -> tuple[int, ...]:
+        """The action numbers of the move, none of a failure."""
+        if self.id is None:
+            return ()
+        return self.id if isinstance(self.id, tuple) else (self.id,)
+
+
+class LegalMoves(Mapping[Id, str]):
+    """Each legal move by its id, in the notation, with its outcome.
+
+    Whole turns are far too many for a list (millions with three players): they are made when they
+    are asked for, one by one, and counted without being made.
+
+    Args:
+        state: the game that waits for the move.
+        whole: whether a move is a whole turn.
+    """
+
+    def __init__(self, state: np.void, whole: bool) -> None:
+        self.state, self.whole = single(state)[0], whole
+
+    def __getitem__(self, move: Id) -> str:
+        try:
+            if not self.whole:
+                return move_text(self.state, move)  # type: ignore[arg-type]
+            text = turns.turn_text(self.state, move)  # type: ignore[arg-type]
+            if tuple(turns.read_turn(self.state, text)) == move:
+                return text
+        except (ValueError, TypeError):
+            pass
+        raise KeyError(move)
+
+    def __iter__(self) -> Iterator[Id]:
+        if self.whole:
+            return turns.whole_turns(self.state)
+        return iter(engine.legal_actions(self.state).tolist())
+
+    def __len__(self) -> int:
+        if self.whole:
+            return turns.count_turns(self.state)
+        return len(engine.legal_actions(self.state))
+
+    def read(self, text: str) -> Id:
+        """The id of a move that was typed.
+
+        Raises:
+            NotationError: when it is not a legal move; it says why.
+        """
+        if self.whole:
+            return tuple(turns.read_turn(self.state, text))
+        actions = turns.read_one(self.state, text)
+        if len(actions) != 1:
+            raise NotationError(f"move {shown(text.strip())}: one decision at a time")
+        return actions[0]
+
+
+# ------------------------------------------------------------------------------------ functions
+
+
+def observe(state: np.void, answers: str = "turn") -> dict[str, Any]:
+    """What a player sees of a game, for the three functions; the dice to come are left out.
+
+    Args:
+        state: one game.
+        answers: one of `ANSWERS`: a whole turn or a single decision.
+
+    Returns:
+        ``observationString`` (the position as a line of the notation), ``playerId`` and
+        ``currentPlayer`` (seats), ``isTerminal``, and ``answers``.
+
+    Raises:
+        ValueError: for other ``answers``.
+    """
+    over = bool(state["phase"] == OVER)
+    return {
+        "observationString": to_line(state, generator=False),
+        "playerId": int(state["player"]),
+        "currentPlayer": int(state["player"]),
+        "isTerminal": over,
+        "answers": checked_answers(answers),
+    }
+
+
+def get_legal_moves(observation: Mapping[str, Any]) -> LegalMoves:
+    """The legal moves of the player to move, ``{id: text}``; none when no decision is due.
+
+    Args:
+        observation: as `observe` gives it. Only ``observationString`` is needed, a position in the
+            notation; without ``answers`` a move is a single decision.
+
+    Raises:
+        KeyError: without an ``observationString``.
+        PositionError: when that is not a position.
+        ValueError: for other ``answers`` than `ANSWERS`.
+    """
+    state = from_text(observation["observationString"])[0]
+    return LegalMoves(state, checked_answers(observation.get("answers", "decision")) == "turn")
+
+
+def generate_prompt(
+    observation: Mapping[str, Any],
+    history: Sequence[str] = (),
+    previous_response: str | None = None,
+    previous_action: str | None = None,
+) -> str:
+    """The prompt for the player to move: rules, position, history, and what is asked.
+
+    Args:
+        observation: see `get_legal_moves`.
+        history: texts of earlier turns, oldest first, such as those of `notation.tell_turns`; the
+            last ones that fit are shown.
+        previous_response: what the model answered before, when that was no legal move.
+        previous_action: the move of that response, `Parsed.raw_action`; None where it had none.
+
+    Returns:
+        At most `LONGEST_PROMPT` characters.
+
+    Raises:
+        ValueError: when no decision is due, and what `get_legal_moves` raises.
+    """
+    legal = get_legal_moves(observation)
+    state = legal.state
+    parts = [
+        rules_text(engine.rules_of(state)),
+        "THE POSITION\n\n" + position_text(state),
+        request_text(state, turns=legal.whole),
+    ]
+    if previous_response is not None:
+        parts.append(_again(previous_response, previous_action, legal))
+    room = LONGEST_PROMPT - sum(len(part) + 2 for part in parts)
+    if lines := last_lines(history, min(room, LONGEST_HISTORY) - 100):
+        told = "THE LAST TURNS, as far as they are shown, oldest first\n\n" + "\n".join(lines)
+        parts.insert(1, told)
+    return "\n\n".join(parts)
+
+
+def parse_response(
+    response: str,
+    legal: LegalMoves | Sequence[str],
+    *,
+    observation: Mapping[str, Any] | None = None,
+) -> Parsed:
+    """The move of a response: that of the last JSON object in it that has one.
+
+    Prose, thoughts and code fences around it do not matter.
+
+    Args:
+        response: what the model answered, any text.
+        legal: what `get_legal_moves` gave. A list of its texts will do where the ``observation`` is
+            given, from which they are made again.
+        observation: see `get_legal_moves`.
+
+    Raises:
+        TypeError: when ``legal`` is a list and there is no observation.
+    """
+    if not isinstance(legal, LegalMoves):
+        if observation is None:
+            raise TypeError(
+                "legal must be what get_legal_moves gave, or the observation must be given"
+            )
+        legal = get_legal_moves(observation)
+    if legal.state["phase"] in (OVER, ROLL):
+        return Parsed(error="no decision is due")
+    move, error = move_of(response)
+    if move is None:
+        return Parsed(error=error)
+    try:
+        found = legal.read(move)
+    except NotationError as refused:
+        return Parsed(raw_action=move, error=str(refused))
+    text = turns.turn_text(legal.state, found if isinstance(found, tuple) else (found,))
+    return Parsed(found, text, move)
+
+
+# ------------------------------------------------------------------------------------ parts
+
+
+def move_of(response: str) -> tuple[str | None, str]:
+    """The text under the key ``move`` of the last JSON object that has it, or None and the error.
+
+    A list of texts is taken as one text, its parts separated by commas.
+    """
+    text, start, found = response[-_LONGEST_RESPONSE:], 0, list[Any]()
+    broken = ""
+    while (start := text.find("{", start)) >= 0:
+        try:
+            value, start = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            broken = broken or (error.msg if isinstance(error, json.JSONDecodeError) else "")
+            start += 1
+            continue
+        if "move" in value:
+            found.append(value["move"])
+    if not found:
+        why = f" ({broken} in what comes after a '{{')" if broken else ""
+        return None, f'there is no JSON object with the key "move" in the answer{why}'
+    move = found[-1]
+    if isinstance(move, list) and move and all(isinstance(part, str) for part in move):
+        move = ", ".join(move)
+    if not isinstance(move, str) or not move.strip():
+        return None, f'the value of "move" must be a text such as "E+1", got {shown(move)}'
+    return move, ""
+
+
+_DECODER: Final = json.JSONDecoder()
+
+
+def last_lines(history: Sequence[str], room: int) -> list[str]:
+    """The last texts of ``history``, as many as ``room`` characters hold, oldest first."""
+    kept: list[str] = []
+    for line in reversed(history):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.insert(0, line)
+    return kept
+
+
+def _again(response: str, action: str | None, legal: LegalMoves) -> str:
+    """What was wrong with the answer before, so that the model can think again."""
+    parsed = parse_response(response, legal)
+    error = cut(parsed.error or "it was refused", 1_000)
+    if action is not None:
+        return (
+            f'Your last answer was the move "{cut(action)}". It is not legal: {error}.\n'
+            "Think again, and answer with a legal move in the same form."
+        )
+    end = cut(response.strip()[-_SHOWN_RESPONSE:], _SHOWN_RESPONSE)
+    return (
+        f"Your last answer could not be read: {error}. It ended with\n{end}\n"
+        "Answer again, and end with JSON in the form above."
+    )
+
+
+def checked_answers(answers: str) -> str:
+    """One of `ANSWERS`, as given.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if answers not in ANSWERS:
+        raise ValueError(f"answers must be one of {ANSWERS}, got {answers!r}")
+    return answers

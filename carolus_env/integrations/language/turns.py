@@ -1,0 +1,258 @@
+"""Whole turns in the notation: written, read, listed; and what is wrong, in the game's words.
+
+A *turn* here is what a player decides in a row: a disc; or the crowns after a roll; or (deferred
+crowns,) the paladins and the Emperor. No dice are rolled in between, so one text can hold it:
+
+    >>> read_turn(state, "2 red>court, blue>7, E+2")
+    [15, 15, 55, 11]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine.rules import (
+    CLAN_NAMES,
+    CLANS,
+    CROWN_CHOICE,
+    DISC,
+    DISCS,
+    MOVE,
+    PLACE,
+    action_parts,
+)
+from carolus_env.engine.state import States, copy, single
+from carolus_env.notation import NotationError, legal_text, read_move
+from carolus_env.notation.moves import run_text
+from carolus_env.notation.words import counted
+from carolus_env.system.untrusted import shown
+
+LONGEST = 400
+"""Characters of a turn's text; the longest that the notation writes has less than 200."""
+
+
+def goes_on(game: States, start: np.void) -> bool:
+    """Whether the turn that began in ``start`` is still to be continued in ``game``, ``(1,)``."""
+    state = game[0]
+    return bool(
+        start["phase"] != DISC
+        and state["phase"] in (CROWN_CHOICE, PLACE, MOVE)
+        and state["player"] == start["player"]
+        and state["round"] == start["round"]
+    )
+
+
+# ------------------------------------------------------------------------------------ writing
+
+
+def turn_text(state: np.void, actions: Sequence[int]) -> str:
+    """Actions of one player in a row with their outcomes: ``2 red>court!, E+2 A takes 4-6``.
+
+    Equal paladins and crowns that follow each other are written as one.
+
+    Raises:
+        IllegalActionError, ValueError: when they cannot be played one after the other.
+    """
+    game, texts = single(state), []
+    for action, run in itertools.groupby(actions):
+        times = len(list(run))
+        repeatable = action_parts(action).kind in ("crown", "place")
+        for number in [times] if repeatable else [1] * times:
+            before = copy(game)
+            for _ in range(number):
+                engine.step(game, np.array([action]), roll=False)
+            texts.append(run_text(before[0], action, game[0], number))
+    return ", ".join(texts)
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def read_turn(state: np.void, text: str) -> list[int]:
+    """The actions of a whole turn.
+
+    Outcomes (``!``, ``A takes 4-6``) may be left out, but a wrong one is refused.
+
+    Args:
+        state: the game in which the turn begins; it does not change.
+        text: moves in the notation, separated by commas, in the order in which they are played.
+
+    Raises:
+        NotationError: for a turn that is not complete, too long, or against the rules; the text
+            says which move it is and why.
+    """
+    if len(text) > LONGEST:
+        raise NotationError(
+            f"a turn is a few moves such as 'red>court, E+1', got {len(text)} characters"
+        )
+    game, actions = single(state), list[int]()
+    for move in filter(str.strip, re.split(r"[,;\n]", text)):
+        if actions and not goes_on(game, state):
+            raise NotationError(f"{shown(move.strip())} is one move too many: {_complete(state)}")
+        found = read_one(game[0], move)
+        for action in found:
+            engine.step(game, np.array([action]), roll=False)
+        actions += found
+    if not actions:
+        raise NotationError(f"there is no move in the answer; {_missing(state)}")
+    if goes_on(game, state):
+        raise NotationError(f"the turn is not complete: {_missing(game[0])}")
+    return actions
+
+
+def read_one(state: np.void, text: str) -> list[int]:
+    """`notation.read_move`, whose error also says which rule is against the move.
+
+    Raises:
+        NotationError: for a text that is not a move, or not one that can be played now.
+    """
+    try:
+        return read_move(state, text)
+    except NotationError:
+        reason = _why_not(state, text)
+        if reason is None:
+            raise
+        move = shown(text.strip())
+        raise NotationError(f"move {move}: {reason}; legal now: {legal_text(state)}") from None
+
+
+_KINDS = (
+    (DISC, re.compile(r"\s*d\s*(?P<number>[0-9]{1,3})\b", re.IGNORECASE)),
+    (MOVE, re.compile(r"\s*e\s*\+\s*(?P<number>[0-9]{1,3})\b", re.IGNORECASE)),
+    (CROWN_CHOICE, re.compile(r"\s*([0-9]{1,2}\s*)?crown\s*=\s*(?P<clan>[a-z]+)", re.IGNORECASE)),
+    (PLACE, re.compile(r"\s*(?P<times>[0-9]{1,2}\s)?\s*(?P<clan>[a-z]+)\s*>", re.IGNORECASE)),
+)
+
+
+def _why_not(state: np.void, text: str) -> str | None:
+    """Which rule is against a move, in the game's words; None when it is not about the rules."""
+    phase, seat = int(state["phase"]), int(state["player"])
+    typed = ((kind, pattern.match(text)) for kind, pattern in _KINDS)
+    kind, found = next(((kind, found) for kind, found in typed if found), (phase, None))
+    if kind != phase:
+        return _out_of_order(state)
+    if found is None:
+        return None
+    if phase == DISC:
+        return _no_such_disc(state, seat, int(found["number"]))
+    if phase == MOVE:
+        most = int(state["discs_played"][seat])
+        if not 1 <= int(found["number"]) <= most:
+            return f"you played disc {most}, so the Emperor moves 1 to {most} steps"
+        return None
+    clan = next((c for c, n in enumerate(CLAN_NAMES) if n.startswith(found["clan"].lower())), None)
+    if clan is None:
+        return None
+    if phase == CROWN_CHOICE:
+        taken = state["supply"][clan] > 0 or state["courts"][: state["players"], clan].all()
+        name = CLAN_NAMES[clan]
+        return None if taken else f"neither the supply nor every court holds a {name} paladin"
+    held, times = int(state["reserves"][seat][clan]), int(found["times"] or 1)
+    left = int(state["placements_left"])
+    if held < times:
+        return f"your reserve holds {held} {CLAN_NAMES[clan]}"
+    if left < times:
+        return f"{counted(left, 'paladin')} of this turn {'is' if left == 1 else 'are'} left"
+    return None
+
+
+def _out_of_order(state: np.void) -> str:
+    """What is to be decided first, or instead."""
+    if state["phase"] == PLACE:
+        left = counted(int(state["placements_left"]), "paladin")
+        return f"the paladins come first, {left} still to be played"
+    if state["phase"] == MOVE:
+        return "all paladins of this turn are played, now the Emperor moves"
+    return "a disc is to be played now" if state["phase"] == DISC else "the crowns come first"
+
+
+def _no_such_disc(state: np.void, seat: int, number: int) -> str | None:
+    hand = int(state["discs_in_hand"][seat])
+    if not (1 <= number <= DISCS and hand >> number - 1 & 1):
+        return f"disc {number} is not in your hand"
+    for other in range(int(state["players"])):
+        if state["discs_played"][other] == number:
+            return f"player {other} has played {number} this round, and you hold another number"
+    return None
+
+
+def _complete(state: np.void) -> str:
+    if state["phase"] == DISC:
+        return "one disc is played"
+    if state["phase"] == CROWN_CHOICE and not state["crown_deferred"]:
+        return "all crowns are decided"
+    return "a turn ends with the Emperor's move"
+
+
+def _missing(state: np.void) -> str:
+    if state["phase"] == PLACE:
+        left = counted(int(state["placements_left"]), "paladin")
+        return f"{left} still to be played, and then the Emperor's move"
+    if state["phase"] == MOVE:
+        return "the Emperor's move is missing"
+    return "a disc is missing" if state["phase"] == DISC else "a crown is still to be decided"
+
+
+# ------------------------------------------------------------------------------------ listing
+
+
+def whole_turns(state: np.void) -> Iterator[tuple[int, ...]]:
+    """Every whole turn once: sets of crowns and of paladins in ascending order, then the Emperor.
+
+    With three players there are millions; they are made one by one.
+    """
+    return _continued(single(state), state, ())
+
+
+def _continued(game: States, start: np.void, before: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for action in engine.legal_actions(game[0]).tolist():
+        alike = before and action_parts(action).kind == action_parts(before[-1]).kind
+        if alike and action < before[-1]:  # the same set in another order
+            continue
+        after = copy(game)
+        engine.step(after, np.array([action]), roll=False)
+        if goes_on(after, start):
+            yield from _continued(after, start, (*before, action))
+        else:
+            yield (*before, action)
+
+
+def count_turns(state: np.void) -> int:
+    """How many whole turns there are, without making them."""
+    return _count(single(state), state, -1)
+
+
+def _count(game: States, start: np.void, last: int) -> int:
+    state = game[0]
+    if state["phase"] in (PLACE, MOVE):
+        reserve = state["reserves"][state["player"]].tolist()
+        targets, steps = 1 + int(state["regions"]), int(state["discs_played"][state["player"]])
+        return steps * _sets(reserve, targets, int(state["placements_left"]))
+    total = 0
+    for action in engine.legal_actions(state).tolist():
+        if action >= last:
+            after = copy(game)
+            engine.step(after, np.array([action]), roll=False)
+            total += _count(after, start, action) if goes_on(after, start) else 1
+    return total
+
+
+def _sets(reserve: Sequence[int], targets: int, left: int) -> int:
+    """In how many ways ``left`` paladins of a reserve go to that many targets."""
+    ways = [1] + [0] * left
+    for clan in range(CLANS):
+        held = reserve[clan]
+        ways = [
+            sum(
+                ways[number - k] * math.comb(targets + k - 1, k)
+                for k in range(min(held, number) + 1)
+            )
+            for number in range(left + 1)
+        ]
+    return ways[left]

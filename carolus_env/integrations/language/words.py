@@ -1,0 +1,307 @@
+"""The rules, a position and what is asked of the player to move, in words for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine.rules import (
+    CLAN_NAMES,
+    CLANS,
+    CROWN_CHOICE,
+    DISC,
+    DISCS,
+    MIN_REGIONS,
+    MOVE,
+    NOBODY,
+    PLACE,
+    TERRITORIES,
+    Rules,
+)
+from carolus_env.notation import legal_text, move_text, region_text
+from carolus_env.notation.words import TEAM_LETTERS, counted
+
+_ON_ROLL: Final = "you choose its clan at once"
+_DEFERRED: Final = (
+    "it waits in your reserve, and you choose its clan at the start of your next turn, before you "
+    "play paladins"
+)
+
+
+def rules_text(rules: Rules) -> str:
+    """The rules of the game for that number of players and those options."""
+    teams = [
+        [seat for seat in range(rules.players) if rules.team(seat) == team]
+        for team in range(rules.teams)
+    ]
+    if rules.players == rules.teams:
+        who = ", ".join(f"player {seat} is team {TEAM_LETTERS[seat]}" for [seat] in teams)
+        partners = mine = members = ""
+    else:
+        who = ", ".join(
+            f"players {a} and {b} are team {TEAM_LETTERS[team]}"
+            for team, (a, b) in enumerate(teams)
+        )
+        partners = (
+            " Partners win and lose together and share their castles, but each has an own court, "
+            "reserve and discs, and controls clans alone: their courts are not added up."
+        )
+        mine, members = " (your partner's too)", "'s players"
+    last = ""
+    if rules.max_rounds is not None:
+        last = f" After round {rules.max_rounds} the game is cut off and nobody wins."
+    return f"""\
+CAROLUS MAGNUS, a board game, here for {rules.players} players: {who}.{partners}
+
+The board. {TERRITORIES} territories, numbered 0 to {TERRITORIES - 1} clockwise, lie in a circle. \
+A region is one territory, or several that have merged for good, and is named by its first and \
+last territory clockwise: 7, 4-6, 14-0. Paladins of five clans ({", ".join(CLAN_NAMES)}) stand on \
+the regions, and the Emperor stands on one of them. Each player has a court, a reserve of \
+paladins, and discs numbered 1 to {DISCS}. Everything is open; only the dice are left to chance.
+
+The goal. A team with {rules.castles_to_win} castles in play (or more) wins at once. Otherwise, \
+with fewer than {MIN_REGIONS} regions left, the game ends at once and the team with the most \
+castles in play wins; teams that tie for the most share the win.{last}
+
+A round.
+1. Opening: in opening order, each player plays one disc of those in hand. A number that was \
+already played this round is not allowed, unless all discs in hand have such numbers. Lower \
+numbers act first; of two equal numbers, the one played earlier. A higher number lets you move \
+the Emperor farther. The action order is the next round's opening order. After every fifth round \
+all players take their discs back.
+2. Action: in action order, each player takes a turn of three steps.
+   a. Play {rules.dice} paladins from your reserve (all, if there are fewer), each to your court \
+or to any region. A paladin that was played stays where it is.
+   b. Move the Emperor clockwise, at least one step and at most as many as the number on your \
+disc of this round. A region, merged or not, is one step. Then settle the region where he stops.
+   c. Roll {rules.dice} dice and take the paladins they show into your reserve. The faces of a die \
+are the five clans and a crown. A crown becomes a paladin of a clan of your choice: \
+{_ON_ROLL if rules.crown_choice == "on_roll" else _DEFERRED}.
+
+Control. You take control of a clan when your court holds more of its paladins than every other \
+court{mine}. You keep it, in a tie too, until another player's court holds more than every other \
+court. A clan that nobody has led yet is controlled by nobody.
+
+Settling a region. A team's strength there is the number of paladins on it of the clans that the \
+team{members} controls, plus the team's castles on it. \
+A team that is stronger than every other team becomes the owner: on a region without castles it \
+builds one castle, otherwise it replaces every castle there by its own. If it is the owner \
+already, or on a tie for the highest strength, or if nobody has strength, nothing changes. When \
+the owner has changed, and only then, the region merges with each of its two neighbours that has \
+castles of the same team: one region, with all their paladins and castles. A merged region is not \
+settled again. Regions change hands only where the Emperor stops.
+
+The supply. If it holds none of a clan that is to be taken, every player first returns the same \
+number of that clan from court, as many as the court with the fewest holds. If that is none, a die \
+showing the clan counts as a crown, and no crown can become that clan."""
+
+
+def position_text(state: np.void) -> str:
+    """A position that waits for a decision, as the player to move needs it.
+
+    Raises:
+        ValueError: when no decision is due.
+    """
+    rules, seat = engine.rules_of(state), int(state["player"])
+    _check_due(state)
+    castles = ", ".join(f"{TEAM_LETTERS[t]} {state['castles'][t]}" for t in range(rules.teams))
+    lines = [
+        f"You are player {seat}, {_team(state, seat)}. {_round(state)}.",
+        f"Castles in play: {castles}; {rules.castles_to_win} win.",
+        "",
+        "Regions clockwise from the Emperor, with the steps to each, its paladins, its castles, "
+        "and what each team's strength would be if he stopped there now:",
+        *_regions(state),
+        "",
+        "Courts (* controls the clan):",
+    ]
+    for player in range(rules.players):
+        held = [clan for clan in range(CLANS) if state["control"][clan] == player]
+        lines.append(f"player {player}: {_paladins(state['courts'][player], held)}")
+    nobody = [CLAN_NAMES[clan] for clan in range(CLANS) if state["control"][clan] == NOBODY]
+    if nobody:
+        lines.append(f"controlled by nobody: {', '.join(nobody)}")
+    lines += ["", "Reserves:"]
+    for player in range(rules.players):
+        crowns = int(state["crowns"][player])
+        more = f" and {counted(crowns, 'crown')} to decide" if crowns else ""
+        lines.append(f"player {player}: {_paladins(state['reserves'][player])}{more}")
+    lines += [f"supply: {_paladins(state['supply'])}", "", *_discs(state)]
+    return "\n".join(lines)
+
+
+def request_text(state: np.void, *, turns: bool) -> str:
+    """What the player to move is to decide, and how the answer is written.
+
+    Args:
+        state: one game.
+        turns: whether a whole turn is one answer; else it is a single decision.
+
+    Raises:
+        ValueError: when no decision is due.
+    """
+    _check_due(state)
+    if not turns:
+        actions = engine.legal_actions(state).tolist()
+        listed = ", ".join(move_text(state, action) for action in actions)
+        return (
+            f"Now {_next_step(state)}. The legal moves, with what each of them changes (! takes "
+            f"control of the clan, # ends the game), are:\n{listed}\n\n"
+            + _json_text("one of these moves; what it changes may be left out", _sample(state))
+        )
+    phase, forms = int(state["phase"]), []
+    if phase == DISC:
+        return "Now play a disc.\n\n" + _json_text(f"One of {legal_text(state)}", "d3")
+    if phase == CROWN_CHOICE:
+        forms.append("crown=CLAN for each crown")
+    if phase == PLACE or _plays_after_crowns(state):
+        forms.append(
+            "for each paladin CLAN>court or CLAN>REGION (for two equal ones 2 CLAN>REGION)"
+        )
+    if phase != CROWN_CHOICE or _plays_after_crowns(state):
+        forms.append("E+STEPS for the Emperor")
+    what = ", then ".join(forms) + "; on one line, separated by commas"
+    return f"Now {_whole_turn(state)}.\n\n" + _json_text(
+        what[0].upper() + what[1:], _example(state)
+    )
+
+
+def _json_text(what: str, example: str) -> str:
+    return (
+        'Think, then end your answer with JSON, which gives your move as a text under the key "move".'
+        "\n"
+        f"{what}. In this form, which shows other moves than yours:\n"
+        f'```json\n{{"move": "{example}"}}\n```'
+    )
+
+
+# ------------------------------------------------------------------------------------ what is due
+
+
+def _check_due(state: np.void) -> None:
+    if state["phase"] not in (CROWN_CHOICE, DISC, PLACE, MOVE):
+        raise ValueError("no decision is due in this position: it is over, or waits for a roll")
+
+
+def _plays_after_crowns(state: np.void) -> bool:
+    """Whether crowns are decided in a turn, before its paladins."""
+    return bool(state["phase"] == CROWN_CHOICE and state["crown_deferred"])
+
+
+def _next_step(state: np.void) -> str:
+    """What a single decision is about."""
+    phase = int(state["phase"])
+    if phase == DISC:
+        return "play a disc"
+    if phase == CROWN_CHOICE:
+        return "choose the clan of a crown"
+    if phase == MOVE:
+        return "move the Emperor"
+    return f"play a paladin ({state['placements_left']} left in this turn, then the Emperor)"
+
+
+def _whole_turn(state: np.void) -> str:
+    """What a whole turn is made of."""
+    phase, seat, parts = int(state["phase"]), int(state["player"]), []
+    if phase == CROWN_CHOICE:
+        crowns = int(state["crowns"][seat])
+        many = "crown" if crowns == 1 else f"{crowns} crowns"
+        parts.append(f"choose the clan of your {many}")
+    if _plays_after_crowns(state):
+        held = int(state["reserves"][seat].sum()) + int(state["crowns"][seat])
+        number = min(engine.rules_of(state).dice, held)
+        parts.append(f"play {counted(number, 'paladin')} from your reserve")
+    elif phase == PLACE:
+        number = int(state["placements_left"])
+        parts.append(f"play {counted(number, 'paladin')} from your reserve")
+    if phase in (PLACE, MOVE) or _plays_after_crowns(state):
+        parts.append(f"move the Emperor {_steps(state, seat)}")
+    return ", then ".join(parts)
+
+
+def _steps(state: np.void, seat: int) -> str:
+    most = int(state["discs_played"][seat])
+    return "1 step" if most == 1 else f"1 to {most} steps"
+
+
+def _sample(state: np.void) -> str:
+    return {DISC: "d3", CROWN_CHOICE: "crown=red", MOVE: "E+1", PLACE: "blue>7"}[
+        int(state["phase"])
+    ]
+
+
+def _example(state: np.void) -> str:
+    """The form of a whole turn; its clans and regions are the same in every position."""
+    parts = []
+    if state["phase"] == CROWN_CHOICE:
+        crowns = int(state["crowns"][state["player"]])
+        parts.append("crown=red" if crowns == 1 else "crown=red, crown=blue")
+    number = int(state["placements_left"])
+    if _plays_after_crowns(state):
+        number = engine.rules_of(state).dice
+    if number:
+        parts.append(("blue>7", "red>court, blue>7", "2 red>court, blue>7")[min(number, 3) - 1])
+    if number > 3:
+        parts.append("green>4-6")
+    if state["phase"] != CROWN_CHOICE or _plays_after_crowns(state):
+        parts.append("E+1")
+    return ", ".join(parts)
+
+
+# ------------------------------------------------------------------------------------ the board
+
+
+def _team(state: np.void, seat: int) -> str:
+    return f"team {TEAM_LETTERS[int(state['team'][seat])]}"
+
+
+def _paladins(counts: Iterable[int], held: Iterable[int] = ()) -> str:
+    """``2 red, 1 blue*``, with a star for each clan that is held; ``none`` where there are none."""
+    stars = set(held)
+    words = [
+        f"{n} {CLAN_NAMES[clan]}{'*' if clan in stars else ''}"
+        for clan, n in enumerate(counts)
+        if n or clan in stars
+    ]
+    return ", ".join(words) or "none"
+
+
+def _round(state: np.void) -> str:
+    return f"Round {state['round']}" if state["round"] else "The set-up, before round 1"
+
+
+def _regions(state: np.void) -> list[str]:
+    """A line for each region, clockwise from the Emperor's."""
+    count, first = int(state["regions"]), int(state["emperor"])
+    powers, _ = engine.play.strengths(state)
+    lines = []
+    for k in range(count):
+        i = (first + k) % count
+        words = f"+{k}" if k else "Emperor"
+        words += f" region {region_text(state, k)}: {_paladins(state['region_paladins'][:, i])}"
+        if (owner := int(state["region_owner"][i])) != NOBODY:
+            words += (
+                f"; {counted(int(state['region_castles'][i]), 'castle')} of {TEAM_LETTERS[owner]}"
+            )
+        strength = " ".join(f"{TEAM_LETTERS[t]}{n}" for t, n in enumerate(powers[k].tolist()))
+        lines.append(f"{words}; strength {strength}")
+    return lines
+
+
+def _discs(state: np.void) -> list[str]:
+    """A line for each seat in order: its disc, whether it has acted, its hand."""
+    players, turn, phase = int(state["players"]), int(state["turn"]), int(state["phase"])
+    opening = phase == DISC or state["round"] == 0
+    lines = ["Discs, in opening order:" if opening else "Discs, in action order:"]
+    for place, seat in enumerate(state["order"][:players].tolist()):
+        hand = int(state["discs_in_hand"][seat])
+        held = " ".join(str(d) for d in range(1, DISCS + 1) if hand >> d - 1 & 1) or "none"
+        played = int(state["discs_played"][seat])
+        words = f"played {played}" if played else "none played yet"
+        if not opening:
+            words += ", to act now" if place == turn else ", acted" if place < turn else ""
+        lines.append(f"player {seat} ({_team(state, seat)}): {words}; in hand {held}")
+    return lines
