@@ -186,7 +186,7 @@ def generate_prompt(
         parts.append(_again(previous_response, previous_action, legal))
     room = LONGEST_PROMPT - sum(len(part) + 2 for part in parts)
     if lines := last_lines(history, min(room, LONGEST_HISTORY) - 100):
-        told = "THE LAST TURNS, as far as they are shown, oldest first\n\n" + "\n".join(lines)
+        told = "THE LAST TURNS, oldest first\n\n" + "\n".join(lines)
         parts.insert(1, told)
     return "\n\n".join(parts)
 

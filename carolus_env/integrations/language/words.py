@@ -20,7 +20,10 @@ from carolus_env.engine.rules import (
     PLACE,
     TERRITORIES,
     Rules,
+    action_parts,
 )
+from carolus_env.engine.state import single
+from carolus_env.integrations.language.turns import goes_on
 from carolus_env.notation import legal_text, move_text, region_text
 from carolus_env.notation.words import TEAM_LETTERS, counted
 
@@ -39,7 +42,7 @@ def rules_text(rules: Rules) -> str:
     ]
     if rules.players == rules.teams:
         who = ", ".join(f"player {seat} is team {TEAM_LETTERS[seat]}" for [seat] in teams)
-        partners = mine = members = ""
+        partners, mine, members = "", "", " controls"
     else:
         who = ", ".join(
             f"players {a} and {b} are team {TEAM_LETTERS[team]}"
@@ -49,7 +52,7 @@ def rules_text(rules: Rules) -> str:
             " Partners win and lose together and share their castles, but each has an own court, "
             "reserve and discs, and controls clans alone: their courts are not added up."
         )
-        mine, members = " (your partner's too)", "'s players"
+        mine, members = " (your partner's too)", "'s players control"
     last = ""
     if rules.max_rounds is not None:
         last = f" After round {rules.max_rounds} the game is cut off and nobody wins."
@@ -86,7 +89,7 @@ court{mine}. You keep it, in a tie too, until another player's court holds more 
 court. A clan that nobody has led yet is controlled by nobody.
 
 Settling a region. A team's strength there is the number of paladins on it of the clans that the \
-team{members} controls, plus the team's castles on it. \
+team{members}, plus the team's castles on it. \
 A team that is stronger than every other team becomes the owner: on a region without castles it \
 builds one castle, otherwise it replaces every castle there by its own. If it is the owner \
 already, or on a tie for the highest strength, or if nobody has strength, nothing changes. When \
@@ -150,29 +153,32 @@ def request_text(state: np.void, *, turns: bool) -> str:
         return (
             f"Now {_next_step(state)}. The legal moves, with what each of them changes (! takes "
             f"control of the clan, # ends the game), are:\n{listed}\n\n"
-            + _json_text("one of these moves; what it changes may be left out", _sample(state))
+            + _json_text("One of these moves; what it changes may be left out", _sample(state))
         )
     phase, forms = int(state["phase"]), []
     if phase == DISC:
         return "Now play a disc.\n\n" + _json_text(f"One of {legal_text(state)}", "d3")
     if phase == CROWN_CHOICE:
         forms.append("crown=CLAN for each crown")
-    if phase == PLACE or _plays_after_crowns(state):
+    then = _after_crowns(state)[1]
+    if then["phase"] == PLACE:
         forms.append(
             "for each paladin CLAN>court or CLAN>REGION (for two equal ones 2 CLAN>REGION)"
         )
-    if phase != CROWN_CHOICE or _plays_after_crowns(state):
+    if then["phase"] in (PLACE, MOVE):
         forms.append("E+STEPS for the Emperor")
     what = ", then ".join(forms) + "; on one line, separated by commas"
-    return f"Now {_whole_turn(state)}.\n\n" + _json_text(
-        what[0].upper() + what[1:], _example(state)
-    )
+    now = f"Now {_whole_turn(state)}."
+    if phase == CROWN_CHOICE:
+        clans = [action_parts(action).clan for action in engine.legal_actions(state).tolist()]
+        now += f" A crown can become {', '.join(CLAN_NAMES[clan] for clan in clans)}."
+    return f"{now}\n\n" + _json_text(what[0].upper() + what[1:], _example(state))
 
 
 def _json_text(what: str, example: str) -> str:
     return (
-        'Think, then end your answer with JSON, which gives your move as a text under the key "move".'
-        "\n"
+        "Think, then end your answer with JSON that gives your move as a text under the key "
+        '"move".\n'
         f"{what}. In this form, which shows other moves than yours:\n"
         f'```json\n{{"move": "{example}"}}\n```'
     )
@@ -186,9 +192,16 @@ def _check_due(state: np.void) -> None:
         raise ValueError("no decision is due in this position: it is over, or waits for a roll")
 
 
-def _plays_after_crowns(state: np.void) -> bool:
-    """Whether crowns are decided in a turn, before its paladins."""
-    return bool(state["phase"] == CROWN_CHOICE and state["crown_deferred"])
+def _after_crowns(state: np.void) -> tuple[int, np.void]:
+    """How many crowns are decided now, and the game after them, whatever they become.
+
+    A crown that can become no clan is lost, so there may be fewer than the player has.
+    """
+    game, crowns = single(state), 0
+    while game["phase"][0] == CROWN_CHOICE and goes_on(game, state):
+        engine.step(game, engine.legal_actions(game[0])[:1], roll=False)
+        crowns += 1
+    return crowns, game[0] if goes_on(game, state) else state
 
 
 def _next_step(state: np.void) -> str:
@@ -204,27 +217,17 @@ def _next_step(state: np.void) -> str:
 
 
 def _whole_turn(state: np.void) -> str:
-    """What a whole turn is made of."""
-    phase, seat, parts = int(state["phase"]), int(state["player"]), []
-    if phase == CROWN_CHOICE:
-        crowns = int(state["crowns"][seat])
+    """What a whole turn is made of, unless it is a disc."""
+    (crowns, then), parts = _after_crowns(state), list[str]()
+    if crowns:
         many = "crown" if crowns == 1 else f"{crowns} crowns"
         parts.append(f"choose the clan of your {many}")
-    if _plays_after_crowns(state):
-        held = int(state["reserves"][seat].sum()) + int(state["crowns"][seat])
-        number = min(engine.rules_of(state).dice, held)
-        parts.append(f"play {counted(number, 'paladin')} from your reserve")
-    elif phase == PLACE:
-        number = int(state["placements_left"])
-        parts.append(f"play {counted(number, 'paladin')} from your reserve")
-    if phase in (PLACE, MOVE) or _plays_after_crowns(state):
-        parts.append(f"move the Emperor {_steps(state, seat)}")
+    if then["phase"] == PLACE:
+        parts.append(f"play {counted(int(then['placements_left']), 'paladin')} from your reserve")
+    if then["phase"] in (PLACE, MOVE):
+        most = int(state["discs_played"][state["player"]])
+        parts.append(f"move the Emperor {'1 step' if most == 1 else f'1 to {most} steps'}")
     return ", then ".join(parts)
-
-
-def _steps(state: np.void, seat: int) -> str:
-    most = int(state["discs_played"][seat])
-    return "1 step" if most == 1 else f"1 to {most} steps"
 
 
 def _sample(state: np.void) -> str:
@@ -235,18 +238,15 @@ def _sample(state: np.void) -> str:
 
 def _example(state: np.void) -> str:
     """The form of a whole turn; its clans and regions are the same in every position."""
-    parts = []
-    if state["phase"] == CROWN_CHOICE:
-        crowns = int(state["crowns"][state["player"]])
+    (crowns, then), parts = _after_crowns(state), list[str]()
+    number = int(then["placements_left"])
+    if crowns:
         parts.append("crown=red" if crowns == 1 else "crown=red, crown=blue")
-    number = int(state["placements_left"])
-    if _plays_after_crowns(state):
-        number = engine.rules_of(state).dice
     if number:
         parts.append(("blue>7", "red>court, blue>7", "2 red>court, blue>7")[min(number, 3) - 1])
     if number > 3:
         parts.append("green>4-6")
-    if state["phase"] != CROWN_CHOICE or _plays_after_crowns(state):
+    if then["phase"] in (PLACE, MOVE):
         parts.append("E+1")
     return ", ".join(parts)
 

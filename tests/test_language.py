@@ -1,0 +1,511 @@
+"""Language models: words, whole turns in the notation, the harness, the text environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from positions import figure_5, figure_6, paladins, position, region
+from scripted_model import answer, moves_for
+
+import carolus_env as ce
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, PLACE
+from carolus_env.integrations.language import harness, turns, words
+from carolus_env.integrations.language.harness import (
+    LegalMoves,
+    generate_prompt,
+    get_legal_moves,
+    observe,
+    parse_response,
+)
+from carolus_env.integrations.language.text_env import GAME, CarolusTextEnv
+from carolus_env.notation import NotationError, tell_turns
+from carolus_env.records import make_record, start_of
+
+ROOT = Path(__file__).parent.parent
+KINDS = [
+    ce.Rules(2),
+    ce.Rules(3),
+    ce.Rules(4),
+    ce.Rules(3, crown_choice="deferred"),
+    ce.Rules(4, partners="adjacent", paladins_per_clan=9, max_rounds=12),
+]
+
+SHORT = [dataclasses.replace(rules, max_rounds=4) for rules in KINDS]
+"""Of games between models that never win."""
+
+
+def random_turn(state, stream):
+    """What a player decides in a row, at random."""
+    game, actions = np.array([state]), []
+    while not actions or turns.goes_on(game, state):
+        actions.append(int(engine.random_actions(game, stream)[0]))
+        engine.step(game, np.array(actions[-1:]), roll=False)
+    return actions, game
+
+
+def positions(rules, games, seed=1):
+    """Every position of random games in which a turn begins, and the turn that was played."""
+    for number in range(games):
+        game, stream = ce.new_games(rules, 1, seed=seed + number), ce.new_streams(number, 1)
+        while not engine.is_over(game)[0]:
+            before = engine.copy(game)[0]
+            actions, game = random_turn(before, stream)
+            yield before, actions
+            while chance.roll_due(game)[0]:
+                chance.roll(game)
+
+
+# ------------------------------------------------------------------------------------ turns
+
+
+@pytest.mark.parametrize("rules", KINDS)
+def test_whole_turns_read_back_as_the_actions_that_they_were_written_from(rules):
+    stream, phases = ce.new_streams(3, 1), set()
+    for state, played in itertools.islice(positions(rules, 2), 60):
+        for actions in (played, random_turn(state, stream)[0]):
+            text = turns.turn_text(state, actions)
+            alike = [list(run) for _, run in itertools.groupby(actions)]
+            assert turns.read_turn(state, text) == actions
+            assert len(text.split(", ")) <= len(alike) + 4
+            without = re.sub(r"!|#| at [\d-]+| [ABC] (builds|takes).*", "", text)
+            assert turns.read_turn(state, without.upper().replace(",", ";\n")) == actions
+            assert len(text) < turns.LONGEST / 2
+            legal = LegalMoves(state, True)
+            assert legal[tuple(actions)] == text
+            assert legal.read(text) == tuple(actions)
+        phases.add(int(state["phase"]))
+    assert phases >= {DISC, PLACE, CROWN_CHOICE}  # and MOVE, with an empty reserve
+
+
+@pytest.mark.parametrize("rules", KINDS)
+def test_all_turns_are_listed_once_and_counted(rules):
+    for state, played in itertools.islice(positions(rules, 1), 0, 400, 11):
+        if not 1 < (number := turns.count_turns(state)) < 3_000:
+            continue
+        listed = list(turns.whole_turns(state))
+        assert len(set(listed)) == len(listed) == number
+        assert tuple(sorted(played, key=lambda action: (10 <= action < 15, action))) in listed
+        ends = set()
+        for actions in listed[:: 1 + number // 50]:
+            game = np.array([state])
+            for action in actions:
+                engine.step(game, np.array([action]), roll=False)
+            assert not turns.goes_on(game, state)
+            ends.add(game.tobytes())
+            assert turns.read_turn(state, turns.turn_text(state, actions)) == list(actions)
+
+
+def test_every_turn_of_a_position_is_counted_as_it_is_listed():
+    game = position(
+        region(0, 5, red=5),
+        region(1, 6, blue=6),
+        reserves=[paladins(red=2, blue=1), paladins()],
+        phase="place",
+        placements_left=3,
+        discs=[2, 3],
+    )
+    listed = list(turns.whole_turns(game[0]))
+    # of six regions and the court the red go to two of seven, or both to one; two steps
+    assert len(listed) == turns.count_turns(game[0]) == (21 + 7) * 7 * 2
+    afters = set()
+    for actions in listed:
+        after = engine.copy(game)
+        for action in actions:
+            engine.step(after, np.array([action]), roll=False)
+        afters.add(after.tobytes())
+    assert len(afters) == len(listed)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "there is no move in the answer; 3 paladins still to be played"),
+        ("E+1", "the paladins come first, 3 paladins still to be played"),
+        ("green>7, E+1", "your reserve holds 0 green"),
+        ("3 red>court, E+1", "your reserve holds 2 red"),
+        ("2 red>court, 2 yellow>7, E+1", "1 paladin of this turn is left"),
+        ("2 red>court, yellow>7", "the turn is not complete: the Emperor's move is missing"),
+        ("2 red>court", "not complete: 1 paladin still to be played, and then the Emperor's"),
+        ("2 red>court, yellow>7, yellow>7", "all paladins of this turn are played"),
+        ("2 red>court, yellow>7, E+5", "you played disc 3, so the Emperor moves 1 to 3 steps"),
+        ("2 red>court, yellow>7, E+1, E+1", "'E+1' is one move too many: a turn ends with"),
+        ("2 red>court, yellow>17, E+1", "there is no region 17"),
+        ("d3", "the paladins come first"),
+        ("crown=red", "the paladins come first"),
+        ("my move is red", "expected a paladin such as"),
+        ("purple>court", "expected one of red, pink"),
+        ("red>court! B wins, E+1", "what would happen is"),
+        ("x" * 1000, "got 1000 characters"),
+    ],
+)
+def test_a_turn_that_is_refused_says_why_in_the_words_of_the_game(text, why):
+    game = figure_6()
+    before = game.tobytes()
+    with pytest.raises(NotationError, match=re.escape(why)):
+        turns.read_turn(game[0], text)
+    assert game.tobytes() == before
+
+
+def test_refused_discs_and_crowns_say_why():
+    game = ce.Game(ce.Rules(3), seed=296)
+    while game.phase != DISC:
+        game.play(game.legal_actions[0])
+    first = game.player
+    with pytest.raises(NotationError, match="disc 9 is not in your hand; legal now: d1, d2"):
+        turns.read_turn(game.states[0], "d9")
+    game.play("d2")
+    with pytest.raises(NotationError, match=f"player {first} has played 2 this round"):
+        turns.read_turn(game.states[0], "d2")
+    with pytest.raises(NotationError, match="one move too many: one disc is played"):
+        turns.read_turn(game.states[0], "d1, d3")
+    with pytest.raises(NotationError, match="a disc is to be played now"):
+        turns.read_turn(game.states[0], "E+1")
+    dry = position(
+        courts=[paladins(red=37), paladins(blue=1)],
+        reserves=[paladins(), paladins()],
+        phase="crown",
+        crowns=[1, 0],
+    )
+    with pytest.raises(NotationError, match="neither the supply nor every court holds a red"):
+        turns.read_turn(dry[0], "crown=red")
+    with pytest.raises(NotationError, match="the crowns come first"):
+        turns.read_turn(dry[0], "E+1")
+    with pytest.raises(NotationError, match="all crowns are decided"):
+        turns.read_turn(dry[0], "crown=blue, crown=blue")
+
+
+# ------------------------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_the_rules_have_the_numbers_of_that_game(players):
+    rules = ce.Rules(players)
+    text = words.rules_text(rules)
+    assert f"for {players} players" in text
+    assert f"A team with {rules.castles_to_win} castles" in text
+    assert f"Play {rules.dice} paladins" in text and f"Roll {rules.dice} dice" in text
+    assert ("artner" in text) == (players == 4)
+    assert "After round 100" in text and "you choose its clan at once" in text
+    other = words.rules_text(ce.Rules(players, crown_choice="deferred", max_rounds=None))
+    assert "cut off" not in other and "at the start of your next turn" in other
+    assert len(text) < 4_000 and text.isascii()
+
+
+def test_partners_are_named_as_they_sit():
+    assert "players 0 and 2 are team A" in words.rules_text(ce.Rules(4))
+    assert "players 0 and 1 are team A" in words.rules_text(ce.Rules(4, partners="adjacent"))
+
+
+def test_a_position_in_words_says_what_the_figure_shows():
+    text = words.position_text(figure_5()[0])
+    assert "You are player 0, team A. Round 12." in text
+    assert "player 0: 7 red*, 8 pink*, 6 blue, 5 yellow, 3 green" in text
+    assert "player 1: 6 red, 5 pink, 8 blue*, 6 yellow*, 5 green*" in text
+    assert "player 0: 2 red, 2 pink, 3 yellow\n" in text
+    # C of figure 6: black has 9 there, 3 of them yellow; white 3
+    line = "+2 region 3-5: 2 red, 1 pink, 1 blue, 3 yellow, 2 green; 3 castles of B; strength A3 B9"
+    assert line in words.position_text(figure_6()[0])
+    asked = words.request_text(figure_6()[0], turns=True)
+    assert "Now play 3 paladins from your reserve, then move the Emperor 1 to 3 steps." in asked
+
+
+def test_words_need_a_decision():
+    game = ce.new_games(ce.Rules(), 1, seed=1, roll=False)
+    with pytest.raises(ValueError, match="no decision is due"):
+        words.position_text(game[0])
+    with pytest.raises(ValueError, match="no decision is due"):
+        words.request_text(game[0], turns=True)
+
+
+# ------------------------------------------------------------------------------------ harness
+
+
+@pytest.mark.parametrize("rules", KINDS)
+@pytest.mark.parametrize("answers", harness.ANSWERS)
+def test_no_prompt_is_longer_than_its_limit(rules, answers):
+    longest, history = 0, []
+    for state, actions in itertools.islice(positions(rules, 2, seed=20), 0, None, 5):
+        history += [f"player 0: {turns.turn_text(state, actions)}" * 3]
+        observation = observe(state, answers)
+        refused = "prose " * 5_000
+        for again in ((), (refused,), (refused, "green>court " * 500)):
+            prompt = generate_prompt(observation, history, *again)
+            assert prompt.isascii()
+            longest = max(longest, len(prompt))
+    print(rules.players, answers, longest)
+    assert 6_000 < longest <= harness.LONGEST_PROMPT == 12_000
+
+
+def test_the_history_keeps_the_last_turns_that_fit():
+    observation = observe(figure_6()[0])
+    prompt = generate_prompt(observation, [f"player 1: turn {k} {'x' * 90}" for k in range(100)])
+    kept = [int(k) for k in re.findall(r"player 1: turn (\d+)", prompt)]
+    assert kept == list(range(100 - len(kept), 100)) and len(kept) > 20
+    assert "THE LAST TURNS" not in generate_prompt(observation)
+
+
+@pytest.mark.parametrize("rules", SHORT)
+@pytest.mark.parametrize("answers", harness.ANSWERS)
+def test_a_model_that_only_reads_plays_whole_games(rules, answers):
+    game, count, actions = ce.Game(rules, seed=4), 0, 0
+    while not game.over:
+        observation = observe(game.states[0], answers)
+        legal = get_legal_moves(observation)
+        prompt = generate_prompt(observation)
+        if answers == "turn":
+            move = moves_for(prompt)
+        else:
+            [listed] = re.findall(r" are:\n(.*)\n", prompt)
+            assert listed.split(", ") == list(game.legal_moves) == list(legal.values())
+            move = listed.split(", ")[count % len(legal)]
+        parsed = parse_response(answer(move), legal)
+        assert not parsed.error
+        assert parsed == (parsed.id, legal[parsed.id], move, "")
+        for action in parsed.actions:
+            game.play(action)
+        count, actions = count + 1, actions + len(parsed.actions)
+    assert (actions > 1.5 * count) == (answers == "turn")
+
+
+def test_an_observation_does_not_tell_the_dice_to_come():
+    one, other = ce.Game(seed=1).states, ce.Game(seed=1).states
+    other["generator"] += 1
+    assert observe(one[0]) == observe(other[0])
+    assert observe(one[0])["playerId"] == int(one["player"][0])
+    assert not observe(one[0])["isTerminal"]
+    with pytest.raises(ValueError, match=r"answers must be one of \('turn', 'decision'\), got 'x'"):
+        observe(one[0], "x")
+    with pytest.raises(ce.PositionError):
+        get_legal_moves({"observationString": "nonsense"})
+
+
+def test_a_list_of_texts_needs_the_observation():
+    observation = observe(figure_6()[0], "decision")
+    listed = list(get_legal_moves(observation).values())
+    parsed = parse_response(answer("red>court"), listed, observation=observation)
+    assert parsed.legal_action in listed and parsed.actions == (parsed.id,)
+    with pytest.raises(TypeError, match="the observation must be given"):
+        parse_response(answer("red>court"), listed)
+
+
+GOOD = "2 red>court, yellow>7, E+1"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        json.dumps({"move": GOOD}),
+        f'```json\n{{"move": "{GOOD}"}}\n```',
+        f'<think>perhaps {{"move": "d1"}}, or {{x}}</think> So {{"why": 1, "move": "{GOOD}"}}!',
+        '{"move": ["2 red>court", "yellow>7", "E+1"]}',
+        f'{{"plan": {{"move": "d5"}}, "move": "{GOOD}"}}',
+        "{" * 2_000 + f'{{"move": "{GOOD}"}}',
+        '{"a": ' * 3_000 + f'1 {{"move": "{GOOD}"}}',
+        f'{{"move": "{GOOD}", "score": NaN, "text": "\\u2603"}}' + " thanks" * 1_000,
+    ],
+)
+def test_prose_fences_and_thoughts_do_not_matter(response):
+    legal = get_legal_moves(observe(figure_6()[0]))
+    parsed = parse_response(response, legal)
+    assert turns.read_turn(figure_6()[0], GOOD) == list(parsed.actions)
+    assert parsed.legal_action == "2 red>court, yellow>7, E+1 B takes 2 forming 0-5"
+
+
+@pytest.mark.parametrize(
+    ("response", "raw", "why"),
+    [
+        ("", None, 'no JSON object with the key "move"'),
+        (GOOD, None, 'no JSON object with the key "move"'),
+        ('{"move": "E+1"', None, "Expecting ',' delimiter"),
+        ("{'move': 'E+1'}", None, "Expecting property name"),
+        ('{"moves": "E+1"}', None, 'no JSON object with the key "move"'),
+        ('{"move": 7}', None, 'must be a text such as "E+1", got 7'),
+        ('{"move": []}', None, "must be a text"),
+        ('{"move": " "}', None, "must be a text"),
+        ('{"move": "E+1"}', "E+1", "the paladins come first"),
+        ("[" * 100_000, None, 'no JSON object with the key "move"'),
+    ],
+)
+def test_a_response_without_a_legal_move_is_a_described_failure(response, raw, why):
+    observation = observe(figure_6()[0])
+    parsed = parse_response(response, get_legal_moves(observation))
+    assert parsed.id is None and parsed.legal_action is None and parsed.actions == ()
+    assert parsed.raw_action == raw
+    assert why in parsed.error
+    again = generate_prompt(observation, (), response, parsed.raw_action)
+    assert again.startswith(generate_prompt(observation))
+    told = again.removeprefix(generate_prompt(observation))
+    assert why in told
+    assert ('the move "E+1". It is not legal' in told) == (raw is not None)
+
+
+def test_one_decision_is_one_decision():
+    legal = get_legal_moves(observe(figure_6()[0], "decision"))
+    assert "one decision at a time" in parse_response(answer("2 red>court"), legal).error
+    assert parse_response(answer("red>court"), legal).id == 15
+    assert len(legal) == len(list(legal)) and 10 not in legal and 15 in legal
+    assert (15, 15) not in get_legal_moves(observe(figure_6()[0]))
+
+
+def test_a_game_that_is_over_has_no_moves():
+    game = ce.Game(ce.Rules(2), seed=1)
+    engine.forfeit(game.states)
+    observation = {**observe(ce.Game(seed=1).states[0]), "isTerminal": True}
+    assert observe(game.states[0])["isTerminal"]
+    assert parse_response(answer("d1"), LegalMoves(game.states[0], True)).error
+    assert len(get_legal_moves(observation)) > 0
+
+
+# ------------------------------------------------------------------------------------ text env
+
+
+@pytest.mark.parametrize("rules", SHORT)
+def test_a_text_environment_plays_the_same_game_as_the_engine(rules):
+    options = {name: value for name, value in rules.to_dict().items() if name != "players"}
+    env, game = CarolusTextEnv(**options), ce.Game(rules, seed=9)
+    env.reset(rules.players, seed=9)
+    done, told, counts = False, {}, dict.fromkeys(range(rules.players), 0)
+    while not done:
+        assert not done
+        player, messages = env.get_observation()
+        assert env.get_observation() == (player, messages)
+        assert player == game.player and env.state.tobytes() == game.to_bytes()
+        told.setdefault(player, []).extend(messages)
+        assert messages[-1].kind == "GAME_BOARD"
+        assert all(message.sender == GAME for message in messages)
+        done, info = env.step(answer(moves_for(messages[-1].text)))
+        assert info["legal"] and info["player"] == player and info["tries_left"] == 3
+        counts[player] += 1
+        for action in info["actions"]:
+            game.play(action)
+    assert env.state.tobytes() == game.to_bytes()
+    rewards, about = env.close()
+    assert list(rewards.values()) == game.returns.tolist() and sum(rewards.values()) == 0
+    assert {seat: info["turn_count"] for seat, info in about.items()} == counts
+    assert all(info["reason"].startswith("over (") for info in about.values())
+    for messages in told.values():
+        assert [m.kind for m in messages].count("PROMPT") == 1
+    with pytest.raises(ValueError, match="the game is over"):
+        env.step("")
+    with pytest.raises(ValueError, match="the game is over"):
+        env.get_observation()
+
+
+def test_every_player_is_told_everything_that_was_played():
+    env = CarolusTextEnv()
+    env.reset(2, seed=5)
+    heard, actions = {0: [], 1: []}, []
+    for _ in range(20):
+        player, messages = env.get_observation()
+        heard[player] += [m.text for m in messages if m.kind == "GAME_MESSAGE"]
+        _, info = env.step(answer(moves_for(messages[-1].text)))
+        actions += info["actions"]
+    record = make_record(ce.new_games(ce.Rules(2), 1, seed=5, roll=False), actions)
+    parts = [
+        part
+        for told in tell_turns(start_of(record), record["events"])
+        for part in f"{told.seat}: {told.text}".split(", ")
+    ]
+    for lines in heard.values():
+        mine = ", ".join(re.sub(r"Player (\d) \(team [AB]\)", r"\1", line) for line in lines)
+        assert [p.split(": ")[-1] for p in mine.split(", ")] == [
+            p.split(": ")[-1] for p in parts[: mine.count(", ") + 1]
+        ]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_after_its_tries_a_player_forfeits_as_in_the_other_environments(players):
+    env = CarolusTextEnv(tries=3)
+    env.reset(players, seed=3)
+    player, messages = env.get_observation()
+    state = env.state
+    for left in (2, 1):
+        done, info = env.step('{"move": "E+9"}')
+        assert not done and not info["legal"] and info["tries_left"] == left
+        assert env.state.tobytes() == state.tobytes()
+        again, messages = env.get_observation()
+        assert again == player
+        [admin, board] = messages
+        assert admin.kind == "GAME_ADMIN" and info["error"] in admin.text
+        assert f"{'one' if left == 1 else left} more answer" in admin.text
+        assert board.kind == "GAME_BOARD"
+    assert env.close()[0] == dict.fromkeys(range(players), 0.0)
+    done, info = env.step("no idea")
+    assert done and info["tries_left"] == 0
+    rewards, about = env.close()
+    engine.forfeit(state)
+    assert list(rewards.values()) == engine.returns(state)[0].tolist()
+    assert sum(rewards.values()) == 0 and rewards[player] < 0
+    assert [info["invalid_move"] for info in about.values()] == [
+        seat == player for seat in range(players)
+    ]
+    assert about[player]["refused"] == 3
+    assert "forfeit" in about[player]["reason"]
+
+
+def test_a_good_answer_gives_all_tries_back():
+    env = CarolusTextEnv(tries=2)
+    env.reset(2, seed=3)
+    for _ in range(6):
+        assert env.step("?")[1]["tries_left"] == 1
+        _, messages = env.get_observation()
+        done, info = env.step(answer(moves_for(messages[-1].text)))
+        assert not done and info["legal"]
+
+
+def test_a_text_environment_refuses_what_it_cannot_do():
+    env = CarolusTextEnv()
+    for call in (env.get_observation, env.close, lambda: env.step(""), lambda: env.state):
+        with pytest.raises(ValueError, match="call reset first"):
+            call()
+    with pytest.raises(ValueError, match="players must be a whole number from 2 to 4, got 5"):
+        env.reset(5)
+    env.reset(2, seed=1)
+    with pytest.raises(TypeError, match="an answer is a text, got int"):
+        env.step(3)
+    for wrong in ({"tries": 0}, {"answers": "all"}, {"players": 3}, {"rounds": 3}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            CarolusTextEnv(**wrong)
+
+
+# ------------------------------------------------------------------------------------ example
+
+
+def test_the_example_plays_a_game_and_counts_what_it_costs():
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "kaggle_harness.py", "--bot", "greedy"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    outcome, costs = done.stdout.splitlines()
+    assert outcome.startswith("Outcome(winners=")
+    assert "3 players, 1 games:" in costs and ", 0 refused;" in costs
+
+
+def test_the_examples_loop_asks_again_and_gives_up():
+    names = runpy.run_path(str(ROOT / "examples" / "kaggle_harness.py"))
+    prompts = []
+
+    def model(prompt, state):
+        prompts.append(prompt)
+        return "no" if len(prompts) % 2 else answer(moves_for(prompts[-2]))
+
+    costs = names["Costs"]()
+    names["play"](model, ce.Rules(2, max_rounds=3), 1, "turn", 2, costs)
+    assert costs.refused * 2 == costs.answers[0] == len(prompts)
+    assert all("could not be read" in prompt for prompt in prompts[1::2])
+    ended = names["play"](lambda *_: "no", ce.Rules(2), 1, "turn", 2, costs)
+    assert "gave no legal move in 2 tries" in ended
