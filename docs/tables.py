@@ -43,6 +43,8 @@ from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
+from carolus_env.integrations.language import harness
+from carolus_env.integrations.language.agent import LanguageOptions
 from carolus_env.notation import perft
 from carolus_env.records import arrays, make_record
 
@@ -147,6 +149,12 @@ def skill() -> str:
 def board() -> str:
     """A game as text."""
     return f"```\n{board_text(some_game()[0])}```\n"
+
+
+def language_prompt() -> str:
+    """What a language model is asked in that game."""
+    prompt = harness.generate_prompt(harness.observe(some_game()[0]))
+    return "".join(f"    {line}".rstrip() + "\n" for line in prompt.splitlines())
 
 
 def some_game() -> ce.engine.state.States:
@@ -265,6 +273,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "skill": skill,
     "layers": structure.layers_table,
     "commands": commands_table,
+    "language options": lambda: options_table(LanguageOptions),
+    "language prompt": language_prompt,
     "learning": results.learning_table,
     "luck": instruments.luck_table,
     "moves": moves_table,

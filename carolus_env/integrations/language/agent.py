@@ -222,4 +222,8 @@ def make_llm(argument: str) -> Agent:
         name, equals, _ = part.partition("=")
         if not equals or name.strip() not in names:  # it could be a key
             raise AgentError(NAME, f"options are key=value of {', '.join(names)}, got another")
-    return LanguageAgent(parse(NAME, LanguageOptions, argument))
+    try:
+        options = parse(NAME, LanguageOptions, argument)
+    except AgentError as error:
+        raise AgentError(NAME, error.reason.partition(", got ")[0]) from None
+    return LanguageAgent(options)

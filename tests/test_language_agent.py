@@ -1,0 +1,455 @@
+"""The agent ``llm``: a stub server answers well, badly, late or not at all."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import socket
+import threading
+import time
+import warnings
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from scripted_model import answer, moves_for
+
+import carolus_env as ce
+from carolus_env import arena, bots, engine
+from carolus_env.bots import AgentError
+from carolus_env.integrations.language import agent as language
+from carolus_env.integrations.language.chat import Chat, ChatError
+from carolus_env.integrations.language.harness import observe
+from carolus_env.notation import read_move
+
+SECRET = "sk-Very+Secret/0123456789=="
+RULES = ce.Rules(2, max_rounds=3)
+
+
+class Stub:
+    """An endpoint on this machine; ``reply(prompt, number)`` gives what it answers.
+
+    A reply is a text (the model's), bytes (the body), a pair with the status before it, or None:
+    nothing comes.
+    """
+
+    def __init__(self, reply):
+        self.prompts, self.bodies, self.headers, self.paths = [], [], [], []
+        self.at_once = self.most_at_once = 0
+        stub, lock = self, threading.Lock()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                [message] = body["messages"]
+                with lock:
+                    stub.bodies.append(body)
+                    stub.prompts.append(message["content"])
+                    stub.headers.append(dict(self.headers))
+                    stub.paths.append(self.path)
+                    number = len(stub.prompts) - 1
+                    stub.at_once += 1
+                    stub.most_at_once = max(stub.most_at_once, stub.at_once)
+                try:
+                    self.answer(reply(message["content"], number))
+                except OSError:  # the client has given up
+                    self.close_connection = True
+                with lock:
+                    stub.at_once -= 1
+
+            def answer(self, given):
+                status, data = 200, given
+                if given is None:
+                    return stub.closing.wait(20)
+                if isinstance(given, tuple):
+                    status, data = given
+                if isinstance(data, str):
+                    data = json.dumps({"choices": [{"message": {"content": data}}]}).encode()
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", stub.url + "/elsewhere")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                for k in range(0, len(data), 64) if stub.drips else [0]:
+                    self.wfile.write(data[k : k + 64] if stub.drips else data)
+                    self.wfile.flush()
+                    time.sleep(0.05 if stub.drips else 0)
+                return None
+
+            def log_message(self, *args):
+                pass
+
+        self.drips = False
+        self.closing = threading.Event()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    def close(self):
+        self.closing.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def serve():
+    stubs = []
+
+    def start(reply):
+        stubs.append(Stub(reply))
+        return stubs[-1]
+
+    yield start
+    for stub in stubs:
+        stub.close()
+
+
+def well(prompt, number):
+    return answer(moves_for(prompt))
+
+
+def make(stub, options=""):
+    agent = language.make_llm(f"url={stub.url},model=some/model:7b,wait=0,{options}")
+    agent.name = "llm:spec"
+    return agent
+
+
+def first_turn():
+    """A game that waits for the paladins of a turn."""
+    game = ce.Game(ce.Rules(2), seed=296)
+    game.play("d2, d3")
+    return game
+
+
+# ------------------------------------------------------------------------------------ playing
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_an_answer_is_a_whole_turn_and_is_asked_for_once(serve, players):
+    stub = serve(well)
+    agent, rules = make(stub), ce.Rules(players, max_rounds=3)
+    tables = [[0] + [1] * (players - 1), [1] * (players - 1) + [0]]
+    actions = []
+    results = arena.play_games(tables, [agent, bots.make("random")], rules, seed=5, actions=actions)
+    assert results.returns.sum() == 0
+    assert agent.asked == len(stub.prompts)
+    mine = results.decisions[np.array(tables) == 0].sum()
+    turns = sum("Now play" in prompt for prompt in stub.prompts)
+    assert turns <= 2 * 2 * 3 < mine / 1.5  # a disc and a turn a round, of each game
+    assert not agent._planned, "every decision of a turn was played"
+    again = []
+    arena.play_games(tables, [make(stub), bots.make("random")], rules, seed=5, actions=again)
+    assert [game.tolist() for game in again] == [game.tolist() for game in actions]
+
+
+def test_the_request_is_that_of_a_chat(serve, monkeypatch):
+    monkeypatch.setenv("STUB_KEY", SECRET)
+    stub = serve(well)
+    game = first_turn()
+    agent = make(stub, "key=STUB_KEY,temperature=0.5,max_tokens=99")
+    action = agent.act_one(game.states[0])
+    assert action in game.legal_actions
+    [body], [headers] = stub.bodies, stub.headers
+    assert stub.paths == ["/v1/chat/completions"]
+    assert body.keys() == {"model", "messages", "temperature", "max_tokens"}
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("some/model:7b", 0.5, 99)
+    assert headers["Authorization"] == f"Bearer {SECRET}"
+    make(stub).act_one(game.states[0])
+    assert stub.bodies[-1].keys() == {"model", "messages"}
+    assert "Authorization" not in stub.headers[-1]
+
+
+def test_forced_decisions_are_not_asked_for(serve):
+    stub = serve(well)
+    game = ce.Game(ce.Rules(2), seed=296)
+    game.play("d1")
+    for _ in range(60):  # until a disc is the last one
+        if len(game.legal_actions) == 1:
+            break
+        game.play(game.legal_actions[0])
+    assert make(stub).act_one(game.states[0]) == game.legal_actions[0]
+    assert not stub.prompts
+
+
+def test_one_decision_at_a_time(serve):
+    def first_listed(prompt, number):
+        return answer(re.search(r" are:\n(.*)\n", prompt)[1].split(", ")[0])
+
+    stub = serve(first_listed)
+    agent = make(stub, "answers=decision")
+    game = first_turn()
+    for _ in range(4):
+        assert agent.act_one(game.states[0]) == game.legal_actions[0]
+        game.play(game.legal_actions[0])
+    assert agent.asked == 4
+
+
+def test_games_are_asked_for_at_the_same_time(serve):
+    def slow(prompt, number):
+        time.sleep(0.2)
+        return well(prompt, number)
+
+    stub = serve(slow)
+    games = ce.new_games(ce.Rules(2), 8, seed=1)
+    make(stub, "parallel=4").act(games, ce.new_streams(1, 8))
+    assert 2 <= stub.most_at_once <= 4
+    stub.most_at_once = 0
+    make(stub, "parallel=1").act(games[:3], ce.new_streams(1, 3))
+    assert stub.most_at_once == 1
+
+
+def test_equal_positions_of_different_games_do_not_mix(serve):
+    answers = ["red>court, pink>court, green>court, E+1", "3 green>1, E+1", "d1"]
+    stub = serve(lambda prompt, number: answer(answers[number]))
+    state = first_turn().states
+    reserve = state["reserves"][0, int(state["player"][0])]
+    answers[:2] = [f"{name}>court, {plays(reserve)[1]}" for name in plays(reserve)[0]]
+    games, streams = ce.pick(state, np.array([0, 0])), ce.new_streams(4, 2)
+    agent = make(stub, "parallel=1")
+    for _ in range(3):
+        engine.step(games, agent.act(games, streams), roll=False)
+    expected = []
+    for text in answers[:2]:
+        game = engine.copy(state)
+        for move in text.split(", ")[:3]:
+            for action in read_move(game[0], move):
+                engine.step(game, np.array([action]), roll=False)
+        expected.append(game["courts"][0].tolist())
+    assert games["courts"].tolist() == expected
+    assert agent.asked == 2
+
+
+def plays(reserve):
+    """Two clans of the reserve that differ, and the rest of a turn that both can begin."""
+    names = [name for name, n in zip(ce.engine.rules.CLAN_NAMES, reserve, strict=True) if n]
+    common = [name for name, n in zip(ce.engine.rules.CLAN_NAMES, reserve, strict=True) if n > 1]
+    return names[:2], f"{common[-1]}>7, {common[-1]}>7, E+1"
+
+
+# ------------------------------------------------------------------------------------ failing
+
+
+def test_an_illegal_answer_is_asked_for_again_with_what_was_wrong(serve):
+    bad = ["I do not know.", '{"move": "E+1"}', '{"move": 5}']
+    stub = serve(lambda prompt, number: bad[number] if number < 3 else well(prompt, number))
+    agent = make(stub, "tries=4")
+    game = first_turn()
+    assert agent.act_one(game.states[0]) in game.legal_actions
+    first, *later = stub.prompts
+    assert all(prompt.startswith(first) for prompt in later)
+    told = [prompt.removeprefix(first) for prompt in later]
+    assert "I do not know." in told[0] and "no JSON object" in told[0]
+    assert "the paladins come first, 3 paladins still to be played" in told[1]
+    assert "must be a text" in told[2]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("no", "no JSON object"),
+        ('{"move": "E+1"}', "the paladins come first"),
+        ("", "no JSON object"),
+        (b"not JSON", "the endpoint's answer is not JSON"),
+        (b"[]", r"no choices\[0\].message"),
+        (b'{"choices": []}', r"no choices\[0\].message"),
+        (b'{"choices": [{"message": {"content": 5}}]}', "no text in choices"),
+        (b'{"choices": [{"message": {"content": null}}]}', "no JSON object"),
+        ((500, b"oh"), "HTTP 500 Internal Server Error: oh"),
+        ((503, b'{"error": {"message": "busy"}}'), "HTTP 503 Service Unavailable: busy"),
+        ((429, b""), "HTTP 429 Too Many Requests"),
+    ],
+)
+def test_after_its_tries_the_agent_is_at_fault(serve, reply, why):
+    stub = serve(lambda prompt, number: reply)
+    agent = make(stub, "tries=3")
+    with pytest.raises(AgentError, match=why) as caught:
+        agent.act_one(first_turn().states[0])
+    assert len(stub.prompts) == 3
+    assert caught.value.agent == "llm:spec"
+    assert "gave no legal move as player" in caught.value.reason
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_refusal_for_good_is_not_repeated(serve, status):
+    stub = serve(lambda prompt, number: (status, b'{"error": {"message": "no such model"}}'))
+    with pytest.raises(AgentError, match=f"HTTP {status} .*: no such model"):
+        make(stub, "tries=5").act_one(first_turn().states[0])
+    assert len(stub.prompts) == 1
+
+
+def test_a_redirect_is_not_followed(serve):
+    stub = serve(lambda prompt, number: (302, b""))
+    with pytest.raises(AgentError, match="redirects are not followed"):
+        make(stub).act_one(first_turn().states[0])
+    assert stub.paths == ["/v1/chat/completions"]
+
+
+def test_an_endpoint_that_is_not_there_is_named_as_such():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    agent = language.make_llm(f"url=http://127.0.0.1:{port}/v1,model=m,wait=0.05")
+    started = time.monotonic()
+    with pytest.raises(AgentError, match=r"no answer from the endpoint .*ConnectionRefused"):
+        agent.act_one(first_turn().states[0])
+    assert time.monotonic() - started >= 0.15, "it waits, then twice as long"
+
+
+@pytest.mark.parametrize("drips", [False, True])
+def test_an_answer_must_come_in_time(serve, drips):
+    stub = serve(lambda prompt, number: "x" * 10_000 if drips else None)
+    stub.drips = drips
+    started = time.monotonic()
+    with pytest.raises(AgentError, match=r"no answer within 0.3 s"):
+        make(stub, "timeout=0.3,tries=2").act_one(first_turn().states[0])
+    assert len(stub.prompts) == 2
+    assert 0.5 < time.monotonic() - started < 5
+
+
+def test_an_answer_has_a_largest_size(serve, monkeypatch):
+    monkeypatch.setattr("carolus_env.integrations.language.chat._LARGEST", 1000)
+    stub = serve(lambda prompt, number: "x" * 1000)
+    with pytest.raises(ChatError, match="longer than 1,000 bytes"):
+        Chat(stub.url, "m").ask("hello")
+
+
+def test_a_failure_ends_a_tournament_as_that_of_any_agent(serve):
+    stub = serve(lambda prompt, number: "no")
+    with pytest.raises(arena.ArenaError, match=r"agent 'llm:spec': gave no legal move") as caught:
+        arena.play_games([[0, 1]], [make(stub), bots.make("random")], RULES, seed=1)
+    assert caught.value.agent == "llm:spec"
+
+
+def test_random_moves_are_played_only_if_the_spec_says_so_and_are_counted(serve):
+    stub = serve(lambda prompt, number: "no")
+    agent = make(stub, "failed=random,tries=2")
+    with pytest.warns(UserWarning, match="a random action is played"):
+        results = arena.play_games([[0, 1]], [agent, bots.make("random")], RULES, seed=1)
+    assert agent.failures * 2 == agent.asked == len(stub.prompts) > 10
+    assert results.returns.sum() == 0
+
+
+# ------------------------------------------------------------------------------------ the key
+
+
+def leaks(text):
+    """Whether a text holds the key, or a recognisable part of it."""
+    return any(SECRET[k : k + 8] in text for k in range(len(SECRET) - 7))
+
+
+def test_the_key_appears_nowhere(serve, monkeypatch, tmp_path, capfd):
+    """Not in errors, results, records, pickles or files, even if the server repeats it."""
+    monkeypatch.setenv("STUB_KEY", SECRET)
+
+    def parrot(prompt, number):
+        if number % 3 == 0:
+            return f"My key is {SECRET}" + "." * 480
+        if number % 3 == 1:
+            return json.dumps({"move": f"{SECRET}>court"})
+        return well(prompt, number)
+
+    stub = serve(parrot)
+    agent = make(stub, "key=STUB_KEY,parallel=1")
+    opponent = bots.make("random")
+    plan = arena.Plan(RULES, ("llm:spec", "random"), deals=1, seed=3)
+    cup = arena.Tournament(plan, [agent, opponent])
+    cup.run(file=tmp_path / "games.jsonl", records=tmp_path / "records.jsonl")
+    assert len(stub.prompts) > 6
+    assert not any(leaks(prompt) for prompt in stub.prompts)
+    texts = [repr(agent), repr(agent._chat), repr(vars(agent)), str(pickle.dumps(agent))]
+    texts += [path.read_text() for path in tmp_path.iterdir()]
+    texts += [json.dumps(cup.summary(rated=False), default=str)]
+    for reply in (
+        SECRET,
+        json.dumps({"move": SECRET}),
+        (401, json.dumps({"error": {"message": f"wrong key {SECRET}"}}).encode()),
+        (500, f"{'x' * 280} {SECRET} {SECRET}".encode()),
+        SECRET.encode(),
+    ):
+        stub = serve(lambda prompt, number, reply=reply: reply)
+        agent = make(stub, "key=STUB_KEY,tries=2")
+        with pytest.raises(AgentError) as caught:
+            agent.act_one(first_turn().states[0])
+        assert stub.headers[0]["Authorization"] == f"Bearer {SECRET}"
+        with pytest.raises(arena.ArenaError) as stopped:
+            arena.play_games([[0, 1]], [agent, opponent], RULES, seed=1)
+        texts += [str(caught.value), repr(caught.value), stopped.value.traceback]
+    texts += capfd.readouterr()
+    assert not any(leaks(text) for text in texts)
+    assert leaks(f"a {SECRET[3:]}")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (f"url=http://h/v1,model=m,key={SECRET}", "not the key itself"),
+        ("url=http://h/v1,model=m,key=NO_SUCH_VARIABLE", "empty or not set"),
+        ("url=http://h/v1,model=m,key=BROKEN_KEY", "characters that no key has"),
+        (f"url=http://me:{SECRET[:14]}@h/v1,model=m", "no user, password"),
+        (f"url=http://h/v1?key={SECRET},model=m", "no user, password, query"),
+        (f"url={SECRET},model=m", "url must be that of an endpoint"),
+        (f"url=http://h/v1,model=m,api_key={SECRET}", "options are key=value of url, model, key"),
+        (f"url=http://h/v1,model=m,{SECRET[:-2]}", "options are key=value of"),
+        (f"url=http://h/v1,model=m,tries={SECRET}", "option tries must be a whole number"),
+    ],
+)
+def test_no_error_about_options_repeats_a_key(options, why, monkeypatch):
+    monkeypatch.setenv("BROKEN_KEY", f"{SECRET}\nX-Other: 1")
+    with pytest.raises(AgentError, match=re.escape(why)) as caught:
+        language.make_llm(options)
+    assert not leaks(str(caught.value)) and not leaks(repr(caught.value))
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("", "url must be that of an endpoint"),
+        ("model=m", "url must be that of an endpoint"),
+        ("url=ftp://h/v1,model=m", "url must be that of an endpoint"),
+        ("url=http://h:x/v1,model=m", "url must be that of an endpoint"),
+        ("url=http://h/v1", "model must be the name"),
+        ("url=http://h/v1,model=m,answers=game", "option answers must be turn or decision"),
+        ("url=http://h/v1,model=m,tries=0", "option tries must be a whole number from 1"),
+        ("url=http://h/v1,model=m,temperature=-0.5", "temperature must be -1, or from 0 on"),
+        ("url=http://h/v1,model=m,model=n", "option model is given twice"),
+        ("url=http://h/v1,model=m,failed=first", "option failed must be error or random"),
+    ],
+)
+def test_wrong_options_are_named(options, why):
+    with pytest.raises(AgentError, match=re.escape(why)):
+        language.make_llm(options)
+
+
+def test_a_short_key_is_not_taken_out_of_answers(serve, monkeypatch):
+    monkeypatch.setenv("STUB_KEY", "E")
+    assert make(serve(well), "key=STUB_KEY").act_one(first_turn().states[0]) >= 0
+
+
+def test_nothing_is_sent_when_an_agent_is_made(serve):
+    stub = serve(well)
+    agent = make(stub)
+    assert bots.opinion(agent, first_turn().states) == (None, None)
+    assert not stub.prompts
+
+
+def test_no_proxy_is_used(serve, monkeypatch):
+    proxy, stub = serve(well), serve(well)
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, proxy.url)
+    make(stub).act_one(first_turn().states[0])
+    assert len(stub.prompts) == 1 and not proxy.prompts
+
+
+def test_the_agent_does_not_see_the_dice_to_come(serve):
+    stub = serve(well)
+    states = ce.pick(first_turn().states, np.array([0, 0]))
+    states["generator"] = [1, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(stub, "parallel=1").act(states, ce.new_streams(1, 2))
+    assert stub.prompts[0] == stub.prompts[1]
+    assert "generator" not in observe(states[0])["observationString"]
