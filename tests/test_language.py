@@ -509,3 +509,15 @@ def test_the_examples_loop_asks_again_and_gives_up():
     assert all("could not be read" in prompt for prompt in prompts[1::2])
     ended = names["play"](lambda *_: "no", ce.Rules(2), 1, "turn", 2, costs)
     assert "gave no legal move in 2 tries" in ended
+
+
+def test_the_page_has_snippets_that_run(tmp_path, capsys):
+    page = (ROOT / "docs" / "language.md").read_text()
+    names = {}
+    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        (tmp_path / "snippet.py").write_text(snippet)
+        names |= runpy.run_path(str(tmp_path / "snippet.py"))
+    assert "None move 'd1': player" in capsys.readouterr().out
+    assert names["again"].startswith(names["generate_prompt"](names["observation"]))
+    assert names["rewards"][names["player"]] == -0.5
+    assert sum(names["rewards"].values()) == 0

@@ -283,10 +283,10 @@ def _watch_folder(options: argparse.Namespace) -> int:
     except arena.ResultsFileError as error:
         raise UserError(_one_line(error)) from error
     for spec in saved.plan.agents:
-        if spec.partition(":")[0].endswith(".py") and spec != options.watch:
+        if spec.partition(":")[0] not in bots.registry.OPTIONS and spec != options.watch:
             raise UserError(
-                f"{GAMES_FILE} names {spec!r}, but a results file cannot make a Python file run; "
-                "give the agents as for the tournament, with --resume"
+                f"{GAMES_FILE} names {spec!r}, but a results file cannot make a Python file run "
+                "or an agent ask an endpoint; give the agents as for the tournament, with --resume"
             )
     agents = _make_agents(saved.plan.agents)
     return _watch(options.watch, saved.plan, saved.results, agents)
