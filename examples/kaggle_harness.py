@@ -59,6 +59,12 @@ def bot_model(spec: str, answers: str) -> Model:
     return model
 
 
+def chat_model(url: str, name: str, key: str) -> Model:
+    """A language model at an endpoint."""
+    chat = Chat(url, name, key)
+    return lambda prompt, state: chat.ask(prompt)
+
+
 def play(model: Model, rules: ce.Rules, seed: int, answers: str, tries: int, costs: Costs) -> str:
     """Play a game; how it ended, in a line."""
     game, count = ce.Game(rules, seed=seed), 0
@@ -108,13 +114,12 @@ def main() -> None:
     add("--key", default="", help="environment variable that holds the endpoint's key")
     add("--show", action="store_true", help="print a prompt from the middle of the first game")
     args = parser.parse_args()
-    if args.url:
-        chat = Chat(args.url, args.model, args.key)
-
-        def model(prompt: str, state: np.void) -> str:
-            return chat.ask(prompt)
-    else:
+    try:
         model = bot_model(args.bot, args.answers)
+        if args.url:
+            model = chat_model(args.url, args.model, args.key)
+    except ValueError as error:
+        parser.error(str(error))
     shown: list[str] = []
 
     def noted(prompt: str, state: np.void) -> str:
