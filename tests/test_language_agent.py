@@ -6,6 +6,8 @@ import json
 import pickle
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -18,10 +20,13 @@ from scripted_model import answer, moves_for
 import carolus_env as ce
 from carolus_env import arena, bots, engine
 from carolus_env.bots import AgentError
-from carolus_env.engine.rules import CLAN_NAMES
+from carolus_env.commands import evaluate
+from carolus_env.engine.rules import CLAN_NAMES, CROWN_CHOICE
 from carolus_env.integrations.language import agent as language
 from carolus_env.integrations.language.chat import Chat, ChatError
 from carolus_env.integrations.language.harness import observe
+from carolus_env.play import terminal
+from carolus_env.play.roster import Roster, RosterError
 
 SECRET = "sk-Very+Secret/0123456789=="
 RULES = ce.Rules(2, max_rounds=3)
@@ -319,6 +324,71 @@ def test_random_moves_are_played_only_if_the_spec_says_so_and_are_counted(serve)
         results = arena.play_games([[0, 1]], [agent, bots.make("random")], RULES, seed=1)
     assert agent.failures * 2 == agent.asked == len(stub.prompts) > 10
     assert results.returns.sum() == 0
+
+
+# ------------------------------------------------------------------------------------ by its name
+
+
+def spec(stub, options=""):
+    return f"llm:url={stub.url},model=m,wait=0{options}"
+
+
+def test_the_name_is_known_without_importing_what_it_needs():
+    assert "llm" in bots.known()
+    code = "import sys, carolus_env; print([m for m in sys.modules if 'integrations' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    with pytest.raises(AgentError, match="url must be that of an endpoint"):
+        bots.make("llm")
+
+
+def test_it_plays_in_evaluate(serve, tmp_path, capsys):
+    stub, folder = serve(well), tmp_path / "cup"
+    name = spec(stub, ",parallel=2")
+    plan = [name, "random", "--games", "2", "--max-rounds", "2", "--seed", "1", "--quiet"]
+    assert evaluate.main([*plan, "--out", str(folder)]) == 0
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [row["spec"] for row in summary["agents"]] == [name, "random"]
+    asked = len(stub.prompts)
+    assert evaluate.main(["--out", str(folder), "--watch", "random"]) == 2
+    assert "a results file cannot make" in capsys.readouterr().err
+    assert len(stub.prompts) == asked
+
+
+def test_what_failed_in_evaluate_is_told_in_a_line(serve, capsys):
+    stub = serve(lambda prompt, number: (401, b""))
+    words = [spec(stub), "random", "--games", "2", "--seed", "1", "--quiet"]
+    assert evaluate.main(words) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"agent {spec(stub)!r}: gave no legal move as player" in line
+    assert "HTTP 401 Unauthorized" in line
+
+
+def test_it_plays_in_the_terminal(serve, capsys):
+    stub = serve(well)
+    lines = iter(["d2", "quit", "quit"])
+    roster = Roster([spec(stub)])
+    session = terminal.new_session(ce.Rules(2), roster, [spec(stub)], 1, 7)
+    while session.agent is not None or session.state["phase"] == CROWN_CHOICE:
+        if session.agent is not None:
+            session.ask_agent()
+        else:
+            session.play(session.legal()[0].action)
+    asked = len(stub.prompts)
+    terminal.Terminal(session, roster, lambda prompt: next(lines), print).run()
+    assert len(stub.prompts) > asked
+    assert "failed" not in capsys.readouterr().out
+
+
+def test_a_page_may_not_name_an_endpoint(serve):
+    stub = serve(well)
+    roster = Roster()
+    assert "llm" not in bots.registry.OPTIONS
+    assert not roster.allows(spec(stub))
+    with pytest.raises(RosterError, match="is not offered here"):
+        roster.make(spec(stub))
+    assert Roster([spec(stub)]).allows(spec(stub))
+    assert not Roster([spec(stub)]).allows(spec(stub, ",tries=2"))
 
 
 # ------------------------------------------------------------------------------------ the key

@@ -7,6 +7,7 @@ agent in your own Python file needs no registration.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -140,6 +141,17 @@ class _Function(Agent):
         return self._function(states, generators)
 
 
+def _of_higher_layer(path: str) -> Maker:
+    """The maker at ``module:name``, imported when an agent is made: layers import downwards."""
+    module, _, name = path.partition(":")
+
+    def make_there(argument: str) -> Agent:
+        made: Agent = getattr(importlib.import_module(module), name)(argument)
+        return made
+
+    return make_there
+
+
 def _with_options(name: str, options: type, bot: Callable[[Any], Agent]) -> Maker:
     return lambda argument: bot(parse(name, options, argument))
 
@@ -153,7 +165,10 @@ OPTIONS: Final = {
     "search": ValueSearchOptions,
     "value": ValueOptions,
 }
-"""The dataclass of options of each bot in the package (see `bots.options.option`)."""
+"""The dataclass of options of each bot in the package (see `bots.options.option`).
+
+Pages and results files may name these bots, and no others.
+"""
 
 for _name, _bot, _about in (
     ("random", lambda _: RandomBot(), "every legal action equally likely"),
@@ -167,3 +182,8 @@ register(
     "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
 )
 register("search", make_search, "tree search with such a network, or a policy: search:2p,sims=100")
+register(
+    "llm",
+    _of_higher_layer("carolus_env.integrations.language.agent:make_llm"),
+    "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/language.md)",
+)
