@@ -341,4 +341,3 @@ class RLlibAgent(Agent):
         logits = self.module.forward_inference({Columns.OBS: batch})[Columns.ACTION_DIST_INPUTS]
         chosen: npt.NDArray[np.int64] = logits.argmax(dim=-1).numpy()
         return chosen
-
