@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
@@ -81,6 +82,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the checkpoint")
     args = parser.parse_args()
 
+    ray.init(include_dashboard=False, logging_level="warning")
     env_config = {"players": args.players, "turns": not args.decisions}
     algorithm = configuration(env_config, args).build_algo()
     for iteration in range(args.iterations):
