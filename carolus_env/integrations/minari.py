@@ -108,9 +108,9 @@ def to_minari(
             yield EpisodeBuffer(
                 observations=episode.observations,
                 actions=episode.actions,
-                rewards=episode.rewards,  # type: ignore[arg-type] (Minari takes arrays as well)
-                terminations=episode.terminations,  # type: ignore[arg-type]
-                truncations=episode.truncations,  # type: ignore[arg-type]
+                rewards=episode.rewards,
+                terminations=episode.terminations,
+                truncations=episode.truncations,
                 infos={"action_mask": episode.masks},
             )
 
@@ -130,7 +130,7 @@ def to_minari(
     try:
         made = minari.create_dataset_from_buffers(
             dataset_id,
-            buffers(),  # type: ignore[arg-type] (Minari takes what it can iterate over)
+            buffers(),
             env=spec,
             **given,
         )

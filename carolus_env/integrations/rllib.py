@@ -20,7 +20,6 @@ from gymnasium import spaces
 
 from carolus_env import engine
 from carolus_env.bots import Agent
-from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, OVER, Rules
 from carolus_env.engine.state import States
@@ -105,8 +104,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         }
         self.action_spaces = {agent: spaces.Discrete(self._numbers) for agent in self.agents}
         self._samples = {agent: LegalActions(self._numbers) for agent in self.agents}
-        self.metadata = {"render_modes": ["ansi"]}
-        self.render_mode = "ansi"
+        self.metadata: dict[str, Any] = {}  # RLlib writes into it, and the class's would be shared
 
     def get_action_space(self, agent_id: str) -> LegalActions:
         """The action space of an agent, whose samples are legal while it is to move."""
@@ -165,16 +163,12 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
             return self._seen(), {mover: 0.0}, going, dict(going), self._infos()
         cut_off = bool(ended.states["reason"][0] == BY_MAX_ROUNDS)
         rewards = dict(zip(self.agents, ended.payoffs[0].tolist(), strict=True))
-        terminateds = dict.fromkeys([*self.agents, "__all__"], not cut_off)
-        truncateds = dict.fromkeys([*self.agents, "__all__"], cut_off)
+        # For all at once: RLlib takes a game in which each agent alone is truncated as terminated.
+        terminateds, truncateds = {"__all__": not cut_off}, {"__all__": cut_off}
         infos: dict[str, Any] = {agent: {} for agent in self.agents}
         if ended.states["reason"][0] == BY_FORFEIT:
             infos[mover] = {"illegal": True}
         return self._last_seen(ended.states), rewards, terminateds, truncateds, infos
-
-    def render(self) -> str:
-        """The board as text."""
-        return board_text(self.games.states[0])
 
     # -------------------------------------------------------------------------------- inside
 
