@@ -120,9 +120,11 @@ def main() -> None:
         f"{data.total_steps / cpu:,.0f} decisions a CPU second ({seconds:.0f} s), "
         f"{1e6 * size / data.total_steps:,.0f} bytes each"
     )
-    checks.passed("written game by game", grown < 200, f"memory grew by {grown:.0f} MB", rate)
+    checks.passed(
+        "written game by game", grown < 200, f"memory grew by {grown:.0f} MB", result=rate
+    )
     holds = data.total_episodes == 2 * len(many.starts)
-    checks.passed("players", holds, "episodes are missing", "2, 3, 4")
+    checks.passed("players", holds, "episodes are missing", result="2, 3, 4")
 
     try:
         to_minari(folder, "carolus/2p-many-v0")

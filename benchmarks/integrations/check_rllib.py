@@ -60,7 +60,7 @@ def main() -> None:
             check_multiagent_environments(
                 CarolusMultiAgentEnv({"players": players, "turns": turns})
             )
-    checks.passed("RLlib's check of environments", True, "")
+    checks.passed("RLlib's check of environments")
 
     repeated, sums, unpaid, won, illegal = [], [], 0, 0, 0
     for players, turns in KINDS:
@@ -108,7 +108,7 @@ def main() -> None:
     cut_off = runner(2, False, max_rounds=2).sample(num_episodes=3)
     truncated = all(game.is_truncated and not game.is_terminated for game in cut_off)
     checks.passed("games cut off are truncated", truncated, "terminated")
-    checks.passed("players", True, "", "2, 3, 4")
+    checks.passed("players", result="2, 3, 4")
 
     for players in (3, 4):
         words = ["--players", players, "--iterations", 1, "--batch", 2048, "--games", 20]
@@ -129,11 +129,12 @@ def main() -> None:
         "trains",
         holds,
         json.dumps(told),
-        f"41k single decisions: {single['greedy']:.0f} % against greedy; 41k discs, crowns and "
-        f"turns: {turns['planner']:.0f} % against planner, untrained {untrained['planner']:.0f} %",
+        result=f"41k single decisions: {single['greedy']:.0f} % against greedy; "
+        f"41k discs, crowns and turns: {turns['planner']:.0f} % against planner, "
+        f"untrained {untrained['planner']:.0f} %",
     )
     rate = play(f"{example}:Trained", "greedy", 200)
-    checks.passed("plays in evaluate", True, "", f"{rate} against greedy")
+    checks.passed("plays in evaluate", result=f"{rate} against greedy")
     checks.report(
         limits="slow: a few hundred decisions a second on a core, most of it in RLlib; "
         "checkpoints are pickles; its OpenSpielEnv has no masks",
