@@ -5,8 +5,8 @@
 
 One agent plays against itself; of several every pair plays, each deal in all seatings. The same
 command continues where it was interrupted. The folder holds a README with what is in it, the games
-in their compact form (games.safetensors), who sat where (tables.npy) and a file for each array.
-See docs/data.md.
+in their compact form (games.safetensors), who sat where (tables.npy), what was asked for (job.json)
+and a file for each array. With --minari it becomes a data set of Minari too. See docs/data.md.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy.typing as npt
 from carolus_env import arena
 from carolus_env.arena.seating import ALONE, deals_for, meetings
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
+from carolus_env.integrations import minari
 from carolus_env.records.arrays import (
     Arrays,
     Packed,
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     except KeyboardInterrupt:
         print(f"interrupted; the same command continues {options.out}", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, arena.ArenaError) as error:
+    except (ValueError, ImportError, arena.ArenaError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return USER_ERROR
     except OSError as error:
@@ -126,6 +127,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--workers", type=int, default=cores(), metavar="N", help="processes (%(default)s)")
     add("--observation", choices=("uint8", "float32", "none"), default="uint8", help="dtype")
     add("--no-masks", action="store_true", help="leave the masks of legal actions out")
+    add("--minari", metavar="ID", help="make it a Minari data set too, as carolus/2p-planner-v0")
     add("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
     add("--partners", choices=PARTNERS, default=PARTNERS[0])
     return parser
@@ -139,6 +141,11 @@ def _job(options: argparse.Namespace) -> Job:
         raise ValueError(f"--out {options.out} exists: name another folder")
     if len(set(options.agents)) < len(options.agents):
         raise ValueError(f"the agents must be different, got {' '.join(options.agents)}")
+    if options.minari is not None:
+        if options.observation == "none":
+            raise ValueError("--minari needs observations: --observation uint8 or float32")
+        minari.import_minari()
+        minari.check_id(options.minari)
     return Job(rules, tuple(options.agents), options.games, options.seed)
 
 
@@ -171,9 +178,17 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     write_packed(whole / "games.safetensors", games)
     np.save(whole / "tables.npy", tables)
     write_file(whole / "README.md", _card(job, command, games, tables, data).encode())
+    about = {**job.to_dict(), "command": command, "games_a_deal": job.deal}
+    write_json(whole / minari.JOB, about)
     whole.rename(out)
     shutil.rmtree(parts)
     print(f"{out}: {total:,} games, {games.decisions:,} decisions; {out / 'README.md'} says more")
+    if options.minari is not None:
+        with counting("games to Minari", total) as told:
+            made = minari.to_minari(
+                out, options.minari, observation=options.observation, progress=told
+            )
+        print(f"Minari data set {made.id}: {made.total_episodes:,} episodes")
 
 
 def _parts_folder(job: Job, out: Path) -> Path:
@@ -249,4 +264,5 @@ is a decision, in the order of play, of all seats.
 `tables.npy`, (games, players) uint8: the agent at each seat, by its place in the table above.
 `games.safetensors`: the games in their compact form, from which the arrays were made and can be
 made again with other observations (`read_packed`, `to_arrays`).
+`job.json`: the rules, the agents, the seed and the command.
 """

@@ -1,0 +1,295 @@
+"""Minari: recorded games as a data set for offline reinforcement learning.
+
+    >>> from carolus_env.integrations.minari import to_minari
+    >>> to_minari("data", "carolus/2p-planner-v0")  # a folder of `carolus dataset`, or records
+    >>> minari.load_dataset("carolus/2p-planner-v0").recover_environment()
+
+An episode is one seat's side of one game: its decisions, the legal actions at each, and at the last
+one what it was paid. That is what Gymnasium's ``CarolusMagnus-v0`` gives a learner in that seat, so
+the environment that a data set names has the spaces, rewards, ends and infos of its episodes. A
+game of three players is three episodes, one after the other. Needs ``minari[hdf5]`` and ``pillow``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.engine.observation import observe
+from carolus_env.engine.rules import ACTIONS, MAX_PLAYERS, Rules
+from carolus_env.engine.state import States, copy
+from carolus_env.engine.unrolling import MOST_DICE, unroll
+from carolus_env.records.arrays import Arrays, Packed, read_games, read_packed, to_arrays
+from carolus_env.system.version import __version__
+
+ENVIRONMENT: Final = "CarolusMagnus-v0"
+INSTALL: Final = "pip install 'minari[hdf5]' pillow"
+JOB: Final = "job.json"
+"""In a folder of `carolus dataset`: the rules, the agents and the command."""
+_AT_ONCE: Final = 500  # games in memory, about 50 MB
+
+Dtype = Literal["uint8", "float32"]
+
+
+class Episode(NamedTuple):
+    """One seat's T decisions in a game.
+
+    Attributes:
+        game, seat: which game, and whose side of it.
+        observations: ``(T + 1, length)`` what the seat saw; last the end of the game.
+        masks: ``(T + 1, 95)`` int8, the legal actions; at the end none.
+        actions: ``(T,)`` int64.
+        rewards: ``(T,)`` float32, 0 but for the last.
+        terminations, truncations: ``(T,)`` bool; a game that was cut off at ``max_rounds`` is
+            truncated.
+    """
+
+    game: int
+    seat: int
+    observations: npt.NDArray[Any]
+    masks: npt.NDArray[np.int8]
+    actions: npt.NDArray[np.int64]
+    rewards: npt.NDArray[np.float32]
+    terminations: npt.NDArray[np.bool_]
+    truncations: npt.NDArray[np.bool_]
+
+
+def to_minari(
+    source: str | os.PathLike[str] | Packed,
+    dataset_id: str,
+    *,
+    observation: Dtype = "uint8",
+    opponents: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    **metadata: Any,
+) -> Any:
+    """Make a Minari data set of games; it is written game by game, and never held in memory.
+
+    Args:
+        source: a folder of `carolus dataset`, a file of records or of packed games, or games.
+        dataset_id: such as ``carolus/2p-planner-v0``.
+        observation: dtype of the observations.
+        opponents: who plays the other seats of the environment that `recover_environment` makes.
+            None: the folder's first agent, or ``random`` where agents are not known.
+        progress: called with the number of games that are done.
+        metadata: what else `minari.create_dataset_from_buffers` takes: ``author``,
+            ``author_email``, ``code_permalink``, ``description``, ``algorithm_name`` ...
+
+    Returns:
+        The `minari.MinariDataset`. Metadata of an episode: ``game``, ``seat``, and where agents are
+        known ``agent``, by name.
+
+    Raises:
+        ImportError: without Minari, saying what to install.
+        ValueError: for an id that Minari cannot use or has already, games of several rules, or
+            none, and as `read_games`.
+        OSError: when a file cannot be read or written.
+    """
+    import_minari()
+    check_id(dataset_id)
+    games, job, tables = _read(source)
+    rules = rules_of_all(games)
+    agents = job.get("agents", [])
+    import minari
+    from minari.data_collector import EpisodeBuffer
+    from minari.storage import get_dataset_path
+
+    def buffers() -> Iterator[Any]:
+        for episode in episodes(games, observation, progress):
+            yield EpisodeBuffer(
+                observations=episode.observations,
+                actions=episode.actions,
+                rewards=episode.rewards,
+                terminations=episode.terminations,
+                truncations=episode.truncations,
+                infos={"action_mask": episode.masks},
+            )
+
+    def about() -> Iterator[dict[str, Any]]:
+        for game in range(len(games.starts)):
+            for seat in range(rules.players):
+                known = {} if tables is None else {"agent": agents[tables[game, seat]]}
+                yield {"game": game, "seat": seat, **known}
+
+    spec = environment_spec(rules, observation, opponents or (agents[0] if agents else "random"))
+    given = {
+        "algorithm_name": ", ".join(agents) or None,
+        "description": _description(rules, len(games.starts), job),
+        "requirements": [f"carolus-env=={__version__}"],
+        **metadata,
+    }
+    try:
+        made = minari.create_dataset_from_buffers(
+            dataset_id,
+            buffers(),
+            env=spec,
+            **given,
+        )
+        made.storage.update_episode_metadata(about())
+        made.storage.update_metadata({"carolus": {"rules": rules.to_dict(), **job}})
+    except BaseException:
+        shutil.rmtree(get_dataset_path(dataset_id), ignore_errors=True)
+        raise
+    return made
+
+
+def import_minari() -> None:
+    """Raises ImportError, saying what to install, where Minari cannot write data sets."""
+    try:
+        import h5py  # noqa: F401
+        import minari  # noqa: F401
+        import PIL  # noqa: F401 (Minari's storage imports it, without asking for it)
+    except ImportError as error:
+        raise ImportError(f"a Minari data set needs Minari ({error}): {INSTALL}") from error
+
+
+def check_id(dataset_id: str) -> None:
+    """Check that Minari can make a data set of this id.
+
+    Raises:
+        ValueError: for an id without a version or of another form, or that exists.
+    """
+    from minari.dataset.minari_dataset import parse_dataset_id
+    from minari.storage import get_dataset_path
+
+    try:
+        parse_dataset_id(dataset_id)
+    except (ValueError, TypeError):  # the latter without a version
+        raise ValueError(
+            f"a Minari id is such as carolus/2p-planner-v0, with a version, got {dataset_id!r}"
+        ) from None
+    if (path := get_dataset_path(dataset_id)).exists():
+        raise ValueError(f"the Minari data set {dataset_id} exists, in {path}")
+
+
+def environment_spec(rules: Rules, observation: Dtype, opponents: str) -> Any:
+    """Gymnasium's spec of ``CarolusMagnus-v0`` with these rules, observations and opponents."""
+    spec = gymnasium.spec(ENVIRONMENT)
+    kwargs = {**rules.to_dict(), "observation": observation, "opponents": opponents}
+    return type(spec)(spec.id, entry_point=spec.entry_point, kwargs=kwargs)
+
+
+# ------------------------------------------------------------------------------------ episodes
+
+
+def episodes(
+    games: Packed, observation: Dtype = "uint8", progress: Callable[[int], None] | None = None
+) -> Iterator[Episode]:
+    """Each seat's side of each game, in order, a few hundred games in memory at a time.
+
+    Raises:
+        ValueError: see `to_arrays`.
+    """
+    players = int(games.starts["players"][0]) if len(games.starts) else 0
+    for first in range(0, len(games.starts), _AT_ONCE):
+        part = _some(games, first, min(first + _AT_ONCE, len(games.starts)))
+        data = to_arrays(part, observation=observation)
+        assert data.observations is not None and data.masks is not None
+        bounds = np.searchsorted(data.games, np.arange(len(part.starts) + 1))
+        ends = _ends(part, data, bounds[:-1])
+        viewers = np.tile(np.arange(players), len(ends))
+        last_seen = observe(ends.repeat(players), viewers, dtype=observation)
+        last_seen = last_seen.reshape(len(ends), players, 1, -1)
+        nothing = np.zeros((1, ACTIONS), np.int8)
+        for game in range(len(ends)):
+            mine = slice(bounds[game], bounds[game + 1])
+            for seat in range(players):
+                rows = mine.start + np.flatnonzero(data.seats[mine] == seat)
+                done = data.dones[rows]
+                cut_off = data.discounts[rows] != 0
+                yield Episode(
+                    first + game,
+                    seat,
+                    np.concatenate([data.observations[rows], last_seen[game, seat]]),
+                    np.concatenate([data.masks[rows], nothing]),
+                    data.actions[rows].astype(np.int64),
+                    np.where(done, data.returns[rows], np.float32(0)),
+                    done & ~cut_off,
+                    done & cut_off,
+                )
+        if progress is not None:
+            progress(first + len(ends))
+
+
+def rules_of_all(games: Packed) -> Rules:
+    """The rules of all games.
+
+    Raises:
+        ValueError: when there are several, or no games.
+    """
+    found = {engine.rules_of(state) for state in games.starts}
+    if len(found) != 1:
+        raise ValueError(f"a data set has games of one set of rules, got {len(found)}: {found}")
+    return found.pop()
+
+
+def _some(games: Packed, first: int, last: int) -> Packed:
+    """The games from ``first`` to before ``last``."""
+    begin, end = games.bounds[first], games.bounds[last]
+    return Packed(
+        games.starts[first:last],
+        games.events[begin:end],
+        games.bounds[first : last + 1] - begin,
+    )
+
+
+def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
+    """The games when they are over; their decisions are noted in ``data`` once more."""
+    states = copy(games.starts)
+    unroll(
+        states,
+        games.events,
+        games.bounds,
+        firsts,
+        *(None, None, None, None),  # masks and observations
+        *(data.actions, data.seats, data.returns, data.dones, data.discounts),
+        np.zeros((1, MOST_DICE), np.uint8),
+        np.zeros((1, MAX_PLAYERS)),
+        np.zeros(MAX_PLAYERS, np.int64),
+        np.full(2, -1),
+    )
+    return states
+
+
+def _read(
+    source: str | os.PathLike[str] | Packed,
+) -> tuple[Packed, dict[str, Any], npt.NDArray[np.uint8] | None]:
+    """The games, what is known of how they were made, and who sat where, by number of the agent."""
+    if isinstance(source, Packed):
+        return source, {}, None
+    path = Path(source)
+    if not path.is_dir():
+        return read_games(path), {}, None
+    games, job = read_packed(path / "games.safetensors"), path / JOB
+    if not job.exists():  # a folder of an earlier version
+        return games, {}, None
+    return games, json.loads(job.read_text()), np.load(path / "tables.npy", allow_pickle=False)
+
+
+def _description(rules: Rules, games: int, job: Mapping[str, Any]) -> str:
+    """What the data set is, for people."""
+    told = ", ".join(f"{key} {value}" for key, value in rules.to_dict().items())
+    lines = [
+        f"{games:,} games of Carolus Magnus; an episode is one seat's side of a game, and the "
+        f"{rules.players} episodes of a game follow each other.",
+        "Legal actions are in infos['action_mask']; the reward is 0 until a seat's last decision, "
+        "then the payoff.",
+        f"Rules: {told}.",
+    ]
+    if "command" in job:
+        lines.append(f"Played by: {job['command']}")
+    if (size := job.get("games_a_deal", 1)) > 1:
+        lines.append(
+            f"The {size} games of a deal, one after the other, have the same set-up and dice: "
+            "split by whole deals."
+        )
+    return "\n".join(lines)

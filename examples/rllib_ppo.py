@@ -1,0 +1,111 @@
+"""Self-play PPO with RLlib: one policy with action masks in every seat, saved, loaded, evaluated.
+
+    python examples/rllib_ppo.py                                  # whole turns, two players
+    python examples/rllib_ppo.py --decisions --players 3          # single decisions
+    python evaluate.py examples/rllib_ppo.py:Trained greedy       # what was trained, as an agent
+
+Needs ``ray[rllib]`` and ``torch``. The checkpoint is a folder, by default ``rllib_ppo``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+
+from carolus_env.arena import play_pairing
+from carolus_env.engine.rules import Rules
+from carolus_env.integrations.rllib import (
+    CandidateRLModule,
+    CarolusMultiAgentEnv,
+    RLlibAgent,
+)
+
+FOLDER = Path("rllib_ppo")
+POLICY = "shared"
+
+
+class Trained(RLlibAgent):
+    """What was trained; `--out` of another name needs a class with that name."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        env_config = json.loads((folder / "env_config.json").read_text())
+        super().__init__(folder, POLICY, env_config["turns"])
+
+
+def configuration(env_config: dict[str, Any], args: argparse.Namespace) -> PPOConfig:
+    """PPO with one policy for all seats."""
+    if env_config["turns"]:
+        module = RLModuleSpec(CandidateRLModule)
+    else:
+        model = {"fcnet_hiddens": [256, 256], "fcnet_activation": "relu", "head_fcnet_hiddens": []}
+        module = RLModuleSpec(ActionMaskingTorchRLModule, model_config=model)
+    return (
+        PPOConfig()
+        .environment(CarolusMultiAgentEnv, env_config=env_config)
+        .env_runners(num_env_runners=args.runners, num_envs_per_env_runner=32)
+        .multi_agent(policies={POLICY}, policy_mapping_fn=lambda agent, episode, **kwargs: POLICY)
+        .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={POLICY: module}))
+        .training(
+            train_batch_size_per_learner=args.batch,
+            minibatch_size=1024,
+            num_epochs=4,
+            lr=1e-3,
+            gamma=0.999,  # payoffs come at the end
+            lambda_=0.95,
+            entropy_coeff=0.01,
+            use_kl_loss=False,
+            grad_clip=0.5,
+        )
+        .debugging(seed=args.seed)
+    )
+
+
+def main() -> None:
+    """Train, save, load, play."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--players", type=int, default=2, help="2, 3 or 4")
+    parser.add_argument("--decisions", action="store_true", help="single decisions, no whole turns")
+    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=8192, help="decisions of an iteration")
+    parser.add_argument("--runners", type=int, default=0, help="processes that play; 0: this one")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--games", type=int, default=200, help="against each opponent at the end")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the checkpoint")
+    args = parser.parse_args()
+
+    ray.init(include_dashboard=False, logging_level="warning")
+    env_config = {"players": args.players, "turns": not args.decisions}
+    algorithm = configuration(env_config, args).build_algo()
+    for iteration in range(args.iterations):
+        result = algorithm.train()
+        learnt, played = result["learners"][POLICY], result["env_runners"]
+        decisions = played["num_env_steps_sampled_lifetime"]
+        print(
+            f"iteration {iteration + 1}: {decisions:,.0f} decisions, "
+            f"{played['episode_len_mean']:.0f} a game, entropy {learnt['entropy']:.2f}, "
+            f"{result['time_total_s']:.0f} s",
+            flush=True,
+        )
+    algorithm.save_to_path(args.out.absolute())
+    (args.out / "env_config.json").write_text(json.dumps(env_config))
+    algorithm.stop()
+
+    Algorithm.from_checkpoint(args.out.absolute()).stop()  # `train` would continue
+    agent = Trained(args.out)
+    for opponent in ("random", "greedy", "planner"):
+        found = play_pairing((agent, opponent), Rules(args.players), args.games, seed=args.seed)
+        low, high = found.ci95[0]
+        print(f"against {opponent}: {found.win_rate[0]:.1%} (95 %: {low:.1%} to {high:.1%})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""The environment and the agent for RLlib, with stand-ins for the few classes of Ray that they use.
+
+`make integrations` runs them in RLlib itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from types import ModuleType, SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+
+from carolus_env import IllegalActionError, carolus_magnus_v0, engine, new_games
+from carolus_env.engine.rules import Rules
+from carolus_env.engine.streams import new_streams
+
+torch = pytest.importorskip("torch")
+
+NAME = "carolus_env.integrations.rllib"
+STANDINS = {
+    "ray.rllib.core.columns": {
+        "Columns": SimpleNamespace(OBS="obs", ACTION_DIST_INPUTS="logits"),
+    },
+    "ray.rllib.core.rl_module.apis": {"ValueFunctionAPI": type("ValueFunctionAPI", (), {})},
+    "ray.rllib.core.rl_module.rl_module": {"RLModule": type("RLModule", (), {})},
+    "ray.rllib.core.rl_module.torch": {"TorchRLModule": torch.nn.Module},
+    "ray.rllib.env.multi_agent_env": {"MultiAgentEnv": gymnasium.Env},
+}
+
+
+@pytest.fixture
+def rllib(monkeypatch):
+    """The module, imported on stand-ins."""
+    for name, content in STANDINS.items():
+        module = ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+        for parent in ("ray", "ray.rllib", "ray.rllib.core", "ray.rllib.core.rl_module"):
+            monkeypatch.setitem(sys.modules, parent, ModuleType(parent))
+    monkeypatch.delitem(sys.modules, NAME, raising=False)
+    yield __import__(NAME, fromlist=["rllib"])
+    sys.modules.pop(NAME, None)
+
+
+def play(env, seed):
+    """One game of legal samples: who acted, and what each was paid."""
+    movers, paid = [], dict.fromkeys(env.possible_agents, 0.0)
+    seen, infos = env.reset(seed=seed)
+    for space in env._samples.values():
+        space.seed(seed)
+    ends = {"__all__": False}
+    while not ends["__all__"]:
+        (mover,) = seen
+        assert infos.keys() == {mover}
+        assert env.observation_spaces[mover].contains(seen[mover])
+        action = env.get_action_space(mover).sample()
+        assert seen[mover]["action_mask"][action] == 1
+        movers.append((mover, int(action)))
+        seen, rewards, terminated, truncated, infos = env.step({mover: action})
+        assert mover in rewards
+        for agent, reward in rewards.items():
+            paid[agent] += reward
+        ends = {name: flag or truncated[name] for name, flag in terminated.items()}
+    assert seen.keys() == rewards.keys() == infos.keys() == set(env.possible_agents)
+    for agent, last in seen.items():
+        assert env.observation_spaces[agent].contains(last)
+        assert not last["action_mask"].any()
+    return movers, paid
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("turns", [False, True])
+def test_everyone_is_paid_and_players_decide_several_times_in_a_row(rllib, players, turns):
+    env = rllib.CarolusMultiAgentEnv({"players": players, "turns": turns})
+    movers, paid = play(env, 3)
+    assert sum(paid.values()) == 0 and len(paid) == players and any(paid.values())
+    in_a_row = [a[0] == b[0] for a, b in pairwise(movers)]
+    assert any(in_a_row) and not all(in_a_row)
+    assert play(env, 3) == (movers, paid)
+    assert play(env, 4) != (movers, paid)
+
+
+def test_games_are_those_of_pettingzoo(rllib):
+    env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.env(players=3)
+    seen, _ = env.reset(seed=5)
+    aec.reset(seed=5)
+    rewards: dict = {}
+    for step in range(400):
+        agent = aec.agent_selection
+        expected, _, terminated, *_ = aec.last()
+        if terminated:
+            for other, last in seen.items():
+                np.testing.assert_array_equal(
+                    last["observations"], aec.observe(other)["observation"]
+                )
+            assert rewards == aec.rewards
+            return
+        assert seen.keys() == {agent}
+        np.testing.assert_array_equal(seen[agent]["observations"], expected["observation"])
+        np.testing.assert_array_equal(seen[agent]["action_mask"], expected["action_mask"])
+        legal = np.flatnonzero(expected["action_mask"])
+        action = int(legal[step % len(legal)])
+        aec.step(action)
+        seen, rewards, *_ = env.step({agent: action})
+    pytest.fail("the game did not end")
+
+
+def test_an_illegal_action_is_an_error_or_forfeits(rllib):
+    env = rllib.CarolusMultiAgentEnv()
+    seen, _ = env.reset(seed=1)
+    (mover,) = seen
+    illegal = int(np.argmin(seen[mover]["action_mask"]))
+    with pytest.raises(IllegalActionError):
+        env.step({mover: illegal})
+    again = env.step({mover: env.get_action_space(mover).sample()})[0]
+    assert again, "the game went on"
+    for turns in (False, True):
+        env = rllib.CarolusMultiAgentEnv({"illegal": "forfeit", "turns": turns, "players": 4})
+        seen, _ = env.reset(seed=1)
+        (mover,) = seen
+        wrong = len(seen[mover]["action_mask"]) - 1
+        assert not seen[mover]["action_mask"][wrong]
+        _, rewards, terminated, _, infos = env.step({mover: wrong})
+        assert rewards[mover] == -1 and sum(rewards.values()) == 0
+        assert infos[mover] == {"illegal": True} and terminated["__all__"]
+
+
+def test_a_game_that_is_cut_off_is_truncated(rllib):
+    env = rllib.CarolusMultiAgentEnv({"max_rounds": 1})
+    seen, _ = env.reset(seed=1)
+    while True:
+        (mover,) = seen
+        action = env.get_action_space(mover).sample()
+        seen, rewards, terminated, truncated, _ = env.step({mover: action})
+        if truncated["__all__"]:
+            break
+    assert (terminated, truncated) == ({"__all__": False}, {"__all__": True})
+    assert set(rewards.values()) == {0}
+    with pytest.raises(ValueError, match="over, reset it"):
+        env.step({"player_0": 0})
+
+
+def test_what_is_impossible_is_refused(rllib):
+    for config, text in (
+        ({"player": 2}, "unknown option 'player'"),
+        ({"illegal": "ignore"}, "illegal must be one of"),
+        ({"turns": {"candidates": 3}}, "candidates must be"),
+        ({"players": 5}, "players"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            rllib.CarolusMultiAgentEnv(config)
+    env = rllib.CarolusMultiAgentEnv({"players": 3})
+    (mover,) = env.reset(seed=1)[0]
+    other = next(agent for agent in env.agents if agent != mover)
+    with pytest.raises(ValueError, match=f"{mover} alone is to move, got actions of"):
+        env.step({other: 0})
+    with pytest.raises(ValueError, match="no checkpoint of RLlib with a policy 'p'"):
+        rllib.RLlibAgent("nowhere", "p")
+
+
+def test_games_start_where_options_say(rllib):
+    env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.raw_env(players=3)
+    for first in range(3):
+        options = {"first_player": first}
+        env.reset(seed=8, options=options)
+        aec.reset(seed=8, options=options)
+        assert env.games.states.tobytes() == aec.games.tobytes()
+        env.reset(options=options)
+        assert env.games.states.tobytes() != aec.games.tobytes(), "the stream goes on"
+    with pytest.raises(ValueError, match="unknown option 'first'"):
+        env.reset(options={"first": 1})
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_an_agent_plays_the_likeliest_action_of_its_module(rllib, turns):
+    class Module:
+        def forward_inference(self, batch):  # prefers high numbers, masks what is illegal
+            mask = batch["obs"]["action_mask"]
+            return {"logits": torch.arange(mask.shape[1]) * mask - (1 - mask)}
+
+    agent = rllib.RLlibAgent.__new__(rllib.RLlibAgent)
+    agent.module, agent.turns = Module(), rllib.turns_of(turns)
+    states = np.concatenate([new_games(Rules(players), 5, seed=1) for players in (2, 3, 4)])
+    for _ in range(30):
+        actions = agent.act(states, new_streams(1, len(states)))
+        assert engine.are_legal(states, actions).all()
+        if not turns:
+            masks = engine.legal_masks(states)
+            np.testing.assert_array_equal(actions, 94 - masks[:, ::-1].argmax(axis=1))
+        engine.step(states, actions)
+        states = states[~engine.is_over(states)]
+
+
+def test_the_network_for_turns_scores_candidates_alike_and_no_others(rllib):
+    env = rllib.CarolusMultiAgentEnv({"turns": True})
+    module = rllib.CandidateRLModule()
+    module.observation_space, module.model_config = env.observation_spaces["player_0"], {}
+    module.setup()
+    rows, mask = torch.randn(4, 16, 113), torch.zeros(4, 16)
+    mask[:, :6] = 1
+    batch = {"obs": {"observations": rows, "action_mask": mask}}
+    logits, values = module._forward(batch)["logits"], module.compute_values(batch)
+    assert (logits[:, 6:] == rllib.NO_CANDIDATE).all() and values.shape == (4,)
+    order = torch.tensor([3, 1, 0, 5, 2, 4, *range(6, 16)])
+    batch["obs"]["observations"] = rows[:, order]
+    torch.testing.assert_close(module._forward(batch)["logits"], logits[:, order])
+    torch.testing.assert_close(module.compute_values(batch), values)
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, NAME, raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install 'ray\[rllib\]' torch"):
+        __import__(NAME)
