@@ -1,0 +1,500 @@
+"""The game ``carolus_magnus`` in OpenSpiel; importing this module registers it.
+
+    >>> import pyspiel
+    >>> import carolus_env.integrations.openspiel
+    >>> game = pyspiel.load_game("carolus_magnus(players=3,crown_choice=deferred)")
+    >>> state = game.new_initial_state()
+
+All chance is explicit: fifteen nodes that each draw the paladin of a territory without replacement,
+one for the first player, and one for each roll, whose outcomes are the rows of `chance_outcomes`.
+Decisions have the engine's action numbers. No rule is written here.
+
+`openspiel_bots` has players for both sides: the package's in OpenSpiel and OpenSpiel's here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.engine import observation
+from carolus_env.engine.chance import apply_roll, chance_outcomes
+from carolus_env.engine.kernels.legal import LEGAL_SETS
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CLAN_NAMES,
+    CLANS,
+    DISC,
+    OVER,
+    PALADINS_LAID_OUT,
+    PLACE,
+    ROLL,
+    TERRITORIES,
+    Rules,
+    action_text,
+)
+from carolus_env.engine.state import STATE, States, from_bytes, single
+from carolus_env.engine.stepping import (
+    ILLEGAL,
+    PHASE_BITS,
+    PLAYER_BITS,
+    PLAYER_SHIFT,
+    SET_SHIFT,
+    play_one,
+)
+from carolus_env.notation import from_text, move_text, roll_text, to_line
+from carolus_env.notation.words import CLAN_LETTERS
+
+try:
+    import pyspiel
+    from open_spiel.python.observation import IIGObserverForPublicInfoGame
+except ImportError as error:
+    raise ImportError(
+        f"{__name__} needs OpenSpiel ({error}): pip install open_spiel==2.0.2"
+    ) from error
+
+CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
+TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
+NO_LIMIT: Final = 10**9
+"""The longest game where ``max_rounds`` is 0; twice as much still is a C++ int."""
+
+PARAMETERS: Final[dict[str, Any]] = {**Rules().to_dict(), "position": ""}
+"""The game's parameters and their defaults: the fields of `Rules`, and a start position."""
+
+GAME_TYPE: Final = pyspiel.GameType(
+    short_name="carolus_magnus",
+    long_name="Carolus Magnus",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    min_num_players=2,
+    max_num_players=4,
+    provides_information_state_string=True,
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=True,
+    parameter_specification=PARAMETERS,
+)
+
+_LEGAL: Final = tuple(tuple(np.flatnonzero(row).tolist()) for row in LEGAL_SETS)
+"""The action numbers of each legal set, ascending."""
+
+
+# ------------------------------------------------------------------------------------ the game
+
+
+class CarolusMagnusGame(pyspiel.Game):
+    """Carolus Magnus for two, three or four players.
+
+    Args:
+        params: the fields of `Rules` (``max_rounds`` 0: never cut off), and ``position``: a line of
+            the notation (docs/notation.md) where every game starts, instead of the set-up. Its
+            rules are the game's. Since OpenSpiel's game strings have ``=`` for parameters, they may
+            be written with a colon: ``2 max_rounds:9 | 9 | ...``.
+
+    Attributes:
+        rules: number of players and options.
+
+    Raises:
+        ValueError: for rules that no game can have, or that contradict the position's.
+        PositionError: for a position that no game can reach.
+    """
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        chosen = {**PARAMETERS, **(params or {})}
+        position = chosen.pop("position")
+        rules = Rules.from_dict({**chosen, "max_rounds": chosen["max_rounds"] or None})
+        self._root: _SetUp | _Board = _SetUp()
+        begun = 0  # rounds that are over
+        if position:
+            start = _read(position)
+            rules = _agreed(engine.rules_of(start[0]), rules)
+            self._root, begun = _Board(start), max(int(start["round"][0]) - 1, 0)
+        self.rules, rounds = rules, (rules.max_rounds or 0) - begun
+        # Each player's crowns; then each round's disc, paladins, move, and crowns again.
+        longest = rules.players * (rules.reserve + rounds * (2 * rules.dice + 2))
+        self._chances = rules.players * (1 + rounds) + (0 if position else TERRITORIES + 1)
+        info = pyspiel.GameInfo(
+            num_distinct_actions=ACTIONS,
+            max_chance_outcomes=len(chance_outcomes(rules.reserve).ways),
+            num_players=rules.players,
+            min_utility=-1.0 / (rules.teams - 1),
+            max_utility=1.0,
+            utility_sum=0.0,
+            max_game_length=longest if rules.max_rounds else NO_LIMIT,
+        )
+        named = {**rules.to_dict(), "max_rounds": rules.max_rounds or 0}
+        if position:
+            named["position"] = to_line(start[0], generator=False).replace("=", ":")
+        super().__init__(GAME_TYPE, info, named)
+
+    def new_initial_state(self, position: str | None = None) -> CarolusMagnusState:
+        """The set-up, or the game's position; or the position given as text.
+
+        Raises:
+            ValueError: for a position of other rules than the game's.
+            PositionError: for one that cannot be read, or that no game can reach.
+        """
+        if position is not None:
+            return self.state_of(_read(position)[0])
+        return CarolusMagnusState(self, self._root.copy())
+
+    def state_of(self, record: np.void) -> CarolusMagnusState:
+        """A game ``states[i]`` of the package as a state of OpenSpiel, with an empty history.
+
+        The dice to come are not the record's: they are chance nodes.
+
+        Raises:
+            ValueError: for other rules than the game's.
+        """
+        rules = engine.rules_of(record)
+        if rules != self.rules:
+            raise ValueError(f"the position has {rules}, but the game {self.rules}")
+        return CarolusMagnusState(self, _Board(_without_dice(record)))
+
+    def max_chance_nodes_in_history(self) -> int:
+        """Draws of the set-up, and rolls."""
+        return self._chances if self.rules.max_rounds else NO_LIMIT
+
+    def make_py_observer(
+        self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
+    ) -> Any:
+        """What OpenSpiel makes tensors and strings of: everything is public."""
+        if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
+            return CarolusMagnusObserver(self.rules.players, params)
+        return IIGObserverForPublicInfoGame(iig_obs_type, params)
+
+
+@cache
+def game_of(rules: Rules) -> CarolusMagnusGame:
+    """The game with these rules; the same object at every call."""
+    return CarolusMagnusGame({**rules.to_dict(), "max_rounds": rules.max_rounds or 0})
+
+
+def _read(position: str) -> States:
+    """``(1,)`` the game that a text describes, without the dice to come."""
+    rules, bar, rest = position.partition("|")
+    if bar:  # on a page a colon is no equals sign
+        rules = rules.replace(":", "=")
+    return _without_dice(from_text(rules + bar + rest)[0])
+
+
+def _without_dice(record: np.void) -> States:
+    """``(1,)`` a copy with no dice to come, so that equal positions are equal bytes."""
+    states = single(record)
+    states["generator"] = 0
+    return states
+
+
+def _agreed(position: Rules, parameters: Rules) -> Rules:
+    """The position's rules, unless a parameter that is not the default says something else."""
+    defaults = Rules().to_dict()
+    of_position = position.to_dict()
+    for name, given in parameters.to_dict().items():
+        if given not in (defaults[name], of_position[name]):
+            raise ValueError(
+                f"{name} is {given!r}, but the position has {of_position[name]!r}: "
+                "leave it out, the position's rules are the game's"
+            )
+    return position
+
+
+# ------------------------------------------------------------------------------------ positions
+
+
+class _SetUp:
+    """A game whose set-up is being drawn: the clans on the first territories. Never changes."""
+
+    __slots__ = ("clans", "legal", "player")
+
+    def __init__(self, clans: tuple[int, ...] = ()) -> None:
+        self.clans = clans
+        self.player, self.legal = CHANCE, ()
+
+    def outcomes(self, players: int) -> list[tuple[int, float]]:
+        """Clans that the next territory can get, or seats of the first player."""
+        if len(self.clans) == TERRITORIES:
+            return [(seat, 1 / players) for seat in range(players)]
+        left = [PALADINS_LAID_OUT - self.clans.count(clan) for clan in range(CLANS)]
+        return [(clan, left[clan] / sum(left)) for clan in range(CLANS) if left[clan]]
+
+    def drawn(self, outcome: int, rules: Rules) -> _SetUp | _Board:
+        """The game after one more draw."""
+        possible = [number for number, _ in self.outcomes(rules.players)]
+        if outcome not in possible:
+            raise ValueError(f"a chance outcome must be one of {possible} here, got {outcome}")
+        if len(self.clans) < TERRITORIES:
+            return _SetUp((*self.clans, outcome))
+        states = engine.new_games(
+            rules, 1, seed=0, territories=self.clans, first_player=outcome, roll=False
+        )
+        return _Board(_without_dice(states[0]))
+
+    def outcome_text(self, outcome: int) -> str:
+        """What a draw brings, in words."""
+        if len(self.clans) == TERRITORIES:
+            return f"first player {outcome}"
+        return f"territory {len(self.clans)} {CLAN_NAMES[outcome]}"
+
+    def copy(self) -> _SetUp:
+        """Itself."""
+        return self
+
+    def __str__(self) -> str:
+        return " ".join(["set-up |", *(CLAN_LETTERS[clan] for clan in self.clans)])
+
+    def __deepcopy__(self, memo: dict[int, object]) -> _SetUp:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _SetUp, (self.clans,)
+
+
+class _Board:
+    """A game after the set-up, and what is due in it.
+
+    Attributes:
+        states: ``(1,)`` of dtype `STATE`, over bytes of its own.
+        phase: what is due.
+        player: who decides, as OpenSpiel counts; `CHANCE` or `TERMINAL`.
+        legal: the legal actions.
+    """
+
+    __slots__ = ("legal", "phase", "player", "states")
+
+    def __init__(self, states: States) -> None:
+        self.states = states
+        self._look()
+
+    def _look(self) -> None:
+        if self.states["phase"][0] == ROLL:  # which `play_one` would roll
+            self.phase, self.player, self.legal = ROLL, CHANCE, ()
+        else:
+            self._keep(play_one(self.states, -1, None, None, None))
+
+    def _keep(self, due: int) -> None:
+        self.phase = due & PHASE_BITS
+        self.player = due >> PLAYER_SHIFT & PLAYER_BITS if self.phase != OVER else TERMINAL
+        self.legal = _LEGAL[due >> SET_SHIFT]
+
+    def play(self, action: int) -> None:
+        """Carry out a decision; a roll is left to chance."""
+        if self.phase not in (DISC, PLACE):
+            engine.step(self.states, np.array([action]), roll=False)
+            self._look()
+            return
+        # No roll follows a disc or a paladin: one call plays and looks.
+        due = play_one(self.states, action, None, None, None) if action >= 0 else ILLEGAL
+        if due == ILLEGAL:
+            raise engine.refusal(self.states, 0, action)
+        self._keep(due)
+
+    def outcomes(self, players: int) -> list[tuple[int, float]]:
+        """Rows of `chance_outcomes` for the dice that are due."""
+        return list(_rolls(int(self.states["dice_due"][0])))
+
+    def roll(self, outcome: int) -> None:
+        """Roll a row of `chance_outcomes`."""
+        apply_roll(self.states, self._faces(outcome))
+        self._look()
+
+    def outcome_text(self, outcome: int) -> str:
+        """A roll in the notation."""
+        return roll_text(self._faces(outcome).tolist())
+
+    def _faces(self, outcome: int) -> npt.NDArray[np.uint8]:
+        faces = chance_outcomes(self.states["dice_due"][0]).faces
+        if not 0 <= outcome < len(faces):
+            raise ValueError(
+                f"a chance outcome must be from 0 to {len(faces) - 1} here, got {outcome}"
+            )
+        return faces[outcome]
+
+    def copy(self) -> _Board:
+        """An independent copy, as whole bytes."""
+        other = object.__new__(_Board)
+        other.states = _copied(self.states)
+        other.phase, other.player, other.legal = self.phase, self.player, self.legal
+        return other
+
+    def __str__(self) -> str:
+        return to_line(self.states[0], generator=False)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> _Board:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.states.tobytes(),)
+
+
+def _restored(data: bytes) -> _Board:
+    """The board that was pickled."""
+    return _Board(from_bytes(data))
+
+
+def _copied(states: States) -> States:
+    """``(1,)`` a copy: `engine.copy` in a tenth of its time, for one game."""
+    return np.frombuffer(bytearray(states.tobytes()), STATE)
+
+
+@cache
+def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
+    return tuple(enumerate(chance_outcomes(dice).probabilities.tolist()))
+
+
+# ------------------------------------------------------------------------------------ the state
+
+
+class CarolusMagnusState(pyspiel.State):
+    """A decision, a chance node, or the end. `CarolusMagnusGame.new_initial_state` makes it.
+
+    ``str(state)`` is the position as a line of the notation: equal lines are equal positions.
+    """
+
+    def __init__(self, game: CarolusMagnusGame, board: _SetUp | _Board) -> None:
+        super().__init__(game)
+        self._board = board  # the only attribute: OpenSpiel copies and pickles each of them
+
+    @property
+    def states(self) -> States:
+        """``(1,)`` of dtype `STATE`: a copy of the game, for the functions of the package.
+
+        Raises:
+            ValueError: while the set-up is being drawn.
+        """
+        if isinstance(self._board, _SetUp):
+            raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
+        return _copied(self._board.states)
+
+    def current_player(self) -> int:
+        """The seat that decides, or OpenSpiel's number of chance or the end."""
+        return self._board.player
+
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        return self._board.player == TERMINAL
+
+    def is_chance_node(self) -> bool:
+        """Whether a draw of the set-up or a roll is due."""
+        return self._board.player == CHANCE
+
+    def returns(self) -> list[float]:
+        """Payoff of each seat; zeros until the game is over, and where it was cut off."""
+        if not isinstance(self._board, _Board) or self._board.player != TERMINAL:
+            return [0.0] * self.num_players()
+        payoffs: list[float] = engine.returns(self._board.states)[0].tolist()
+        return payoffs
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """Every outcome with its probability.
+
+        Raises:
+            ValueError: when no chance event is due.
+        """
+        if self._board.player != CHANCE:
+            raise ValueError(f"no chance event is due: {self}")
+        return self._board.outcomes(self.num_players())
+
+    def legal_actions(self, player: int | None = None) -> list[int]:
+        """What OpenSpiel's own method answers, without its five calls back into Python."""
+        board = self._board
+        if board.player == CHANCE:
+            return [outcome for outcome, _ in self.chance_outcomes()]
+        if player is None or player == board.player:
+            return list(board.legal)
+        if player < 0 and board.player != TERMINAL:
+            raise ValueError(f"player must be a seat, got {player}")
+        return []
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self._board.legal)
+
+    def _apply_action(self, action: int) -> None:
+        board = self._board
+        if isinstance(board, _SetUp):
+            self._board = board.drawn(action, self.get_game().rules)
+        elif board.player == CHANCE:
+            board.roll(action)
+        else:
+            board.play(action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        board = self._board
+        if player == CHANCE:
+            return board.outcome_text(action)
+        if isinstance(board, _Board) and player == board.player and action in board.legal:
+            return move_text(board.states[0], action)
+        return action_text(action)  # not playable now: its meaning, without names of regions
+
+    def observation_tensor(self, player: int | None = None) -> list[float]:
+        """What a seat sees (docs/observation.md), as float32 numbers; by default who decides.
+
+        What OpenSpiel's own method answers; it makes a new state at each call to learn the size.
+
+        Raises:
+            ValueError: when there is no such seat.
+        """
+        observer = _observer(self.num_players())
+        observer.set_from(self, self.current_player() if player is None else player)
+        numbers: list[float] = observer.tensor.tolist()
+        return numbers
+
+    def __str__(self) -> str:
+        return str(self._board)
+
+
+class CarolusMagnusObserver:
+    """The package's observation for OpenSpiel: from the seat's own view, Emperor's region first.
+
+    While the set-up is being drawn, it shows the paladins laid out so far, and else zeros.
+
+    Attributes:
+        tensor: ``(length,)`` float32; docs/observation.md has the entries.
+        dict: its blocks by name, as views.
+
+    Raises:
+        ValueError: for any ``params``: there are none.
+    """
+
+    def __init__(self, players: int, params: dict[str, Any] | None = None) -> None:
+        if params:
+            raise ValueError(f"the observation has no parameters, got {params}")
+        self._players = players
+        self.tensor = np.zeros(observation.length(players), np.float32)
+        self.dict = observation.unpack(self.tensor, players)
+
+    def set_from(self, state: CarolusMagnusState, player: int) -> None:
+        """Write what ``player`` sees into `tensor`.
+
+        Raises:
+            ValueError: when there is no such seat.
+        """
+        if not 0 <= player < self._players:
+            raise ValueError(f"player must be from 0 to {self._players - 1}, got {player}")
+        board = state._board
+        if isinstance(board, _Board):
+            viewer = np.array([player])
+            observation.observe(board.states, viewer, dtype=np.float32, out=self.tensor[None])
+            return
+        self.tensor[:] = 0
+        self.dict["region_paladins"][board.clans, range(len(board.clans))] = 1
+        self.tensor *= observation.scales(self._players)
+
+    def string_from(self, state: CarolusMagnusState, player: int) -> str:
+        """The position as a line of the notation, the same for every seat."""
+        return str(state)
+
+
+@cache
+def _observer(players: int) -> CarolusMagnusObserver:
+    return CarolusMagnusObserver(players)
+
+
+pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)
