@@ -14,7 +14,7 @@ Decisions have the engine's action numbers. No rule is written here.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +85,7 @@ GAME_TYPE: Final = pyspiel.GameType(
 
 _LEGAL: Final = tuple(tuple(np.flatnonzero(row).tolist()) for row in LEGAL_SETS)
 """The action numbers of each legal set, ascending."""
+_NOTHING: Final[tuple[int, ...]] = ()
 
 
 # ------------------------------------------------------------------------------------ the game
@@ -216,7 +217,7 @@ class _SetUp:
 
     def __init__(self, clans: tuple[int, ...] = ()) -> None:
         self.clans = clans
-        self.player, self.legal = CHANCE, ()
+        self.player, self.legal = CHANCE, _NOTHING
 
     def outcomes(self, players: int) -> list[tuple[int, float]]:
         """Clans that the next territory can get, or seats of the first player."""
@@ -275,7 +276,7 @@ class _Board:
 
     def _look(self) -> None:
         if self.states["phase"][0] == ROLL:  # which `play_one` would roll
-            self.phase, self.player, self.legal = ROLL, CHANCE, ()
+            self.phase, self.player, self.legal = ROLL, CHANCE, _NOTHING
         else:
             self._keep(play_one(self.states, -1, None, None, None))
 
@@ -325,7 +326,7 @@ class _Board:
         return other
 
     def __str__(self) -> str:
-        return to_line(self.states[0], generator=False)
+        return _line(self.states.tobytes())
 
     def __deepcopy__(self, memo: dict[int, object]) -> _Board:
         return self.copy()
@@ -337,6 +338,11 @@ class _Board:
 def _restored(data: bytes) -> _Board:
     """The board that was pickled."""
     return _Board(from_bytes(data))
+
+
+@lru_cache(maxsize=10_000)  # algorithms that solve a game name each state many times
+def _line(data: bytes) -> str:
+    return to_line(np.frombuffer(data, STATE)[0], generator=False)
 
 
 def _copied(states: States) -> States:
@@ -372,6 +378,11 @@ class CarolusMagnusState(pyspiel.State):
         if isinstance(self._board, _SetUp):
             raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
         return _copied(self._board.states)
+
+    @property
+    def in_set_up(self) -> bool:
+        """Whether the set-up is still being drawn; its rolls come later."""
+        return isinstance(self._board, _SetUp)
 
     def current_player(self) -> int:
         """The seat that decides, or OpenSpiel's number of chance or the end."""
