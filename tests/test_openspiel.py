@@ -306,8 +306,10 @@ def test_a_seat_sees_the_packages_observation(players: int) -> None:
         for seat in range(players):
             seen = observation.observe(state.states, np.array([seat]), dtype=np.float32)[0]
             observer.set_from(state, seat)
-            assert observer.tensor.tolist() == seen.tolist() == state.observation_tensor(seat)
-            blocks = observation.unpack(seen, players)
+            who = [float(seat == k) for k in range(players)]
+            assert observer.tensor.tolist() == [*who, *seen.tolist()]
+            assert state.observation_tensor(seat) == observer.tensor.tolist()
+            blocks = {"player": np.array(who), **observation.unpack(seen, players)}
             assert {name: block.tolist() for name, block in observer.dict.items()} == {
                 name: block.tolist() for name, block in blocks.items()
             }
@@ -322,7 +324,8 @@ def test_in_the_set_up_a_seat_sees_what_is_laid_out() -> None:
     state = load(players=3).new_initial_state()
     for clan in (4, 4, 0):
         state.apply_action(clan)
-    seen = observation.unpack(np.array(state.observation_tensor(1)), 3)
+    assert state.observation_tensor(1)[:3] == [0, 1, 0]
+    seen = observation.unpack(np.array(state.observation_tensor(1)[3:]), 3)
     laid = seen["region_paladins"]
     whole = observation.unpack(np.array(observation.highs(3) * observation.scales(3)), 3)
     assert np.argwhere(laid).tolist() == [[0, 2], [4, 0], [4, 1]]

@@ -445,7 +445,7 @@ class CarolusMagnusState(pyspiel.State):
         return action_text(action)  # not playable now: its meaning, without names of regions
 
     def observation_tensor(self, player: int | None = None) -> list[float]:
-        """What a seat sees (docs/observation.md), as float32 numbers; by default who decides.
+        """What a seat sees, see `CarolusMagnusObserver`; by default the seat that decides.
 
         What OpenSpiel's own method answers; it makes a new state at each call to learn the size.
 
@@ -464,10 +464,12 @@ class CarolusMagnusState(pyspiel.State):
 class CarolusMagnusObserver:
     """The package's observation for OpenSpiel: from the seat's own view, Emperor's region first.
 
-    While the set-up is being drawn, it shows the paladins laid out so far, and else zeros.
+    The seat itself comes first, one-hot in the block ``player``: the rest looks the same from every
+    seat, but OpenSpiel's AlphaZero learns the value to player 0. While the set-up is being drawn,
+    only the paladins laid out so far are shown.
 
     Attributes:
-        tensor: ``(length,)`` float32; docs/observation.md has the entries.
+        tensor: ``(players + length,)`` float32; docs/observation.md has the other entries.
         dict: its blocks by name, as views.
 
     Raises:
@@ -478,8 +480,10 @@ class CarolusMagnusObserver:
         if params:
             raise ValueError(f"the observation has no parameters, got {params}")
         self._players = players
-        self.tensor = np.zeros(observation.length(players), np.float32)
-        self.dict = observation.unpack(self.tensor, players)
+        self.tensor = np.zeros(players + observation.length(players), np.float32)
+        self._seen = self.tensor[None, players:]
+        blocks = observation.unpack(self._seen[0], players)
+        self.dict = {"player": self.tensor[:players], **blocks}
 
     def set_from(self, state: CarolusMagnusState, player: int) -> None:
         """Write what ``player`` sees into `tensor`.
@@ -489,14 +493,16 @@ class CarolusMagnusObserver:
         """
         if not 0 <= player < self._players:
             raise ValueError(f"player must be from 0 to {self._players - 1}, got {player}")
+        self.tensor[: self._players] = 0
+        self.tensor[player] = 1
         board = state._board
         if isinstance(board, _Board):
             viewer = np.array([player])
-            observation.observe(board.states, viewer, dtype=np.float32, out=self.tensor[None])
+            observation.observe(board.states, viewer, dtype=np.float32, out=self._seen)
             return
-        self.tensor[:] = 0
+        self._seen[:] = 0
         self.dict["region_paladins"][board.clans, range(len(board.clans))] = 1
-        self.tensor *= observation.scales(self._players)
+        self._seen *= observation.scales(self._players)
 
     def string_from(self, state: CarolusMagnusState, player: int) -> str:
         """The position as a line of the notation, the same for every seat."""
