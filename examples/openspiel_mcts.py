@@ -4,8 +4,8 @@
     python examples/openspiel_mcts.py --games 10 --simulations 100
     python evaluate.py examples/openspiel_mcts.py:Search greedy --games 40
 
-The search is OpenSpiel's `MCTSBot` with a node for every roll. Its random rollouts are played by the
-package's compiled playout, since OpenSpiel's own loop takes most of the time in Python.
+The search is OpenSpiel's `MCTSBot` with a node for every roll. Its random rollouts are played by
+the package's compiled playout: OpenSpiel's own loop in Python would take most of the time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--games", type=int, default=4)
     parser.add_argument("--simulations", type=int, default=50, help="of a decision")
-    parser.add_argument("--opponent", default="greedy", help="its spec, in seat 1")
+    parser.add_argument("--opponent", default="random", help="its spec, in seat 1")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     game = pyspiel.load_game("carolus_magnus(players=2)")

@@ -9,8 +9,11 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import os
 import pickle
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -473,6 +476,25 @@ def test_a_serialised_state_goes_on_as_it_was() -> None:
         assert again.history() == state.history()
         assert again.legal_actions() == state.legal_actions()
         assert again.states.tobytes() == state.states.tobytes() if moves == 50 else True
+
+
+@needs_openspiel
+def test_another_process_gets_the_game_and_the_state_without_registering_it(tmp_path: Any) -> None:
+    for moves in (3, 50):
+        state = some_state(load(players=3, max_rounds=9), moves)
+        (tmp_path / "both").write_bytes(pickle.dumps((state.get_game(), state)))
+        read = "import pickle; game, state = pickle.load(open('both', 'rb'))"
+        show = "print(game, game.rules.max_rounds); print(state); print(state.history())"
+        done = subprocess.run(
+            [sys.executable, "-c", f"{read}; {show}; print(game.new_initial_state())"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        )
+        wanted = f"{state.get_game()} 9", str(state), str(state.history()), "set-up |"
+        assert tuple(done.stdout.splitlines()) == wanted
 
 
 def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,9 @@ class CarolusMagnusGame(pyspiel.Game):
         """Draws of the set-up, and rolls."""
         return self._chances if self.rules.max_rounds else NO_LIMIT
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded, (str(self),)  # OpenSpiel's own way would lose the attributes
+
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> Any:
@@ -177,6 +180,12 @@ class CarolusMagnusGame(pyspiel.Game):
 def game_of(rules: Rules) -> CarolusMagnusGame:
     """The game with these rules; the same object at every call."""
     return CarolusMagnusGame({**rules.to_dict(), "max_rounds": rules.max_rounds or 0})
+
+
+def _loaded(text: str) -> CarolusMagnusGame:
+    """The game that was pickled; another process has registered it by importing this module."""
+    game: CarolusMagnusGame = pyspiel.load_game(text)
+    return game
 
 
 def _read(position: str) -> States:
@@ -457,8 +466,17 @@ class CarolusMagnusState(pyspiel.State):
         numbers: list[float] = observer.tensor.tolist()
         return numbers
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _resumed, (pyspiel.serialize_game_and_state(self.get_game(), self),)
+
     def __str__(self) -> str:
         return str(self._board)
+
+
+def _resumed(text: str) -> CarolusMagnusState:
+    """The state that was pickled."""
+    state: CarolusMagnusState = pyspiel.deserialize_game_and_state(text)[1]
+    return state
 
 
 class CarolusMagnusObserver:
