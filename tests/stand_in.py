@@ -13,6 +13,22 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+LATE = (
+    "2 paladins_per_clan=6 max_rounds=5 | 4 | 1 roll | 6 | p3 B7r3y3g5 b1 A6b3y3g1 | "
+    "P1B1 R1 | b1 - | 0:2/1 1:4/3"
+)
+"""A roll before the last round: worth 25/27 to player 1, who needs both pink paladins.
+
+Four paladins are in the supply, two red and two pink, and player 1 takes three. With one red and
+two pink it takes control of pink and wins by building on territory 6, whatever player 0 does. Only
+a roll with two red faces, 2 of 27, gives it two red and one pink; then player 0 defends 14.
+"""
+PLACING = (
+    "2 paladins_per_clan=6 max_rounds=5 | 5 | 1 place 3 | 7 | B7r3y3g5 b1 A6b3y3g1 p3 | "
+    "P1B2 R1 | r1 r1p2 | 0:1/- 1:3/-"
+)
+"""The same game: player 1 is to play one red and two pink paladins."""
+
 
 class Anything:
     """A record of its arguments, with any attribute."""

@@ -14,40 +14,25 @@ Decisions have the engine's action numbers. No rule is written here.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine import observation
-from carolus_env.engine.chance import apply_roll, chance_outcomes
-from carolus_env.engine.kernels.legal import LEGAL_SETS
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CLAN_NAMES,
-    CLANS,
-    DISC,
-    OVER,
-    PALADINS_LAID_OUT,
-    PLACE,
-    ROLL,
-    TERRITORIES,
-    Rules,
-    action_text,
+from carolus_env.engine.chance import chance_outcomes
+from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules, action_text
+from carolus_env.engine.state import States
+from carolus_env.integrations.openspiel_board import (
+    CHANCE,
+    TERMINAL,
+    Board,
+    SetUp,
+    copied,
+    without_dice,
 )
-from carolus_env.engine.state import STATE, States, from_bytes, single
-from carolus_env.engine.stepping import (
-    ILLEGAL,
-    PHASE_BITS,
-    PLAYER_BITS,
-    PLAYER_SHIFT,
-    SET_SHIFT,
-    play_one,
-)
-from carolus_env.notation import from_text, move_text, roll_text, to_line
-from carolus_env.notation.words import CLAN_LETTERS
+from carolus_env.notation import from_text, move_text, to_line
 
 try:
     import pyspiel
@@ -57,8 +42,8 @@ except ImportError as error:
         f"{__name__} needs OpenSpiel ({error}): pip install open_spiel==2.0.2"
     ) from error
 
-CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
-TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
+assert (CHANCE, TERMINAL) == (pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL)
+
 NO_LIMIT: Final = 10**9
 """The longest game where ``max_rounds`` is 0; twice as much still is a C++ int."""
 
@@ -82,10 +67,6 @@ GAME_TYPE: Final = pyspiel.GameType(
     provides_factored_observation_string=True,
     parameter_specification=PARAMETERS,
 )
-
-_LEGAL: Final = tuple(tuple(np.flatnonzero(row).tolist()) for row in LEGAL_SETS)
-"""The action numbers of each legal set, ascending."""
-_NOTHING: Final[tuple[int, ...]] = ()
 
 
 # ------------------------------------------------------------------------------------ the game
@@ -112,12 +93,12 @@ class CarolusMagnusGame(pyspiel.Game):
         chosen = {**PARAMETERS, **(params or {})}
         position = chosen.pop("position")
         rules = Rules.from_dict({**chosen, "max_rounds": chosen["max_rounds"] or None})
-        self._root: _SetUp | _Board = _SetUp()
+        self._root: SetUp | Board = SetUp()
         begun = 0  # rounds that are over
         if position:
             start = _read(position)
             rules = _agreed(engine.rules_of(start[0]), rules)
-            self._root, begun = _Board(start), max(int(start["round"][0]) - 1, 0)
+            self._root, begun = Board(start), max(int(start["round"][0]) - 1, 0)
         self.rules, rounds = rules, (rules.max_rounds or 0) - begun
         # Each player's crowns; then each round's disc, paladins, move, and crowns again.
         longest = rules.players * (rules.reserve + rounds * (2 * rules.dice + 2))
@@ -158,7 +139,7 @@ class CarolusMagnusGame(pyspiel.Game):
         rules = engine.rules_of(record)
         if rules != self.rules:
             raise ValueError(f"the position has {rules}, but the game {self.rules}")
-        return CarolusMagnusState(self, _Board(_without_dice(record)))
+        return CarolusMagnusState(self, Board(without_dice(record)))
 
     def max_chance_nodes_in_history(self) -> int:
         """Draws of the set-up, and rolls."""
@@ -193,14 +174,7 @@ def _read(position: str) -> States:
     rules, bar, rest = position.partition("|")
     if bar:  # on a page a colon is no equals sign
         rules = rules.replace(":", "=")
-    return _without_dice(from_text(rules + bar + rest)[0])
-
-
-def _without_dice(record: np.void) -> States:
-    """``(1,)`` a copy with no dice to come, so that equal positions are equal bytes."""
-    states = single(record)
-    states["generator"] = 0
-    return states
+    return without_dice(from_text(rules + bar + rest)[0])
 
 
 def _agreed(position: Rules, parameters: Rules) -> Rules:
@@ -216,154 +190,6 @@ def _agreed(position: Rules, parameters: Rules) -> Rules:
     return position
 
 
-# ------------------------------------------------------------------------------------ positions
-
-
-class _SetUp:
-    """A game whose set-up is being drawn: the clans on the first territories. Never changes."""
-
-    __slots__ = ("clans", "legal", "player")
-
-    def __init__(self, clans: tuple[int, ...] = ()) -> None:
-        self.clans = clans
-        self.player, self.legal = CHANCE, _NOTHING
-
-    def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Clans that the next territory can get, or seats of the first player."""
-        if len(self.clans) == TERRITORIES:
-            return [(seat, 1 / players) for seat in range(players)]
-        left = [PALADINS_LAID_OUT - self.clans.count(clan) for clan in range(CLANS)]
-        return [(clan, left[clan] / sum(left)) for clan in range(CLANS) if left[clan]]
-
-    def drawn(self, outcome: int, rules: Rules) -> _SetUp | _Board:
-        """The game after one more draw."""
-        possible = [number for number, _ in self.outcomes(rules.players)]
-        if outcome not in possible:
-            raise ValueError(f"a chance outcome must be one of {possible} here, got {outcome}")
-        if len(self.clans) < TERRITORIES:
-            return _SetUp((*self.clans, outcome))
-        states = engine.new_games(
-            rules, 1, seed=0, territories=self.clans, first_player=outcome, roll=False
-        )
-        return _Board(_without_dice(states[0]))
-
-    def outcome_text(self, outcome: int) -> str:
-        """What a draw brings, in words."""
-        if len(self.clans) == TERRITORIES:
-            return f"first player {outcome}"
-        return f"territory {len(self.clans)} {CLAN_NAMES[outcome]}"
-
-    def copy(self) -> _SetUp:
-        """Itself."""
-        return self
-
-    def __str__(self) -> str:
-        return " ".join(["set-up |", *(CLAN_LETTERS[clan] for clan in self.clans)])
-
-    def __deepcopy__(self, memo: dict[int, object]) -> _SetUp:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _SetUp, (self.clans,)
-
-
-class _Board:
-    """A game after the set-up, and what is due in it.
-
-    Attributes:
-        states: ``(1,)`` of dtype `STATE`, over bytes of its own.
-        phase: what is due.
-        player: who decides, as OpenSpiel counts; `CHANCE` or `TERMINAL`.
-        legal: the legal actions.
-    """
-
-    __slots__ = ("legal", "phase", "player", "states")
-
-    def __init__(self, states: States) -> None:
-        self.states = states
-        self._look()
-
-    def _look(self) -> None:
-        if self.states["phase"][0] == ROLL:  # which `play_one` would roll
-            self.phase, self.player, self.legal = ROLL, CHANCE, _NOTHING
-        else:
-            self._keep(play_one(self.states, -1, None, None, None))
-
-    def _keep(self, due: int) -> None:
-        self.phase = due & PHASE_BITS
-        self.player = due >> PLAYER_SHIFT & PLAYER_BITS if self.phase != OVER else TERMINAL
-        self.legal = _LEGAL[due >> SET_SHIFT]
-
-    def play(self, action: int) -> None:
-        """Carry out a decision; a roll is left to chance."""
-        if self.phase not in (DISC, PLACE):
-            engine.step(self.states, np.array([action]), roll=False)
-            self._look()
-            return
-        # No roll follows a disc or a paladin: one call plays and looks.
-        due = play_one(self.states, action, None, None, None) if action >= 0 else ILLEGAL
-        if due == ILLEGAL:
-            raise engine.refusal(self.states, 0, action)
-        self._keep(due)
-
-    def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Rows of `chance_outcomes` for the dice that are due."""
-        return list(_rolls(int(self.states["dice_due"][0])))
-
-    def roll(self, outcome: int) -> None:
-        """Roll a row of `chance_outcomes`."""
-        apply_roll(self.states, self._faces(outcome))
-        self._look()
-
-    def outcome_text(self, outcome: int) -> str:
-        """A roll in the notation."""
-        return roll_text(self._faces(outcome).tolist())
-
-    def _faces(self, outcome: int) -> npt.NDArray[np.uint8]:
-        faces = chance_outcomes(self.states["dice_due"][0]).faces
-        if not 0 <= outcome < len(faces):
-            raise ValueError(
-                f"a chance outcome must be from 0 to {len(faces) - 1} here, got {outcome}"
-            )
-        return faces[outcome]
-
-    def copy(self) -> _Board:
-        """An independent copy, as whole bytes."""
-        other = object.__new__(_Board)
-        other.states = _copied(self.states)
-        other.phase, other.player, other.legal = self.phase, self.player, self.legal
-        return other
-
-    def __str__(self) -> str:
-        return _line(self.states.tobytes())
-
-    def __deepcopy__(self, memo: dict[int, object]) -> _Board:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.states.tobytes(),)
-
-
-def _restored(data: bytes) -> _Board:
-    """The board that was pickled."""
-    return _Board(from_bytes(data))
-
-
-@lru_cache(maxsize=10_000)  # algorithms that solve a game name each state many times
-def _line(data: bytes) -> str:
-    return to_line(np.frombuffer(data, STATE)[0], generator=False)
-
-
-def _copied(states: States) -> States:
-    """``(1,)`` a copy: `engine.copy` in a tenth of its time, for one game."""
-    return np.frombuffer(bytearray(states.tobytes()), STATE)
-
-
-@cache
-def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
-    return tuple(enumerate(chance_outcomes(dice).probabilities.tolist()))
-
-
 # ------------------------------------------------------------------------------------ the state
 
 
@@ -373,7 +199,7 @@ class CarolusMagnusState(pyspiel.State):
     ``str(state)`` is the position as a line of the notation: equal lines are equal positions.
     """
 
-    def __init__(self, game: CarolusMagnusGame, board: _SetUp | _Board) -> None:
+    def __init__(self, game: CarolusMagnusGame, board: SetUp | Board) -> None:
         super().__init__(game)
         self._board = board  # the only attribute: OpenSpiel copies and pickles each of them
 
@@ -384,14 +210,14 @@ class CarolusMagnusState(pyspiel.State):
         Raises:
             ValueError: while the set-up is being drawn.
         """
-        if isinstance(self._board, _SetUp):
+        if isinstance(self._board, SetUp):
             raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
-        return _copied(self._board.states)
+        return copied(self._board.states)
 
     @property
     def in_set_up(self) -> bool:
         """Whether the set-up is still being drawn; its rolls come later."""
-        return isinstance(self._board, _SetUp)
+        return isinstance(self._board, SetUp)
 
     def current_player(self) -> int:
         """The seat that decides, or OpenSpiel's number of chance or the end."""
@@ -407,7 +233,7 @@ class CarolusMagnusState(pyspiel.State):
 
     def returns(self) -> list[float]:
         """Payoff of each seat; zeros until the game is over, and where it was cut off."""
-        if not isinstance(self._board, _Board) or self._board.player != TERMINAL:
+        if not isinstance(self._board, Board) or self._board.player != TERMINAL:
             return [0.0] * self.num_players()
         payoffs: list[float] = engine.returns(self._board.states)[0].tolist()
         return payoffs
@@ -438,7 +264,7 @@ class CarolusMagnusState(pyspiel.State):
 
     def _apply_action(self, action: int) -> None:
         board = self._board
-        if isinstance(board, _SetUp):
+        if isinstance(board, SetUp):
             self._board = board.drawn(action, self.get_game().rules)
         elif board.player == CHANCE:
             board.roll(action)
@@ -449,7 +275,7 @@ class CarolusMagnusState(pyspiel.State):
         board = self._board
         if player == CHANCE:
             return board.outcome_text(action)
-        if isinstance(board, _Board) and player == board.player and action in board.legal:
+        if isinstance(board, Board) and player == board.player and action in board.legal:
             return move_text(board.states[0], action)
         return action_text(action)  # not playable now: its meaning, without names of regions
 
@@ -514,7 +340,7 @@ class CarolusMagnusObserver:
         self.tensor[: self._players] = 0
         self.tensor[player] = 1
         board = state._board
-        if isinstance(board, _Board):
+        if isinstance(board, Board):
             viewer = np.array([player])
             observation.observe(board.states, viewer, dtype=np.float32, out=self._seen)
             return
