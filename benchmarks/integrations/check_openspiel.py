@@ -309,7 +309,7 @@ class OneSeat(rl_environment.Environment):
         return self.get_time_step()
 
 
-def ppo(batches: int = 30) -> dict[str, str]:
+def ppo(batches: int = 20) -> dict[str, str]:
     """OpenSpiel's PPO learns against random play; what it learnt plays in ``evaluate``."""
     random.seed(1)
     np.random.seed(1)  # noqa: NPY002  PPO shuffles by it
@@ -342,7 +342,7 @@ def ppo(batches: int = 30) -> dict[str, str]:
             learner.post_step([reward[0] for reward in rewards], done)
             ended += [reward[0] for reward, over in zip(rewards, done, strict=True) if over]
         learner.learn(seen)
-        if batch % 10 == 9:
+        if batch % 5 == 4:
             last = ended[-200:]
             print(f"  batch {batch + 1}: mean return {np.mean(last):+.2f} of {len(last)} games")
     torch.save(learner.network.state_dict(), "ppo.pt")
@@ -370,16 +370,16 @@ def alpha_zero() -> dict[str, str]:
             weight_decay=1e-5,
             decouple_weight_decay=False,
             train_batch_size=64,
-            replay_buffer_size=1024,
+            replay_buffer_size=256,
             replay_buffer_reuse=4,
-            max_steps=8,
-            checkpoint_freq=8,
+            max_steps=5,
+            checkpoint_freq=5,
             actors=1,
             evaluators=0,
             evaluation_window=10,
             eval_levels=2,
             uct_c=1.0,
-            max_simulations=12,
+            max_simulations=8,
             policy_alpha=0.5,
             policy_epsilon=0.25,
             temperature=1,
@@ -396,7 +396,7 @@ def alpha_zero() -> dict[str, str]:
         learner.alpha_zero(config)
         log = [json.loads(line) for line in Path(folder, "learner.jsonl").read_text().splitlines()]
     losses = [row["loss"]["sum"] for row in log]
-    assert len(log) == 8 and losses[-1] < losses[0], losses
+    assert len(log) == 5 and losses[-1] < losses[0], losses
     return {
         "AlphaZero": f"{log[-1]['total_trajectories']} games of the late position, "
         f"loss {losses[0]:.2f} to {losses[-1]:.2f}"
