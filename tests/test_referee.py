@@ -1,4 +1,4 @@
-"""Our game behind OpenSpiel's interface is the same game; OpenSpiel's search is an agent."""
+"""OpenSpiel's search is an agent, which the referee's matches are played with."""
 
 from __future__ import annotations
 
@@ -10,22 +10,11 @@ import pytest
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
 
-from benchmarks.studies import openspiel_game, referee  # noqa: E402
+from benchmarks.studies import openspiel_bot, referee  # noqa: E402, F401  registers the agent
 from carolus_env import bots, engine  # noqa: E402
-from carolus_env.engine import chance, rules, streams  # noqa: E402
+from carolus_env.engine import rules, streams  # noqa: E402
 from carolus_env.engine.rules import Rules  # noqa: E402
-from carolus_env.games.game import Game  # noqa: E402
-
-
-def load(players: int, seed: int = 0) -> Any:
-    return pyspiel.load_game(f"python_carolus_magnus(players={players},seed={seed})")
-
-
-def roll_as_the_generator(state: Any) -> None:
-    """Choose the outcome that the game's own generator rolls, and move it on."""
-    faces = np.sort(chance.draw_faces(state.states)[0])
-    every = chance.chance_outcomes(len(faces)).faces
-    state.apply_action(int(np.flatnonzero((every == faces).all(axis=1))[0]))
+from carolus_env.integrations.openspiel import game_of  # noqa: E402
 
 
 def some_position(phase: int, seed: int = 3) -> Any:
@@ -34,89 +23,6 @@ def some_position(phase: int, seed: int = 3) -> Any:
     while game["round"][0] < 4 or game["phase"][0] != phase:
         engine.step(game, engine.random_actions(game, stream))
     return game
-
-
-# ------------------------------------------------------------------------------------ the game
-
-
-@pytest.mark.parametrize("wanted", [Rules(2), Rules(3, "deferred"), Rules(4)])
-def test_a_game_through_openspiel_is_that_game(wanted: Rules) -> None:
-    random = np.random.default_rng(1)
-    for seed in range(4):
-        start = engine.new_games(wanted, 1, seed=seed, roll=False)
-        game, state = Game(state=start), load(wanted.players).resumed_from(start[0])
-        while not state.is_terminal():
-            if state.is_chance_node():
-                roll_as_the_generator(state)
-                continue
-            assert state.states.tobytes() == game.states.tobytes()
-            assert state.current_player() == game.player
-            assert state.legal_actions() == list(game.legal_actions)
-            action = int(random.choice(game.legal_actions))
-            state.apply_action(action)
-            game.play(action)
-        assert game.over
-        assert state.returns() == game.returns.tolist()
-        assert any(state.returns()), "somebody has won"
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_openspiels_own_check_of_a_game_finds_nothing(players: int) -> None:
-    pyspiel.random_sim_test(load(players, seed=5), num_sims=2, serialize=False, verbose=False)
-
-
-def test_a_game_has_its_seeds_set_up_and_as_many_players_as_asked() -> None:
-    game = load(3, seed=8)
-    start = engine.new_games(Rules(3), 1, seed=8, roll=False)
-    assert game.new_initial_state().states.tobytes() == start.tobytes()
-    assert (game.num_players(), game.min_utility(), game.max_utility()) == (3, -0.5, 1)
-    with pytest.raises(ValueError, match="players must be a whole number from 2 to 4, got 5"):
-        openspiel_game.CarolusGame({"players": 5})
-
-
-@pytest.mark.parametrize(("players", "set_up", "turn"), [(2, 792, 56), (3, 2002, 126)])
-def test_a_roll_is_a_chance_node_with_every_multiset(players: int, set_up: int, turn: int) -> None:
-    state = load(players).new_initial_state()
-    seen = []
-    while turn not in seen:
-        if state.is_chance_node():
-            outcomes = state.chance_outcomes()
-            assert [outcome for outcome, _ in outcomes] == list(range(len(outcomes)))
-            assert sum(probability for _, probability in outcomes) == pytest.approx(1, abs=1e-12)
-            seen.append(len(outcomes))
-            roll_as_the_generator(state)
-        else:
-            state.apply_action(state.legal_actions()[0])
-    assert seen == [set_up] * players + [turn]
-
-
-def test_an_outcome_brings_what_it_says() -> None:
-    state = load(2).new_initial_state()
-    player = int(state.states["player"][0])
-    for outcome in (0, 7, 791):
-        after = state.clone()
-        text = state.action_to_string(pyspiel.PlayerId.CHANCE, outcome)
-        after.apply_action(outcome)
-        faces = text.removeprefix("roll ").split(", ")
-        assert len(faces) == 7
-        held = after.states["reserves"][0, player].tolist()
-        assert held == [faces.count(name) for name in rules.CLAN_NAMES]
-        assert after.states["crowns"][0, player] == faces.count("crown")
-
-
-def test_a_clone_is_independent() -> None:
-    state = load(2).new_initial_state()
-    while state.move_number() < 30:
-        roll_as_the_generator(state) if state.is_chance_node() else state.apply_action(
-            state.legal_actions()[-1]
-        )
-    before, history = state.states.tobytes(), state.history()
-    other = state.clone()
-    assert (other.states.tobytes(), other.history()) == (before, history)
-    assert other.current_player() == state.current_player()
-    other.apply_action(other.legal_actions()[0])
-    assert (state.states.tobytes(), state.history()) == (before, history)
-    assert other.states.tobytes() != before
 
 
 # ------------------------------------------------------------------------------------ the agent
@@ -132,7 +38,7 @@ def test_a_search_leaves_the_position_and_the_outcomes_as_they_were(rollouts: st
     rolled = [child for child in root.children if child.children]
     assert any(child.children[0].player == pyspiel.PlayerId.CHANCE for child in rolled)
     assert position.tobytes() == before
-    state = load(2).resumed_from(position[0])
+    state = game_of(Rules(2)).state_of(position[0])
     state.apply_action(root.best_child().action)
     assert [outcome for outcome, _ in state.chance_outcomes()] == list(range(56))
 
@@ -164,20 +70,6 @@ def test_a_forced_decision_takes_no_simulation() -> None:
     bot = bots.make("openspiel:sims=20")
     assert bot.act(game, stream).tolist() == engine.legal_actions(game).tolist()
     assert bot.simulations == 0
-
-
-def test_our_rollouts_come_to_what_theirs_do() -> None:
-    """In a position that one player mostly wins, so that seats cannot be exchanged."""
-    game, stream = engine.new_games(Rules(), 1, seed=1), streams.new_streams(1, 1)
-    ours = np.zeros(2)
-    while abs(ours[0]) < 0.6:
-        engine.step(game, engine.random_actions(game, stream))
-        evaluate = openspiel_game.OurRollouts(np.uint64(2)).evaluate
-        state = load(2).resumed_from(game[0])
-        ours = np.mean([evaluate(state) for _ in range(400)], axis=0)
-    random_state = np.random.RandomState(3)
-    theirs = openspiel_game.RandomRolloutEvaluator(150, random_state).evaluate(state)
-    assert theirs == pytest.approx(ours, abs=0.25)
 
 
 def test_a_wrong_option_is_named() -> None:
@@ -228,7 +120,7 @@ def test_both_searches_are_looked_at_from_who_decides(spec: str) -> None:
 def test_without_openspiel_it_is_said_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "benchmarks.studies.openspiel_game", None)
+    monkeypatch.setitem(sys.modules, "benchmarks.studies.openspiel_bot", None)
     with pytest.raises(SystemExit):
         referee.main([])
     assert referee.INSTALL in capsys.readouterr().err

@@ -4,8 +4,8 @@
     python -m benchmarks.studies.referee --rows alike --games 40 --json referee.json --add
     python -m benchmarks.studies.referee --spread
 
-OpenSpiel's search was written independently of ours; it plays through
-openspiel_game.py. Games are paired deals. These are the rows; a search has `--sims` simulations,
+OpenSpiel's search was written independently of ours; openspiel_bot.py makes
+it an agent. Games are paired deals. These are the rows; a search has `--sims` simulations,
 and `--long` of them in ``playouts``, ``shuffled`` and ``uct``:
 
     alike      ours is set up like OpenSpiel's: single actions, a node for each roll, leaves valued
@@ -283,7 +283,7 @@ def main(argv: list[str] | None = None) -> int:
     if min(options.games, options.limit, options.sims - 1, options.long - 1) <= 0:
         parser.error("games and limit must be positive, sims and long 2 or more")
     try:
-        import benchmarks.studies.openspiel_game  # noqa: F401  registers the agent
+        import benchmarks.studies.openspiel_bot  # noqa: F401  registers the agent
     except ImportError as error:
         parser.error(f"OpenSpiel is missing ({error}); install it with\n  {INSTALL}")
     if options.spread:

@@ -1,0 +1,361 @@
+"""The game ``carolus_magnus`` in OpenSpiel; importing this module registers it.
+
+    >>> import pyspiel
+    >>> import carolus_env.integrations.openspiel
+    >>> game = pyspiel.load_game("carolus_magnus(players=3,crown_choice=deferred)")
+    >>> state = game.new_initial_state()
+
+All chance is explicit: fifteen nodes that each draw the paladin of a territory without replacement,
+one for the first player, and one for each roll, whose outcomes are the rows of `chance_outcomes`.
+Decisions have the engine's action numbers. No rule is written here.
+
+`openspiel_bots` has players for both sides: the package's in OpenSpiel and OpenSpiel's here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine import observation
+from carolus_env.engine.chance import chance_outcomes
+from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules, action_text
+from carolus_env.engine.state import States
+from carolus_env.integrations.openspiel_board import (
+    CHANCE,
+    TERMINAL,
+    Board,
+    SetUp,
+    copied,
+    without_dice,
+)
+from carolus_env.notation import from_text, move_text, to_line
+
+try:
+    import pyspiel
+    from open_spiel.python.observation import IIGObserverForPublicInfoGame
+except ImportError as error:
+    raise ImportError(
+        f"{__name__} needs OpenSpiel ({error}): pip install open_spiel==2.0.2"
+    ) from error
+
+assert (CHANCE, TERMINAL) == (pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL)
+
+NO_LIMIT: Final = 10**9
+"""The longest game where ``max_rounds`` is 0; twice as much still is a C++ int."""
+
+PARAMETERS: Final[dict[str, Any]] = {**Rules().to_dict(), "position": ""}
+"""The game's parameters and their defaults: the fields of `Rules`, and a start position."""
+
+GAME_TYPE: Final = pyspiel.GameType(
+    short_name="carolus_magnus",
+    long_name="Carolus Magnus",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    min_num_players=2,
+    max_num_players=4,
+    provides_information_state_string=True,
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=True,
+    parameter_specification=PARAMETERS,
+)
+
+
+# ------------------------------------------------------------------------------------ the game
+
+
+class CarolusMagnusGame(pyspiel.Game):
+    """Carolus Magnus for two, three or four players.
+
+    Args:
+        params: the fields of `Rules` (``max_rounds`` 0: never cut off), and ``position``: a line of
+            the notation (docs/notation.md) where every game starts, instead of the set-up. Its
+            rules are the game's. Since OpenSpiel's game strings have ``=`` for parameters, they may
+            be written with a colon: ``2 max_rounds:9 | 9 | ...``.
+
+    Attributes:
+        rules: number of players and options.
+
+    Raises:
+        ValueError: for rules that no game can have, or that contradict the position's.
+        PositionError: for a position that no game can reach.
+    """
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        chosen = {**PARAMETERS, **(params or {})}
+        position = chosen.pop("position")
+        rules = Rules.from_dict({**chosen, "max_rounds": chosen["max_rounds"] or None})
+        self._root: SetUp | Board = SetUp()
+        begun = 0  # rounds that are over
+        if position:
+            start = _read(position)
+            rules = _agreed(engine.rules_of(start[0]), rules)
+            self._root, begun = Board(start), max(int(start["round"][0]) - 1, 0)
+        self.rules, rounds = rules, (rules.max_rounds or 0) - begun
+        # Each player's crowns; then each round's disc, paladins, move, and crowns again.
+        longest = rules.players * (rules.reserve + rounds * (2 * rules.dice + 2))
+        self._chances = rules.players * (1 + rounds) + (0 if position else TERRITORIES + 1)
+        info = pyspiel.GameInfo(
+            num_distinct_actions=ACTIONS,
+            max_chance_outcomes=len(chance_outcomes(rules.reserve).ways),
+            num_players=rules.players,
+            min_utility=-1.0 / (rules.teams - 1),
+            max_utility=1.0,
+            utility_sum=0.0,
+            max_game_length=longest if rules.max_rounds else NO_LIMIT,
+        )
+        named = {**rules.to_dict(), "max_rounds": rules.max_rounds or 0}
+        if position:
+            named["position"] = to_line(start[0], generator=False).replace("=", ":")
+        super().__init__(GAME_TYPE, info, named)
+
+    def new_initial_state(self, position: str | None = None) -> CarolusMagnusState:
+        """The set-up, or the game's position; or the position given as text.
+
+        Raises:
+            ValueError: for a position of other rules than the game's.
+            PositionError: for one that cannot be read, or that no game can reach.
+        """
+        if position is not None:
+            return self.state_of(_read(position)[0])
+        return CarolusMagnusState(self, self._root.copy())
+
+    def state_of(self, record: np.void) -> CarolusMagnusState:
+        """A game ``states[i]`` of the package as a state of OpenSpiel, with an empty history.
+
+        The dice to come are not the record's: they are chance nodes.
+
+        Raises:
+            ValueError: for other rules than the game's.
+        """
+        rules = engine.rules_of(record)
+        if rules != self.rules:
+            raise ValueError(f"the position has {rules}, but the game {self.rules}")
+        return CarolusMagnusState(self, Board(without_dice(record)))
+
+    def max_chance_nodes_in_history(self) -> int:
+        """Draws of the set-up, and rolls."""
+        return self._chances if self.rules.max_rounds else NO_LIMIT
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded, (str(self),)  # OpenSpiel's own way would lose the attributes
+
+    def make_py_observer(
+        self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
+    ) -> Any:
+        """What OpenSpiel makes tensors and strings of: everything is public."""
+        if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
+            return CarolusMagnusObserver(self.rules.players, params)
+        return IIGObserverForPublicInfoGame(iig_obs_type, params)
+
+
+@cache
+def game_of(rules: Rules) -> CarolusMagnusGame:
+    """The game with these rules; the same object at every call."""
+    return CarolusMagnusGame({**rules.to_dict(), "max_rounds": rules.max_rounds or 0})
+
+
+def _loaded(text: str) -> CarolusMagnusGame:
+    """The game that was pickled; another process has registered it by importing this module."""
+    game: CarolusMagnusGame = pyspiel.load_game(text)
+    return game
+
+
+def _read(position: str) -> States:
+    """``(1,)`` the game that a text describes, without the dice to come."""
+    rules, bar, rest = position.partition("|")
+    if bar:  # on a page a colon is no equals sign
+        rules = rules.replace(":", "=")
+    return without_dice(from_text(rules + bar + rest)[0])
+
+
+def _agreed(position: Rules, parameters: Rules) -> Rules:
+    """The position's rules, unless a parameter that is not the default says something else."""
+    defaults = Rules().to_dict()
+    of_position = position.to_dict()
+    for name, given in parameters.to_dict().items():
+        if given not in (defaults[name], of_position[name]):
+            raise ValueError(
+                f"{name} is {given!r}, but the position has {of_position[name]!r}: "
+                "leave it out, the position's rules are the game's"
+            )
+    return position
+
+
+# ------------------------------------------------------------------------------------ the state
+
+
+class CarolusMagnusState(pyspiel.State):
+    """A decision, a chance node, or the end. `CarolusMagnusGame.new_initial_state` makes it.
+
+    ``str(state)`` is the position as a line of the notation: equal lines are equal positions.
+    """
+
+    def __init__(self, game: CarolusMagnusGame, board: SetUp | Board) -> None:
+        super().__init__(game)
+        self._board = board  # the only attribute: OpenSpiel copies and pickles each of them
+
+    @property
+    def states(self) -> States:
+        """``(1,)`` of dtype `STATE`: a copy of the game, for the functions of the package.
+
+        Raises:
+            ValueError: while the set-up is being drawn.
+        """
+        if isinstance(self._board, SetUp):
+            raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
+        return copied(self._board.states)
+
+    @property
+    def in_set_up(self) -> bool:
+        """Whether the set-up is still being drawn; its rolls come later."""
+        return isinstance(self._board, SetUp)
+
+    def current_player(self) -> int:
+        """The seat that decides, or OpenSpiel's number of chance or the end."""
+        return self._board.player
+
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        return self._board.player == TERMINAL
+
+    def is_chance_node(self) -> bool:
+        """Whether a draw of the set-up or a roll is due."""
+        return self._board.player == CHANCE
+
+    def returns(self) -> list[float]:
+        """Payoff of each seat; zeros until the game is over, and where it was cut off."""
+        if not isinstance(self._board, Board) or self._board.player != TERMINAL:
+            return [0.0] * self.num_players()
+        payoffs: list[float] = engine.returns(self._board.states)[0].tolist()
+        return payoffs
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """Every outcome with its probability.
+
+        Raises:
+            ValueError: when no chance event is due.
+        """
+        if self._board.player != CHANCE:
+            raise ValueError(f"no chance event is due: {self}")
+        return self._board.outcomes(self.num_players())
+
+    def legal_actions(self, player: int | None = None) -> list[int]:
+        """What OpenSpiel's own method answers, without its five calls back into Python."""
+        board = self._board
+        if board.player == CHANCE:
+            return [outcome for outcome, _ in self.chance_outcomes()]
+        if player is None or player == board.player:
+            return list(board.legal)
+        if player < 0 and board.player != TERMINAL:
+            raise ValueError(f"player must be a seat, got {player}")
+        return []
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self._board.legal)
+
+    def _apply_action(self, action: int) -> None:
+        board = self._board
+        if isinstance(board, SetUp):
+            self._board = board.drawn(action, self.get_game().rules)
+        elif board.player == CHANCE:
+            board.roll(action)
+        else:
+            board.play(action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        board = self._board
+        if player == CHANCE:
+            return board.outcome_text(action)
+        if isinstance(board, Board) and player == board.player and action in board.legal:
+            return move_text(board.states[0], action)
+        return action_text(action)  # not playable now: its meaning, without names of regions
+
+    def observation_tensor(self, player: int | None = None) -> list[float]:
+        """What a seat sees, see `CarolusMagnusObserver`; by default the seat that decides.
+
+        What OpenSpiel's own method answers; it makes a new state at each call to learn the size.
+
+        Raises:
+            ValueError: when there is no such seat.
+        """
+        observer = _observer(self.num_players())
+        observer.set_from(self, self.current_player() if player is None else player)
+        numbers: list[float] = observer.tensor.tolist()
+        return numbers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _resumed, (pyspiel.serialize_game_and_state(self.get_game(), self),)
+
+    def __str__(self) -> str:
+        return str(self._board)
+
+
+def _resumed(text: str) -> CarolusMagnusState:
+    """The state that was pickled."""
+    state: CarolusMagnusState = pyspiel.deserialize_game_and_state(text)[1]
+    return state
+
+
+class CarolusMagnusObserver:
+    """The package's observation for OpenSpiel: from the seat's own view, Emperor's region first.
+
+    The seat itself comes first, one-hot in the block ``player``: the rest looks the same from every
+    seat, but OpenSpiel's AlphaZero learns the value to player 0. While the set-up is being drawn,
+    only the paladins laid out so far are shown.
+
+    Attributes:
+        tensor: ``(players + length,)`` float32; docs/observation.md has the other entries.
+        dict: its blocks by name, as views.
+
+    Raises:
+        ValueError: for any ``params``: there are none.
+    """
+
+    def __init__(self, players: int, params: dict[str, Any] | None = None) -> None:
+        if params:
+            raise ValueError(f"the observation has no parameters, got {params}")
+        self._players = players
+        self.tensor = np.zeros(players + observation.length(players), np.float32)
+        self._seen = self.tensor[None, players:]
+        blocks = observation.unpack(self._seen[0], players)
+        self.dict = {"player": self.tensor[:players], **blocks}
+
+    def set_from(self, state: CarolusMagnusState, player: int) -> None:
+        """Write what ``player`` sees into `tensor`.
+
+        Raises:
+            ValueError: when there is no such seat.
+        """
+        if not 0 <= player < self._players:
+            raise ValueError(f"player must be from 0 to {self._players - 1}, got {player}")
+        self.tensor[: self._players] = 0
+        self.tensor[player] = 1
+        board = state._board
+        if isinstance(board, Board):
+            viewer = np.array([player])
+            observation.observe(board.states, viewer, dtype=np.float32, out=self._seen)
+            return
+        self._seen[:] = 0
+        self.dict["region_paladins"][board.clans, range(len(board.clans))] = 1
+        self._seen *= observation.scales(self._players)
+
+    def string_from(self, state: CarolusMagnusState, player: int) -> str:
+        """The position as a line of the notation, the same for every seat."""
+        return str(state)
+
+
+@cache
+def _observer(players: int) -> CarolusMagnusObserver:
+    return CarolusMagnusObserver(players)
+
+
+pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)

@@ -1,0 +1,151 @@
+"""A stand-in for OpenSpiel, so that our side of the adapter is tested where it is not installed.
+
+It has only what the adapter's classes inherit and register: no algorithm, none of OpenSpiel's
+checks. Where OpenSpiel is installed, the tests use it instead.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import importlib
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+LATE = (
+    "2 paladins_per_clan=6 max_rounds=5 | 4 | 1 roll | 6 | p3 B7r3y3g5 b1 A6b3y3g1 | "
+    "P1B1 R1 | b1 - | 0:2/1 1:4/3"
+)
+"""A roll before the last round: worth 25/27 to player 1, who needs both pink paladins.
+
+Four paladins are in the supply, two red and two pink, and player 1 takes three. With one red and
+two pink it takes control of pink and wins by building on territory 6, whatever player 0 does. Only
+a roll with two red faces, 2 of 27, gives it two red and one pink; then player 0 defends 14.
+"""
+PLACING = (
+    "2 paladins_per_clan=6 max_rounds=5 | 5 | 1 place 3 | 7 | B7r3y3g5 b1 A6b3y3g1 p3 | "
+    "P1B2 R1 | r1 r1p2 | 0:1/- 1:3/-"
+)
+"""The same game: player 1 is to play one red and two pink paladins."""
+
+
+class Anything:
+    """A record of its arguments, with any attribute."""
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+    Dynamics = SimpleNamespace(SEQUENTIAL="sequential")
+    ChanceMode = SimpleNamespace(EXPLICIT_STOCHASTIC="explicit stochastic")
+    Information = SimpleNamespace(PERFECT_INFORMATION="perfect information")
+    Utility = SimpleNamespace(ZERO_SUM="zero sum")
+    RewardModel = SimpleNamespace(TERMINAL="terminal")
+
+
+class PlayerId(enum.IntEnum):
+    CHANCE = -1
+    TERMINAL = -4
+
+
+class Game:
+    def __init__(self, kind: Any, info: Any, parameters: dict[str, Any]) -> None:
+        self.kind, self.info, self.parameters = kind, info, parameters
+
+    def num_players(self) -> int:
+        return int(self.info.num_players)
+
+    def __str__(self) -> str:
+        given = sorted(self.parameters.items())
+        return f"{self.kind.short_name}({','.join(f'{name}={value}' for name, value in given)})"
+
+
+class State:
+    def __init__(self, game: Game) -> None:
+        self._game, self._history = game, list[int]()
+
+    def get_game(self) -> Game:
+        return self._game
+
+    def num_players(self) -> int:
+        return self._game.num_players()
+
+    def history(self) -> list[int]:
+        return self._history.copy()
+
+    def move_number(self) -> int:
+        return len(self._history)
+
+    def apply_action(self, action: int) -> None:
+        self._apply_action(action)  # type: ignore[attr-defined]
+        self._history.append(action)
+
+    def clone(self) -> Any:
+        other = self._game.new_initial_state()  # type: ignore[attr-defined]
+        for name, value in self.__dict__.items():
+            if name != "_game":
+                setattr(other, name, copy.deepcopy(value))
+        return other
+
+    def action_to_string(self, player: int, action: int) -> str:
+        text: str = self._action_to_string(player, action)  # type: ignore[attr-defined]
+        return text
+
+
+class Bot:
+    pass
+
+
+class Rollouts:
+    """What `PlayoutEvaluator` inherits."""
+
+    def __init__(self, n_rollouts: int = 1, random_state: Any = None) -> None:
+        self.n_rollouts = n_rollouts
+
+
+def modules() -> dict[str, ModuleType]:
+    """The stand-in's modules by name."""
+    found = {}
+    for name in (
+        "pyspiel",
+        "open_spiel",
+        "open_spiel.python",
+        "open_spiel.python.observation",
+        "open_spiel.python.algorithms",
+        "open_spiel.python.algorithms.mcts",
+    ):
+        found[name] = ModuleType(name)
+    for thing in (Game, State, Bot, PlayerId):
+        setattr(found["pyspiel"], thing.__name__, thing)
+    setattr(found["pyspiel"], "GameType", Anything)  # noqa: B010
+    setattr(found["pyspiel"], "GameInfo", Anything)  # noqa: B010
+    setattr(found["pyspiel"], "register_game", lambda kind, game: None)  # noqa: B010
+    observation = found["open_spiel.python.observation"]
+    setattr(observation, "IIGObserverForPublicInfoGame", Anything)  # noqa: B010
+    setattr(found["open_spiel.python.algorithms.mcts"], "RandomRolloutEvaluator", Rollouts)  # noqa: B010
+    return found
+
+
+def load() -> tuple[ModuleType, ModuleType, bool]:
+    """The adapter and its bots, and whether OpenSpiel is there.
+
+    The stand-in is gone afterwards, so that tests that need OpenSpiel are skipped.
+    """
+    here = "carolus_env.integrations."
+    try:
+        import pyspiel  # noqa: F401
+
+        return (
+            importlib.import_module(here + "openspiel"),
+            importlib.import_module(here + "openspiel_bots"),
+            True,
+        )
+    except ImportError:
+        stands_in = modules()
+        sys.modules.update(stands_in)
+        try:
+            adapter = importlib.import_module(here + "openspiel")
+            return adapter, importlib.import_module(here + "openspiel_bots"), False
+        finally:
+            for name in (*stands_in, here + "openspiel", here + "openspiel_bots"):
+                sys.modules.pop(name, None)

@@ -1,0 +1,370 @@
+"""The game in OpenSpiel is this game: its chance, positions, observations, options and text.
+
+Without OpenSpiel, a stand-in has the classes that ours inherit; tests of OpenSpiel itself are
+skipped.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import stand_in
+from stand_in import LATE, PLACING
+
+from carolus_env import bots, engine
+from carolus_env.engine import chance, observation, rules, streams
+from carolus_env.engine.rules import Rules
+from carolus_env.games.game import Game
+from carolus_env.notation import from_text, read_move, to_line
+from carolus_env.records import PositionError
+
+adapter, players_of_both, INSTALLED = stand_in.load()
+needs_openspiel = pytest.mark.skipif(not INSTALLED, reason="OpenSpiel is not installed")
+
+OPTIONS = [
+    {},
+    {"players": 3, "crown_choice": "deferred"},
+    {"players": 4, "partners": "adjacent", "paladins_per_clan": 20},
+    {"players": 2, "max_rounds": 3},
+]
+
+
+def load(**options: Any) -> Any:
+    return adapter.CarolusMagnusGame(options)
+
+
+def outcome_of_generator(state: Any, dice: Any) -> int:
+    """The outcome that the generator of ``dice`` rolls next; it moves on."""
+    faces = np.sort(chance.draw_faces(dice)[0])
+    every = chance.chance_outcomes(len(faces)).faces
+    return int(np.flatnonzero((every == faces).all(axis=1))[0])
+
+
+def lay_out(state: Any, territories: Any, first_player: int) -> None:
+    for clan in territories:
+        state.apply_action(int(clan))
+    state.apply_action(first_player)
+
+
+def some_state(game: Any, moves: int, seed: int = 1) -> Any:
+    """A state after that many events, all drawn at random."""
+    random, state = np.random.default_rng(seed), game.new_initial_state()
+    for _ in range(moves):
+        state.apply_action(int(random.choice(state.legal_actions())))
+    return state
+
+
+# ------------------------------------------------------------------------------------ the game
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_game_in_openspiel_is_that_game(options: dict[str, Any]) -> None:
+    wanted, random = Rules(**options), np.random.default_rng(1)
+    for seed in range(3):
+        start = engine.new_games(wanted, 1, seed=seed, roll=False)
+        game, state, dice = Game(state=start), load(**options).new_initial_state(), start.copy()
+        territories = start["region_paladins"][0].argmax(axis=0)[: rules.TERRITORIES]
+        lay_out(state, territories, int(start["order"][0, 0]))
+        while not state.is_terminal():
+            if state.is_chance_node():
+                dice["phase"], dice["dice_due"] = rules.ROLL, state.states["dice_due"]
+                state.apply_action(outcome_of_generator(state, dice))
+                continue
+            same = game.states.copy()
+            same["generator"] = 0
+            assert state.states.tobytes() == same.tobytes()
+            assert state.current_player() == game.player
+            assert state.legal_actions() == list(game.legal_actions)
+            assert state.returns() == [0.0] * wanted.players
+            action = int(random.choice(game.legal_actions))
+            state.apply_action(action)
+            game.play(action)
+        assert game.over
+        assert state.legal_actions() == []
+        assert state.returns() == game.returns.tolist()
+        assert any(state.returns()) == (wanted.max_rounds != 3)
+
+
+def test_the_set_up_draws_every_layout_and_first_player_alike() -> None:
+    state, likelihood = load(players=3).new_initial_state(), 1.0
+    layout = np.random.default_rng(3).permutation(np.repeat(np.arange(5), 3))
+    for clan in layout:
+        outcomes = dict(state.chance_outcomes())
+        assert sum(outcomes.values()) == pytest.approx(1, abs=1e-15)
+        likelihood *= outcomes[clan]
+        state.apply_action(int(clan))
+    layouts = math.factorial(15) // math.factorial(3) ** 5
+    assert likelihood == pytest.approx(1 / layouts, rel=1e-12)
+    assert state.chance_outcomes() == [(seat, 1 / 3) for seat in range(3)]
+    state.apply_action(2)
+    wanted = engine.new_games(Rules(3), 1, seed=0, territories=layout, first_player=2, roll=False)
+    wanted["generator"] = 0
+    assert state.states.tobytes() == wanted.tobytes()
+
+
+def test_a_clan_can_be_drawn_three_times_only() -> None:
+    state = load().new_initial_state()
+    for _ in range(3):
+        state.apply_action(4)
+    assert [clan for clan, _ in state.chance_outcomes()] == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match=r"one of \[0, 1, 2, 3\] here, got 4"):
+        state.apply_action(4)
+    with pytest.raises(ValueError, match="there is no game yet, the set-up is being drawn"):
+        _ = state.states
+
+
+@pytest.mark.parametrize(("players", "set_up", "turn"), [(2, 792, 56), (3, 2002, 126)])
+def test_a_roll_has_every_multiset_as_outcome(players: int, set_up: int, turn: int) -> None:
+    state, seen = some_state(load(players=players), 16), []
+    while turn not in seen:
+        if state.is_chance_node():
+            outcomes = state.chance_outcomes()
+            assert [outcome for outcome, _ in outcomes] == list(range(len(outcomes)))
+            assert sum(probability for _, probability in outcomes) == pytest.approx(1, abs=1e-12)
+            outcomes.clear()  # a copy, which OpenSpiel's search shuffles
+            seen.append(len(state.chance_outcomes()))
+        state.apply_action(state.legal_actions()[0])
+    assert seen == [set_up] * players + [turn]
+    assert state.get_game().info.max_chance_outcomes == set_up if not INSTALLED else True
+
+
+def test_an_outcome_brings_what_it_says() -> None:
+    before = some_state(load(), 16)
+    player = int(before.states["player"][0])
+    for outcome in (0, 7, 791):
+        after = before.clone()
+        text = before.action_to_string(adapter.CHANCE, outcome)
+        after.apply_action(outcome)
+        faces = text.removeprefix("rolls ").split()
+        assert len(faces) == 7
+        held = after.states["reserves"][0, player].tolist()
+        assert held == [faces.count(name) for name in rules.CLAN_NAMES]
+        assert after.states["crowns"][0, player] == faces.count("crown")
+    with pytest.raises(ValueError, match="from 0 to 791 here, got 792"):
+        before.apply_action(792)
+
+
+def test_an_illegal_action_is_refused_and_changes_nothing() -> None:
+    for state in (some_state(load(), moves, seed=4) for moves in range(20, 40)):
+        if state.is_chance_node():
+            continue
+        before = state.states.tobytes()
+        for action in {0, 5, 10, 15, 94, 95} - set(state.legal_actions()):
+            with pytest.raises(ValueError, match=str(action)):
+                state.apply_action(action)
+        assert state.states.tobytes() == before
+        assert state.legal_actions(1 - state.current_player()) == []
+
+
+# ------------------------------------------------------------------------------------ copies
+
+
+def test_a_clone_is_independent() -> None:
+    for moves in (7, 40):
+        state = some_state(load(), moves)
+        before, history = str(state), state.history()
+        other = state.clone()
+        assert (str(other), other.history()) == (before, history)
+        assert other.current_player() == state.current_player()
+        assert other.legal_actions() == state.legal_actions()
+        other.apply_action(other.legal_actions()[0])
+        assert (str(state), state.history()) == (before, history)
+        assert str(other) != before
+    handed_out = state.states
+    handed_out["round"] = 9
+    assert str(state) == before
+
+
+def test_a_position_survives_pickling() -> None:
+    for moves in (0, 15, 16, 40):
+        state = some_state(load(players=3), moves)
+        board = pickle.loads(pickle.dumps(state._board))
+        assert str(board) == str(state)
+        assert (board.player, board.legal) == (state._board.player, state._board.legal)
+        assert str(copy.deepcopy(board)) == str(board)
+
+
+def test_equal_positions_have_equal_text_however_they_came_about() -> None:
+    game = load(position=PLACING)
+    orders = [game.new_initial_state(), game.new_initial_state()]
+    for state, moves in zip(orders, itertools.permutations(("p>court", "r>13")), strict=True):
+        for move in moves:
+            state.apply_action(read_move(state.states[0], move)[0])
+    assert orders[0].history() != orders[1].history()
+    assert str(orders[0]) == str(orders[1])
+    assert orders[0].states.tobytes() == orders[1].states.tobytes()
+
+
+# ------------------------------------------------------------------------------------ parameters
+
+
+def test_every_option_of_the_rules_is_a_parameter() -> None:
+    assert set(adapter.PARAMETERS) == {*Rules().to_dict(), "position"}
+    game = load(players=4, partners="adjacent", crown_choice="deferred", paladins_per_clan=9)
+    assert game.rules == Rules(4, "deferred", "adjacent", 9)
+    assert "partners=adjacent" in str(game)
+    assert load(max_rounds=0).rules.max_rounds is None
+    assert adapter.game_of(Rules(3, max_rounds=None)).rules == Rules(3, max_rounds=None)
+
+
+def test_impossible_options_are_named() -> None:
+    with pytest.raises(ValueError, match="players must be a whole number from 2 to 4, got 5"):
+        load(players=5)
+    with pytest.raises(ValueError, match="unknown option 'dice'"):
+        load(dice=2)
+    with pytest.raises(ValueError, match="max_rounds is 50, but the position has 5"):
+        load(position=LATE, max_rounds=50)
+    with pytest.raises(PositionError, match="turn is missing"):
+        load(position="2 | 7")
+
+
+def test_a_game_can_start_from_a_position() -> None:
+    wanted = from_text(LATE)
+    wanted["generator"] = 0
+    game = load(position=LATE.replace("=", ":"))
+    assert game.rules.paladins_per_clan == 6
+    assert game.new_initial_state().states.tobytes() == wanted.tobytes()
+    again = load(position=LATE)
+    assert str(again) == str(game)
+    assert "paladins_per_clan:6" in str(game), "an equals sign would end the parameter"
+    whole = adapter.game_of(Rules(paladins_per_clan=6, max_rounds=5))
+    assert str(whole.new_initial_state(LATE)) == str(game.new_initial_state())
+    with pytest.raises(ValueError, match="the position has Rules"):
+        load().new_initial_state(LATE)
+
+
+def test_the_longest_game_is_counted_from_the_position() -> None:
+    game, random = load(position=LATE), np.random.default_rng(1)
+    assert game.max_chance_nodes_in_history() == 6, "rounds 4 and 5, and rolls of the set-up"
+    longest = 0
+    for _ in range(30):
+        state = game.new_initial_state()
+        decisions = 0
+        while not state.is_terminal():
+            decisions += not state.is_chance_node()
+            state.apply_action(int(random.choice(state.legal_actions())))
+        longest = max(longest, decisions)
+    assert 6 <= longest <= 2 * (7 + 2 * 8)
+    if not INSTALLED:
+        assert game.info.max_game_length == 2 * (7 + 2 * 8)
+
+
+# ------------------------------------------------------------------------------------ text
+
+
+def test_actions_are_written_in_the_notation() -> None:
+    state = load(position=PLACING).new_initial_state()
+    for action in state.legal_actions():
+        text = state.action_to_string(1, action)
+        assert read_move(state.states[0], text) == [action]
+    assert state.action_to_string(0, 17) == rules.action_text(17), "not that player's decision"
+    assert state.action_to_string(1, 0) == "disc 1", "illegal now"
+    assert load().new_initial_state().action_to_string(0, 0) == "disc 1"
+
+
+def test_the_set_up_is_written() -> None:
+    state = load().new_initial_state()
+    assert state.action_to_string(adapter.CHANCE, 3) == "territory 0 yellow"
+    state.apply_action(3)
+    state.apply_action(0)
+    assert str(state) == "set-up | y r"
+    state = some_state(load(), 15)
+    assert state.action_to_string(adapter.CHANCE, 1) == "first player 1"
+
+
+# ------------------------------------------------------------------------------------ observations
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_seat_sees_the_packages_observation(players: int) -> None:
+    observer = load(players=players).make_py_observer()
+    for moves in (30, 60):
+        state = some_state(load(players=players), moves)
+        for seat in range(players):
+            seen = observation.observe(state.states, np.array([seat]), dtype=np.float32)[0]
+            observer.set_from(state, seat)
+            who = [float(seat == k) for k in range(players)]
+            assert observer.tensor.tolist() == [*who, *seen.tolist()]
+            assert state.observation_tensor(seat) == observer.tensor.tolist()
+            blocks = {"player": np.array(who), **observation.unpack(seen, players)}
+            assert {name: block.tolist() for name, block in observer.dict.items()} == {
+                name: block.tolist() for name, block in blocks.items()
+            }
+        assert observer.string_from(state, 0) == to_line(state.states[0], generator=False)
+        with pytest.raises(ValueError, match=f"from 0 to {players - 1}, got {players}"):
+            state.observation_tensor(players)
+    with pytest.raises(ValueError, match="no parameters"):
+        adapter.CarolusMagnusObserver(players, {"a": 1})
+
+
+def test_in_the_set_up_a_seat_sees_what_is_laid_out() -> None:
+    state = load(players=3).new_initial_state()
+    for clan in (4, 4, 0):
+        state.apply_action(clan)
+    assert state.observation_tensor(1)[:3] == [0, 1, 0]
+    seen = observation.unpack(np.array(state.observation_tensor(1)[3:]), 3)
+    laid = seen["region_paladins"]
+    whole = observation.unpack(np.array(observation.highs(3) * observation.scales(3)), 3)
+    assert np.argwhere(laid).tolist() == [[0, 2], [4, 0], [4, 1]]
+    assert laid.max() == pytest.approx(whole["region_paladins"].max() / 200)
+    assert sum(np.count_nonzero(block) for block in seen.values()) == 3
+
+
+# ------------------------------------------------------------------------------------ players
+
+
+def test_an_agent_plays_as_a_bot() -> None:
+    state = load(position=PLACING).new_initial_state()
+    bot = players_of_both.AgentBot("planner", 1, seed=3)
+    wanted = bots.make("planner").act(state.states, streams.new_streams(3, 1))
+    assert bot.step(state) == wanted[0]
+    assert (bot.player_id(), bot.provides_policy()) == (1, False)
+
+
+def test_a_bot_plays_as_an_agent() -> None:
+    asked = []
+
+    class Last:
+        def step(self, state: Any) -> int:
+            return int(state.legal_actions()[-1])
+
+    def make(game: Any, seat: int, seed: int) -> Any:
+        asked.append((game.rules, seat, seed))
+        return Last()
+
+    agent = players_of_both.BotAgent(make)
+    games, stream = engine.new_games(Rules(3, "deferred"), 4, seed=1), streams.new_streams(1, 4)
+    for _ in range(6):
+        actions = agent.act(games, stream)
+        assert actions.tolist() == [engine.legal_actions(game)[-1] for game in games]
+        engine.step(games, actions)
+    assert {given for given, _, _ in asked} == {Rules(3, "deferred")}
+    assert {seat for _, seat, _ in asked} == {0, 1, 2}
+    assert len({seed for *_, seed in asked}) == len(asked)
+    assert all(0 <= seed < 2**32 for *_, seed in asked)
+
+
+def test_playouts_value_a_position_for_every_seat() -> None:
+    state = load(position=LATE).new_initial_state()
+    found = players_of_both.PlayoutEvaluator(200, seed=1).evaluate(state)
+    again = players_of_both.PlayoutEvaluator(200, seed=1).evaluate(state)
+    assert found.tolist() == again.tolist()
+    assert found.sum() == pytest.approx(0, abs=1e-6) and -1 < found[0] < 1
+    ours = np.zeros(2)
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        end = state.clone()
+        while not end.is_terminal():
+            if end.is_chance_node():
+                numbers, chances = zip(*end.chance_outcomes(), strict=True)
+                end.apply_action(int(random.choice(numbers, p=chances)))
+            else:
+                end.apply_action(int(random.choice(end.legal_actions())))
+        ours += np.array(end.returns()) / 200
+    assert found == pytest.approx(ours, abs=0.3)
