@@ -23,6 +23,7 @@ from typing import Final
 
 import numpy as np
 
+import carolus_env as ce
 from carolus_env import bots, engine
 from carolus_env.engine import observation
 from carolus_env.engine.rules import Rules
@@ -35,8 +36,6 @@ from carolus_env.envs.gym import (
     CarolusVectorEnv,
 )
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
-from carolus_env.games.batch import GameBatch
-from carolus_env.games.game import Game
 from carolus_env.system.failures import told
 from carolus_env.system.machine import cores
 
@@ -52,9 +51,9 @@ def _engine() -> None:
     engine.win_shares(games)
     for dtype in (np.uint8, np.float32):
         observation.observe(games, np.zeros(2, np.int64), dtype=dtype)
-    game = Game(seed=0)
+    game = ce.Game(seed=0)
     game.play(int(game.legal_actions[0]))
-    batch = GameBatch(Rules(), 2, seed=0)
+    batch = ce.GameBatch(Rules(), 2, seed=0)
     batch.step(batch.sample())
 
 
