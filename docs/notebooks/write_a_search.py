@@ -1,0 +1,8 @@
+# %% [markdown]
+# # Title write_a_search
+
+# %%
+import carolus_env as ce
+
+game = ce.Game(seed=1)
+game
