@@ -150,8 +150,8 @@ def modules_page() -> str:
     lines = [
         "# API reference",
         "",
-        "Every public module, with the first line of what it says of itself. What most programs need is in"
-        " [`carolus_env`](carolus_env.md) itself; environments are in"
+        "Every public module, with the first line of what it says of itself. What most programs"
+        " need is in [`carolus_env`](carolus_env.md) itself; environments are in"
         " [`carolus_magnus_v0`](carolus_magnus_v0.md) (PettingZoo),"
         " [`envs.gym`](envs/gym.md) (Gymnasium) and [`envs.sb3`](envs/sb3.md) (Stable-Baselines3).",
     ]
