@@ -25,7 +25,7 @@ import carolus_env as ce
 from carolus_env import notation
 from carolus_env.arena.columns import columns_table
 from carolus_env.arena.ladder import FILE, RUNGS, rungs
-from carolus_env.arena.protocol import protocol_table
+from carolus_env.arena.protocol import first_protocol_table, protocol_table
 from carolus_env.arena.report.texts import duration
 from carolus_env.bots import (
     GreedyOptions,
@@ -240,6 +240,7 @@ def perft_divided() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": protocol_table,
+    "bench 1": first_protocol_table,
     "benchmark batches": results.batches_table,
     "benchmark memory": results.memory_table,
     "benchmark peers": results.peers_table,

@@ -36,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import tyro
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -206,13 +207,18 @@ def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np
     return ((teams - 1) * payoffs + 1) / teams
 
 
-def train(args: Args) -> nn.Module:
-    """Play and learn, with a line of progress for each update."""
-    envs = make(args, args.envs)
-    seen, masks = as_tensors(*envs.reset(seed=args.seed))
-    network: nn.Module = Network(seen.shape[-1], masks.shape[1], args.hidden)
+def new_network(args: Args, envs: VectorEnv) -> nn.Module:
+    """Random weights for what these games show."""
+    seen, actions = envs.single_observation_space, envs.single_action_space
+    assert isinstance(seen, spaces.Box) and isinstance(actions, spaces.Discrete)
     if args.turns:
-        network = Scorer(seen.shape[-1], args.hidden)
+        return Scorer(seen.shape[-1], args.hidden)
+    return Network(seen.shape[-1], int(actions.n), args.hidden)
+
+
+def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
+    """Play and learn, with a line of progress for each update."""
+    seen, masks = as_tensors(*envs.reset(seed=args.seed))
     optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
     decisions = Decisions(args.rollout, seen, masks)
     shares: deque[float] = deque(maxlen=1000)  # of the last games
@@ -244,7 +250,6 @@ def train(args: Args) -> nn.Module:
             f"win rate {np.mean(shares) if shares else np.nan:6.1%}  entropy {spread:.2f}",
             flush=True,
         )
-    return network
 
 
 def learn(
@@ -272,14 +277,13 @@ def learn(
 
 
 @torch.no_grad()
-def evaluate(network: nn.Module, args: Args) -> npt.NDArray[np.float64]:
-    """Shares of the win with the likeliest action: the first game of each of `eval_games` rows.
+def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.float64]:
+    """Shares of the win with the likeliest action: the first game of each row of ``envs``.
 
-    With fewer rows the first games to end would be the short ones.
+    With fewer rows than games the first games to end would be the short ones.
     """
-    envs = make(args, args.eval_games)
     seen, masks = as_tensors(*envs.reset(seed=args.seed + 1_000_000_007))
-    shares = np.full(args.eval_games, np.nan)
+    shares = np.full(envs.num_envs, np.nan)
     while np.isnan(shares).any():
         moves = network(seen, masks)[0].logits.argmax(dim=1)
         next_seen, payoffs, terminated, truncated, infos = envs.step(moves.numpy())
@@ -295,10 +299,12 @@ def main(args: Args) -> None:
     torch.manual_seed(args.seed)
     if args.save:
         check_writable(args.save)
-    network = train(args)
+    envs = make(args, args.envs)
+    network = new_network(args, envs)
+    train(args, envs, network)
     if args.save:
         write_file(args.save, save(network.state_dict()))
-    shares = evaluate(network, args)
+    shares = evaluate(network, args, make(args, args.eval_games))
     low, high = mean_interval(shares)
     print(
         f"evaluation: win rate {shares.mean():.1%} (95 %: {low:.1%} to {high:.1%}) "

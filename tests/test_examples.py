@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from carolus_env.commands import dataset
@@ -84,3 +85,59 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path):
         [sys.executable, script, tmp_path / "bare"], capture_output=True, text=True
     )
     assert done.returncode == 1 and "uint8 observations and masks are needed" in done.stderr
+
+
+IDEAS = EXAMPLE.with_name("own_ideas.py")
+
+
+@pytest.fixture
+def ideas(monkeypatch):
+    monkeypatch.syspath_prepend(str(IDEAS.parent))
+    return runpy.run_path(str(IDEAS))
+
+
+@pytest.mark.parametrize("idea", ["features", "network", "reward", "opponent"])
+def test_an_own_idea_is_learnt_with_and_evaluated(ideas, idea, capsys):
+    small = {"envs": 8, "rollout": 16, "minibatch": 64, "epochs": 1, "eval_games": 6, "hidden": 8}
+    ideas["main"](ideas["Args"](idea=idea, players=3, steps=128, **small))
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith(f"{idea}, seed 1: win rate ")
+    assert last.endswith("against greedy, 6 games of 3 players")
+
+
+def test_rewards_for_castles_are_paid_back(ideas):
+    """Discounted rewards of a game add up to its discounted payoff, less the first potential."""
+    args = ideas["Args"](players=2, opponents="random", idea="reward")
+    with_castles = ideas["games"](args, 4, learning=True)
+    plain = ideas["games"](args, 4, learning=False)
+    first = with_castles.reset(seed=3)[0]
+    assert (first == plain.reset(seed=3)[0]).all()
+    start = with_castles.potential.copy()
+    total, paid, weight, over = *np.zeros((2, 4)), 1.0, np.zeros(4, bool)
+    while not over.all():
+        actions = np.zeros(4, int)
+        _, rewards, *_ = with_castles.step(actions)
+        _, payoffs, terminated, truncated, _ = plain.step(actions)
+        total += np.where(over, 0, weight * rewards)
+        paid += np.where(over, 0, weight * payoffs)
+        over |= terminated | truncated
+        weight *= with_castles.gamma
+    assert total == pytest.approx(paid - start)
+    assert (paid != 0).all()
+
+
+def test_the_courts_of_others_are_seen_clockwise(ideas):
+    args = ideas["Args"](players=3, opponents="random", idea="features")
+    envs = ideas["games"](args, 5, learning=True)
+    envs.reset(seed=1)
+    for _ in range(20):
+        seen, *_ = envs.step(np.zeros(5, int))
+    states, masks = ideas["states_of"](envs), envs.unwrapped.action_masks()
+    assert states["courts"].any()
+    for game, state in enumerate(states):
+        for k in (1, 2):
+            court = state["courts"][(state["player"] + k) % 3]
+            row = seen[game, 0, -15 + 5 * (k - 1) : -10 + 5 * (k - 1) or None]
+            assert row.tolist() == (court * 0.25).tolist()
+        assert (seen[game, :, -5:] == 0).all()  # there is no fourth player
+        assert (seen[game, masks[game] == 0] == 0).all()

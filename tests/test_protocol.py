@@ -9,7 +9,8 @@ import pytest
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.arena.protocol import BENCH_V1, Protocol, score
+from carolus_env.analysis.values import value_function
+from carolus_env.arena.protocol import BENCH_V1, BENCH_V2, LadderProtocol, Protocol, score
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.engine.streams import new_streams
 
@@ -66,3 +67,44 @@ def test_the_opponents_of_version_1_play_as_they_did(spec, wanted):
 def test_the_score_is_the_mean_win_rate():
     pairings = [{"win_rate": [rate, 1 - rate]} for rate in (1.0, 0.75, 0.5, 0.25)]
     assert score({"pairings": pairings}) == pytest.approx(0.625)
+
+
+def test_version_2_never_changes():
+    """Where this fails on purpose, the protocol becomes version 3."""
+    assert (
+        LadderProtocol(
+            "CarolusBench v2",
+            "9c1340a6b783",
+            {2: "faced290071a", 3: "035da15d3e22", 4: "c62ecd47d096"},
+            "report",
+            "value",
+            {2: "daaa6ec3b29f", 3: "ed420be9d123", 4: "db8eedea85fc"},
+            4,
+            24,
+            {2: 125, 3: 42, 4: 125},
+            20_261_123,
+            21_261_123,
+        )
+        == BENCH_V2
+    )
+    for players in BENCH_V2.deals:
+        plan = BENCH_V2.plan("yours", players, ["planner", "greedy"])
+        assert plan.rules == Rules(players)
+        assert (plan.agents, plan.schedule) == (("yours", "planner", "greedy"), "field")
+        assert (plan.deals, plan.seed) == (BENCH_V2.deals[players], BENCH_V2.seed)
+        # What the package has is the protocol's: ladder, suite, value function.
+        BENCH_V2.check(players)
+        assert value_function("value", players).version == plan.luck_version
+    with pytest.raises(ValueError, match=r"CarolusBench v2 has \[2, 3, 4\] players, got 5"):
+        BENCH_V2.check(5)
+
+
+@pytest.mark.parametrize(
+    ("agent", "players", "wanted"),
+    [
+        ("random", 2, ("random", "greedy:errors=0.95", "greedy:errors=0.88", "greedy:errors=0.75")),
+        ("planner", 4, ("planner", "value:4p,errors=0.1", "ppo:v1", "value:4p,errors=0.05")),
+    ],
+)
+def test_version_2_meets_the_rungs_near_an_agent(agent, players, wanted):
+    assert BENCH_V2.opponents(bots.make(agent), players) == wanted

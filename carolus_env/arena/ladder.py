@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -110,6 +110,11 @@ def rungs(players: int) -> tuple[Rung, ...]:
     return tuple(Rung(**row) for row in json.loads(FILE.read_text())["players"][str(players)])
 
 
+def version_hash() -> str:
+    """Of the content: the same hash means the same ladder."""
+    return str(json.loads(FILE.read_text())["hash"])
+
+
 def nearest(players: int, elo: float, count: int = 1, *, searchers: bool = False) -> list[Rung]:
     """The rungs whose ratings are nearest to ``elo``, the nearest first.
 
@@ -121,6 +126,24 @@ def nearest(players: int, elo: float, count: int = 1, *, searchers: bool = False
     """
     fitting = [rung for rung in rungs(players) if searchers or not rung.searches]
     return sorted(fitting, key=lambda rung: abs(rung.elo - elo))[:count]
+
+
+def guess(players: int, wins: Callable[[str], bool]) -> float:
+    """About where an agent stands: between the rungs that it beats and those that beat it.
+
+    Args:
+        players: 2, 3 or 4.
+        wins: whether it beats a rung, by spec; asked of some that do not search.
+    """
+    known = [rung for rung in rungs(players) if not rung.searches]
+    below, above = -1, len(known)  # it beats the one, and loses to the other
+    while above - below > 1:
+        middle = (below + above) // 2
+        if wins(known[middle].spec):
+            below = middle
+        else:
+            above = middle
+    return (known[max(below, 0)].elo + known[min(above, len(known) - 1)].elo) / 2
 
 
 def to_json(found: Mapping[str, list[dict[str, Any]]], command: str) -> dict[str, Any]:
@@ -156,7 +179,12 @@ class Place:
 
 
 def place(
-    players: int, met: Mapping[str, Results], *, seed: int = 0, bootstraps: int = 1000
+    players: int,
+    met: Mapping[str, Results],
+    *,
+    luck: bool = False,
+    seed: int = 0,
+    bootstraps: int = 1000,
 ) -> Place:
     """Rate an agent by its games against rungs, whose ratings stay as they are.
 
@@ -167,6 +195,8 @@ def place(
         players: 2, 3 or 4.
         met: for each rung, by spec, the games against it; the agent is number 0 in their tables
             and sits in every seating equally often. Games of the same deal share luck.
+        luck: count each win less what the dice were worth to the agent (`arena.luck`), where the
+            games have that: as much on average, and less spread.
         seed: of the bootstrap.
         bootstraps: number of refits.
 
@@ -178,7 +208,8 @@ def place(
     games, wins = np.zeros((2, len(numbers), len(met)))
     for k, results in enumerate(met.values()):
         deal = np.searchsorted(numbers, results.deals)
-        share = (results.shares * (results.tables == 0)).sum(axis=1)
+        won = results.shares - results.luck if luck else results.shares
+        share = (won * (results.tables == 0)).sum(axis=1)
         games[:, k] = np.bincount(deal, minlength=len(numbers))
         wins[:, k] = np.bincount(deal, share, minlength=len(numbers))
     generator = np.random.default_rng(seed)

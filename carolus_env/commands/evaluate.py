@@ -14,7 +14,7 @@ Every pair of agents plays (--schedule round_robin), or the first agent plays ea
 make a team (strangers). Every deal of set-up and dice is played in all seatings: with 2 players
 both; with 3 each agent alone against two of the other, in all rotations; with 4 each agent as a
 team, or with strangers in every seat. See docs/evaluation.md. --bench measures one agent by
-CarolusBench v1, the protocol for papers: docs/bench.md. --suite measures what each agent's choices
+CarolusBench, the protocol for papers: docs/bench.md. --suite measures what each agent's choices
 give away in the package's positions: docs/suite.md.
 """
 
@@ -32,8 +32,8 @@ from carolus_env import arena, bots
 from carolus_env.analysis.suite import report as suite_report
 from carolus_env.arena import console, length
 from carolus_env.arena.games import agent_error
-from carolus_env.arena.protocol import BENCH_V1, score
 from carolus_env.arena.summary import extra
+from carolus_env.commands import bench
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.play import __main__ as viewer
 from carolus_env.play.roster import Roster
@@ -44,7 +44,7 @@ from carolus_env.system.files import check_writable, write_json
 PROGRAM: Final = "python evaluate.py"
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 WATCHED = 100  # games opened at most
-GAMES_FILE, SUMMARY_FILE = "games.jsonl", "summary.json"
+GAMES_FILE, SUMMARY_FILE = bench.GAMES_FILE, "summary.json"
 _LENGTH = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
 _PLAY = (*_LENGTH, "luck", "records", "watch")
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
             code = _watch_folder(options)
         else:
             options.players = 2 if options.players is None else options.players
-            code, _ = _evaluate(options)
+            code = _evaluate(options).code
         print(end="", flush=True)  # a full disk fails here, not at Python's exit
         return code
     except UserError as error:
@@ -104,7 +104,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("agents", nargs="*", metavar="AGENT", help="two or more, from --list or as FILE.py:NAME")
-    add("--bench", action="store_true", help=f"measure one agent by {BENCH_V1.name}")
+    add(
+        "--bench",
+        nargs="?",
+        const=bench.NEWEST,
+        type=bench.version,
+        metavar="VERSION",
+        help=f"measure one agent by CarolusBench {' or '.join(bench.VERSIONS)} (%(const)s)",
+    )
     add("--suite", action="store_true", help="measure what agents lose in the package's positions")
     add(
         "--half", choices=suite_report.HALF_NAMES, default="report", help="of --suite (%(default)s)"
@@ -196,31 +203,14 @@ def _list_agents() -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    """Measure one agent by the protocol, for one number of players after the other."""
+    """Measure one agent by the protocol."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
     _refuse(options, "--bench", *_PLAY, "json")
-    scores: dict[int, float] = {}
-    for players in BENCH_V1.deals if options.players is None else [options.players]:
-        try:
-            plan = BENCH_V1.plan(options.agents[0], players)
-        except ValueError as error:
-            raise UserError(_one_line(error)) from error
-        out = options.out and options.out / f"{players}p"
-        one = argparse.Namespace(**{**vars(options), "players": players, "out": out})
-        one.agents, one.deals = list(plan.agents), plan.deals
-        code, summary = _evaluate(one, plan)
-        if code != DONE:
-            return code
-        scores[players] = score(summary)
-    for players, value in scores.items():
-        print(f"{BENCH_V1.name}, {players} players: score {100 * value:.1f} %")
-    if options.out:
-        write_json(
-            options.out / "bench.json",
-            {"protocol": BENCH_V1.name, "agent": options.agents[0], "scores": scores},
-        )
-    return DONE
+    try:
+        return bench.run(options, _make_agents(options.agents)[0], _evaluate)
+    except (arena.ArenaError, ValueError) as error:
+        raise UserError(_one_line(error)) from error
 
 
 def _refuse(options: argparse.Namespace, mode: str, *names: str) -> None:
@@ -240,10 +230,8 @@ def _suite(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _evaluate(
-    options: argparse.Namespace, plan: arena.Plan | None = None
-) -> tuple[int, dict[str, Any]]:
-    """Play, print and write; the exit code, and the summary, empty if no deal was completed."""
+def _evaluate(options: argparse.Namespace, plan: arena.Plan | None = None) -> bench.Played:
+    """Play, print and write; the summary is empty if no deal was completed."""
     plan = plan or _plan(options)
     if options.watch is not None and options.watch not in plan.agents:
         raise UserError(
@@ -285,7 +273,7 @@ def _evaluate(
         _fail(options, text, code)
     if options.watch and code == DONE:
         code = _watch(options.watch, plan, cup.results, made)
-    return code, summary
+    return bench.Played(code, summary, cup)
 
 
 def _watch_folder(options: argparse.Namespace) -> int:

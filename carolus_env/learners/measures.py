@@ -53,7 +53,7 @@ def evaluate(
     It plays the rung that is nearest to its rating so far, until that rung and another one have
     been played. With other rules than the usual ones the rungs keep their ratings. Where its
     rating is not known, or the first rung shows that it has changed much, a few games against some
-    rungs find one (`_guess`); these are not counted.
+    rungs find one (`ladder.guess`); these are not counted.
 
     Args:
         agent: to be placed.
@@ -88,16 +88,11 @@ def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
 
 
 def _guess(agent: Agent, rules: Rules) -> float:
-    """About where an agent stands: between the rungs that it beats and those that beat it."""
-    rungs = [rung for rung in ladder.rungs(rules.players) if not rung.searches]
-    below, above = -1, len(rungs)  # it beats the one, and loses to the other
-    while above - below > 1:
-        middle = (below + above) // 2
-        if _against(agent, rules, rungs[middle].spec, _FEW)[1]["win_rate"] > 0.5:
-            below = middle
-        else:
-            above = middle
-    return float(np.mean([rungs[max(below, 0)].elo, rungs[min(above, len(rungs) - 1)].elo]))
+    def wins(spec: str) -> bool:
+        rate: float = _against(agent, rules, spec, _FEW)[1]["win_rate"]
+        return rate > 0.5
+
+    return ladder.guess(rules.players, wins)
 
 
 def _against(
