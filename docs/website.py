@@ -165,7 +165,7 @@ def module_page(module: str) -> str:
     tree = names.public_modules()[module]
     exports = [name for name in names.exported(tree) or () if not name.startswith("_")]
     elsewhere = [name for name in exports if names.source_of(module, name) != f"{module}.{name}"]
-    lines = [f"::: {module}"]
+    lines = ["---", "search: {boost: 0.5}  # below what explains", "---", "", f"::: {module}"]
     if inside := _inside(module):
         own = [name for name in exports if name not in elsewhere]
         lines += ["    options:", f"      members: {own or 'false'}"]
