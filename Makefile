@@ -3,8 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
+	    UV_FIND_LINKS="$$PIP_FIND_LINKS" $(RUN) -m uv pip install --quiet --python $(RUN) \
+	        --constraint constraints.txt --editable $(1); \
+	else \
+	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
+	fi
 
-.PHONY: setup train test test-all lint docs ladder signatures structure bench clean
+.PHONY: setup train test test-all lint tables docs ladder signatures structure bench clean
 
 setup: $(VENV)/.installed
 
@@ -12,12 +18,7 @@ setup: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install --quiet uv 2>/dev/null || echo "no uv here, using pip"
-	@if $(RUN) -m uv --version >/dev/null 2>&1; then \
-	    UV_FIND_LINKS="$$PIP_FIND_LINKS" $(RUN) -m uv pip install --quiet --python $(RUN) \
-	        --constraint constraints.txt --editable '.[dev]'; \
-	else \
-	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'; \
-	fi
+	$(call INSTALL,'.[dev]')
 	@touch $@
 
 # Options: make train ARGS="--players 4 --name four"
@@ -45,10 +46,18 @@ structure: setup
 	$(RUN) docs/structure.py $(ARGS)
 
 # Tables, plots and boards in docs/ that are made from the code and from benchmarks/results/.
-docs: setup
+tables: setup
 	$(RUN) docs/tables.py
 	$(RUN) docs/plots.py
 	$(RUN) docs/boards.py
+
+# The site, in build/site. It fails for a broken link or anchor and a public name without docstring.
+docs: $(VENV)/.documents
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict $(ARGS)
+
+$(VENV)/.documents: $(VENV)/.installed
+	$(call INSTALL,'.[docs]')
+	@touch $@
 
 bench: setup
 	$(RUN) benchmarks/throughput.py $(ARGS)

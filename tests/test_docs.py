@@ -78,6 +78,37 @@ def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
         assert "log_policy" not in names or names["log_policy"].shape == (100, 95)
 
 
+def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path):
+    page = (ROOT / "docs" / "your_own.md").read_text()
+    bot, wrapper, learner = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "my_bot.py").write_text(bot)
+    specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
+    for players in (2, 3, 4):
+        pair = [ce.make(spec) for spec in specs]
+        match = arena.play_pairing(pair, ce.Rules(players), 60, seed=1)
+        assert match.win_rate[0] > 0.9
+    (tmp_path / "wrapper.py").write_text(wrapper)
+    names = runpy.run_path(str(tmp_path / "wrapper.py"))
+    assert abs(names["total"]) == pytest.approx(1), "the potential is taken back"
+    assert names["reward"] != names["total"], "the last reward is shaped"
+    (tmp_path / "learner.py").write_text(learner)
+    assert runpy.run_path(str(tmp_path / "learner.py"))["match"].win_rate[0] > 0.9
+
+
+@pytest.mark.parametrize("name", ["first_steps", "train_and_watch", "write_a_search"])
+def test_notebooks_run_and_show_what_they_say(name, capsys):
+    if name == "train_and_watch":
+        pytest.importorskip("tensorboard")
+    names = runpy.run_path(str(ROOT / "docs" / "notebooks" / f"{name}.py"))
+    assert names["result"].win_rate[0] > 0.9, "the last match"
+    assert "nan" not in capsys.readouterr().out
+    if name == "train_and_watch":
+        first, last = names["run"].curve.evaluation
+        assert first["high"] < last["low"], "it learnt"
+    if name == "write_a_search":
+        assert (names["outcomes"].probabilities @ names["returns"]).sum() == pytest.approx(0)
+
+
 @pytest.mark.slow
 def test_the_training_page_has_a_snippet_that_trains(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "training.md").read_text()
@@ -107,7 +138,7 @@ def test_tables_in_docs_are_up_to_date():
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}: run `make docs`"
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}: run `make tables`"
 
 
 def test_throughput_table_gives_the_measured_medians_and_ranges():
@@ -162,11 +193,12 @@ def test_plots_exist_and_are_shown():
 def test_boards_in_the_readme_are_up_to_date():
     for name, svg in runpy.run_path(str(ROOT / "docs" / "boards.py"))["boards"]():
         assert f"docs/images/{name}.svg" in README
-        assert (ROOT / "docs" / "images" / f"{name}.svg").read_text() == svg, "run `make docs`"
+        assert (ROOT / "docs" / "images" / f"{name}.svg").read_text() == svg, "run `make tables`"
 
 
 def test_links_in_pages_lead_somewhere():
-    for page in (ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "CONTRIBUTING.md"):
+    pages = (*ROOT.glob("docs/*.md"), *ROOT.glob("docs/notebooks/*.py"))
+    for page in (ROOT / "README.md", *pages, ROOT / "CONTRIBUTING.md"):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
 

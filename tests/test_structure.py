@@ -54,7 +54,7 @@ def test_events_are_carried_out_in_one_place():
 def test_the_table_of_layers_is_the_codes_own():
     page = (ROOT / "CONTRIBUTING.md").read_text()
     table = page.partition("<!-- table: layers -->\n\n")[2].partition("\n<!-- end -->")[0]
-    assert table == structure.layers_table(), "run `make docs`"
+    assert table == structure.layers_table(), "run `make tables`"
 
 
 def test_a_circle_and_an_import_inside_a_function_are_seen(tmp_path):

@@ -132,6 +132,7 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
+        """Close the file; the games in it stay."""
         self._file.close()
 
     def __enter__(self) -> Journal:

@@ -24,9 +24,11 @@ from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
 SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
+"""How agents can be made to meet, see `meetings`."""
 ALONE: Final = "alone"
 """A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
-MOST_GAMES: Final = 10**8  # more than anyone would wait for
+MOST_GAMES: Final = 10**8
+"""The most games of a plan, more than anyone would wait for."""
 
 
 class Meeting(NamedTuple):
@@ -251,6 +253,7 @@ class Plan:
 
     @cached_property
     def meetings(self) -> list[Meeting]:
+        """Who meets whom, in every seating; see `meetings`."""
         return meetings(self.schedule, self.rules, len(self.agents))
 
     @property
@@ -268,6 +271,7 @@ class Plan:
 
     @property
     def games_per_deal(self) -> int:
+        """Number of games of one deal: the seatings of all meetings."""
         return sum(len(meeting.seatings) for meeting in self.meetings)
 
     @property

@@ -82,6 +82,7 @@ class Job:
         ]
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON, by which the same command is known when it continues."""
         return {
             "rules": self.rules.to_dict(),
             "agents": list(self.agents),

@@ -39,12 +39,14 @@ def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
 
 
 def castle(x: float, y: float, size: float, team: int) -> str:
+    """A castle of ``team``, centred on ``x``, ``y``, as an SVG element."""
     return piece(x, y, castle_shape(size), TEAM_LOOKS[team])
 
 
 def disc(
     x: float, y: float, radius: float, label: object, look: Look, opacity: float
 ) -> Iterator[str]:
+    """A disc with ``label`` on it, as SVG."""
     faint = f' opacity="{opacity:g}"' if opacity < 1 else ""
     yield (
         f'<g{faint}><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{look.fill}" '
@@ -62,18 +64,22 @@ def piece(x: float, y: float, shape: str, look: Look) -> str:
 
 
 def ring(x: float, y: float, radius: float, kind: str) -> str:
+    """A circle without a filling, as an SVG element; ``kind`` is its class."""
     return f'<circle class="line {kind}" cx="{x:.1f}" cy="{y}" r="{radius}" stroke-width="5"/>'
 
 
 def line(path: str, kind: str, width: float) -> str:
+    """The lines of an SVG path, with round ends; ``kind`` is their class."""
     return f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round" d="{path}"/>'
 
 
 def box(x: float, y: float, width: float, height: float, look: str) -> str:
+    """A rectangle by its upper left corner, as an SVG element; ``look`` are its attributes."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {look}/>'
 
 
 def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
+    """The border that an SVG path draws; ``kind`` is its class."""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return (
         f'<path class="line {kind}" stroke-width="{width:g}" stroke-linejoin="round"{dashed} '

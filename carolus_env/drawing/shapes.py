@@ -31,6 +31,7 @@ def angle_of(territory: float) -> float:
 
 
 def polar(radius: float, angle: float) -> Point:
+    """The point at ``radius`` and ``angle`` (see `angle_of`) from the centre."""
     return CENTRE + radius * math.cos(angle), CENTRE + radius * math.sin(angle)
 
 

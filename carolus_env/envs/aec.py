@@ -192,9 +192,11 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> spaces.Space:
+        """The dict of ``observation`` and ``action_mask``, the same for every agent."""
         return self._observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space:
+        """``Discrete(95)``, the same for every agent."""
         return self._action_spaces[agent]
 
     # -------------------------------------------------------------------------------- playing

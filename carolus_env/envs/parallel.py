@@ -34,9 +34,11 @@ class CarolusParallelEnv(ParallelEnv):
         self.render_mode = self.aec_env.render_mode
 
     def observation_space(self, agent: str) -> spaces.Space:
+        """As that of `raw_env`."""
         return self.aec_env.observation_space(agent)
 
     def action_space(self, agent: str) -> spaces.Space:
+        """As that of `raw_env`."""
         return self.aec_env.action_space(agent)
 
     def reset(
@@ -90,6 +92,7 @@ class CarolusParallelEnv(ParallelEnv):
         return self.aec_env.state()
 
     def close(self) -> None:
+        """Close the window, if there is one."""
         self.aec_env.close()
 
     def _seen(self) -> Seen:

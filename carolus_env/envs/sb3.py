@@ -89,9 +89,16 @@ class LearnerVecEnv(VecEnv):
         return self.look()
 
     def step_async(self, actions: npt.NDArray[np.integer[Any]]) -> None:
+        """Keep the actions, ``(num_envs,)`` integers, for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], Any, Any]:
+        """Play the actions, the opponents' decisions after them, and begin anew where a game ended.
+
+        Returns:
+            Observations, rewards ``(num_envs,)`` float32, ends ``(num_envs,)`` bool, and infos,
+            a dict for each game.
+        """
         ended = self.ended = self.games.step(self._actions)
         self.lengths += 1
         rewards = np.zeros(self.num_envs, np.float32)
@@ -129,9 +136,11 @@ class LearnerVecEnv(VecEnv):
         """Nothing to release."""
 
     def has_attr(self, attr_name: str) -> bool:
+        """Whether the games have an attribute of that name."""
         return attr_name == "action_masks" or hasattr(self, attr_name)
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """An attribute of each game that ``indices`` names; all games share it."""
         return [getattr(self, attr_name)] * self._count(indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -174,6 +183,7 @@ class LearnerVecEnv(VecEnv):
         return list(np.atleast_2d(self._masks[indices]))
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        """False for each game that ``indices`` names: games are rows, which nothing wraps."""
         return [False] * self._count(indices)
 
     def _count(self, indices: Any) -> int:

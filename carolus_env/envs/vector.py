@@ -380,11 +380,13 @@ class Pictures:
         self._actions = np.full(games.n, -1)  # -1: none yet
 
     def begun(self, rows: npt.NDArray[np.int64]) -> None:
+        """Note that games have begun in ``rows``: no decision is marked."""
         self._actions[rows] = -1
 
     def decided(
         self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
     ) -> None:
+        """Note the decisions in ``rows`` and the states before them, which a frame marks."""
         self._before[rows] = before
         self._actions[rows] = actions
 

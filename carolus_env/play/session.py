@@ -153,6 +153,7 @@ class Session:
 
     @property
     def over(self) -> bool:
+        """Whether the game has ended."""
         return bool(self.state["phase"] == OVER)
 
     @property

@@ -35,6 +35,7 @@ class Answer(JSONResponse):
     """JSON in ASCII, since UTF-8 cannot encode the lone surrogates that JSON may hold."""
 
     def render(self, content: Any) -> bytes:
+        """The content as JSON without blanks; a number that JSON lacks is refused."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 

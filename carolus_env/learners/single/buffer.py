@@ -35,6 +35,7 @@ class SeatBuffer(MaskableRolloutBuffer):
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
+        """Empty the buffer; the first call allocates its arrays."""
         steps, n = self.buffer_size, self.n_envs
         if getattr(self, "masks", None) is None:
             length = int(np.prod(self.obs_shape))

@@ -1,0 +1,72 @@
+# %% [markdown]
+# # Train and watch
+#
+# PPO by self-play on a tiny budget, its learning curve, a match, and a game to look through. The
+# learner is that of `python train.py` ([training](../training.md)), with fewer decisions. It needs
+# the extra `train`: `pip install 'carolus-env[train]'`.
+
+# %%
+import tempfile
+from pathlib import Path
+
+import carolus_env as ce
+from carolus_env import arena
+from carolus_env.drawing import show
+from carolus_env.learners.turns.config import TurnConfig
+from carolus_env.learners.turns.run import TurnRun
+
+# %% [markdown]
+# ## Train
+#
+# A decision is a disc, a crown or a whole turn. `python train.py` learns from 2.4 million; here are
+# thirty thousand, on one core. A run writes its models, its curve and a checkpoint into a folder.
+
+# %%
+folder = Path(tempfile.mkdtemp())
+config = TurnConfig(
+    players=2, steps=30_000, games=64, rollout=32, workers=1, curve_every=10_000, eval_games=8
+)
+run = TurnRun(config, folder)
+run.train()
+sorted(path.name for path in folder.iterdir())
+
+# %% [markdown]
+# The curve: before the first and after the last decision the agent is placed on
+# [the ladder](../ladder.md) by a few games against rungs near it. Eight games a rung say little, as
+# the intervals do.
+
+# %%
+for point in run.curve.evaluation:
+    print(f"{point['decisions']:>7,} decisions: Elo {point['elo']:6.0f}", end=" ")
+    print(f"({point['low']:.0f} to {point['high']:.0f}), {point['cpu_seconds']:.0f} CPU seconds")
+
+# %% [markdown]
+# ## Play
+#
+# What the run saved is an agent like any other, named by its path. `best` is the last network that
+# was not clearly weaker than the one before.
+
+# %%
+mine = ce.make(f"ppo:{folder / 'best'}")
+rules = ce.Rules(players=2)
+for other in ("random", "greedy"):
+    result = arena.play_pairing((mine, ce.make(other)), rules, 100, seed=1)
+    low, high = result.ci95[0]
+    print(f"{100 * result.win_rate[0]:.0f} % ({100 * low:.0f} - {100 * high:.0f}) against {other}")
+
+# %% [markdown]
+# ## Watch
+#
+# A game against `greedy`, decision by decision. It is recorded as it is played; the buttons step
+# through it, and the page works without a server. `carolus play` shows records in the browser, with
+# the agents' opinions ([viewer](../play.md#viewer)).
+
+# %%
+actions = []
+arena.play_games([[0, 1]], (mine, ce.make("greedy")), rules, seed=3, actions=actions)
+record = arena.game_record(rules, seed=3, deal=0, actions=actions[0])
+show(record, names=["trained", "greedy"], width=640)
+
+# %% [markdown]
+# [Training](../training.md) has what more decisions give, and the learners there are. The same
+# from the command line is `carolus train --steps 30000 --name tiny`.
