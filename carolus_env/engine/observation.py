@@ -403,6 +403,7 @@ def write_strengths(s, viewer, out, row):
 
 @kernel
 def next_in_circle(place, count):
+    """The place after ``place`` in a circle of ``count``."""
     return place + 1 if place + 1 < count else 0
 
 

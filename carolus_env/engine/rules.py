@@ -79,7 +79,8 @@ FIRST_DISC: Final = ACTION_GROUPS[0].first
 FIRST_CROWN: Final = ACTION_GROUPS[1].first
 FIRST_MOVE: Final = ACTION_GROUPS[2].first
 FIRST_PLACE: Final = ACTION_GROUPS[3].first
-ACTIONS: Final = FIRST_PLACE + CLANS * DESTINATIONS  # 95
+ACTIONS: Final = FIRST_PLACE + CLANS * DESTINATIONS
+"""Number of actions: 95."""
 
 
 def disc_action(number: int) -> int:
@@ -206,6 +207,7 @@ class Rules:
 
     @property
     def teams(self) -> int:
+        """Number of teams: that of the players, or two with four players."""
         return TEAMS[self.players]
 
     @property
@@ -220,6 +222,7 @@ class Rules:
 
     @property
     def castles_to_win(self) -> int:
+        """Castles with which a team has won."""
         return CASTLES_TO_WIN[self.players]
 
     def team(self, seat: int) -> int:

@@ -80,6 +80,7 @@ FIELDS: Final = (
 # fmt: on
 
 STATE: Final = np.dtype([(field.name, field.dtype, field.shape) for field in FIELDS])
+"""The dtype of a game's record; docs/state.md lists its fields."""
 assert STATE.itemsize <= 256
 # Kernels read a circle from any region on and mask what lies outside of that field: up to 15 bytes
 # before or after it, which must be bytes of the record too.

@@ -104,6 +104,7 @@ class FixedOpponents:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
+        """As `Opponents.seat`: the agents sit clockwise from the learner; the last sits on."""
         clockwise = (np.arange(self._players) - learner_seats[:, None]) % self._players
         return np.minimum(np.maximum(clockwise - 1, 0), len(self.agents) - 1)
 

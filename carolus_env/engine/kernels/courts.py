@@ -26,6 +26,7 @@ def can_be_taken(s, clan):
 
 @kernel
 def any_can_be_taken(s):
+    """Whether `can_be_taken` holds for any clan."""
     for clan in range(CLANS):
         if can_be_taken(s, clan):
             return True

@@ -202,6 +202,7 @@ def crown_is_due(s):
 
 @kernel
 def decide_crown(s, clan):
+    """Take a paladin of the clan for a crown; after the last crown the game goes on."""
     player = int64(s["player"])
     s["crowns"][player] -= 1
     take_paladin(s, player, clan)
@@ -228,6 +229,7 @@ def begin_round(s):
 
 @kernel
 def play_disc(s, number):
+    """Play the disc; after the last player's the turns begin in the order of the discs."""
     player = int64(s["player"])
     s["discs_in_hand"][player] = int64(s["discs_in_hand"][player]) & ~(1 << (number - 1))
     s["discs_played"][player] = number
@@ -341,6 +343,7 @@ def teams_with_most_castles(s):
 
 @kernel
 def end_game(s, reason, winners):
+    """End the game; ``winners`` has a bit for each team."""
     s["phase"] = OVER
     s["reason"] = reason
     s["winners"] = winners
