@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: setup train test test-all lint docs ladder signatures structure bench clean
+.PHONY: setup train test test-all lint docs ladder signatures structure bench integrations clean
 
 setup: $(VENV)/.installed
 
@@ -52,6 +52,10 @@ docs: setup
 
 bench: setup
 	$(RUN) benchmarks/throughput.py $(ARGS)
+
+# Other libraries, each in a virtual environment of its own: make integrations ARGS="torchrl skrl"
+integrations: setup
+	$(RUN) -m benchmarks.integrations $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis

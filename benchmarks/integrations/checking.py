@@ -1,0 +1,119 @@
+"""What the check scripts share; each may do without. Only the installed package is imported.
+
+from checking import Checks, examples, play, run
+
+checks = Checks("TorchRL", torchrl.__version__)
+checks.passed("seeds", first == second, "the same seed gave another game")
+checks.report(limits="...", lines=7)
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Checks:
+    """The results of one library, printed as they come and as JSON at the end."""
+
+    def __init__(self, library: str, version: str) -> None:
+        self.library, self.version = library, version
+        self.results: dict[str, str] = {}
+        print(f"{library} {version}", flush=True)
+
+    def passed(self, name: str, holds: object, otherwise: str, result: str = "ok") -> None:
+        """Note a check.
+
+        Raises:
+            SystemExit: when it does not hold, saying ``otherwise``.
+        """
+        if not holds:
+            raise SystemExit(f"{self.library}: {name}: {otherwise}")
+        self.results[name] = result
+        print(f"{name}: {result}", flush=True)
+
+    def report(self, *, limits: str, lines: int) -> None:
+        """Print the last line: the result."""
+        row = {"library": self.library, "version": self.version, "checks": self.results}
+        print(json.dumps({**row, "limits": limits, "lines": lines}), flush=True)
+
+
+def examples() -> list[Path]:
+    """The files named by ``--example``."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--example", type=Path, action="append", default=[])
+    found: list[Path] = parser.parse_args().example
+    return found
+
+
+class Ran(NamedTuple):
+    """How a program ran."""
+
+    text: str
+    seconds: float
+
+
+def run(*words: object) -> Ran:
+    """Run ``python WORDS`` here, and pass on what it writes.
+
+    Raises:
+        SystemExit: when it fails.
+    """
+    begun, lines = time.perf_counter(), []
+    command = [sys.executable, *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            print(line, end="", flush=True)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(map(str, words))}: exit code {process.returncode}")
+    return Ran("".join(lines), time.perf_counter() - begun)
+
+
+def play(agent: str, opponent: str, games: int = 400, players: int = 2, seed: int = 1) -> str:
+    """Let an agent play by the command ``evaluate``; returns "63.2 % (58.4 - 67.8)": the win rate.
+
+    Args:
+        agent: a spec, as ``my_bot.py:MyBot``.
+        opponent: another.
+        games: at least so many.
+        players: 2, 3 or 4.
+        seed: of the deals.
+    """
+    row = evaluated(agent, opponent, games, players, seed)
+    low, high = row["ci95"]
+    return f"{100 * row['win_rate']:.1f} % ({100 * low:.1f} - {100 * high:.1f})"
+
+
+def evaluated(
+    agent: str, opponent: str, games: int = 400, players: int = 2, seed: int = 1
+) -> dict[str, object]:
+    """As `play`; returns the agent's result: a dict with ``win_rate`` and ``ci95``."""
+    file = Path(f"evaluated_{os.getpid()}.json")
+    words = ["--players", players, "--games", games, "--seed", seed, "--json", file]
+    run("-m", "carolus_env", "evaluate", agent, opponent, *words)
+    pairing = json.loads(file.read_text())["pairings"][0]
+    file.unlink()
+    return {"win_rate": pairing["win_rate"][0], "ci95": pairing["ci95"][0]}
+
+
+def lines_of(file: Path, names: Sequence[str]) -> int:
+    """Lines of code of functions and classes of a file, without comments and docstrings."""
+    count = 0
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in names:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(inner):
+                    del inner.body[0]
+            count += len(re.findall(r"^\s*\S", ast.unparse(node), re.MULTILINE))
+    return count
