@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Checks:
@@ -30,14 +30,17 @@ class Checks:
         self.results: dict[str, str] = {}
         print(f"{library} {version}", flush=True)
 
-    def passed(self, name: str, holds: object, otherwise: str, result: str = "ok") -> None:
-        """Note a check.
+    def holds(self, condition: object, otherwise: str) -> None:
+        """Require a condition.
 
         Raises:
             SystemExit: when it does not hold, saying ``otherwise``.
         """
-        if not holds:
-            raise SystemExit(f"{self.library}: {name}: {otherwise}")
+        if not condition:
+            raise SystemExit(f"{self.library}: failed: {otherwise}")
+
+    def passed(self, name: str, result: str = "ok") -> None:
+        """Note that a check has passed."""
         self.results[name] = result
         print(f"{name}: {result}", flush=True)
 
@@ -90,14 +93,18 @@ def play(agent: str, opponent: str, games: int = 400, players: int = 2, seed: in
         players: 2, 3 or 4.
         seed: of the deals.
     """
-    row = evaluated(agent, opponent, games, players, seed)
-    low, high = row["ci95"]
-    return f"{100 * row['win_rate']:.1f} % ({100 * low:.1f} - {100 * high:.1f})"
+    return told(evaluated(agent, opponent, games, players, seed))
+
+
+def told(result: dict[str, Any]) -> str:
+    """A result of `evaluated` as text."""
+    low, high = result["ci95"]
+    return f"{100 * result['win_rate']:.1f} % ({100 * low:.1f} - {100 * high:.1f})"
 
 
 def evaluated(
     agent: str, opponent: str, games: int = 400, players: int = 2, seed: int = 1
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """As `play`; returns the agent's result: a dict with ``win_rate`` and ``ci95``."""
     file = Path(f"evaluated_{os.getpid()}.json")
     words = ["--players", players, "--games", games, "--seed", seed, "--json", file]
@@ -117,3 +124,19 @@ def lines_of(file: Path, names: Sequence[str]) -> int:
                     del inner.body[0]
             count += len(re.findall(r"^\s*\S", ast.unparse(node), re.MULTILINE))
     return count
+
+
+def beats_planner(checks: Checks, example: Path, least: float = 0.05) -> None:
+    """Run an example, then let its agent ``Trained`` play; note both.
+
+    A choice at random among the candidates wins 1 game of 200 against ``planner``.
+
+    Raises:
+        SystemExit: when it fails, or the interval of the win rate reaches below ``least``.
+    """
+    done = run(example)
+    checks.passed("trains", f"{done.seconds:.0f} s")
+    agent = f"{example}:Trained"
+    result = evaluated(agent, "planner", 1000)
+    checks.holds(result["ci95"][0] > least, f"wins only {result} against planner")
+    checks.passed("plays in evaluate", f"{told(result)} against planner")
