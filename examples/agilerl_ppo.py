@@ -4,14 +4,14 @@
     carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt
     python agilerl_ppo.py --players 3 --opponents greedy
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of numbers
-(docs/turns.md). Four things are specific to the game:
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks. AgileRL reads ``info["action_mask"]`` of the vector environment, in play and in the update.
 - Autoreset in the same step, so that every step is a decision. In next-step mode some steps only
   reset, have no legal action, and would be learnt from.
-- One network scores the row of every candidate, so that no place of the list is learnt anew. It is a
-  module of our own, so its architecture does not evolve; hyperparameters may.
+- One network scores the row of every candidate, so that no place of the list is learnt anew. It is
+  a module of our own, so its architecture does not evolve; hyperparameters may.
 - Lost games are paid, too: when an opponent's move ends a game, the learner's last step has -1.
 """
 

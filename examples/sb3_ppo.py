@@ -4,9 +4,9 @@
     carolus evaluate sb3_ppo.py:Trained planner              # plays what it learnt
     python sb3_ppo.py --players 3 --opponents greedy
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of numbers
-(docs/turns.md). CarolusTurnsVecEnv plays all games in one batch, and MaskablePPO asks it for the
-masks. CandidatePolicy scores the row of every candidate with the same weights.
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). CarolusTurnsVecEnv plays all games in one batch, and MaskablePPO asks it
+for the masks. CandidatePolicy scores the row of every candidate with the same weights.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt
     python skrl_ppo.py --players 3 --opponents greedy
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of numbers
-(docs/turns.md). Four things are specific to the game:
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks. skrl's agents know none, so the model masks its logits itself. It reads the mask off the
   observation: a row begins with 1 where there is a candidate, and is all 0 where there is none.

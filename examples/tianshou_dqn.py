@@ -4,14 +4,14 @@
     carolus evaluate tianshou_dqn.py:Trained planner         # plays what it learnt
     python tianshou_dqn.py --players 3 --opponents greedy
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of numbers
-(docs/turns.md). Three things are specific to the game:
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). Three things are specific to the game:
 
-- Masks. Tianshou looks for them in an observation of ``obs`` and ``mask``; a Gymnasium wrapper names
-  them so. Then exploration, play and the targets' maxima are over legal candidates.
+- Masks. Tianshou looks for them in an observation of ``obs`` and ``mask``; a Gymnasium wrapper
+  names them so. Then exploration, play and the targets' maxima are over legal candidates.
 - One network scores the row of every candidate, so that no place of the list is learnt anew.
-- Rewards come with the end of a game only, so returns look ten steps ahead. Lost games are paid, too:
-  when an opponent's move ends a game, the learner's last step has -1.
+- Rewards come with the end of a game only, so returns look ten steps ahead. Lost games are paid,
+  too: when an opponent's move ends a game, the learner's last step has -1.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
     carolus evaluate torchrl_ppo.py:Trained planner          # plays what it learnt
     python torchrl_ppo.py --players 3 --opponents greedy
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of numbers
-(docs/turns.md). Four things are specific to the game:
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). Four things are specific to the game:
 
-- Masks are in the observation (``masks="observation"``), where TorchRL looks for them: the transform
-  ActionMask keeps random actions legal, and MaskedCategorical the policy's.
+- Masks are in the observation (``masks="observation"``), where TorchRL looks for them: the
+  transform ActionMask keeps random actions legal, and MaskedCategorical the policy's.
 - The vector environment resets nothing by itself (``AutoresetMode.DISABLED``), as TorchRL prefers:
   its collector resets the games that are over.
 - One network scores the row of every candidate, so that no place of the list is learnt anew.

@@ -30,7 +30,9 @@ class CarolusParallelEnv(ParallelEnv):
         self.aec_env = raw_env(**options)
         self.possible_agents = self.aec_env.possible_agents
         # PettingZoo declares both, and some libraries read them rather than call the methods.
-        self.observation_spaces = {agent: self.observation_space(agent) for agent in self.possible_agents}
+        self.observation_spaces = {
+            agent: self.observation_space(agent) for agent in self.possible_agents
+        }
         self.action_spaces = {agent: self.action_space(agent) for agent in self.possible_agents}
         self.agents: list[str] = []
         self.state_space = self.aec_env.state_space
