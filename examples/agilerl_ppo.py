@@ -105,7 +105,8 @@ class Critic(ValueNetwork):
 
 def make_agent(env: VectorEnv, rollout: int) -> PPO:
     """PPO whose policy and value are `Rows`."""
-    seen, actions = env.single_observation_space, env.single_action_space
+    seen: Any = env.single_observation_space
+    actions: Any = env.single_action_space
     logits = DummyEvolvable("cpu", Rows(seen.shape[-1], actions.n))
     values = DummyEvolvable("cpu", Rows(seen.shape[-1], 1))
     return PPO(

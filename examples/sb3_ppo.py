@@ -70,7 +70,7 @@ class Trained(TurnAgent):
     def __init__(self) -> None:
         with safe_open(WEIGHTS, "pt") as file:
             super().__init__(int(file.metadata()["players"]))
-        self.policy = make_model(self.players, "random", 1, 0).policy
+        self.policy: Any = make_model(self.players, "random", 1, 0).policy
         self.policy.load_state_dict(load_file(WEIGHTS))
 
     @torch.no_grad()

@@ -65,7 +65,7 @@ def make_env(players: int, opponents: str) -> gymnasium.Env:
         masks="observation",
         disable_env_checker=True,  # which plays random candidates, legal or not
     )
-    seen = env.observation_space
+    seen: Any = env.observation_space
     space = gymnasium.spaces.Dict(obs=seen["observation"], mask=seen["action_mask"])
     return TransformObservation(
         env, lambda seen: {"obs": seen["observation"], "mask": seen["action_mask"]}, space

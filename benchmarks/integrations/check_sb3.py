@@ -50,7 +50,7 @@ def main() -> None:
     checks.passed("rewards sum to zero")
     checks.passed("several decisions in a row")
     checks.passed("seeds")
-    checks.passed("players", "2, 3, 4")
+    checks.passed("players", result="2, 3, 4")
     [example] = examples()
     beats_planner(checks, example)
     checks.passed("masks reach the policy")  # an illegal choice would have stopped the training

@@ -90,7 +90,7 @@ def main() -> None:
     checks.passed("rewards sum to zero")
     checks.passed("several decisions in a row")
     checks.passed("seeds")
-    checks.passed("players", "2, 3, 4")
+    checks.passed("players", result="2, 3, 4")
     checks.passed("self-play")
     [example] = examples()
     beats_planner(checks, example)

@@ -89,7 +89,7 @@ def main() -> None:
     checks.passed("several decisions in a row")
     checks.passed("masks reach the policy")
     checks.passed("seeds")
-    checks.passed("players", "2, 3, 4")
+    checks.passed("players", result="2, 3, 4")
     for kind in (SerialEnv, ParallelEnv):
         env = TransformedEnv(kind(2, single), ActionMask())
         check_env_specs(env)

@@ -1,10 +1,8 @@
 """What the check scripts share; each may do without. Only the installed package is imported.
 
-from checking import Checks, examples, play, run
-
-checks = Checks("TorchRL", torchrl.__version__)
-checks.passed("seeds", first == second, "the same seed gave another game")
-checks.report(limits="...", lines=7)
+>>> checks = Checks("TorchRL", torchrl.__version__)
+>>> checks.passed("seeds", first == second, "the same seed gave another game")
+>>> checks.report(limits="...", lines=7)
 """
 
 from __future__ import annotations
@@ -38,8 +36,11 @@ class Checks:
         if not condition:
             raise SystemExit(f"{self.library}: failed: {otherwise}")
 
-    def passed(self, name: str, result: str = "ok") -> None:
-        """Note that a check has passed."""
+    def passed(
+        self, name: str, holds: object = True, otherwise: str = "", result: str = "ok"
+    ) -> None:
+        """Note a check, which must hold; see `holds`."""
+        self.holds(holds, f"{name}: {otherwise}")
         self.results[name] = result
         print(f"{name}: {result}", flush=True)
 
@@ -144,8 +145,8 @@ def beats_planner(checks: Checks, example: Path, least: float = 0.05) -> None:
         SystemExit: when it fails, or the interval of the win rate reaches below ``least``.
     """
     done = run(example)
-    checks.passed("trains", f"{done.cpu_seconds:.0f} s of CPU")
+    checks.passed("trains", result=f"{done.cpu_seconds:.0f} s of CPU")
     agent = f"{example}:Trained"
     result = evaluated(agent, "planner", 1000)
     checks.holds(result["ci95"][0] > least, f"wins only {result} against planner")
-    checks.passed("plays in evaluate", f"{told(result)} against planner")
+    checks.passed("plays in evaluate", result=f"{told(result)} against planner")

@@ -29,7 +29,7 @@ class CarolusParallelEnv(ParallelEnv):
     def __init__(self, **options: Any) -> None:
         self.aec_env = raw_env(**options)
         self.possible_agents = self.aec_env.possible_agents
-        # PettingZoo declares both, and some libraries read them rather than call the methods.
+        # PettingZoo declares both, and some libraries read them instead of calling the methods.
         self.observation_spaces = {
             agent: self.observation_space(agent) for agent in self.possible_agents
         }
