@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from carolus_env import Rules, arena
 from carolus_env.commands import dataset
 
 torch = pytest.importorskip("torch")
@@ -84,3 +85,17 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path):
         [sys.executable, script, tmp_path / "bare"], capture_output=True, text=True
     )
     assert done.returncode == 1 and "uint8 observations and masks are needed" in done.stderr
+
+
+def test_stable_baselines_example_trains_and_plays(tmp_path, monkeypatch):
+    pytest.importorskip("sb3_contrib")
+    script = EXAMPLE.with_name("sb3_ppo.py")
+    options = ["--envs", "8", "--steps", "256", "--opponents", "random", "--players", "3"]
+    done = subprocess.run(
+        [sys.executable, script, *options], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("saved: sb3_ppo.safetensors\n")
+    monkeypatch.chdir(tmp_path)
+    found = arena.play_pairing((f"{script}:Trained", "random"), Rules(3), 12, seed=1)
+    assert found.games >= 12

@@ -250,6 +250,21 @@ def test_a_turn_is_carried_out_as_it_was_chosen_whoever_plays_beside():
         ce.step(one, actions[:1])
 
 
+def test_a_turn_goes_on_though_the_dice_to_come_are_hidden():
+    agent = Last(2)
+    games, streams = ce.new_games(ce.Rules(), 1, seed=5), ce.new_streams(5, 1)
+    went_on = 0
+    for _ in range(80):
+        begun = dict(agent._plans)
+        ce.step(games, agent.act(games, streams))
+        hidden = games.copy()
+        hidden["generator"] = 0
+        if set(agent._plans) - set(begun):
+            assert agent.act(hidden, streams) == agent.act(games, streams)
+            went_on += agent._plans[next(reversed(agent._plans))] != ()
+    assert went_on > 10
+
+
 def test_plans_that_nobody_asked_for_are_forgotten(monkeypatch):
     monkeypatch.setattr("carolus_env.integrations.agents.KEPT", 50)
     agent = Last(2)
