@@ -13,6 +13,10 @@ numbers (docs/turns.md). Four things are specific to the game:
 - One network scores the row of every candidate, so that no place of the list is learnt anew. It is
   a module of our own, so its architecture does not evolve; hyperparameters may.
 - Lost games are paid, too: when an opponent's move ends a game, the learner's last step has -1.
+
+Advantages are returns less values, not generalised ones: AgileRL 2.58.0 takes the end of a game for
+that of the step before, so with GAE a payoff reaches only the last step, and the next game's value
+is added to it.
 """
 
 from __future__ import annotations
@@ -121,6 +125,7 @@ def make_agent(env: VectorEnv, rollout: int) -> PPO:
         update_epochs=4,
         lr=1e-3,
         gamma=0.999,
+        rollout_buffer_config={"use_gae": False},  # see above
         ent_coef=0.01,
     )
 

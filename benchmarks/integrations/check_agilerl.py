@@ -8,7 +8,9 @@ from importlib.metadata import version
 from itertools import groupby
 from typing import Any
 
+import gymnasium
 import numpy as np
+from agilerl.components.rollout_buffer import RolloutBuffer
 from agilerl.vector.pz_async_vec_env import AsyncPettingZooVecEnv
 from checking import Checks, beats_planner, examples, lines_of
 
@@ -41,6 +43,28 @@ def played(envs: Any, players: int, seed: int) -> tuple[list[int], list[int], li
             return movers, actions, [float(rewards[name][0]) for name in names]
 
 
+def first_advantage(use_gae: bool) -> float:
+    """Of the first of three steps, where the second ends a game with 1 and all values are 0.
+
+    It is above 0 where advantages are right.
+    """
+    spaces = gymnasium.spaces.Box(0, 1, (1,)), gymnasium.spaces.Discrete(2)
+    buffer = RolloutBuffer(3, *spaces, num_envs=1, use_gae=use_gae)
+    seen, nothing = np.zeros((1, 1), np.float32), np.zeros(1)
+    for reward in (0.0, 1.0, 0.0):
+        buffer.add(
+            obs=seen,
+            action=nothing,
+            reward=np.array([reward]),
+            done=np.array([reward > 0]),  # of this step, as collect_rollouts gives it
+            value=nothing,
+            log_prob=nothing,
+            next_obs=seen,
+        )
+    buffer.compute_returns_and_advantages(last_value=nothing, last_done=nothing)
+    return float(buffer.buffer["advantages"][0, 0])
+
+
 def main() -> None:
     checks = Checks("AgileRL", version("agilerl"))
     for players in (2, 3, 4):
@@ -53,12 +77,16 @@ def main() -> None:
     checks.passed("several decisions in a row")
     checks.passed("seeds")
     checks.passed("players", result="2, 3, 4")
+    checks.holds(first_advantage(use_gae=False) > 0, "no advantage without GAE")
+    right = first_advantage(use_gae=True) > 0
+    checks.passed("GAE", result="ok" if right else "the end of a game is taken a step early")
     [example] = examples()
     beats_planner(checks, example)
     checks.passed("masks reach the policy")  # an illegal choice would have stopped the training
     checks.report(
-        limits="2.58.0 imports peft without requiring it, and needs PettingZoo below 1.27; a "
-        "module of one's own does not evolve; its multi-agent learners were not tried",
+        limits="2.58.0 imports peft without requiring it, and needs PettingZoo below 1.27; its GAE "
+        "takes the end of a game for that of the step before (use_gae=False helps); a module of "
+        "one's own does not evolve; its multi-agent learners were not tried",
         lines=lines_of(example, ["make_env"]),
     )
 
