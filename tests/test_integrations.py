@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
-import subprocess
+import runpy
 import sys
 import time
 from pathlib import Path
@@ -173,9 +172,7 @@ def test_snippets_that_need_no_other_library_run(tmp_path):
             pytest.importorskip("sb3_contrib")
         path = tmp_path / f"snippet_{number}.py"
         path.write_text(snippet)
-        subprocess.run(
-            [sys.executable, path], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-        )
+        runpy.run_path(str(path))
         if "class Mine" in snippet:
             assert plays(make(f"{path}:Mine")) > 0.5
         ran += 1
