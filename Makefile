@@ -10,7 +10,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test test-all lint tables docs ladder signatures structure bench clean
+.PHONY: setup train test test-all lint tables docs ladder signatures structure bench integrations clean
 
 setup: $(VENV)/.installed
 
@@ -61,6 +61,10 @@ $(VENV)/.documents: $(VENV)/.installed
 
 bench: setup
 	$(RUN) benchmarks/throughput.py $(ARGS)
+
+# Other libraries, each in a virtual environment of its own: make integrations ARGS="torchrl skrl"
+integrations: setup
+	$(RUN) -m benchmarks.integrations $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -288,6 +288,27 @@ def arrays_table() -> str:
     return markdown(head, lines, rows)
 
 
+SHOWN = ("players", "trains", "plays in evaluate")
+"""Checks of benchmarks/integrations/ that have a column of their own."""
+
+
+def integrations_table() -> str:
+    """What was tried with other libraries; below it every other check, and what does not work."""
+    rows = load("integrations")
+    lines, more = [], []
+    for row in rows:
+        checks = dict(row["checks"])
+        cells = [checks.pop(name, "-") for name in SHOWN]
+        lines.append([row["library"], row["version"], *cells, f"{row['lines']}"])
+        passed = ", ".join(name for name, result in checks.items() if result == "ok")
+        measured = [f"{name}: {result}" for name, result in checks.items() if result != "ok"]
+        told = "; ".join(text for text in (passed, *measured) if text)
+        more.append(f"- **{row['library']}**: {told}. *Limits:* {row['limits']}.\n")
+    head = ["library", "version", "players", "trains", "plays in `evaluate`", "lines"]
+    where = markdown(head, lines, rows).partition("\nMachine: ")
+    return f"{where[0]}\nAlso checked:\n\n{''.join(more)}{where[1]}{where[2]}"
+
+
 def memory_table() -> str:
     """Bytes a game, predicted from the arrays and measured."""
     rows = load("memory")

@@ -254,6 +254,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark peers": results.peers_table,
     "benchmark referee": results.referee_table,
     "benchmark rendering": results.rendering_table,
+    "integrations": results.integrations_table,
     "arrays": arrays.arrays_table,
     "benchmark arrays": results.arrays_table,
     "benchmark startup": results.startup_table,

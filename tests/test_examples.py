@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from carolus_env import Rules, arena
 from carolus_env.commands import dataset
 
 torch = pytest.importorskip("torch")
@@ -141,3 +142,17 @@ def test_the_courts_of_others_are_seen_clockwise(ideas):
             assert row.tolist() == (court * 0.25).tolist()
         assert (seen[game, :, -5:] == 0).all()  # there is no fourth player
         assert (seen[game, masks[game] == 0] == 0).all()
+
+
+def test_stable_baselines_example_trains_and_plays(tmp_path, monkeypatch):
+    pytest.importorskip("sb3_contrib")
+    script = EXAMPLE.with_name("sb3_ppo.py")
+    options = ["--envs", "8", "--steps", "256", "--opponents", "random", "--players", "3"]
+    done = subprocess.run(
+        [sys.executable, script, *options], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("saved: sb3_ppo.safetensors\n")
+    monkeypatch.chdir(tmp_path)
+    found = arena.play_pairing((f"{script}:Trained", "random"), Rules(3), 12, seed=1)
+    assert found.games >= 12

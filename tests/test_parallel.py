@@ -28,6 +28,8 @@ def test_pettingzoos_tests_pass(players, capsys):
 def test_it_plays_the_games_of_the_aec_environment(players):
     there = carolus_magnus_v0.env(players=players)
     here = carolus_magnus_v0.parallel_env(players=players)
+    assert here.action_spaces == {name: here.action_space(name) for name in here.possible_agents}
+    assert set(here.observation_spaces) == set(here.possible_agents)
     there.reset(seed=5)
     seen, infos = here.reset(seed=5)
     random, nonsense = np.random.default_rng(5), 10_000

@@ -29,6 +29,11 @@ class CarolusParallelEnv(ParallelEnv):
     def __init__(self, **options: Any) -> None:
         self.aec_env = raw_env(**options)
         self.possible_agents = self.aec_env.possible_agents
+        # PettingZoo declares both, and some libraries read them instead of calling the methods.
+        self.observation_spaces = {
+            agent: self.observation_space(agent) for agent in self.possible_agents
+        }
+        self.action_spaces = {agent: self.action_space(agent) for agent in self.possible_agents}
         self.agents: list[str] = []
         self.state_space = self.aec_env.state_space
         self.render_mode = self.aec_env.render_mode

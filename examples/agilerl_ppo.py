@@ -1,0 +1,183 @@
+"""AgileRL: PPO over whole turns, with masks, against a bot. Needs agilerl and tyro.
+
+    python agilerl_ppo.py                                    # learns for about two minutes
+    carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt
+    python agilerl_ppo.py --players 3 --opponents greedy
+
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). Four things are specific to the game:
+
+- Masks. AgileRL reads ``info["action_mask"]`` of the vector environment, in play and in the update.
+- Autoreset in the same step, so that every step is a decision. In next-step mode some steps only
+  reset, have no legal action, and would be learnt from.
+- One network scores the row of every candidate, so that no place of the list is learnt anew. It is
+  a module of our own, so its architecture does not evolve; hyperparameters may.
+- Lost games are paid, too: when an opponent's move ends a game, the learner's last step has -1.
+
+Advantages are returns less values, not generalised ones: AgileRL 2.58.0 takes the end of a game for
+that of the step before, so with GAE a payoff reaches only the last step, and the next game's value
+is added to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+import torch
+from agilerl.algorithms import PPO
+from agilerl.modules.dummy import DummyEvolvable
+from agilerl.networks import StochasticActor
+from agilerl.networks.distributions import EvolvableDistribution
+from agilerl.networks.value_networks import ValueNetwork
+from agilerl.rollouts.on_policy import collect_rollouts
+from gymnasium.vector import AutoresetMode, VectorEnv
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from carolus_env.envs.candidates import length
+from carolus_env.integrations.agents import TurnAgent
+
+WEIGHTS = Path("agilerl_ppo.safetensors")
+
+
+@dataclass
+class Args:
+    """PPO over whole turns with AgileRL."""
+
+    players: Literal[2, 3, 4] = 2
+    """2, 3 or 4 (two teams of two)."""
+    opponents: str = "planner:errors=0.1"
+    """The agent in all other seats."""
+    steps: int = 200_000
+    """Discs, crowns and turns to learn from."""
+    envs: int = 256
+    """Games played side by side."""
+    rollout: int = 32
+    """Steps of each game between two updates."""
+    seed: int = 1
+    """Of games, network and sampling."""
+
+
+def make_env(players: int, opponents: str, games: int) -> VectorEnv:
+    """The games of a learner."""
+    return gymnasium.make_vec(
+        "carolus_env:CarolusMagnusTurns-v0",
+        num_envs=games,
+        players=players,
+        opponents=opponents,
+        illegal="raise",  # no illegal choice goes unseen
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+
+
+class Rows(nn.Module):
+    """A number for each candidate, ``(N, K, F)`` to ``(N, K)``; or the highest, ``(N, 1)``."""
+
+    def __init__(self, entries: int, outputs: int) -> None:
+        super().__init__()
+        self.num_outputs = outputs
+        self.layers = nn.Sequential(
+            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        scores: Tensor = self.layers(rows)[..., 0]
+        if self.num_outputs > 1:
+            return scores
+        return scores.masked_fill(rows[..., 0] == 0, -1e9).amax(dim=1, keepdim=True)
+
+
+class Actor(StochasticActor):
+    """The numbers of `Rows` are the logits: no head on top, which would mix them."""
+
+    def build_network_head(self, net_config: Any) -> None:
+        nothing = DummyEvolvable("cpu", nn.Identity())
+        self.head_net = EvolvableDistribution(self.action_space, nothing)
+
+
+class Critic(ValueNetwork):
+    """The same for the value."""
+
+    def build_network_head(self, net_config: Any) -> None:
+        self.head_net = DummyEvolvable("cpu", nn.Identity())
+
+
+def make_agent(env: VectorEnv, rollout: int) -> PPO:
+    """PPO whose policy and value are `Rows`."""
+    seen: Any = env.single_observation_space
+    actions: Any = env.single_action_space
+    logits = DummyEvolvable("cpu", Rows(seen.shape[-1], actions.n))
+    values = DummyEvolvable("cpu", Rows(seen.shape[-1], 1))
+    return PPO(
+        seen,
+        actions,
+        actor_network=Actor(seen, actions, encoder=logits),
+        critic_network=Critic(seen, encoder=values),
+        share_encoders=False,
+        num_envs=env.num_envs,
+        learn_step=rollout * env.num_envs,
+        batch_size=1024,
+        update_epochs=4,
+        lr=1e-3,
+        gamma=0.999,
+        rollout_buffer_config={"use_gae": False},  # see above
+        ent_coef=0.01,
+    )
+
+
+def train(args: Args) -> nn.Module:
+    """Play and learn, with a line of progress for each update."""
+    env = make_env(args.players, args.opponents, args.envs)
+    env.reset(seed=args.seed)  # later resets go on from this seed
+    agent = make_agent(env, args.rollout)
+    names = ("last_obs", "last_done", "last_scores", "last_info")
+    last: dict[str, Any] = {}
+    batch = args.envs * args.rollout
+    for update in range(1, -(-args.steps // batch) + 1):
+        payoffs, *where = collect_rollouts(agent, env, args.rollout, **last)
+        last = dict(zip(names, where, strict=True))
+        agent.learn()
+        print(
+            f"{update * batch:>9,} steps  payoff {np.mean(payoffs):+.2f} in {len(payoffs)} games",
+            flush=True,
+        )
+    found: nn.Module = agent.actor.encoder.module
+    return found
+
+
+class Trained(TurnAgent):
+    """What was learnt, as an agent: it takes the likeliest candidate."""
+
+    def __init__(self) -> None:
+        weights = load_file(WEIGHTS)
+        entries = weights["layers.0.weight"].shape[1]
+        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
+        self.network = Rows(entries, self.turns.candidates)
+        self.network.load_state_dict(weights)
+
+    @torch.no_grad()
+    def choose(
+        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        logits = self.network(torch.from_numpy(rows)).numpy()
+        chosen: npt.NDArray[Any] = np.where(masks, logits, -np.inf).argmax(axis=1)
+        return chosen
+
+
+def main(args: Args) -> None:
+    """Learn, and save the weights."""
+    torch.set_num_threads(1)  # small networks gain nothing from more
+    torch.manual_seed(args.seed)
+    save_file(train(args).state_dict(), WEIGHTS)
+    print(f"saved: {WEIGHTS}")
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Args))

@@ -1,0 +1,172 @@
+"""skrl: PPO over whole turns, with masks, against a bot. Needs skrl and tyro.
+
+    python skrl_ppo.py                                       # learns for about two minutes
+    carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt
+    python skrl_ppo.py --players 3 --opponents greedy
+
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). Four things are specific to the game:
+
+- Masks. skrl's agents know none, so the model masks its logits itself. It reads the mask off the
+  observation: a row begins with 1 where there is a candidate, and is all 0 where there is none.
+- Autoreset in the same step, so that every step is a decision. skrl's default is the next step, and
+  learns from steps that only reset.
+- One network scores the row of every candidate, so that no place of the list is learnt anew.
+- Lost games are paid, too: when an opponent's move ends a game, the learner's last step has -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium.vector import AutoresetMode
+from safetensors.torch import load_file, save_file
+from skrl.agents.torch.ppo import PPO
+from skrl.envs.wrappers.torch import Wrapper, wrap_env
+from skrl.memories.torch import RandomMemory
+from skrl.models.torch import CategoricalMixin, DeterministicMixin, Model
+from skrl.trainers.torch import SequentialTrainer
+from skrl.utils import set_seed
+from torch import Tensor, nn
+
+from carolus_env.envs.candidates import length
+from carolus_env.integrations.agents import TurnAgent
+
+WEIGHTS = Path("skrl_ppo.safetensors")
+
+
+@dataclass
+class Args:
+    """PPO over whole turns with skrl."""
+
+    players: Literal[2, 3, 4] = 2
+    """2, 3 or 4 (two teams of two)."""
+    opponents: str = "planner:errors=0.1"
+    """The agent in all other seats."""
+    steps: int = 200_000
+    """Discs, crowns and turns to learn from."""
+    envs: int = 256
+    """Games played side by side."""
+    rollout: int = 32
+    """Steps of each game between two updates."""
+    minibatches: int = 8
+    """Gradient steps in a pass over the steps of a rollout."""
+    epochs: int = 4
+    """Passes over the steps of a rollout."""
+    learning_rate: float = 1e-3
+    """Of Adam."""
+    seed: int = 1
+    """Of games, network and sampling."""
+
+
+def make_env(players: int, opponents: str, games: int) -> Wrapper:
+    """The games of a learner, as skrl has them."""
+    envs = gymnasium.make_vec(
+        "carolus_env:CarolusMagnusTurns-v0",
+        num_envs=games,
+        players=players,
+        opponents=opponents,
+        illegal="raise",  # no illegal choice goes unseen
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    return wrap_env(envs, wrapper="gymnasium")
+
+
+class Scorer(nn.Module):
+    """A logit and a value for each candidate; masks are read off the rows."""
+
+    def __init__(self, entries: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+        )
+
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """``(N, K, F)`` to logits ``(N, K)``, and what the policy expects ``(N, 1)``."""
+        logits, values = self.layers(rows).unbind(dim=-1)
+        logits = logits.masked_fill(rows[..., 0] == 0, -1e9)
+        return logits, (logits.detach().softmax(dim=1) * values).sum(dim=1, keepdim=True)
+
+
+class Shared(CategoricalMixin, DeterministicMixin, Model):
+    """Policy and value, as skrl's PPO asks for them."""
+
+    def __init__(self, env: Wrapper) -> None:
+        spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
+        Model.__init__(self, **spaces, device=env.device)
+        CategoricalMixin.__init__(self, unnormalized_log_prob=True, role="policy")
+        DeterministicMixin.__init__(self, role="value")
+        self.shape = env.observation_space.shape
+        self.scorer = Scorer(self.shape[-1])
+
+    def act(self, inputs: dict[str, Any], *, role: str) -> Any:
+        mixin = CategoricalMixin if role == "policy" else DeterministicMixin
+        return mixin.act(self, inputs, role=role)
+
+    def compute(self, inputs: dict[str, Any], role: str) -> Any:
+        rows = inputs["observations"].unflatten(1, self.shape)
+        return self.scorer(rows)[0 if role == "policy" else 1], {}
+
+
+def train(args: Args) -> Scorer:
+    """Play and learn."""
+    set_seed(args.seed)  # of the games, too
+    env = make_env(args.players, args.opponents, args.envs)
+    model = Shared(env)
+    agent = PPO(
+        models={"policy": model, "value": model},
+        memory=RandomMemory(memory_size=args.rollout, num_envs=args.envs, device=env.device),
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+        device=env.device,
+        cfg={
+            "rollouts": args.rollout,
+            "learning_epochs": args.epochs,
+            "mini_batches": args.minibatches,
+            "learning_rate": args.learning_rate,
+            "discount_factor": 0.999,
+            "entropy_loss_scale": 0.01,
+            "value_clip": 0,
+            "experiment": {"write_interval": 0, "checkpoint_interval": 0},
+        },
+    )
+    steps = -(-args.steps // (args.envs * args.rollout)) * args.rollout
+    SequentialTrainer(env=env, agents=agent, cfg={"timesteps": steps, "headless": True}).train()
+    return model.scorer
+
+
+class Trained(TurnAgent):
+    """What was learnt, as an agent: it takes the likeliest candidate."""
+
+    def __init__(self) -> None:
+        weights = load_file(WEIGHTS)
+        entries = weights["layers.0.weight"].shape[1]
+        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
+        self.network = Scorer(entries)
+        self.network.load_state_dict(weights)
+
+    @torch.no_grad()
+    def choose(
+        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        chosen: npt.NDArray[Any] = self.network(torch.from_numpy(rows))[0].argmax(dim=1).numpy()
+        return chosen
+
+
+def main(args: Args) -> None:
+    """Learn, and save the weights."""
+    torch.set_num_threads(1)  # small networks gain nothing from more
+    save_file(train(args).state_dict(), WEIGHTS)
+    print(f"saved: {WEIGHTS}")
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Args))

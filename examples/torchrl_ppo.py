@@ -1,0 +1,181 @@
+"""TorchRL: PPO over whole turns, with masks, against a bot. Needs torchrl and tyro.
+
+    python torchrl_ppo.py                                    # learns for about two minutes
+    carolus evaluate torchrl_ppo.py:Trained planner          # plays what it learnt
+    python torchrl_ppo.py --players 3 --opponents greedy
+
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+numbers (docs/turns.md). Four things are specific to the game:
+
+- Masks are in the observation (``masks="observation"``), where TorchRL looks for them: the
+  transform ActionMask keeps random actions legal, and MaskedCategorical the policy's.
+- The vector environment resets nothing by itself (``AutoresetMode.DISABLED``), as TorchRL prefers:
+  its collector resets the games that are over.
+- One network scores the row of every candidate, so that no place of the list is learnt anew.
+- Lost games are paid, too: when an opponent's move ends a game, the learner's last step has -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium.vector import AutoresetMode
+from safetensors.torch import load_file, save_file
+from tensordict.nn import ProbabilisticTensorDictModule as Drawn
+from tensordict.nn import ProbabilisticTensorDictSequential as Actor
+from tensordict.nn import TensorDictModule as Module
+from torch import Tensor, nn
+from torchrl.collectors import Collector
+from torchrl.envs import ActionMask, GymWrapper, TransformedEnv
+from torchrl.modules import MaskedCategorical
+from torchrl.objectives import ClipPPOLoss
+from torchrl.objectives.value import GAE
+
+from carolus_env.envs.candidates import length
+from carolus_env.integrations.agents import TurnAgent
+
+WEIGHTS = Path("torchrl_ppo.safetensors")
+
+
+@dataclass
+class Args:
+    """PPO over whole turns with TorchRL."""
+
+    players: Literal[2, 3, 4] = 2
+    """2, 3 or 4 (two teams of two)."""
+    opponents: str = "planner:errors=0.1"
+    """The agent in all other seats."""
+    steps: int = 200_000
+    """Discs, crowns and turns to learn from."""
+    envs: int = 256
+    """Games played side by side."""
+    rollout: int = 32
+    """Steps of each game between two updates."""
+    minibatch: int = 1024
+    """Steps in a gradient step."""
+    epochs: int = 4
+    """Passes over the steps of a rollout."""
+    learning_rate: float = 1e-3
+    """At the start; it falls linearly to 0."""
+    seed: int = 1
+    """Of games, network and sampling."""
+
+
+def make_env(players: int, opponents: str, games: int) -> TransformedEnv:
+    """The games of a learner, as TorchRL has them."""
+    envs = gymnasium.make_vec(
+        "carolus_env:CarolusMagnusTurns-v0",
+        num_envs=games,
+        players=players,
+        opponents=opponents,
+        illegal="raise",  # no illegal choice goes unseen
+        masks="observation",
+        autoreset_mode=AutoresetMode.DISABLED,
+    )
+    return TransformedEnv(GymWrapper(envs, categorical_action_encoding=True), ActionMask())
+
+
+class Scorer(nn.Module):
+    """A logit and a value for each candidate, ``(..., K, F)`` to ``(..., K, 2)``."""
+
+    def __init__(self, entries: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+        )
+
+    def forward(self, rows: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits ``(..., K)``, and what the policy expects ``(..., 1)``."""
+        logits, values = self.layers(rows).unbind(dim=-1)
+        policy = logits.masked_fill(masks == 0, -1e9).softmax(dim=-1)
+        return logits, (policy.detach() * values).sum(dim=-1, keepdim=True)
+
+
+class LegalCategorical(MaskedCategorical):
+    """MaskedCategorical with the masks as they are in the observation, int8."""
+
+    def __init__(self, logits: Tensor, mask: Tensor) -> None:
+        super().__init__(logits=logits, mask=mask.bool(), neg_inf=-1e9)
+
+
+def train(args: Args) -> Scorer:
+    """Play and learn, with a line of progress for each update."""
+    env = make_env(args.players, args.opponents, args.envs)
+    env.set_seed(args.seed)
+    network = Scorer(env.observation_spec["observation"].shape[-1])
+    seen = ["observation", "action_mask"]
+    actor = Actor(
+        Module(network, in_keys=seen, out_keys=["logits", "_"]),
+        Drawn(
+            in_keys={"logits": "logits", "mask": "action_mask"},
+            out_keys=["action"],
+            distribution_class=LegalCategorical,
+            return_log_prob=True,
+        ),
+    )
+    critic = Module(network, in_keys=seen, out_keys=["_", "state_value"])
+    advantage = GAE(gamma=0.999, lmbda=0.95, value_network=critic)
+    loss = ClipPPOLoss(actor, critic, entropy_coeff=0.01, normalize_advantage=True)
+    optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate)
+    batch = args.envs * args.rollout
+    updates = -(-args.steps // batch)
+    collector = Collector(env, actor, frames_per_batch=batch, total_frames=updates * batch)
+    for update, data in enumerate(collector, 1):
+        with torch.no_grad():
+            advantage(data)
+        flat = data.reshape(-1)
+        for _ in range(args.epochs):
+            for chosen in torch.randperm(batch).split(args.minibatch):
+                losses = loss(flat[chosen])
+                total = sum(losses[f"loss_{part}"] for part in ("objective", "critic", "entropy"))
+                optimizer.zero_grad()
+                total.backward()
+                nn.utils.clip_grad_norm_(network.parameters(), 0.5)
+                optimizer.step()
+        optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - update / updates)
+        ended = data["next", "reward"][data["next", "done"]]
+        print(
+            f"{update * batch:>9,} steps  payoff {ended.mean():+.2f} in {len(ended)} games",
+            flush=True,
+        )
+    collector.shutdown()
+    return network
+
+
+class Trained(TurnAgent):
+    """What was learnt, as an agent: it takes the likeliest candidate."""
+
+    def __init__(self) -> None:
+        weights = load_file(WEIGHTS)
+        entries = weights["layers.0.weight"].shape[1]
+        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
+        self.network = Scorer(entries)
+        self.network.load_state_dict(weights)
+
+    @torch.no_grad()
+    def choose(
+        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        logits, _ = self.network(torch.from_numpy(rows), torch.from_numpy(masks))
+        chosen: npt.NDArray[Any] = np.where(masks, logits.numpy(), -np.inf).argmax(axis=1)
+        return chosen
+
+
+def main(args: Args) -> None:
+    """Learn, and save the weights."""
+    torch.set_num_threads(1)  # small networks gain nothing from more
+    torch.manual_seed(args.seed)
+    save_file(train(args).state_dict(), WEIGHTS)
+    print(f"saved: {WEIGHTS}")
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Args))
