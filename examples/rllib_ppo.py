@@ -38,7 +38,7 @@ class Trained(RLlibAgent):
 
     def __init__(self, folder: Path = FOLDER) -> None:
         env_config = json.loads((folder / "env_config.json").read_text())
-        super().__init__(folder, POLICY, env_config["turns"])
+        super().__init__(folder, POLICY, env_config["players"], env_config["turns"])
 
 
 def configuration(env_config: dict[str, Any], args: argparse.Namespace) -> PPOConfig:

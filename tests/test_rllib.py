@@ -175,15 +175,21 @@ def test_games_start_where_options_say(rllib):
 
 
 @pytest.mark.parametrize("turns", [False, True])
-def test_an_agent_plays_the_likeliest_action_of_its_module(rllib, turns):
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_an_agent_plays_the_likeliest_action_of_its_module(
+    rllib, turns, players, tmp_path, monkeypatch
+):
     class Module:
         def forward_inference(self, batch):  # prefers high numbers, masks what is illegal
             mask = batch["obs"]["action_mask"]
             return {"logits": torch.arange(mask.shape[1]) * mask - (1 - mask)}
 
-    agent = rllib.RLlibAgent.__new__(rllib.RLlibAgent)
-    agent.module, agent.turns = Module(), rllib.turns_of(turns)
-    states = np.concatenate([new_games(Rules(players), 5, seed=1) for players in (2, 3, 4)])
+    folder = tmp_path / "learner_group/learner/rl_module/shared"
+    folder.mkdir(parents=True)
+    read = {folder: Module()}
+    monkeypatch.setattr(rllib.RLModule, "from_checkpoint", read.__getitem__, raising=False)
+    agent = rllib.RLlibAgent(tmp_path, "shared", players, turns)
+    states = new_games(Rules(players), 5, seed=1)
     for _ in range(30):
         actions = agent.act(states, new_streams(1, len(states)))
         assert engine.are_legal(states, actions).all()

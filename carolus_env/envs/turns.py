@@ -178,7 +178,7 @@ class TurnGames(LearnerGames):
 
     def _list(self, rows: npt.NDArray[np.int64]) -> None:
         """List the candidates in these rows."""
-        _list(
+        list_candidates(
             self.states,
             rows,
             self._lister,
@@ -191,7 +191,19 @@ class TurnGames(LearnerGames):
 
 
 @entry
-def _list(states, rows, lister, view, counts, left_out, choices, seen):
+def list_candidates(states, rows, lister, view, counts, left_out, choices, seen):
+    """List what the players to move choose among, in some games.
+
+    Args:
+        states: ``(N,)`` games that wait for a decision, or are over.
+        rows: ``(m,)`` int64: which of them.
+        lister: a `Lister` of K candidates.
+        view: a `View`.
+        counts: ``(N,)`` int64, written: the candidates in each game.
+        left_out: ``(N,)`` int64, written: how many more there were.
+        choices: ``(N, K, 5)`` int8, written: the actions of each candidate, then -1.
+        seen: ``(N, K, length)`` float32, written: what is seen of each, then zeros.
+    """
     for i in range(rows.shape[0]):
         g = rows[i]
         counts[g] = write_candidates(states[g], lister, view, choices[g], seen[g])

@@ -26,7 +26,7 @@ from carolus_env.bots import Agent, AgentError
 from carolus_env.engine import observation
 from carolus_env.engine.state import States
 from carolus_env.envs.candidates import View, length
-from carolus_env.envs.turns import MOST_ACTIONS, Turns, _list
+from carolus_env.envs.turns import MOST_ACTIONS, Turns, list_candidates
 
 KEPT: Final = 10_000
 """So many begun turns are kept, and more where more games are played side by side."""
@@ -132,7 +132,7 @@ class TurnAgent(Agent):
         actions = np.zeros((n, most, MOST_ACTIONS), np.int8)
         rows = np.zeros((n, most, self._length), np.float32)
         lister, view = self.turns.lister(self.players), View.new()
-        _list(states, np.arange(n), lister, view, counts, left_out, actions, rows)
+        list_candidates(states, np.arange(n), lister, view, counts, left_out, actions, rows)
         answer = np.asarray(self.choose(rows, np.arange(most) < counts[:, None]))
         if answer.shape != (n,) or answer.dtype.kind not in "iu":
             raise AgentError(

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from carolus_env import engine
 from carolus_env.bots import Agent
 from carolus_env.engine import observation
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, OVER, Rules
@@ -27,6 +26,7 @@ from carolus_env.envs.aec import ILLEGAL, observation_box
 from carolus_env.envs.learner import LEARNER, LearnerGames
 from carolus_env.envs.starts import start_from
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
+from carolus_env.integrations.agents import DecisionAgent, TurnAgent
 
 try:
     import torch
@@ -275,17 +275,17 @@ class RLlibAgent(Agent):
 
         class Mine(RLlibAgent):
             def __init__(self):
-                super().__init__("checkpoint", "shared")
+                super().__init__("checkpoint", "shared", players=3)
 
     Args:
         checkpoint: a folder of ``algorithm.save_to_path()``. Reading it runs code that it holds:
             open none that you do not trust.
         policy: the module's id.
-        turns: of the ``env_config`` that it was trained with. Placements of a turn are chosen one
-            by one, each among the turns that begin from there.
+        players: of the ``env_config`` that it was trained with.
+        turns: of the ``env_config``.
 
     Raises:
-        ValueError: when the folder holds no such module.
+        ValueError: when the folder holds no such module, and for a wrong number of players.
     """
 
     name = "rllib"
@@ -294,44 +294,52 @@ class RLlibAgent(Agent):
         self,
         checkpoint: str | Path,
         policy: str,
+        players: int = 2,
         turns: bool | Mapping[str, Any] | None = None,
     ) -> None:
         folder = Path(checkpoint).absolute() / "learner_group/learner/rl_module" / policy
         if not folder.is_dir():
             raise ValueError(f"{checkpoint}: no checkpoint of RLlib with a policy {policy!r}")
-        self.module = RLModule.from_checkpoint(folder)
-        self.turns = turns_of(turns)
+        module, listed = RLModule.from_checkpoint(folder), turns_of(turns)
+        self._agent: Agent = (
+            _OfDecisions(module, players) if listed is None else _OfTurns(module, players, listed)
+        )
 
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def act(
+        self, states: States, generators: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.integer[Any]]:
         """See `Agent.act`; nothing is drawn."""
-        actions = np.zeros(len(states), np.int64)
-        for players in np.unique(states["players"]).tolist():
-            rows = np.flatnonzero(states["players"] == players)
-            actions[rows] = self._act(states[rows])
-        return actions
+        return self._agent.act(states, generators)
 
-    def _act(self, states: States) -> npt.NDArray[np.int64]:
-        """The actions in games of one number of players."""
-        if self.turns is None:
-            seen = observation.observe(states, dtype=np.float32)
-            return self._likeliest(seen, engine.legal_masks(states))
-        rules = engine.rules_of(states[0])
-        games = TurnGames(rules, len(states), AllSeats(rules), seed=0, turns=self.turns)
-        given = {"states": states.view(np.uint8).reshape(len(states), -1)}
-        games.restore(games.numbers(), {**games.arrays(), **given})
-        chosen = self._likeliest(games.rows, games.masks())
-        first: npt.NDArray[np.int64] = games.choices[np.arange(len(states)), chosen, 0]
-        return first.astype(np.int64)
 
-    @torch.no_grad()
-    def _likeliest(
-        self, seen: npt.NDArray[np.float32], masks: npt.NDArray[np.int8]
+class _OfDecisions(DecisionAgent):
+    def __init__(self, module: Any, players: int) -> None:
+        super().__init__(players)
+        self.module = module
+
+    def choose(
+        self, observations: npt.NDArray[Any], masks: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.int64]:
-        """The module's choice for each row."""
-        batch = {
-            "observations": torch.from_numpy(seen),
-            "action_mask": torch.from_numpy(masks).float(),
-        }
-        logits = self.module.forward_inference({Columns.OBS: batch})[Columns.ACTION_DIST_INPUTS]
-        chosen: npt.NDArray[np.int64] = logits.argmax(dim=-1).numpy()
-        return chosen
+        return likeliest(self.module, observations, masks)
+
+
+class _OfTurns(TurnAgent):
+    def __init__(self, module: Any, players: int, turns: Turns) -> None:
+        super().__init__(players, turns)
+        self.module = module
+
+    def choose(
+        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        return likeliest(self.module, rows, masks)
+
+
+@torch.no_grad()
+def likeliest(
+    module: Any, seen: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """A module's likeliest action in each game, ``(N,)``."""
+    batch = {"observations": torch.from_numpy(seen), "action_mask": torch.from_numpy(masks).float()}
+    logits = module.forward_inference({Columns.OBS: batch})[Columns.ACTION_DIST_INPUTS]
+    chosen: npt.NDArray[np.int64] = logits.argmax(dim=-1).numpy()
+    return chosen
