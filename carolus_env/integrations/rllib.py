@@ -222,6 +222,7 @@ class AllSeats:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
+        """``(n, players)``: the learner everywhere."""
         return np.full((len(learner_seats), self._players), LEARNER)
 
 
