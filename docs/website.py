@@ -47,22 +47,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     config.repo_url = addresses.get("Repository")
     config.site_url = addresses.get("Documentation")
     config.edit_uri = ""  # pages above docs/ have no edit address that MkDocs could know
-    later = [page for page in config.extra["later"] if not (links.ROOT / "docs" / page).exists()]
-    config.nav = _kept(config.nav, later)
     for section in config.nav or ():
         if section.get("API reference"):
             section["API reference"] = ["api/index.md", *_modules_in("carolus_env")]
     return config
-
-
-def _kept(nav: Any, later: list[str]) -> Any:
-    """The navigation without the pages that come later, and without sections that are empty."""
-    if isinstance(nav, list):
-        kept = [_kept(entry, later) for entry in nav]
-        return [entry for entry in kept if entry not in (None, {})]
-    if isinstance(nav, dict):
-        return {title: kept for title, inner in nav.items() if (kept := _kept(inner, later))}
-    return None if nav in later else nav
 
 
 def _modules_in(package: str) -> list[Any]:

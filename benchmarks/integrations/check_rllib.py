@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine is slow to start it
 import ray
 from checking import Checks, examples, play, run
 from ray.rllib.algorithms.ppo import PPOConfig
