@@ -262,7 +262,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
                 raise
             engine.forfeit(self._game.states)
             self._game.refresh()
-            self.infos[agent] = {"illegal": np.True_}
+            self.infos[agent] = {"illegal": True}
         else:
             self._actions.append(number)
         self._hand_over()

@@ -51,7 +51,7 @@ class CarolusVectorEnv(LearnerVectorEnv):
         seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
             to the next seat with every game.
         illegal: effect of an illegal action: ``"forfeit"`` ends the game (the learner's team
-            loses, ``info["illegal"]`` is true), ``"raise"`` raises `IllegalActionError`.
+            loses, ``info["illegal"]`` is True), ``"raise"`` raises `IllegalActionError`.
         masks: where the masks are: in infos only, or with ``"observation"`` there and in the
             observation, ``{"observation": ..., "action_mask": ...}`` as in PettingZoo.
         observation: dtype of the observations, ``"float32"`` or ``"uint8"``.

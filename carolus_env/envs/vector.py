@@ -316,7 +316,7 @@ class LearnerEnv(gymnasium.Env):
         )
         info = self._info()
         if "illegal" in infos:
-            info["illegal"] = np.True_  # with a dtype, which some libraries read
+            info["illegal"] = True
             if self._window is not None:
                 self._window.show()
         return (
