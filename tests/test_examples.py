@@ -144,6 +144,7 @@ def test_the_courts_of_others_are_seen_clockwise(ideas):
         assert (seen[game, masks[game] == 0] == 0).all()
 
 
+@pytest.mark.slow
 def test_stable_baselines_example_trains_and_plays(tmp_path, monkeypatch):
     pytest.importorskip("sb3_contrib")
     script = EXAMPLE.with_name("sb3_ppo.py")

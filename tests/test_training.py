@@ -267,6 +267,7 @@ def test_the_same_seed_gives_the_same_policy(tmp_path):
     assert weights[0] == weights[1]
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_bit_by_bit(tmp_path):
     options = [*TINY, "--runs", str(tmp_path), "--checkpoint-every", "256", "--steps", "4096"]
     options += ["--bots", "greedy", "--self-share", "0.4", "--earlier-share", "0.4"]

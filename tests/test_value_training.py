@@ -318,6 +318,7 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
 # ------------------------------------------------------------------------------------ resuming
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_bit_by_bit(tmp_path):
     options = [*TINY, "--runs", str(tmp_path), "--games", "600", "--checkpoint-every", "24"]
     options += ["--eval-every", "300", "--curve-every", "250"]
