@@ -11,7 +11,7 @@ what they gave.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import gymnasium
@@ -170,16 +170,8 @@ class Unsteady(Agent):
 
 def games(args: Args, count: int, *, learning: bool) -> VectorEnv:
     """The environment; with what is tried, where that changes it."""
-    opponents: Any = args.opponents
-    if args.idea == "opponent" and learning:
-        opponents = Unsteady()
-    envs = gymnasium.make_vec(
-        "CarolusMagnusTurns-v0",
-        num_envs=count,
-        players=args.players,
-        opponents=opponents,
-        autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
-    )
+    against: Any = Unsteady() if args.idea == "opponent" and learning else args.opponents
+    envs = ppo_torch.make(replace(args, opponents=against), count)
     if args.idea == "features":
         return WithCourts(envs)
     return CastlesPay(envs) if args.idea == "reward" and learning else envs

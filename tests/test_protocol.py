@@ -93,10 +93,10 @@ def test_version_2_never_changes():
         assert (plan.agents, plan.schedule) == (("yours", "planner", "greedy"), "field")
         assert (plan.deals, plan.seed) == (BENCH_V2.deals[players], BENCH_V2.seed)
         # What the package has is the protocol's: ladder, suite, value function.
-        BENCH_V2.check(players)
+        assert BENCH_V2.suite(players).digest == BENCH_V2.suites[players]
         assert value_function("value", players).version == plan.luck_version
     with pytest.raises(ValueError, match=r"CarolusBench v2 has \[2, 3, 4\] players, got 5"):
-        BENCH_V2.check(5)
+        BENCH_V2.suite(5)
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from itertools import groupby
 from typing import Any
 
 import gymnasium
 import numpy as np
 from agilerl.components.rollout_buffer import RolloutBuffer
 from agilerl.vector.pz_async_vec_env import AsyncPettingZooVecEnv
-from checking import Checks, beats_planner, examples, lines_of
+from checking import Checks, beats_planner, check_seats, examples, lines_of
 
 from carolus_env import carolus_magnus_v0
 
@@ -67,16 +66,7 @@ def first_advantage(use_gae: bool) -> float:
 
 def main() -> None:
     checks = Checks("AgileRL", version("agilerl"))
-    for players in (2, 3, 4):
-        movers, actions, rewards = game(players, 7)
-        checks.holds(actions == game(players, 7)[1], "seeds: the same seed gave another game")
-        checks.holds(actions != game(players, 8)[1], "seeds: another seed gave the same game")
-        checks.holds(all(rewards) and sum(rewards) == 0, f"rewards {rewards}")
-        checks.holds(max(len(list(run)) for _, run in groupby(movers)) > 1, "decisions in a row")
-    checks.passed("rewards sum to zero")
-    checks.passed("several decisions in a row")
-    checks.passed("seeds")
-    checks.passed("players", result="2, 3, 4")
+    check_seats(checks, game)
     checks.holds(first_advantage(use_gae=False) > 0, "no advantage without GAE")
     right = first_advantage(use_gae=True) > 0
     checks.passed("GAE", result="ok" if right else "the end of a game is taken a step early")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import stable_baselines3
-from checking import Checks, beats_planner, examples, lines_of
+from checking import Checks, beats_planner, examples, lines_of, pass_seats
 
 from carolus_env import Rules
 from carolus_env.engine.rules import MOVE, PLACE
@@ -47,10 +47,7 @@ def main() -> None:
         for kind in (CarolusVecEnv, CarolusTurnsVecEnv):
             env = kind(Rules(players), 16, "greedy")
             checks.holds(played(env, checks) == played(env, checks), "seeds: another game")
-    checks.passed("rewards sum to zero")
-    checks.passed("several decisions in a row")
-    checks.passed("seeds")
-    checks.passed("players", result="2, 3, 4")
+    pass_seats(checks)
     [example] = examples()
     beats_planner(checks, example)
     checks.passed("masks reach the policy")  # an illegal choice would have stopped the training

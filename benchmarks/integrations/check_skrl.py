@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 import skrl
 import torch
-from checking import Checks, beats_planner, examples, lines_of
+from checking import Checks, beats_planner, check_seats, examples, lines_of
 from skrl.envs.wrappers.torch import wrap_env
 from skrl.utils import set_seed
 from skrl.utils.spaces.torch import unflatten_tensorized_space
@@ -42,16 +41,7 @@ def mask_of(env: Any, seen: dict[str, torch.Tensor], agent: str) -> torch.Tensor
 
 def main() -> None:
     checks = Checks("skrl", skrl.__version__)
-    for players in (2, 3, 4):
-        movers, actions, rewards = game(players, 7)
-        checks.holds(actions == game(players, 7)[1], "seeds: the same seed gave another game")
-        checks.holds(actions != game(players, 8)[1], "seeds: another seed gave the same game")
-        checks.holds(all(rewards) and sum(rewards) == 0, f"rewards {rewards}")
-        checks.holds(max(len(list(run)) for _, run in groupby(movers)) > 1, "decisions in a row")
-    checks.passed("rewards sum to zero")
-    checks.passed("several decisions in a row")
-    checks.passed("seeds")
-    checks.passed("players", result="2, 3, 4")
+    check_seats(checks, game)
     [example] = examples()
     beats_planner(checks, example)
     checks.passed("masks reach the policy")  # an illegal choice would have stopped the training

@@ -14,7 +14,8 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,35 @@ class Checks:
         """Print the last line: the result."""
         row = {"library": self.library, "version": self.version, "checks": self.results}
         print(json.dumps({**row, "limits": limits, "lines": lines}), flush=True)
+
+
+def check_seats(
+    checks: Checks, game: Callable[[int, int], tuple[Sequence[Any], list[int], Sequence[float]]]
+) -> None:
+    """Check random games of 2, 3 and 4 players with all seats.
+
+    Args:
+        checks: notes them.
+        game: for a number of players and a seed: movers, actions and last rewards of one.
+
+    Raises:
+        SystemExit: when something does not hold.
+    """
+    for players in (2, 3, 4):
+        movers, actions, rewards = game(players, 7)
+        checks.holds(actions == game(players, 7)[1], "seeds: the same seed gave another game")
+        checks.holds(actions != game(players, 8)[1], "seeds: another seed gave the same game")
+        checks.holds(all(rewards) and sum(rewards) == 0, f"rewards {rewards}")
+        checks.holds(max(len(list(run)) for _, run in groupby(movers)) > 1, "decisions in a row")
+    pass_seats(checks)
+
+
+def pass_seats(checks: Checks) -> None:
+    """Note what games of all seats have shown."""
+    checks.passed("rewards sum to zero")
+    checks.passed("several decisions in a row")
+    checks.passed("seeds")
+    checks.passed("players", result="2, 3, 4")
 
 
 def examples() -> list[Path]:

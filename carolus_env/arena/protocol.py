@@ -89,23 +89,25 @@ class LadderProtocol:
     seed: int
     guess_seed: int
 
-    def check(self, players: int) -> None:
-        """Raise a `ValueError` unless the package has the ladder and the suite of this protocol."""
+    def suite(self, players: int) -> Suite:
+        """The suite of positions.
+
+        Raises:
+            ValueError: for a number of players that the protocol does not have, and where the
+                package's ladder or suite is not the protocol's.
+        """
         check_players(self.name, self.deals, players)
+        suite = shipped(players)
         for what, wanted, got in (
             ("ladder", self.ladder, ladder.version_hash()),
-            (f"suite of {players} players", self.suites[players], self.suite(players).digest),
+            (f"suite of {players} players", self.suites[players], suite.digest),
         ):
             if wanted != got:
                 raise ValueError(f"{self.name} has the {what} with hash {wanted}, got {got}")
-
-    def suite(self, players: int) -> Suite:
-        """The suite of positions."""
-        return shipped(players)
+        return suite
 
     def opponents(self, agent: Agent, players: int) -> tuple[str, ...]:
         """The rungs that it meets, the weakest first; a few games say which are near."""
-        self.check(players)
         rules = Rules(players)
 
         def wins(spec: str) -> bool:
@@ -117,12 +119,7 @@ class LadderProtocol:
         return tuple(rung.spec for rung in sorted(met, key=lambda rung: rung.elo))
 
     def plan(self, agent: str, players: int, opponents: Sequence[str]) -> Plan:
-        """The tournament of ``agent``, a spec or another name, against the rungs that it meets.
-
-        Raises:
-            ValueError: for other contents of the package than the protocol's.
-        """
-        self.check(players)
+        """The tournament of ``agent``, a spec or another name, against the rungs that it meets."""
         return Plan(
             Rules(players),
             (agent, *opponents),

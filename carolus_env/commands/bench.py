@@ -85,6 +85,7 @@ def _first(options: argparse.Namespace, agent: Agent, play: Play) -> tuple[int, 
 
 def _second(options: argparse.Namespace, agent: Agent, play: Play) -> tuple[int, dict[str, Any]]:
     players = options.players
+    suite = BENCH_V2.suite(players)  # before anything is played
     games = options.out and options.out / GAMES_FILE
     if options.resume and games.exists():
         opponents = arena.read_games(games).plan.agents[1:]
@@ -95,7 +96,6 @@ def _second(options: argparse.Namespace, agent: Agent, play: Play) -> tuple[int,
     if played.code or played.cup is None:
         return played.code, {}
     rating, less_luck = BENCH_V2.places(plan, played.cup.results)
-    suite = BENCH_V2.suite(players)
     losses = measure(suite, agent, BENCH_V2.half).summary()
     return 0, {
         "elo": rating.elo,
