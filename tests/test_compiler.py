@@ -6,6 +6,7 @@ a second; ``CHANGED`` is the same kernel after an edit.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import importlib
 import inspect
@@ -17,6 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 from carolus_env.system import compiler
@@ -125,13 +127,14 @@ def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
     assert not (package / "__pycache__").exists()
 
 
-def names_from(path):
+def names_from(name):
     """The modules of the package that stand behind the names of a module: by the interpreter."""
-    module = importlib.import_module(dotted(path))
+    module = importlib.import_module(name)
     for value in vars(module).values():
         found = value if inspect.ismodule(value) else inspect.getmodule(value)
         name = getattr(found, "__name__", "")
-        if name.startswith("carolus_env."):
+        submodule = inspect.ismodule(value) and name.startswith(f"{module.__name__}.")
+        if name.startswith("carolus_env.") and not submodule:
             yield name
 
 
@@ -140,53 +143,88 @@ def dotted(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+MAKERS = sorted(
+    dotted(path)
+    for path in PACKAGE.rglob("*.py")
+    if re.search("^@(kernel|entry|rare|part)$", path.read_text(), re.M)
+)
+
+
 def test_every_module_behind_the_names_of_a_kernels_module_is_hashed():
-    hashed = compiler._kernel_sources(PACKAGE)
-    makers = [
-        p
-        for p in PACKAGE.rglob("*.py")
-        if re.search("^@(kernel|entry|rare|part)$", p.read_text(), re.M)
-    ]
-    assert len(makers) > 15
-    for path in makers:
-        assert dotted(path) in hashed
-        for name in names_from(path):
-            assert name in hashed or name == compiler.__name__, f"{path.name} uses {name}"
+    assert len(MAKERS) > 15
+    for maker in MAKERS:
+        hashed = compiler._sources(maker)
+        assert maker in hashed
+        for name in hashed:  # and behind theirs
+            for used in names_from(name):
+                assert used in hashed or used == name, f"{name} of {maker} uses {used}"
 
 
-def test_only_what_kernels_can_come_from_is_hashed():
-    """Else an edit of the page would compile everything anew."""
-    found = set(compiler._kernel_sources(PACKAGE))
-    learners = {name for name in found if name.startswith("carolus_env.learners")}
-    assert learners == {
-        "carolus_env.learners.turns.gradients",
-        "carolus_env.learners.turns.rollouts",
-        "carolus_env.learners.value.learning",
-    }
-    entries = {name.split(".")[1] for name in found - learners}
-    assert entries <= {"system", "engine", "bots", "games", "arena", "envs"}
+def test_only_what_its_kernels_can_come_from_is_hashed_for_an_entry():
+    """Else an edit of the page, or of a bot, would compile the engine anew."""
+    for maker in MAKERS:
+        layers = {name.split(".")[1] for name in compiler._sources(maker)}
+        allowed = {
+            "engine": {"engine", "system"},
+            "bots": {"engine", "system", "bots"},
+            "learners": {"engine", "system", "bots", "learners"},
+        }
+        more = {"engine", "system", "bots", "games", "arena", "envs"}
+        assert layers <= allowed.get(maker.split(".")[1], more), maker
+
+
+def file_of(package, module):
+    inner = Path(*module.split(".")[1:])
+    paths = (package / inner.with_suffix(".py"), package / inner / "__init__.py")
+    return next(path for path in paths if path.exists())
 
 
 def test_a_changed_constant_in_any_hashed_file_changes_the_stamp(package, monkeypatch):
     monkeypatch.setattr(compiler, "_PACKAGE", package)
     stamp = compiler._sources_stamp.__wrapped__
+    maker = "carolus_env.envs.turns"
     constants = 0
-    for name in compiler._kernel_sources(package):
-        inner = Path(*name.split(".")[1:])
-        path = next(
-            p
-            for p in (package / inner.with_suffix(".py"), package / inner / "__init__.py")
-            if p.exists()
-        )
+    for name in compiler._sources(maker):
+        path = file_of(package, name)
         text = path.read_text()
         changed = re.sub(
             r"^([A-Z_]+(?:: Final)? = )(\d+)$", r"\g<1>\g<2>0", text, count=1, flags=re.M
         )
         constants += changed != text
-        before = stamp()
+        before = stamp(maker, "")
         path.write_text(changed if changed != text else text + "NEW = 1\n")
-        assert stamp() != before, name
+        assert stamp(maker, "") != before, name
     assert constants >= 5
+
+
+def test_an_edited_bot_does_not_change_the_stamp_of_the_engine(package, monkeypatch):
+    monkeypatch.setattr(compiler, "_PACKAGE", package)
+    stamp = compiler._sources_stamp.__wrapped__
+    before = stamp("carolus_env.engine.play", "")
+    with (package / "bots" / "greedy.py").open("a") as source:
+        source.write("NEW = 1\n")
+    assert stamp("carolus_env.engine.play", "") == before
+
+
+def test_an_entry_of_a_users_own_file_follows_it_and_the_package(package, monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, "_PACKAGE", package)
+    stamp = compiler._sources_stamp.__wrapped__
+    own = tmp_path / "my_bot.py"
+    own.write_text("DEPTH = 1\n")
+    first = stamp("my_bot", str(own))
+    own.write_text("DEPTH = 2\n")
+    second = stamp("my_bot", str(own))
+    with (package / "bots" / "greedy.py").open("a") as source:
+        source.write("NEW = 1\n")
+    assert len({first, second, stamp("my_bot", str(own))}) == 3
+
+
+def test_tuples_with_other_fields_are_other_code():
+    here = collections.namedtuple("Here", "width depth")
+    swapped = collections.namedtuple("Here", "depth width")
+    fields = [compiler._fields(numba.typeof(kind(1, 2))) for kind in (here, swapped)]
+    assert fields == [(("width", "depth"), (), ()), (("depth", "width"), (), ())]
+    assert compiler._fields(numba.int64) == ()
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 `kernel` marks a rule, which other kernels call (`rare`: seldom, or it is large; `part`: in one
 place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
 kernels they use are compiled into them. An entry releases the interpreter's lock. Numba
-would keep using a cached entry after a change in a *kernel's* file; here the cache is stamped with
-a hash of all sources that kernels come from, so a change in any of them recompiles.
+would keep using a cached entry after a change in a *kernel's* file; here each entry is stamped
+with a hash of all sources that its kernels come from, so a change in one of them recompiles it.
 
 With ``NUMBA_DISABLE_JIT=1`` all of them return the plain Python function, for a debugger.
 """
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
@@ -80,39 +80,59 @@ def entry(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @cache
-def _sources_stamp() -> str:
-    """A hash over every file of the package that a kernel, or a constant in one, can come from."""
+def _sources_stamp(module: str, file: str) -> str:
+    """A hash over every file that an entry's kernels, or a constant in one, can come from.
+
+    Args:
+        module: dotted name of the module that makes the entry.
+        file: its file, read for a module that is not the package's.
+    """
+    sources = _sources(module)
+    if not sources:  # a user's module, which can use any kernel of the package
+        sources = {module: Path(file).read_bytes()}
+        for path in sorted(_PACKAGE.rglob("*.py")):
+            sources[str(path.relative_to(_PACKAGE))] = path.read_bytes()
     digest = hashlib.sha256(f"boundscheck {numba.config.BOUNDSCHECK}".encode())
-    for name, source in sorted(_kernel_sources(_PACKAGE).items()):
+    for name, source in sorted(sources.items()):
         digest.update(f"{name}\0".encode())
         digest.update(source)
     return digest.hexdigest()
 
 
-def _kernel_sources(package: Path) -> dict[str, bytes]:
-    """The modules that make kernels, and all that these import, by dotted name.
+def _sources(module: str) -> dict[str, bytes]:
+    """A module and all that it imports of the package, and these of it, by dotted name.
 
     A kernel's constants are names of its own module or imported ones, so imports lead to them all.
+    Empty for a module of another package.
     """
-    sources = {}
-    for path in package.rglob("*.py"):
-        parts = (package.name, *path.relative_to(package).with_suffix("").parts)
-        sources[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_bytes()
-    used = {name: _imported(source, sources) for name, source in sources.items()}
-    found = [name for name in sources if __name__ in used[name]]
-    for name in found:  # which grows meanwhile
-        found += used[name].difference(found)
-    return {name: sources[name] for name in found}
+    sources: dict[str, bytes] = {}
+    waiting = [module]
+    for name in waiting:  # which grows meanwhile
+        path = _path(name)
+        if path is not None and name not in sources:
+            sources[name] = path.read_bytes()
+            waiting += _imported(sources[name])
+    return sources
 
 
-def _imported(source: bytes, known: Mapping[str, Any]) -> set[str]:
-    """The modules of the package that a module imports, or imports names from."""
-    found = set()
-    for module, names in _IMPORT.findall(source.decode()):
-        for name in ("", *re.findall(r"\w+", names)):
-            if (full := f"{module}.{name}".rstrip(".")) in known:
-                found.add(full)
-    return found - {_PACKAGE.name}
+def _imported(source: bytes) -> set[str]:
+    """The names of modules, and others, that a module imports from the package's modules."""
+    return {
+        f"{module}.{name}".rstrip(".")
+        for module, names in _IMPORT.findall(source.decode())
+        for name in ("", *re.findall(r"\w+", names))
+    }
+
+
+def _path(module: str) -> Path | None:
+    """The file of a module of the package; None for any other name, and for the package itself."""
+    package, *inner = module.split(".")
+    below = _PACKAGE.joinpath(*inner)
+    if package == _PACKAGE.name and inner:
+        for path in (below.with_suffix(".py"), below / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
 
 
 @cache
@@ -153,14 +173,14 @@ def _is_private(folder: Path) -> bool:
 
 class _Locator(caching._CacheLocator):
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._py_file = function.__code__.co_filename
+        self._module, self._py_file = function.__module__, function.__code__.co_filename
         self._disambiguator = hashlib.sha256(function.__module__.encode()).hexdigest()[:10]
 
     def get_cache_path(self) -> str:
         return str(_cache_folder())
 
     def get_source_stamp(self) -> str:
-        return _sources_stamp()
+        return _sources_stamp(self._module, self._py_file)
 
     def get_disambiguator(self) -> str:
         return self._disambiguator
@@ -198,6 +218,10 @@ class _EntryCache(caching.FunctionCache):
 
     _impl_class = _EntryCacheImpl
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        # A NamedTuple that is handed over may be of a module that the stamp does not cover.
+        return (*super()._index_key(sig, codegen), *map(_fields, sig))
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             found = super().load_overload(sig, target_context)
@@ -220,6 +244,13 @@ class _EntryCache(caching.FunctionCache):
                 "the next process compiles again",
                 stacklevel=2,
             )
+
+
+def _fields(argument: numba.types.Type) -> tuple[Any, ...]:
+    """The names of the fields of a NamedTuple, and of those in it; empty for other types."""
+    if not isinstance(argument, numba.types.NamedTuple | numba.types.NamedUniTuple):
+        return ()
+    return (argument.fields, *map(_fields, argument.types))
 
 
 class _Told:
