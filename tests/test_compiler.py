@@ -227,6 +227,28 @@ def test_tuples_with_other_fields_are_other_code():
     assert compiler._fields(numba.int64) == ()
 
 
+@compiler.kernel
+def scaled(number, factor):
+    return number * factor
+
+
+@compiler.rare
+def scaled_apart(number, factor):
+    return scaled(number, factor) + scaled(number, 1)
+
+
+def test_a_kernel_has_one_version_for_all_constants():
+    assert numba.njit(lambda x: scaled(x, 2) + scaled_apart(x, 3) + scaled(x, x))(5) == 55
+    integers = (numba.int64, numba.int64)
+    assert list(scaled.overloads) == list(scaled_apart.overloads) == [integers]
+
+
+def test_python_is_told_how_to_call_a_kernel():
+    with pytest.raises(TypeError, match=r"scaled is a kernel.*Python calls scaled\.py_func"):
+        scaled(5, 2)
+    assert scaled.py_func(5, 2) == 10
+
+
 @pytest.mark.slow
 def test_without_any_folder_to_write_in_every_process_compiles(package):
     (package / "__pycache__").write_text("in the way")

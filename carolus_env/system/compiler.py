@@ -24,10 +24,11 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
 import numba
-from numba.core import caching, serialize
+from numba.core import caching, codegen, compiler, serialize
+from numba.core.registry import CPUDispatcher
 
 _PACKAGE = Path(__file__).parent.parent
 _IMPORT = re.compile(
@@ -49,21 +50,22 @@ _OPTIONS: Any = {"_nrt": False, "error_model": "numpy"}
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that other kernels call; it becomes a part of its callers."""
-    return numba.njit(forceinline=True, **_OPTIONS)(function) if COMPILED else function
+    if not COMPILED:
+        return function
+    return cast(Any, _Kernel(function, targetoptions={"forceinline": True}))
 
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that one other function calls once, as a part of its source.
+    """Compile a function that one other function calls, as a part of its source.
 
-    A chain of `kernel` functions is optimised again at each link, which takes most of the time
-    for long chains; this avoids it.
+    It may be handed kernels, and can return what only its caller's source makes plain.
     """
     return numba.njit(inline="always", **_OPTIONS)(function) if COMPILED else function
 
 
 def rare(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that kernels seldom call; it stays a separate function."""
-    return numba.njit(**_OPTIONS)(function) if COMPILED else function
+    return cast(Any, _Kernel(function)) if COMPILED else function
 
 
 def entry(function: Callable[P, R]) -> Callable[P, R]:
@@ -74,6 +76,60 @@ def entry(function: Callable[P, R]) -> Callable[P, R]:
     if _cache_folder() is not None:
         dispatcher._cache = _EntryCache(function)  # what njit(cache=True) does, with our locator
     return dispatcher
+
+
+# ------------------------------------------------------------------------------------ kernels
+
+
+class _Joined(codegen.JITCodeLibrary):
+    """The code of a kernel, joined to its callers' as it is.
+
+    Numba would optimise each kernel with all that it calls, and turn it into machine code that
+    nobody calls. That takes as long as all the rest.
+    """
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _KernelCompiler(compiler.Compiler):
+    """Numba's, up to the code of LLVM."""
+
+    def define_pipelines(self) -> list[Any]:
+        flags = self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        name = self.state.func_id.func_qualname
+        self.state.library = _Joined(self.state.targetctx.codegen(), name)
+        return super().define_pipelines()
+
+
+class _Kernel(CPUDispatcher):
+    """A function that compiled code alone can call."""
+
+    def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
+        options = {"nopython": True, **_OPTIONS, **(targetoptions or {})}
+        super().__init__(py_func, locals, options, _KernelCompiler)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        # One version for all values of a constant: LLVM makes those that help.
+        kws = {name: numba.types.unliteral(argument) for name, argument in kws.items()}
+        return super().get_call_template(tuple(map(numba.types.unliteral, args)), kws)
+
+    def add_overload(self, cres: Any) -> None:
+        cres = cres._replace(entry_point=object())  # callers find the code by it
+        self.targetctx.insert_user_function(cres.entry_point, cres.fndesc, [cres.library])
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        raise TypeError(
+            f"{self.py_func.__name__} is a kernel, which only kernels and entries can call; "
+            f"Python calls {self.py_func.__name__}.py_func"
+        )
 
 
 # ------------------------------------------------------------------------------------ the cache
