@@ -16,6 +16,7 @@ from carolus_env.drawing.shapes import (
     EMPEROR_HEAD,
     EMPEROR_RADIUS,
     EMPEROR_ROBE,
+    EMPEROR_SCALE,
     GOLD,
     MIDDLE,
     NUMBER_RADIUS,
@@ -50,6 +51,7 @@ def circle(scene: Scene) -> Iterator[str]:
     """All elements of the circle, from back to front."""
     for k in range(len(scene.data["regions"])):
         yield from _region(scene, k)
+    yield from _walks(scene)
     yield from _emperor(scene)
     yield from _middle(scene)
 
@@ -87,18 +89,28 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
         yield pieces.outline(outline, "s-gold", 11)
     if is_open:
         yield pieces.outline(outline, "s-open", 4)
-    if scene.last and first in scene.last.territories:
+    touched = [
+        m for m in scene.marks if m.territories and m.territories[0] in region["territories"]
+    ]
+    if touched:
         yield pieces.outline(outline, "s-last", 5, "14 7")
     for territory in range(first, first + size):
         x, y = polar(NUMBER_RADIUS, angle_of(territory))
-        yield pieces.text(x, y, territory % TERRITORIES, 18, "f-soft")
-        if owner != NOBODY:
-            yield pieces.castle(*polar(CASTLE_RADIUS, angle_of(territory)), 17.0, owner)
-    yield from _paladins(first, size, region["paladins"])
+        number = territory % TERRITORIES
+        if owner == NOBODY:
+            yield pieces.text(x, y, number, 16, "f-ink")
+        else:
+            yield pieces.text(x, y, number, 16, "number", TEAM_LOOKS[owner].text)
+            x, y = polar(CASTLE_RADIUS, angle_of(territory))
+            yield pieces.castle(x, y, 17.0, owner)
+            if number in scene.new_castles:
+                yield pieces.ring(x, y, 25.0, "s-last")
+    came = [sum(mark.clan == clan for mark in touched) for clan in range(CLANS)]
+    yield from _paladins(first, size, region["paladins"], came)
     yield "</g>"
 
 
-def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
+def _paladins(first: int, size: int, paladins: Sequence[int], came: Sequence[int]) -> Iterator[str]:
     """A region's paladins: two rows in a single territory, one row along a larger region."""
     clans = [clan for clan in range(CLANS) if paladins[clan]]
     middle = angle_of(first + (size - 1) / 2)
@@ -114,6 +126,8 @@ def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
     for clan, (along, out) in zip(clans, places, strict=True):
         x, y = polar(MIDDLE + out, middle + along / (MIDDLE + out))
         yield from pieces.token(x, y, radius, clan, paladins[clan])
+        if came[clan]:
+            yield pieces.added(x + radius * 0.8, y - radius * 0.95, came[clan])
 
 
 # ------------------------------------------------------------------------------------ Emperor
@@ -122,7 +136,8 @@ def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
 def _emperor(scene: Scene) -> Iterator[str]:
     """The Emperor, and a mark before each region that he can reach."""
     x, y = polar(EMPEROR_RADIUS, _middle_angle(scene.data["regions"][0]))
-    yield f'<g class="emperor" transform="translate({x:.1f} {y + 3:.1f})">'
+    at = f"translate({x:.1f} {y:.1f}) scale({EMPEROR_SCALE:g})"
+    yield f'<g class="emperor" transform="{at}">'
     yield "<title>The Emperor</title>"
     yield f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
     yield f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
@@ -139,8 +154,30 @@ def _emperor(scene: Scene) -> Iterator[str]:
             yield "</g>"
 
 
+def _walks(scene: Scene) -> Iterator[str]:
+    """The ways of the Emperor that are marked, with a dot where each began."""
+    for mark in scene.marks:
+        if not mark.walk:
+            continue
+        start, end = (_angle_between(part) for part in (mark.walk, mark.territories))
+        turned = (end - start) % math.tau or math.tau
+        (x, y), (half_x, half_y), (end_x, end_y) = (
+            polar(EMPEROR_RADIUS, start + turned * share) for share in (0, 0.5, 1)
+        )
+        arc = f"A{EMPEROR_RADIUS:g} {EMPEROR_RADIUS:g} 0 0 1"
+        path = f"M{x:.1f} {y:.1f}{arc} {half_x:.1f} {half_y:.1f}{arc} {end_x:.1f} {end_y:.1f}"
+        yield '<g class="walk">'
+        yield pieces.line(path, "s-last", 4, "1 11")
+        yield f'<circle class="f-last" cx="{x:.1f}" cy="{y:.1f}" r="7"/></g>'
+
+
 def _middle_angle(region: dict[str, Any]) -> float:
-    return angle_of(region["territories"][0] + (len(region["territories"]) - 1) / 2)
+    return _angle_between(region["territories"])
+
+
+def _angle_between(territories: Sequence[int]) -> float:
+    """The angle of the middle of territories, which are given clockwise."""
+    return angle_of(territories[0] + (len(territories) - 1) / 2)
 
 
 # ------------------------------------------------------------------------------------ middle
@@ -153,10 +190,11 @@ def _middle(scene: Scene) -> Iterator[str]:
         head = "game over"
     else:
         head = f"round {data['round']}" if data["round"] else "set-up"
-    yield pieces.text(x, 306, head, 23, "f-soft")
+    yield pieces.text(x, 310, head, 21, "f-soft")
     yield from _headline(scene, x)
     if scene.last:
-        yield pieces.text(x, 426, pieces.shortened(scene.last.text, 34), 22, "f-last")
+        for line, content in enumerate(words.decision_words(scene, scene.last)):
+            yield pieces.text(x, 412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
     yield '<g class="supply">'
     yield pieces.text(x, 468, "supply", 20, "f-soft")
     for clan in range(CLANS):
@@ -176,14 +214,14 @@ def _middle(scene: Scene) -> Iterator[str]:
 def _headline(scene: Scene, x: float) -> Iterator[str]:
     """Who won and why, or the player to move and what is due."""
     if scene.phase == "over":
-        who = pieces.shortened(f"{scene.winners} won", 44)
-        yield pieces.text(x, 356, who, min(32.0, 800 / len(who)), "f-ink bold")
-        yield pieces.text(x, 390, words.ENDINGS[scene.data["result"]["reason"]], 21, "f-ink")
+        who = pieces.fitting(f"{scene.winners} won", 410, 32, 26, 20)
+        yield pieces.text(x, 346, *who, "f-ink bold")
+        yield pieces.text(x, 380, words.ENDINGS[scene.data["result"]["reason"]], 20, "f-ink")
         return
     assert scene.player is not None
-    name = pieces.shortened(scene.names[scene.player], 20)
-    yield pieces.text(x, 346, name, 32, "f-ink bold")
-    yield pieces.text(x, 387, words.due(scene), 25, "f-ink")
+    name = pieces.fitting(scene.names[scene.player], 400, 32, 26, 20)
+    yield pieces.text(x, 346, *name, "f-ink bold")
+    yield pieces.text(x, 382, words.due(scene), 23, "f-ink")
 
 
 def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
@@ -221,7 +259,18 @@ def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterat
             yield pieces.text(at + share / 2, y + high / 2, percent, 18, "bold", look.text)
         at += share
     yield pieces.box(x - wide / 2, y, wide, high, 'class="s-ink line" rx="3" stroke-width="2"')
+    yield from _names_of_values(scene, values, x, y + high + 15)
     yield "</g>"
+
+
+def _names_of_values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
+    """Each team's castle, name and share below the bar."""
+    pitch = 290.0 / len(values)
+    for team, value in enumerate(values):
+        left = x + (team - len(values) / 2) * pitch
+        yield pieces.castle(left + 9, y - 1, 8, team)
+        label = f"{100 * value:.0f} {scene.teams[team]}"
+        yield pieces.text(left + 22, y, *pieces.fitting(label, pitch - 28, 16, 13), "left f-ink")
 
 
 def _joined(numbers: Sequence[int]) -> str:

@@ -26,8 +26,10 @@ def panel(scene: Scene, seat: int) -> Iterator[str]:
         edge = 'class="f-card s-gold" stroke-width="9"'
     yield f'<rect {edge} width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="16"/>'
     yield pieces.castle(34, 34, 18, team)
-    label = pieces.shortened(scene.names[seat], 17)
-    yield pieces.text(62, 34, label, 24 if len(label) < 14 else 18, "left f-ink bold")
+    bars = _left_bar(scene.rules.castles_to_win)
+    yield pieces.text(
+        62, 34, *pieces.fitting(scene.names[seat], bars - 72, 24, 18), "left f-ink bold"
+    )
     yield from _castles(scene, team)
     yield from _discs(scene, seat, team)
     yield from _reserve(scene, seat)
@@ -37,15 +39,19 @@ def panel(scene: Scene, seat: int) -> Iterator[str]:
 def _castles(scene: Scene, team: int) -> Iterator[str]:
     """A bar for each castle that is needed to win, a tall one for each in play."""
     goal, built = scene.rules.castles_to_win, scene.data["castles"][team]
-    yield f"<g><title>{built} of {goal} castles</title>"
-    right = PANEL_WIDTH - 16
-    yield pieces.text(right, 34, f"{built}/{goal}", 21, "right f-ink bold")
+    yield f'<g class="castles"><title>{built} of {goal} castles</title>'
+    yield pieces.text(PANEL_WIDTH - 16, 34, f"{built}/{goal}", 21, "right f-ink bold")
     for i in range(goal):
-        x = right - 88 - (goal - 1 - i) * 12
+        x = _left_bar(goal) + i * 12
         height = 20 if i < built else 7
         kind = "f-ink" if i < built else "f-edge"
         yield pieces.box(x, 44 - height, 8, height, f'class="{kind}" rx="2"')
     yield "</g>"
+
+
+def _left_bar(goal: int) -> float:
+    """Where the bars of ``goal`` castles begin."""
+    return PANEL_WIDTH - 104 - (goal - 1) * 12
 
 
 def _discs(scene: Scene, seat: int, team: int) -> Iterator[str]:
@@ -58,7 +64,8 @@ def _discs(scene: Scene, seat: int, team: int) -> Iterator[str]:
         where = "in hand" if disc in hand else "played now" if disc == played else "used"
         yield f"<title>disc {disc}: {where}</title>"
         if disc == played:
-            kind = "f-last" if scene.last and scene.last.disc == (seat, disc) else "f-gold"
+            is_marked = any(mark.disc == (seat, disc) for mark in scene.marks)
+            kind = "f-last" if is_marked else "f-gold"
             yield f'<circle class="{kind}" cx="{x}" cy="{y}" r="21.5"/>'
         opacity = 1.0 if disc in hand or disc == played else 0.25
         yield from pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
@@ -104,13 +111,19 @@ def _court(scene: Scene, seat: int) -> Iterator[str]:
     for clan in range(CLANS):
         y = 135 + clan * 33.5
         controlled = control[clan] == seat
-        if scene.last and scene.last.court == (seat, clan):
+        came = sum(mark.court == (seat, clan) for mark in scene.marks)
+        width = PANEL_WIDTH - (170 if came else 130)
+        yield f'<g class="row" data-clan="{clan}">'
+        if came:
             marked = 'class="s-last line" rx="8" stroke-width="3" stroke-dasharray="8 5"'
             yield pieces.box(18, y - 15, PANEL_WIDTH - 36, 30, marked)
         yield pieces.control_marker(36, y, clan, controlled)
-        yield from _row(72, y, PANEL_WIDTH - 130, clan, court[clan])
+        yield from _row(72, y, width, clan, court[clan])
+        if came:
+            yield pieces.added(PANEL_WIDTH - 72, y, came)
         kind = "right f-ink bold" if controlled else "right f-soft"
         yield pieces.text(PANEL_WIDTH - 26, y, court[clan], 19, kind)
+        yield "</g>"
     yield "</g>"
 
 
