@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Final
 
 from carolus_env.drawing import pieces, words
+from carolus_env.drawing.pieces import Part, around
 from carolus_env.drawing.scene import Scene
 from carolus_env.drawing.shapes import (
     CASTLE_RADIUS,
@@ -23,6 +24,7 @@ from carolus_env.drawing.shapes import (
     Point,
     angle_of,
     polar,
+    region_box,
     region_outline,
     region_seams,
 )
@@ -46,8 +48,8 @@ _PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
 )
 
 
-def circle(scene: Scene) -> Iterator[str]:
-    """All elements of the circle, from back to front."""
+def circle(scene: Scene) -> Iterator[Part]:
+    """All parts of the circle, from back to front."""
     for k in range(len(scene.data["regions"])):
         yield from _region(scene, k)
     yield from _emperor(scene)
@@ -57,20 +59,29 @@ def circle(scene: Scene) -> Iterator[str]:
 # ------------------------------------------------------------------------------------ regions
 
 
-def _region(scene: Scene, k: int) -> Iterator[str]:
+def _region(scene: Scene, k: int) -> Iterator[Part]:
     region = scene.data["regions"][k]
     first, size = region["territories"][0], len(region["territories"])
-    owner = region["owner"]
     steps = scene.steps_to(k)
     actions = ""
     if steps:
         actions = f' data-action="{move_action(steps[0])}" data-steps="{_joined(steps)}"'
     is_open = bool(steps) or (scene.phase == "place" and bool(scene.legal))
-    yield (
+    yield Part(
         f'<g class="region{" open" if is_open else ""}" data-region="{k}" '
         f'data-territories="{words.span(region)}"{actions}>'
         f"<title>{escape(words.region_words(scene, k))}</title>"
     )
+    yield Part("".join(_ground(scene, k, is_open)), region_box(first, size))
+    yield from _paladins(first, size, region["paladins"])
+    yield Part("</g>")
+
+
+def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
+    """A region without its paladins: its outline and marks, the numbers, the castles."""
+    region = scene.data["regions"][k]
+    first, size = region["territories"][0], len(region["territories"])
+    owner = region["owner"]
     outline = region_outline(first, size)
     if owner == NOBODY:
         yield f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>'
@@ -94,11 +105,9 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
         yield pieces.text(x, y, territory % TERRITORIES, 18, "f-soft")
         if owner != NOBODY:
             yield pieces.castle(*polar(CASTLE_RADIUS, angle_of(territory)), 17.0, owner)
-    yield from _paladins(first, size, region["paladins"])
-    yield "</g>"
 
 
-def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
+def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[Part]:
     """A region's paladins: two rows in a single territory, one row along a larger region."""
     clans = [clan for clan in range(CLANS) if paladins[clan]]
     middle = angle_of(first + (size - 1) / 2)
@@ -113,30 +122,36 @@ def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
             places = places[::-1]
     for clan, (along, out) in zip(clans, places, strict=True):
         x, y = polar(MIDDLE + out, middle + along / (MIDDLE + out))
-        yield from pieces.token(x, y, radius, clan, paladins[clan])
+        token = pieces.token(x, y, radius, clan, paladins[clan])
+        yield Part("".join(token), around(x, y, 32, 32))
 
 
 # ------------------------------------------------------------------------------------ Emperor
 
 
-def _emperor(scene: Scene) -> Iterator[str]:
+def _emperor(scene: Scene) -> Iterator[Part]:
     """The Emperor, and a mark before each region that he can reach."""
     x, y = polar(EMPEROR_RADIUS, _middle_angle(scene.data["regions"][0]))
-    yield f'<g class="emperor" transform="translate({x:.1f} {y + 3:.1f})">'
-    yield "<title>The Emperor</title>"
-    yield f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
-    yield f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
-    yield f'<path fill="#fbe3b5" d="{EMPEROR_HEAD}"/>'
-    yield f'<path fill="{GOLD.fill}" d="{EMPEROR_CROWN}"/></g></g>'
+    yield Part(
+        f'<g class="emperor" transform="translate({x:.1f} {y + 3:.1f})">'
+        "<title>The Emperor</title>"
+        f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
+        f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
+        f'<path fill="#fbe3b5" d="{EMPEROR_HEAD}"/>'
+        f'<path fill="{GOLD.fill}" d="{EMPEROR_CROWN}"/></g></g>',
+        around(x, y, 28, 50),
+    )
     for k, region in enumerate(scene.data["regions"]):
         if steps := scene.steps_to(k):
             beside = 0.0 if k else 0.19  # he stands before his region himself
             x, y = polar(EMPEROR_RADIUS + 8, _middle_angle(region) + beside)
             size = 20 if len(steps) == 1 else 15
-            yield f'<g class="step open" data-region="{k}" data-action="{move_action(steps[0])}">'
-            yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
-            yield pieces.text(x, y, "+" + _joined(steps), size, "f-card bold")
-            yield "</g>"
+            yield Part(
+                f'<g class="step open" data-region="{k}" data-action="{move_action(steps[0])}">'
+                f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
+                f"{pieces.text(x, y, '+' + _joined(steps), size, 'f-card bold')}</g>",
+                around(x, y, 40, 24),
+            )
 
 
 def _middle_angle(region: dict[str, Any]) -> float:
@@ -146,62 +161,75 @@ def _middle_angle(region: dict[str, Any]) -> float:
 # ------------------------------------------------------------------------------------ middle
 
 
-def _middle(scene: Scene) -> Iterator[str]:
+def _middle(scene: Scene) -> Iterator[Part]:
     """The round, what is due, the last decision, the supply, the playing order, the values."""
     data, x = scene.data, CENTRE
     if scene.phase == "over":
         head = "game over"
     else:
         head = f"round {data['round']}" if data["round"] else "set-up"
-    yield pieces.text(x, 306, head, 23, "f-soft")
-    yield from _headline(scene, x)
+    yield _line(306, head, 23, "f-soft")
+    yield from _headline(scene)
     if scene.last:
-        yield pieces.text(x, 426, pieces.shortened(scene.last.text, 34), 22, "f-last")
-    yield '<g class="supply">'
-    yield pieces.text(x, 468, "supply", 20, "f-soft")
+        yield _line(426, pieces.shortened(scene.last.text, 34), 22, "f-last")
+    yield Part('<g class="supply">')
+    yield _line(468, "supply", 20, "f-soft")
     for clan in range(CLANS):
         count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 62
-        yield scene.group("token", [action], f' data-clan="{clan}"')
-        yield f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>"
-        yield from pieces.token(at, 506, 22, clan, count, always=True)
-        if action in scene.legal:
-            yield pieces.ring(at, 506, 30, "s-open")
-        yield "</g>"
-    yield "</g>"
+        ring = pieces.ring(at, 506, 30, "s-open") if action in scene.legal else ""
+        marks = [
+            scene.group("token", [action], f' data-clan="{clan}"'),
+            f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>",
+            *pieces.token(at, 506, 22, clan, count, always=True),
+            ring,
+            "</g>",
+        ]
+        yield Part("".join(marks), around(at, 506, 36, 36))
+    yield Part("</g>")
     yield from _order(scene, x, 590)
     if scene.values is not None:
-        yield from _values(scene, scene.values, x, 652)
+        bar = "".join(_values(scene, scene.values, x, 652))
+        yield Part(bar, (x - 130, 645, x + 130, 687))
 
 
-def _headline(scene: Scene, x: float) -> Iterator[str]:
+def _line(y: float, content: str, size: float, kind: str) -> Part:
+    """A line of text in the middle."""
+    reach = pieces.text_width(content, size) / 2
+    return Part(pieces.text(CENTRE, y, content, size, kind), around(CENTRE, y, reach, size))
+
+
+def _headline(scene: Scene) -> Iterator[Part]:
     """Who won and why, or the player to move and what is due."""
     if scene.phase == "over":
         who = pieces.shortened(f"{scene.winners} won", 44)
-        yield pieces.text(x, 356, who, min(32.0, 800 / len(who)), "f-ink bold")
-        yield pieces.text(x, 390, words.ENDINGS[scene.data["result"]["reason"]], 21, "f-ink")
+        yield _line(356, who, min(32.0, 800 / len(who)), "f-ink bold")
+        yield _line(390, words.ENDINGS[scene.data["result"]["reason"]], 21, "f-ink")
         return
     assert scene.player is not None
     name = pieces.shortened(scene.names[scene.player], 20)
-    yield pieces.text(x, 346, name, 32, "f-ink bold")
-    yield pieces.text(x, 387, words.due(scene), 25, "f-ink")
+    yield _line(346, name, 32, "f-ink bold")
+    yield _line(387, words.due(scene), 25, "f-ink")
 
 
-def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
+def _order(scene: Scene, x: float, y: float) -> Iterator[Part]:
     """A castle of each player's team and the disc played, in playing order."""
     order, played = scene.data["order"], scene.data["discs_played"]
-    yield pieces.text(x, y - 32, "order of play", 20, "f-soft")
+    yield _line(y - 32, "order of play", 20, "f-soft")
     left = x - (len(order) - 1) * 44
     for turn, seat in enumerate(order):
         team, at, disc = scene.rules.team(seat), left + turn * 88, played[seat]
         disc_words = f"disc {disc}" if disc else "no disc yet"
-        yield f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>"
-        yield pieces.castle(at - 18, y + 2, 15, team)
-        yield from pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0)
+        marks = [
+            f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>",
+            pieces.castle(at - 18, y + 2, 15, team),
+            *pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0),
+        ]
         if seat == scene.player:
-            yield pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4)
-        yield "</g>"
+            marks.append(pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4))
+        marks.append("</g>")
         if turn:
-            yield pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5)
+            marks.append(pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5))
+        yield Part("".join(marks), (at - 52, y - 24, at + 44, y + 36))
 
 
 def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
