@@ -7,6 +7,7 @@ from html import escape
 from typing import Final
 
 from carolus_env.drawing import pieces, words
+from carolus_env.drawing.pieces import Part, around
 from carolus_env.drawing.scene import Scene
 from carolus_env.drawing.shapes import CLAN_LOOKS, GOLD, TEAM_LOOKS, clan_shape, crown_shape
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISCS, court_action, disc_action
@@ -16,22 +17,27 @@ PANEL_WIDTH: Final = 491.0
 PANEL_HEIGHT: Final = 300.0
 
 
-def panel(scene: Scene, seat: int) -> Iterator[str]:
-    """All elements of a seat's panel, from its top left corner on."""
+def panel(scene: Scene, seat: int) -> Iterator[Part]:
+    """All parts of a seat's panel, from its top left corner on."""
     team, result = scene.rules.team(seat), scene.data["result"]
     edge = 'class="f-card"'
     if seat == scene.player:
         edge = 'class="f-card s-ink" stroke-width="5"'
     elif result and team in result["winners"]:
         edge = 'class="f-card s-gold" stroke-width="9"'
-    yield f'<rect {edge} width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="16"/>'
-    yield pieces.castle(34, 34, 18, team)
-    bars = _left_bar(scene.rules.castles_to_win)
-    yield pieces.text(
-        62, 34, *pieces.fitting(scene.names[seat], bars - 72, 24, 18), "left f-ink bold"
+    goal = scene.rules.castles_to_win
+    label, size = pieces.fitting(scene.names[seat], _left_bar(goal) - 72, 24, 18)
+    yield Part(
+        f'<rect {edge} width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="16"/>',
+        (-5, -5, PANEL_WIDTH + 5, PANEL_HEIGHT + 5),
     )
-    yield from _castles(scene, team)
-    yield from _discs(scene, seat, team)
+    yield Part(
+        pieces.castle(34, 34, 18, team) + pieces.text(62, 34, label, size, "left f-ink bold"),
+        (10, 8, 62 + pieces.text_width(label, size), 60),
+    )
+    yield Part("".join(_castles(scene, team)), (200, 14, PANEL_WIDTH, 54))
+    for disc in range(1, DISCS + 1):
+        yield _disc(scene, seat, disc)
     yield from _reserve(scene, seat)
     yield from _court(scene, seat)
 
@@ -54,77 +60,84 @@ def _left_bar(goal: int) -> float:
     return PANEL_WIDTH - 104 - (goal - 1) * 12
 
 
-def _discs(scene: Scene, seat: int, team: int) -> Iterator[str]:
+def _disc(scene: Scene, seat: int, disc: int) -> Part:
     hand, played = scene.data["discs_in_hand"][seat], scene.data["discs_played"][seat]
-    to_move = seat == scene.player
-    for disc in range(1, DISCS + 1):
-        x, y, action = 34 + (disc - 1) * 42, 84, disc_action(disc)
-        attributes = f' data-seat="{seat}" data-disc="{disc}"'
-        yield scene.group("disc", [action] if to_move else [], attributes)
-        where = "in hand" if disc in hand else "played now" if disc == played else "used"
-        yield f"<title>disc {disc}: {where}</title>"
-        if disc == played:
-            is_marked = any(mark.disc == (seat, disc) for mark in scene.marks)
-            kind = "f-last" if is_marked else "f-gold"
-            yield f'<circle class="{kind}" cx="{x}" cy="{y}" r="21.5"/>'
-        opacity = 1.0 if disc in hand or disc == played else 0.25
-        yield from pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
-        if to_move and action in scene.legal:
-            yield pieces.ring(x, y, 20, "s-open")
-        yield "</g>"
+    team, to_move = scene.rules.team(seat), seat == scene.player
+    x, y, action = 34 + (disc - 1) * 42, 84, disc_action(disc)
+    where = "in hand" if disc in hand else "played now" if disc == played else "used"
+    attributes = f' data-seat="{seat}" data-disc="{disc}"'
+    marks = [
+        scene.group("disc", [action] if to_move else [], attributes),
+        f"<title>disc {disc}: {where}</title>",
+    ]
+    if disc == played:
+        is_marked = any(mark.disc == (seat, disc) for mark in scene.marks)
+        kind = "f-last" if is_marked else "f-gold"
+        marks.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="21.5"/>')
+    opacity = 1.0 if disc in hand or disc == played else 0.25
+    marks += pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
+    if to_move and action in scene.legal:
+        marks.append(pieces.ring(x, y, 20, "s-open"))
+    return Part("".join([*marks, "</g>"]), around(x, y, 24, 24))
 
 
-def _reserve(scene: Scene, seat: int) -> Iterator[str]:
+def _reserve(scene: Scene, seat: int) -> Iterator[Part]:
     reserve, crowns = scene.data["reserves"][seat], scene.data["crowns"][seat]
     held = [clan for clan in range(CLANS) if reserve[clan]]
     pitch = 43.0
     x = PANEL_WIDTH - 30 - pitch * (len(held) + (crowns > 0) - 1)
     placing = scene.phase == "place" and seat == scene.player
-    yield f'<g class="reserve" data-seat="{seat}">'
+    yield Part(f'<g class="reserve" data-seat="{seat}">')
     if not held and not crowns:
-        yield pieces.text(PANEL_WIDTH - 16, 84, "no paladins in reserve", 16, "right f-soft")
+        none = pieces.text(PANEL_WIDTH - 16, 84, "no paladins in reserve", 16, "right f-soft")
+        yield Part(none, (200, 60, PANEL_WIDTH, 108))
     for clan in held:
         actions = [court_action(clan)] if placing else []
-        yield scene.group("token", actions, f' data-clan="{clan}"', numbered=False)
-        yield f"<title>reserve: {counted(reserve[clan], CLAN_NAMES[clan] + ' paladin')}</title>"
-        yield from pieces.token(x, 84, 17, clan, reserve[clan], always=True)
+        marks = [
+            scene.group("token", actions, f' data-clan="{clan}"', numbered=False),
+            f"<title>reserve: {counted(reserve[clan], CLAN_NAMES[clan] + ' paladin')}</title>",
+            *pieces.token(x, 84, 17, clan, reserve[clan], always=True),
+        ]
         if placing and court_action(clan) in scene.legal:
-            yield pieces.line(f"M{x - 13:.1f} 110h26", "s-open", 4)
-        yield "</g>"
+            marks.append(pieces.line(f"M{x - 13:.1f} 110h26", "s-open", 4))
+        yield Part("".join([*marks, "</g>"]), (x - 26, 58, x + 26, 114))
         x += pitch
     if crowns:
-        yield f"<g><title>{counted(crowns, 'crown')} to decide</title>"
-        yield pieces.piece(x, 84, crown_shape(18), GOLD)
+        marks = [
+            f"<g><title>{counted(crowns, 'crown')} to decide</title>",
+            pieces.piece(x, 84, crown_shape(18), GOLD),
+        ]
         if crowns > 1:
-            yield pieces.text(x, 89, crowns, 15, "bold", GOLD.text)
-        yield "</g>"
-    yield "</g>"
+            marks.append(pieces.text(x, 89, crowns, 15, "bold", GOLD.text))
+        yield Part("".join([*marks, "</g>"]), around(x, 84, 26, 26))
+    yield Part("</g>")
 
 
-def _court(scene: Scene, seat: int) -> Iterator[str]:
+def _court(scene: Scene, seat: int) -> Iterator[Part]:
     court, control = scene.data["courts"][seat], scene.data["control"]
     is_open = seat == scene.player and scene.phase == "place" and bool(scene.legal)
-    yield f'<g class="court{" open" if is_open else ""}" data-seat="{seat}">'
-    yield (f"<title>court of {escape(scene.names[seat])}: {words.paladin_words(court)}</title>")
     edge = 'class="s-open f-back" stroke-width="4"' if is_open else 'class="f-back"'
-    yield pieces.box(12, 116, PANEL_WIDTH - 24, 172, f'{edge} rx="10"')
+    yield Part(
+        f'<g class="court{" open" if is_open else ""}" data-seat="{seat}">'
+        f"<title>court of {escape(scene.names[seat])}: {words.paladin_words(court)}</title>"
+    )
+    inner = pieces.box(12, 116, PANEL_WIDTH - 24, 172, f'{edge} rx="10"')
+    yield Part(inner, (9, 113, PANEL_WIDTH - 9, 291))
     for clan in range(CLANS):
         y = 135 + clan * 33.5
         controlled = control[clan] == seat
         came = sum(mark.court == (seat, clan) for mark in scene.marks)
-        width = PANEL_WIDTH - (170 if came else 130)
-        yield f'<g class="row" data-clan="{clan}">'
+        marks = [f'<g class="row" data-clan="{clan}">']
         if came:
             marked = 'class="s-last line" rx="8" stroke-width="3" stroke-dasharray="8 5"'
-            yield pieces.box(18, y - 15, PANEL_WIDTH - 36, 30, marked)
-        yield pieces.control_marker(36, y, clan, controlled)
-        yield from _row(72, y, width, clan, court[clan])
-        if came:
-            yield pieces.added(PANEL_WIDTH - 72, y, came)
+            marks.append(pieces.box(18, y - 15, PANEL_WIDTH - 36, 30, marked))
+            marks.append(pieces.added(PANEL_WIDTH - 72, y, came))
+        marks.append(pieces.control_marker(36, y, clan, controlled))
+        marks += _row(72, y, PANEL_WIDTH - (170 if came else 130), clan, court[clan])
         kind = "right f-ink bold" if controlled else "right f-soft"
-        yield pieces.text(PANEL_WIDTH - 26, y, court[clan], 19, kind)
-        yield "</g>"
-    yield "</g>"
+        marks.append(pieces.text(PANEL_WIDTH - 26, y, court[clan], 19, kind))
+        yield Part("".join([*marks, "</g>"]), (14, y - 19, PANEL_WIDTH - 14, y + 19))
+    yield Part("</g>")
 
 
 def _row(left: float, y: float, width: float, clan: int, count: int) -> Iterator[str]:

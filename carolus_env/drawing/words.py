@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env import engine
+from carolus_env.drawing import pieces
 from carolus_env.drawing.scene import Decision, Scene
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY, action_parts
 from carolus_env.engine.state import single
@@ -44,7 +45,7 @@ def due(scene: Scene) -> str:
 def decision_words(scene: Scene, decision: Decision) -> list[str]:
     """A decision in one line, and in another one what it changed, where it changed something."""
     kind, number, clan, _ = action_parts(decision.action)
-    name = scene.names[decision.seat]
+    name = _short(scene.names[decision.seat])
     where = (
         span_text(decision.territories[0], decision.territories[-1]) if decision.territories else ""
     )
@@ -61,8 +62,13 @@ def decision_words(scene: Scene, decision: Decision) -> list[str]:
     owner = int(after["region_owner"][0, after["emperor"][0]])
     at = (int(decision.before["emperor"]) + number) % int(decision.before["regions"])
     then, castles = (int(decision.before[f"region_{what}"][at]) for what in ("owner", "castles"))
-    changed = castle_words(then, owner, castles, scene.teams)
+    changed = castle_words(then, owner, castles, [_short(team) for team in scene.teams])
     return [f"{name} moves the Emperor to {where}", changed]
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for what is said of it."""
+    return pieces.fitting(name, 150, 19)[0]
 
 
 def description(scene: Scene) -> list[str]:
