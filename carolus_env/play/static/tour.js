@@ -105,7 +105,8 @@ export class Tour {
     }
     this.at = Math.max(0, step);
     this.show();
-    if (byHand) this.callout.focus({ preventScroll: wide.matches });
+    if (!wide.matches) this.spot.scrollIntoView({ block: "nearest" });
+    if (byHand) this.callout.focus({ preventScroll: true });
     else say(`${this.title.textContent}. ${this.text.textContent}`);
   }
 
@@ -163,6 +164,7 @@ export class Tour {
     const { style, offsetWidth: width, offsetHeight: height } = this.callout;
     if (!wide.matches) {
       style.left = style.top = "";
+      this.spot.style.scrollMargin = `${height + GAP}px 0 ${GAP}px`;
       return;
     }
     const [across, down] = [(box.left + box.right - width) / 2, (box.top + box.bottom - height) / 2];
