@@ -159,7 +159,7 @@ export class Tour {
     this.beside(box, stage);
   }
 
-  /** The callout's place: the first side of the box where it fits into the stage. */
+  /** The callout's place: over another player's panel, where nothing is to be clicked, or else beside the box. */
   beside(box, stage) {
     const { style, offsetWidth: width, offsetHeight: height } = this.callout;
     if (!wide.matches) {
@@ -168,7 +168,9 @@ export class Tour {
       return;
     }
     const [across, down] = [(box.left + box.right - width) / 2, (box.top + box.bottom - height) / 2];
+    const panel = this.game.stage.board.querySelector(`.seat:not([data-seat="${this.seat}"])`).getBoundingClientRect();
     const places = [
+      [panel.left - stage.left + (panel.width - width) / 2, panel.top - stage.top],
       [box.left - width - GAP, down],
       [box.right + GAP, down],
       [across, box.bottom + GAP],
