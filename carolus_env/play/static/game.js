@@ -132,7 +132,7 @@ class GamePage {
     this.log.fill(view.log, view, since);
     this.log.markFresh(view.news.events);
     this.log.showEnd();
-    if (since > 0 && since < view.at) this.motion.play(view.log, this.bots.pace);
+    if (since > 0 && since < view.at) this.motion.play(view.log, this.bots.pace(view.log[0].seat));
     this.tour.update();
     this.save.href = `/api/${this.client.path("record")}`;
     if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
