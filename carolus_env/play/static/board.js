@@ -23,7 +23,10 @@ export function drawing(text) {
   const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
   if (root.localName !== "svg") throw new Error("the drawing cannot be read");
   root.setAttribute("aria-label", root.querySelector("title").textContent);
-  for (const title of root.querySelectorAll(":scope > title, .region > title, .court > title")) title.remove(); // the page shows its own tips
+  for (const title of root.querySelectorAll("title")) {
+    if (title.parentNode !== root) title.parentNode.dataset.tip = title.textContent; // the page shows its own tips
+    title.remove();
+  }
   return document.adoptNode(root);
 }
 

@@ -6,12 +6,14 @@ import { Bots } from "./bots.js";
 import { Choices } from "./choices.js";
 import { Client } from "./client.js";
 import { el, notice, say } from "./dom.js";
+import { EndCard } from "./end.js";
 import { openRecords } from "./files.js";
 import { Keys } from "./keys.js";
 import { Log } from "./log.js";
 import { Opinions } from "./opinions.js";
 import { Pointer } from "./pointer.js";
 import { StepPreview } from "./preview.js";
+import { shareButton } from "./share.js";
 import { Stage } from "./stage.js";
 import { setSetting, setting } from "./store.js";
 import { heading, instruction, refusal } from "./texts.js";
@@ -46,6 +48,8 @@ class GamePage {
     const adviser = setting("adviser", "planner");
     this.adviser.value = this.menu.advisers.includes(adviser) ? adviser : this.menu.advisers[0];
     this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save");
+    this.end = new EndCard((request) => this.client.path(request));
+    const share = shareButton({ line: () => this.view.line, picture: (kind) => this.client.path(`picture.${kind}`), film: (kind) => this.client.path(`film.${kind}`), record: () => this.client.path("record") });
     this.reviewButton = button("Review", null, () => this.review());
     main.className = "table";
     main.replaceChildren(
@@ -55,8 +59,9 @@ class GamePage {
         "section",
         { class: "panel", "aria-label": "Decision" },
         el("div", { class: "card turn" }, this.title, this.doing, this.choices.element, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints.element),
+        this.end.element,
         this.bots.card,
-        el("div", { class: "tools outside" }, this.save, this.reviewButton),
+        el("div", { class: "tools outside" }, share, this.save, this.reviewButton),
         this.stage.words.card,
       ),
       this.pointer.ghost,
@@ -102,6 +107,7 @@ class GamePage {
     this.log.fill(view.log, view, since);
     this.log.markFresh(view.agents);
     this.log.showEnd();
+    this.end.show(view);
     this.save.href = `/api/${this.client.path("record")}`;
     if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
   }

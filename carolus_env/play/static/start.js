@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { chooser } from "./files.js";
 import { newGameForm } from "./newgame.js";
+import { pasteCard } from "./position.js";
 import { forget, keptGames } from "./store.js";
 
 export function startPage(main, menu) {
@@ -10,7 +11,7 @@ export function startPage(main, menu) {
   main.className = "start";
   main.replaceChildren(
     newGameForm(menu),
-    el("div", {}, keptCard(), rulesCard(), filesCard(menu)),
+    el("div", {}, keptCard(), rulesCard(), filesCard(menu), pasteCard()),
   );
 }
 
