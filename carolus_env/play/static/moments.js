@@ -10,8 +10,8 @@ export function moments(found, address) {
   const swings = found.swings.map((swing) =>
     link(swing.position, swing.seat, swing.round, swing.text, swing.dice ? " and rolls the dice" : "", el("small", {}, `${sides[swing.team]}: ${percent(swing.before)} → ${percent(swing.after)}`)),
   );
-  const best = found.best.map((one) => link(one.position, one.seat, one.round, `chose ${one.text}`, el("small", {}, `what else there was is worth ${percent(one.lead)} less of the win`)));
-  const worst = found.worst.map((one) => link(one.position, one.seat, one.round, `chose ${one.text}`, el("small", {}, `${one.better} is worth ${percent(one.loss)} more of the win`)));
+  const best = found.best.map((one) => link(one.position, one.seat, one.round, `chose ${one.text}`, el("small", {}, `the best alternative was worth ${percent(one.lead)} less of the win`)));
+  const worst = found.worst.map((one) => link(one.position, one.seat, one.round, `chose ${one.text}`, el("small", {}, `${one.better} would have been worth ${percent(one.loss)} more of the win`)));
   const part = (title, list, none) => [el("h3", {}, title), list.length ? el("ul", { class: "moments" }, list) : el("p", { class: "doing" }, none)];
   return [
     ...part("Largest swings", swings, "The odds hardly changed."),

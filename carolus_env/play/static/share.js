@@ -19,7 +19,7 @@ export function shareButton({ line, picture, film = null, record = null }) {
   return el("button", { type: "button", class: "quiet", "aria-haspopup": "dialog", onclick: open }, "Share");
 
   function open() {
-    const dialog = el("dialog", { class: "share", "aria-labelledby": "share-title" });
+    const dialog = el("dialog", { class: "sharing", "aria-labelledby": "share-title" });
     const part = (title, ...children) => el("section", {}, el("h3", {}, title), el("div", { class: "tools" }, children));
     const text = el("input", { readonly: true, value: line(), "aria-label": "The position as text", onfocus: () => text.select() });
     dialog.append(
