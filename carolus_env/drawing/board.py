@@ -8,12 +8,14 @@ groups with stable names, which a page can use:
 | ``svg.carolus`` | the whole drawing, with ``<title>`` and ``<desc>`` |
 | ``g.region[data-region=K]`` | region K, counted clockwise from the Emperor; ``data-territories`` |
 | ``g.emperor`` | the Emperor |
+| ``g.walk`` | the way that he went, where it is marked |
 | ``g.step[data-region=K]`` | the mark before a region that he can reach |
 | ``g.supply g.token[data-clan=C]`` | a clan in the supply |
 | ``g.seat[data-seat=S]`` | the panel of a player, which holds the following |
+| ``g.castles`` | the castles of the player's team |
 | ``g.disc[data-disc=D]`` | a disc (with ``data-seat`` too) |
 | ``g.reserve g.token[data-clan=C]`` | paladins of a clan in reserve |
-| ``g.court[data-seat=S]`` | the court |
+| ``g.court[data-seat=S]`` | the court, with a ``g.row[data-clan=C]`` for each clan |
 
 With ``legal=True`` everything that can be chosen also has the class ``open``, and ``data-action``
 where one click makes one decision: discs, clans of the supply for a crown, and regions for the
@@ -51,6 +53,7 @@ def board_svg(
     names: Sequence[str] | None = None,
     legal: bool = False,
     last: tuple[np.void, int] | None = None,
+    turn: Sequence[tuple[np.void, int]] | None = None,
     values: Sequence[float] | None = None,
     width: int | None = None,
 ) -> str:
@@ -62,14 +65,21 @@ def board_svg(
         layout: ``"tall"``: the players' panels below the circle; ``"wide"``: to its right.
         names: of the seats; by default ``player 0`` and so on.
         legal: highlight the legal choices of the player to move.
-        last: the state before the last decision, and its action number; the decision is marked.
+        last: the state before the last decision, and its action number; it is told in words.
+        turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
         values: each team's expected share of the win, 0 to 1, drawn as a bar.
         width: the element's width in pixels; None leaves it to the page.
 
     Raises:
         ValueError: for an impossible option, naming it, its value and what was expected.
     """
-    options: dict[str, Any] = {"names": names, "legal": legal, "last": last, "values": values}
+    options: dict[str, Any] = {
+        "names": names,
+        "legal": legal,
+        "last": last,
+        "turn": turn,
+        "values": values,
+    }
     return Drawing(state, theme=theme, layout=layout, width=width, **options).svg()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from carolus_env.drawing import pieces, words
 from carolus_env.drawing.pieces import Part, around
-from carolus_env.drawing.scene import Scene
+from carolus_env.drawing.scene import Decision, Scene
 from carolus_env.drawing.shapes import (
     CASTLE_RADIUS,
     CENTRE,
@@ -17,6 +17,7 @@ from carolus_env.drawing.shapes import (
     EMPEROR_HEAD,
     EMPEROR_RADIUS,
     EMPEROR_ROBE,
+    EMPEROR_SCALE,
     GOLD,
     MIDDLE,
     NUMBER_RADIUS,
@@ -52,6 +53,7 @@ def circle(scene: Scene) -> Iterator[Part]:
     """All parts of the circle, from back to front."""
     for k in range(len(scene.data["regions"])):
         yield from _region(scene, k)
+    yield from _walks(scene)
     yield from _emperor(scene)
     yield from _middle(scene)
 
@@ -73,7 +75,8 @@ def _region(scene: Scene, k: int) -> Iterator[Part]:
         f"<title>{escape(words.region_words(scene, k))}</title>"
     )
     yield Part("".join(_ground(scene, k, is_open)), region_box(first, size))
-    yield from _paladins(first, size, region["paladins"])
+    came = [sum(mark.clan == clan for mark in _marks_on(scene, region)) for clan in range(CLANS)]
+    yield from _paladins(first, size, region["paladins"], came)
     yield Part("</g>")
 
 
@@ -98,16 +101,30 @@ def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
         yield pieces.outline(outline, "s-gold", 11)
     if is_open:
         yield pieces.outline(outline, "s-open", 4)
-    if scene.last and first in scene.last.territories:
+    if _marks_on(scene, region):
         yield pieces.outline(outline, "s-last", 5, "14 7")
     for territory in range(first, first + size):
         x, y = polar(NUMBER_RADIUS, angle_of(territory))
-        yield pieces.text(x, y, territory % TERRITORIES, 18, "f-soft")
-        if owner != NOBODY:
-            yield pieces.castle(*polar(CASTLE_RADIUS, angle_of(territory)), 17.0, owner)
+        number = territory % TERRITORIES
+        if owner == NOBODY:
+            yield pieces.text(x, y, number, 16, "f-ink")
+        else:
+            yield pieces.text(x, y, number, 16, "number", TEAM_LOOKS[owner].text)
+            x, y = polar(CASTLE_RADIUS, angle_of(territory))
+            yield pieces.castle(x, y, 17.0, owner)
+            if number in scene.new_castles:
+                yield pieces.ring(x, y, 25.0, "s-last")
 
 
-def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[Part]:
+def _marks_on(scene: Scene, region: dict[str, Any]) -> list[Decision]:
+    """The marked decisions that concern a region, also one that has merged since."""
+    there = region["territories"]
+    return [mark for mark in scene.marks if mark.territories and mark.territories[0] in there]
+
+
+def _paladins(
+    first: int, size: int, paladins: Sequence[int], came: Sequence[int]
+) -> Iterator[Part]:
     """A region's paladins: two rows in a single territory, one row along a larger region."""
     clans = [clan for clan in range(CLANS) if paladins[clan]]
     middle = angle_of(first + (size - 1) / 2)
@@ -122,8 +139,10 @@ def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[Part]:
             places = places[::-1]
     for clan, (along, out) in zip(clans, places, strict=True):
         x, y = polar(MIDDLE + out, middle + along / (MIDDLE + out))
-        token = pieces.token(x, y, radius, clan, paladins[clan])
-        yield Part("".join(token), around(x, y, 32, 32))
+        marks = [*pieces.token(x, y, radius, clan, paladins[clan])]
+        if came[clan]:
+            marks.append(pieces.added(x + radius * 0.8, y - radius * 0.95, came[clan]))
+        yield Part("".join(marks), around(x, y, 44, 38))
 
 
 # ------------------------------------------------------------------------------------ Emperor
@@ -132,8 +151,9 @@ def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[Part]:
 def _emperor(scene: Scene) -> Iterator[Part]:
     """The Emperor, and a mark before each region that he can reach."""
     x, y = polar(EMPEROR_RADIUS, _middle_angle(scene.data["regions"][0]))
+    at = f"translate({x:.1f} {y:.1f}) scale({EMPEROR_SCALE:g})"
     yield Part(
-        f'<g class="emperor" transform="translate({x:.1f} {y + 3:.1f})">'
+        f'<g class="emperor" transform="{at}">'
         "<title>The Emperor</title>"
         f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
         f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
@@ -154,8 +174,32 @@ def _emperor(scene: Scene) -> Iterator[Part]:
             )
 
 
+def _walks(scene: Scene) -> Iterator[Part]:
+    """The ways of the Emperor that are marked, with a dot where each began."""
+    for mark in scene.marks:
+        if not mark.walk:
+            continue
+        start, end = (_angle_between(part) for part in (mark.walk, mark.territories))
+        turned = (end - start) % math.tau or math.tau
+        (x, y), (half_x, half_y), (end_x, end_y) = (
+            polar(EMPEROR_RADIUS, start + turned * share) for share in (0, 0.5, 1)
+        )
+        arc = f"A{EMPEROR_RADIUS:g} {EMPEROR_RADIUS:g} 0 0 1"
+        path = f"M{x:.1f} {y:.1f}{arc} {half_x:.1f} {half_y:.1f}{arc} {end_x:.1f} {end_y:.1f}"
+        yield Part(
+            f'<g class="walk">{pieces.line(path, "s-last", 4, "1 11")}'
+            f'<circle class="f-last" cx="{x:.1f}" cy="{y:.1f}" r="7"/></g>',
+            around(CENTRE, CENTRE, EMPEROR_RADIUS + 8, EMPEROR_RADIUS + 8),
+        )
+
+
 def _middle_angle(region: dict[str, Any]) -> float:
-    return angle_of(region["territories"][0] + (len(region["territories"]) - 1) / 2)
+    return _angle_between(region["territories"])
+
+
+def _angle_between(territories: Sequence[int]) -> float:
+    """The angle of the middle of territories, which are given clockwise."""
+    return angle_of(territories[0] + (len(territories) - 1) / 2)
 
 
 # ------------------------------------------------------------------------------------ middle
@@ -168,10 +212,11 @@ def _middle(scene: Scene) -> Iterator[Part]:
         head = "game over"
     else:
         head = f"round {data['round']}" if data["round"] else "set-up"
-    yield _line(306, head, 23, "f-soft")
+    yield _line(310, head, 21, "f-soft")
     yield from _headline(scene)
     if scene.last:
-        yield _line(426, pieces.shortened(scene.last.text, 34), 22, "f-last")
+        for line, content in enumerate(words.decision_words(scene, scene.last)):
+            yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
     yield Part('<g class="supply">')
     yield _line(468, "supply", 20, "f-soft")
     for clan in range(CLANS):
@@ -189,7 +234,7 @@ def _middle(scene: Scene) -> Iterator[Part]:
     yield from _order(scene, x, 590)
     if scene.values is not None:
         bar = "".join(_values(scene, scene.values, x, 652))
-        yield Part(bar, (x - 130, 645, x + 130, 687))
+        yield Part(bar, (x - 170, 645, x + 170, 710))
 
 
 def _line(y: float, content: str, size: float, kind: str) -> Part:
@@ -201,14 +246,13 @@ def _line(y: float, content: str, size: float, kind: str) -> Part:
 def _headline(scene: Scene) -> Iterator[Part]:
     """Who won and why, or the player to move and what is due."""
     if scene.phase == "over":
-        who = pieces.shortened(f"{scene.winners} won", 44)
-        yield _line(356, who, min(32.0, 800 / len(who)), "f-ink bold")
-        yield _line(390, words.ENDINGS[scene.data["result"]["reason"]], 21, "f-ink")
+        yield _line(346, *pieces.fitting(f"{scene.winners} won", 410, 32, 26, 20), "f-ink bold")
+        yield _line(380, words.ENDINGS[scene.data["result"]["reason"]], 20, "f-ink")
         return
     assert scene.player is not None
-    name = pieces.shortened(scene.names[scene.player], 20)
-    yield _line(346, name, 32, "f-ink bold")
-    yield _line(387, words.due(scene), 25, "f-ink")
+    name = pieces.fitting(scene.names[scene.player], 400, 32, 26, 20)
+    yield _line(346, *name, "f-ink bold")
+    yield _line(382, words.due(scene), 23, "f-ink")
 
 
 def _order(scene: Scene, x: float, y: float) -> Iterator[Part]:
@@ -249,7 +293,18 @@ def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterat
             yield pieces.text(at + share / 2, y + high / 2, percent, 18, "bold", look.text)
         at += share
     yield pieces.box(x - wide / 2, y, wide, high, 'class="s-ink line" rx="3" stroke-width="2"')
+    yield from _names_of_values(scene, values, x, y + high + 15)
     yield "</g>"
+
+
+def _names_of_values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
+    """Each team's castle, name and share below the bar."""
+    pitch = 290.0 / len(values)
+    for team, value in enumerate(values):
+        left = x + (team - len(values) / 2) * pitch
+        yield pieces.castle(left + 9, y - 1, 8, team)
+        label = f"{100 * value:.0f} {scene.teams[team]}"
+        yield pieces.text(left + 22, y, *pieces.fitting(label, pitch - 28, 16, 13), "left f-ink")
 
 
 def _joined(numbers: Sequence[int]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from typing import NamedTuple
 
@@ -87,9 +89,13 @@ def ring(x: float, y: float, radius: float, kind: str) -> str:
     return f'<circle class="line {kind}" cx="{x:.1f}" cy="{y}" r="{radius}" stroke-width="5"/>'
 
 
-def line(path: str, kind: str, width: float) -> str:
+def line(path: str, kind: str, width: float, dashes: str = "") -> str:
     """The lines of an SVG path, with round ends; ``kind`` is their class."""
-    return f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round" d="{path}"/>'
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return (
+        f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round"{dashed} '
+        f'd="{path}"/>'
+    )
 
 
 def box(x: float, y: float, width: float, height: float, look: str) -> str:
@@ -122,6 +128,43 @@ def text_width(content: str, size: float) -> float:
     return 2 * size * len(content)
 
 
-def shortened(content: str, length: int) -> str:
-    """A text of at most ``length`` characters; an ellipsis ends one that was cut."""
-    return content if len(content) <= length else content[: length - 1] + "…"
+def added(x: float, y: float, count: int) -> str:
+    """A mark ``+2`` beside a piece: so many came with the decisions that are marked."""
+    label = f"+{count}"
+    wide = 12 + 9 * len(label)
+    return box(x - wide / 2, y - 11, wide, 22, 'class="f-last" rx="11"') + text(
+        x, y, label, 16, "f-card bold"
+    )
+
+
+def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
+    """A text in the first of ``sizes`` in which it is at most ``width`` wide.
+
+    Where it fits in none, it is cut to fit the last; an ellipsis shows it.
+    """
+    ems = sum(map(_width, content))
+    for size in sizes:
+        if ems * size <= width:
+            return content, size
+    room, kept = width / sizes[-1] - _width("…"), ""
+    for letter in content:
+        room -= _width(letter)
+        if room < 0:
+            break
+        kept += letter
+    return kept.rstrip("\u200d ") + "…", sizes[-1]  # a joiner would wait for the next letter
+
+
+@cache
+def _width(letter: str) -> float:
+    """A letter's width in bold type, in units of its size, rather too much than too little."""
+    kind = unicodedata.category(letter)
+    if kind in ("Mn", "Me", "Cf"):  # drawn over the letter before, or not at all
+        return 0.0
+    if kind == "So" or unicodedata.east_asian_width(letter) in "WF":  # emoji, and wide scripts
+        return 1.4
+    if letter in " .,:;'!|()[]-ijlftrI":
+        return 0.46
+    if letter in "mwMW@%…":
+        return 1.1
+    return 0.72 if letter.isascii() and not letter.isupper() else 0.86

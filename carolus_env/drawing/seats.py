@@ -25,8 +25,8 @@ def panel(scene: Scene, seat: int) -> Iterator[Part]:
         edge = 'class="f-card s-ink" stroke-width="5"'
     elif result and team in result["winners"]:
         edge = 'class="f-card s-gold" stroke-width="9"'
-    label = pieces.shortened(scene.names[seat], 17)
-    size = 24 if len(label) < 14 else 18
+    goal = scene.rules.castles_to_win
+    label, size = pieces.fitting(scene.names[seat], _left_bar(goal) - 72, 24, 18)
     yield Part(
         f'<rect {edge} width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="16"/>',
         (-5, -5, PANEL_WIDTH + 5, PANEL_HEIGHT + 5),
@@ -45,15 +45,19 @@ def panel(scene: Scene, seat: int) -> Iterator[Part]:
 def _castles(scene: Scene, team: int) -> Iterator[str]:
     """A bar for each castle that is needed to win, a tall one for each in play."""
     goal, built = scene.rules.castles_to_win, scene.data["castles"][team]
-    yield f"<g><title>{built} of {goal} castles</title>"
-    right = PANEL_WIDTH - 16
-    yield pieces.text(right, 34, f"{built}/{goal}", 21, "right f-ink bold")
+    yield f'<g class="castles"><title>{built} of {goal} castles</title>'
+    yield pieces.text(PANEL_WIDTH - 16, 34, f"{built}/{goal}", 21, "right f-ink bold")
     for i in range(goal):
-        x = right - 88 - (goal - 1 - i) * 12
+        x = _left_bar(goal) + i * 12
         height = 20 if i < built else 7
         kind = "f-ink" if i < built else "f-edge"
         yield pieces.box(x, 44 - height, 8, height, f'class="{kind}" rx="2"')
     yield "</g>"
+
+
+def _left_bar(goal: int) -> float:
+    """Where the bars of ``goal`` castles begin."""
+    return PANEL_WIDTH - 104 - (goal - 1) * 12
 
 
 def _disc(scene: Scene, seat: int, disc: int) -> Part:
@@ -67,7 +71,8 @@ def _disc(scene: Scene, seat: int, disc: int) -> Part:
         f"<title>disc {disc}: {where}</title>",
     ]
     if disc == played:
-        kind = "f-last" if scene.last and scene.last.disc == (seat, disc) else "f-gold"
+        is_marked = any(mark.disc == (seat, disc) for mark in scene.marks)
+        kind = "f-last" if is_marked else "f-gold"
         marks.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="21.5"/>')
     opacity = 1.0 if disc in hand or disc == played else 0.25
     marks += pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
@@ -121,15 +126,17 @@ def _court(scene: Scene, seat: int) -> Iterator[Part]:
     for clan in range(CLANS):
         y = 135 + clan * 33.5
         controlled = control[clan] == seat
-        marks = []
-        if scene.last and scene.last.court == (seat, clan):
+        came = sum(mark.court == (seat, clan) for mark in scene.marks)
+        marks = [f'<g class="row" data-clan="{clan}">']
+        if came:
             marked = 'class="s-last line" rx="8" stroke-width="3" stroke-dasharray="8 5"'
             marks.append(pieces.box(18, y - 15, PANEL_WIDTH - 36, 30, marked))
+            marks.append(pieces.added(PANEL_WIDTH - 72, y, came))
         marks.append(pieces.control_marker(36, y, clan, controlled))
-        marks += _row(72, y, PANEL_WIDTH - 130, clan, court[clan])
+        marks += _row(72, y, PANEL_WIDTH - (170 if came else 130), clan, court[clan])
         kind = "right f-ink bold" if controlled else "right f-soft"
         marks.append(pieces.text(PANEL_WIDTH - 26, y, court[clan], 19, kind))
-        yield Part("".join(marks), (14, y - 19, PANEL_WIDTH - 14, y + 19))
+        yield Part("".join([*marks, "</g>"]), (14, y - 19, PANEL_WIDTH - 14, y + 19))
     yield Part("</g>")
 
 

@@ -69,6 +69,7 @@ class Api:
             api("games/{key}/agent", self.agent, "POST"),
             api("games/{key}/hint", self.hint, "POST"),
             api("games/{key}/step/{action}", self.step),
+            api("games/{key}/positions/{position}", self.past),
             api("games/{key}/record", self.record),
             api("files", self.open_file, "POST"),
             api("files/{key}", self.file),
@@ -259,6 +260,12 @@ class Api:
         last = session.state, action
         svg = board_svg(after[0], names=session.names, last=last, **look_of(request))
         return Answer({"action": action, "svg": svg})
+
+    async def past(self, request: Request) -> Response:
+        """The board as it was before an event of a game in play."""
+        session = self._in_play(request).session
+        at = number_of(request, "position", len(session.events))
+        return Answer(views.past_view(session, at, look_of(request)))
 
     async def record(self, request: Request) -> Response:
         """The record of a game in play, as a download."""

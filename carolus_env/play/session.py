@@ -30,6 +30,7 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.words import team_names
 from carolus_env.play.log import LogLine, log_line
+from carolus_env.play.news import TurnTold, news, told
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.play.words import outcome
 from carolus_env.records import Record, RecordError, make_record, result_of, start_of
@@ -146,10 +147,51 @@ class Session:
     @property
     def last(self) -> tuple[np.void, int] | None:
         """The state before the last decision, and that decision; None before the first."""
-        for event, state in zip(reversed(self.events), reversed(self._states[:-1]), strict=True):
-            if "action" in event:
-                return state[0], event["action"]
+        return self.last_before(len(self.events))
+
+    def last_before(self, position: int) -> tuple[np.void, int] | None:
+        """The last decision before event number ``position``, see `last`."""
+        for index in range(position - 1, -1, -1):
+            if "action" in self.events[index]:
+                return self._states[index][0], self.events[index]["action"]
         return None
+
+    @property
+    def news(self) -> list[int]:
+        """Indices of what the others did since the last turn of the person who looks on.
+
+        That is the person to move, or else the one who decided last; without any person it is
+        empty.
+        """
+        seat = self._onlooker()
+        start = next((i for i, state in enumerate(self._states) if state["round"][0]), 0)
+        return [] if seat is None else news(self.events, start, seat)
+
+    def _onlooker(self) -> int | None:
+        people = [seat for seat, agent in enumerate(self.agents) if agent is None]
+        if self.player in people:
+            return self.player
+        decided = (event["player"] for event in reversed(self.events) if "action" in event)
+        return next((seat for seat in decided if seat in people), people[0] if people else None)
+
+    def news_told(self) -> list[TurnTold]:
+        """What the others did (see `news`), a sentence for each turn."""
+        states = [game[0] for game in self._states]
+        return told(self.events, states, self.news, self.team_names())
+
+    def marked(self, position: int | None = None) -> list[tuple[np.void, int]] | None:
+        """The decisions of `news` before a position, as `last` gives them; None: there are none."""
+        end = len(self.events) if position is None else position
+        found = [
+            (self._states[index][0], self.events[index]["action"])
+            for index in self.news
+            if index < end and "action" in self.events[index]
+        ]
+        return found or None
+
+    def at(self, position: int) -> np.void:
+        """The game before event number ``position``; after the last one it is the game now."""
+        return self._states[position][0]
 
     @property
     def over(self) -> bool:

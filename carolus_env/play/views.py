@@ -22,7 +22,15 @@ from carolus_env.notation import to_line
 from carolus_env.notation.words import team_names
 from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.log import LogLine
-from carolus_env.play.preview import EmperorStep, Standing, placements, standing
+from carolus_env.play.preview import (
+    EmperorStep,
+    Part,
+    Reckoning,
+    Standing,
+    placements,
+    standing,
+    sum_words,
+)
 from carolus_env.play.review import Review
 from carolus_env.play.session import Hint, Session
 from carolus_env.play.words import action_label, action_words, outcome, per_team
@@ -57,14 +65,31 @@ def game_view(session: Session, look: Look, since: int = 0) -> View:
             names=session.names,
             legal=not session.over and session.agent is None,
             last=session.last,
+            turn=session.marked(),
         ),
         "legal": _decisions(session),
         "steps": [step_view(state, step, session.team_names()) for step in session.steps()],
         "log": log_view(session.log(since)),
+        "news": {
+            "events": session.news,
+            "turns": [turn._asdict() for turn in session.news_told()],
+        },
         "undo": session.can_undo,
         "seed": session.seed,
         "record": session.record(),
     }
+
+
+def past_view(session: Session, position: int, look: Look) -> View:
+    """The board of a game in play as it was before event number ``position``."""
+    svg = board_svg(
+        session.at(position),
+        **look,
+        names=session.names,
+        last=session.last_before(position),
+        turn=session.marked(position),
+    )
+    return {"at": position, "svg": svg}
 
 
 def replay_view(replay: Replay) -> View:
@@ -190,9 +215,21 @@ def standing_view(standing: Standing, teams: Sequence[str]) -> View:
     return {
         "territories": standing.territories,
         "strengths": list(standing.strengths),
-        "powers": per_team(standing.strengths, teams),
+        "reckoning": reckoning_view(standing.reckoning),
+        "powers": per_team([_power(parts) for parts in standing.reckoning], teams),
         "result": standing.text(teams),
     }
+
+
+def reckoning_view(reckoning: Reckoning) -> list[list[View]]:
+    """For each team what counts for it on a region."""
+    return [[part._asdict() for part in parts] for parts in reckoning]
+
+
+def _power(parts: Sequence[Part]) -> str:
+    """A strength and how it comes about: ``3 (red 2 + castle 1)``, ``0``."""
+    whole = str(sum(part.number for part in parts))
+    return f"{whole} ({sum_words(parts)})" if parts else whole
 
 
 def _decisions(session: Session) -> list[View]:
@@ -229,6 +266,7 @@ def step_view(state: np.void, step: EmperorStep, teams: Sequence[str]) -> View:
         "territories": step.territories,
         "text": action_label(state, step.action),
         "result": step.text(teams),
+        "reckoning": reckoning_view(step.reckoning),
         "changes": step.owner != step.owner_before,
         "team": step.owner,
         "over": step.over,

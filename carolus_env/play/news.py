@@ -1,0 +1,101 @@
+"""What the others did since a player's own last turn: which events, and each turn in a sentence."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from carolus_env.engine.rules import CLAN_NAMES, action_parts
+from carolus_env.notation import region_text
+from carolus_env.play.preview import emperor_step
+from carolus_env.play.words import joined
+
+Event = dict[str, Any]
+
+
+class TurnTold(NamedTuple):
+    """A turn of a player, or a disc: its first event, and words that follow the name."""
+
+    event: int
+    seat: int
+    words: str
+
+
+def news(events: Sequence[Event], start: int, seat: int) -> list[int]:
+    """Indices of the others' events since a player's own last turn, the oldest first.
+
+    Args:
+        events: of the record so far.
+        start: index of the first event after the set-up.
+        seat: the player's.
+    """
+    own = [
+        index
+        for index in range(start, len(events))
+        if events[index]["player"] == seat
+        and "action" in events[index]
+        and action_parts(events[index]["action"]).kind == "move"
+    ]
+    since = own[-1] if own else start
+    return [index for index in range(since, len(events)) if events[index]["player"] != seat]
+
+
+def told(
+    events: Sequence[Event], states: Sequence[np.void], indices: Iterable[int], teams: Sequence[str]
+) -> list[TurnTold]:
+    """Turns in words; dice are left out, as they touch only the reserve.
+
+    Args:
+        events: of the record.
+        states: the game before each event and after the last.
+        indices: of the events to be told, ascending.
+        teams: names.
+    """
+    decided = [index for index in indices if "action" in events[index]]
+
+    def turn_of(index: int) -> tuple[int, int, bool]:
+        kind = action_parts(events[index]["action"]).kind
+        return int(states[index]["round"]), events[index]["player"], kind == "disc"
+
+    turns = []
+    for (_, seat, _), run in itertools.groupby(decided, turn_of):
+        indices = list(run)
+        words = _turn_words(events, states, indices, teams)
+        if words:
+            turns.append(TurnTold(indices[0], seat, words))
+    return turns
+
+
+def _turn_words(
+    events: Sequence[Event], states: Sequence[np.void], indices: list[int], teams: Sequence[str]
+) -> str:
+    said: list[str] = []
+    placed: dict[str, list[int]] = {}  # clans by place, in the order in which places were chosen
+    gained = []
+    for index in indices:
+        before, after, action = states[index], states[index + 1], events[index]["action"]
+        kind, number, clan, destination = action_parts(action)
+        if kind == "disc":
+            said.append(f"plays disc {number}")
+        elif kind == "place":
+            where = f"in {region_text(before, destination - 1)}" if destination else "at court"
+            placed.setdefault(where, []).append(clan)
+            if after["control"][clan] != before["control"][clan]:
+                gained.append(CLAN_NAMES[clan])
+        elif kind == "move":
+            step = emperor_step(before, after, action)
+            said.append(f"moves the Emperor to {step.territories}: {step.change(teams)}")
+    if gained:
+        said.insert(0, f"gains control of {joined(gained)}")
+    if placed:
+        places = [f"{_clans(clans)} {where}" for where, clans in placed.items()]
+        said.insert(0, f"places {joined(places)}")
+    return "; ".join(said)
+
+
+def _clans(clans: Sequence[int]) -> str:
+    """``2 red and 1 blue``."""
+    return joined([f"{clans.count(clan)} {CLAN_NAMES[clan]}" for clan in sorted(set(clans))])
