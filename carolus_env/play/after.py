@@ -1,4 +1,4 @@
-"""The page's requests after a game and for sharing: a look back, pictures, films, positions as text.
+"""The page's requests after a game and for sharing: looking back, pictures, films, positions.
 
 Beside `api.Api`, which answers the rest.
 """

@@ -41,7 +41,7 @@ View = dict[str, Any]
 class Look(TypedDict):
     """How boards are drawn."""
 
-    layout: Literal["tall", "wide"]
+    layout: Literal["tall", "wide", "narrow"]
     theme: Literal["auto", "light", "dark"]
 
 
