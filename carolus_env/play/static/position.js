@@ -46,7 +46,7 @@ class PositionPage {
   }
 
   async draw() {
-    this.view = await post(`positions?${look()}`, { text: decodeURIComponent(location.hash.slice(1)) });
+    this.view = await post(`positions?${look()}`, { text: plain(location.hash.slice(1)) });
     this.stage.show(this.view);
   }
 
@@ -73,15 +73,21 @@ export function pasteCard() {
       problem.textContent = error.message;
     }
   };
-  return el("form", { class: "card paste", onsubmit: show, "aria-label": "Paste a position" }, el("h2", {}, "Paste a position"), text, problem, el("button", { type: "submit" }, "Show it"));
+  const form = el("form", { class: "paste", onsubmit: show, "aria-label": "Paste a position" }, text, problem, el("button", { type: "submit" }, "Show it"));
+  return el("section", { class: "card" }, el("h2", {}, "Paste a position"), form);
 }
 
 /** A position's text, of itself or of a link to it. */
 function bare(text) {
   const hash = /^https?:\S*#(\S+)$/.exec(text.trim());
+  return hash ? plain(hash[1]) : text.trim();
+}
+
+/** Text as it was before it became part of an address. */
+function plain(text) {
   try {
-    return hash ? decodeURIComponent(hash[1]) : text.trim();
+    return decodeURIComponent(text);
   } catch {
-    return text.trim();
+    return text;
   }
 }
