@@ -37,7 +37,7 @@ from carolus_env.drawing.seats import PANEL_HEIGHT, PANEL_WIDTH, panel
 from carolus_env.drawing.style import THEMES, style_sheet
 from carolus_env.drawing.words import description, title
 
-LAYOUTS: Final = ("tall", "wide")
+LAYOUTS: Final = ("tall", "wide", "narrow")
 
 _SIDE: Final = 1000.0  # of the circle's square
 _MARGIN, _GAP = 14.0, 18.0
@@ -49,7 +49,7 @@ def board_svg(
     state: np.void,
     *,
     theme: Literal["auto", "light", "dark"] = "auto",
-    layout: Literal["tall", "wide"] = "tall",
+    layout: Literal["tall", "wide", "narrow"] = "tall",
     names: Sequence[str] | None = None,
     legal: bool = False,
     last: tuple[np.void, int] | None = None,
@@ -62,7 +62,8 @@ def board_svg(
     Args:
         state: the game.
         theme: colours; ``"auto"`` follows the reader's preference and is light without one.
-        layout: ``"tall"``: the players' panels below the circle; ``"wide"``: to its right.
+        layout: ``"tall"``: the players' panels below the circle, two in a row; ``"wide"``: to its
+            right; ``"narrow"``: below it and as wide, for a phone.
         names: of the seats; by default ``player 0`` and so on.
         legal: highlight the legal choices of the player to move.
         last: the state before the last decision, and its action number; it is told in words.
@@ -121,7 +122,7 @@ class Drawing:
             raise ValueError(f"layout must be one of {LAYOUTS}, got {layout!r}")
         if width is not None and not 1 <= width <= 20_000:
             raise ValueError(f"width must be from 1 to 20000 pixels, got {width!r}")
-        places = _tall(scene) if layout == "tall" else _wide(scene)
+        places = _PLACES[layout](scene)
         across, down = (side + 2 * _MARGIN for side in places.size)
         self.theme = theme
         self.box = (-_MARGIN, -_MARGIN, across, down)
@@ -204,6 +205,14 @@ def _tall(scene: Scene) -> _Layout:
     return _Layout((_SIDE, _SIDE + rows * (PANEL_HEIGHT + _GAP)), 1.0, panels)
 
 
+def _narrow(scene: Scene) -> _Layout:
+    """Panels below the circle, each as wide as it."""
+    scale = _SIDE / PANEL_WIDTH
+    step = PANEL_HEIGHT * scale + _GAP
+    panels = [(0.0, _SIDE + _GAP + seat * step, scale) for seat in range(scene.rules.players)]
+    return _Layout((_SIDE, _SIDE + scene.rules.players * step), 1.0, panels)
+
+
 def _wide(scene: Scene) -> _Layout:
     """Panels in one column to the right of the circle, both as high as the higher of them."""
     players = scene.rules.players
@@ -214,3 +223,6 @@ def _wide(scene: Scene) -> _Layout:
     step = (PANEL_HEIGHT + _GAP) * scale
     panels = [(height + _GAP, top + seat * step, scale) for seat in range(players)]
     return _Layout((height + _GAP + PANEL_WIDTH * scale, height), height / _SIDE, panels)
+
+
+_PLACES: Final = {"tall": _tall, "wide": _wide, "narrow": _narrow}

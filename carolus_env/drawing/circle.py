@@ -94,7 +94,7 @@ def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
     if size > 1:
         stroke = TEAM_LOOKS[owner].line
         yield (
-            f'<path class="line" stroke="{stroke}" stroke-opacity=".35" stroke-width="2" '
+            f'<path class="line" stroke="{stroke}" stroke-width="1.5" '
             f'stroke-dasharray="3 7" d="{region_seams(first, size)}"/>'
         )
     if k == 0:
@@ -169,7 +169,8 @@ def _emperor(scene: Scene) -> Iterator[Part]:
             yield Part(
                 f'<g class="step open" data-region="{k}" data-action="{move_action(steps[0])}">'
                 f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
-                f"{pieces.text(x, y, '+' + _joined(steps), size, 'f-card bold')}</g>",
+                f"{pieces.text(x, y, '+' + _joined(steps), size, 'f-card bold')}"
+                f"{pieces.target(x, y, 36, 36)}</g>",
                 around(x, y, 40, 24),
             )
 
@@ -218,10 +219,12 @@ def _middle(scene: Scene) -> Iterator[Part]:
         for line, content in enumerate(words.decision_words(scene, scene.last)):
             yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
     yield Part('<g class="supply">')
-    yield _line(468, "supply", 20, "f-soft")
+    yield _line(462, "supply", 20, "f-soft")
     for clan in range(CLANS):
-        count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 62
-        ring = pieces.ring(at, 506, 30, "s-open") if action in scene.legal else ""
+        count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 72
+        ring = ""
+        if action in scene.legal:
+            ring = pieces.ring(at, 506, 30, "s-open") + pieces.target(at, 506, 36, 36)
         marks = [
             scene.group("token", [action], f' data-clan="{clan}"'),
             f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>",

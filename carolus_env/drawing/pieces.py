@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from carolus_env.drawing.shapes import (
     CLAN_LOOKS,
+    GOLD,
     TEAM_LOOKS,
     TEXT_DROP,
     Box,
@@ -52,7 +53,10 @@ def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
     look, shape = CLAN_LOOKS[clan], clan_shape(clan, 10.0)
     at = f'transform="translate({x:g} {y:.1f})"'
     if not controlled:
-        return f'<path {at} fill="none" stroke="{look.fill}" stroke-width="3" d="{shape}"/>'
+        return "".join(
+            f'<path {at} fill="none" stroke="{colour}" stroke-width="{width}" d="{shape}"/>'
+            for colour, width in ((look.line, 5.5), (look.fill, 3))
+        )
     return (
         f'<circle class="f-ink" cx="{x:g}" cy="{y:.1f}" r="16.5"/>'
         f'<path {at} class="s-card" fill="{look.fill}" stroke-width="1.5" d="{shape}"/>'
@@ -104,12 +108,24 @@ def box(x: float, y: float, width: float, height: float, look: str) -> str:
 
 
 def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
-    """The border that an SVG path draws; ``kind`` is its class."""
+    """The border that an SVG path draws, on a wider one that it stands out from on any ground.
+
+    ``kind`` is its class.
+    """
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    ground = f'stroke="{GOLD.line}"' if kind == "s-gold" else 'class="s-card"'
     return (
+        f'<path {ground} fill="none" stroke-width="{width + 3:g}" stroke-linejoin="round" '
+        f'd="{path}"/>'
         f'<path class="line {kind}" stroke-width="{width:g}" stroke-linejoin="round"{dashed} '
         f'd="{path}"/>'
     )
+
+
+def target(x: float, y: float, width: float, height: float) -> str:
+    """Room around ``x``, ``y`` that can be clicked and is not seen, ``width`` to each side."""
+    look = 'class="room" fill="none" pointer-events="all"'
+    return box(x - width, y - height, 2 * width, 2 * height, look)
 
 
 def text(

@@ -15,6 +15,9 @@ from carolus_env.notation.words import counted
 
 PANEL_WIDTH: Final = 491.0
 PANEL_HEIGHT: Final = 300.0
+_NAME, _CAPTION, _ROW, _COURT = 27.0, 53.0, 82.0, 107.0
+"""Heights of the name, of the captions of the row of discs and paladins, of that row, and of the
+caption of the court."""
 
 
 def panel(scene: Scene, seat: int) -> Iterator[Part]:
@@ -25,6 +28,11 @@ def panel(scene: Scene, seat: int) -> Iterator[Part]:
         edge = 'class="f-card s-ink" stroke-width="5"'
     elif result and team in result["winners"]:
         edge = 'class="f-card s-gold" stroke-width="9"'
+        around_it = f'fill="none" stroke="{GOLD.line}" stroke-width="12" rx="16"'
+        yield Part(
+            pieces.box(0, 0, PANEL_WIDTH, PANEL_HEIGHT, around_it),
+            (-7, -7, PANEL_WIDTH + 7, PANEL_HEIGHT + 7),
+        )
     goal = scene.rules.castles_to_win
     label, size = pieces.fitting(scene.names[seat], _left_bar(goal) - 72, 24, 18)
     yield Part(
@@ -32,10 +40,16 @@ def panel(scene: Scene, seat: int) -> Iterator[Part]:
         (-5, -5, PANEL_WIDTH + 5, PANEL_HEIGHT + 5),
     )
     yield Part(
-        pieces.castle(34, 34, 18, team) + pieces.text(62, 34, label, size, "left f-ink bold"),
-        (10, 8, 62 + pieces.text_width(label, size), 60),
+        pieces.castle(34, _NAME, 18, team) + pieces.text(62, _NAME, label, size, "left f-ink bold"),
+        (10, 1, 62 + pieces.text_width(label, size), 53),
     )
-    yield Part("".join(_castles(scene, team)), (200, 14, PANEL_WIDTH, 54))
+    captions = (
+        pieces.text(16, _CAPTION, "discs", 13, "left f-soft"),
+        pieces.text(PANEL_WIDTH - 16, _CAPTION, "reserve", 13, "right f-soft"),
+        pieces.text(PANEL_WIDTH / 2, _COURT, "court", 13, "f-soft"),
+    )
+    yield Part("".join(captions), (10, 44, PANEL_WIDTH - 10, 116))
+    yield Part("".join(_castles(scene, team)), (200, 7, PANEL_WIDTH, 47))
     for disc in range(1, DISCS + 1):
         yield _disc(scene, seat, disc)
     yield from _reserve(scene, seat)
@@ -46,12 +60,12 @@ def _castles(scene: Scene, team: int) -> Iterator[str]:
     """A bar for each castle that is needed to win, a tall one for each in play."""
     goal, built = scene.rules.castles_to_win, scene.data["castles"][team]
     yield f'<g class="castles"><title>{built} of {goal} castles</title>'
-    yield pieces.text(PANEL_WIDTH - 16, 34, f"{built}/{goal}", 21, "right f-ink bold")
+    yield pieces.text(PANEL_WIDTH - 16, _NAME, f"{built}/{goal}", 21, "right f-ink bold")
     for i in range(goal):
         x = _left_bar(goal) + i * 12
         height = 20 if i < built else 7
         kind = "f-ink" if i < built else "f-edge"
-        yield pieces.box(x, 44 - height, 8, height, f'class="{kind}" rx="2"')
+        yield pieces.box(x, _NAME + 10 - height, 8, height, f'class="{kind}" rx="2"')
     yield "</g>"
 
 
@@ -63,7 +77,7 @@ def _left_bar(goal: int) -> float:
 def _disc(scene: Scene, seat: int, disc: int) -> Part:
     hand, played = scene.data["discs_in_hand"][seat], scene.data["discs_played"][seat]
     team, to_move = scene.rules.team(seat), seat == scene.player
-    x, y, action = 34 + (disc - 1) * 42, 84, disc_action(disc)
+    x, y, action = 34 + (disc - 1) * 42, _ROW, disc_action(disc)
     where = "in hand" if disc in hand else "played now" if disc == played else "used"
     attributes = f' data-seat="{seat}" data-disc="{disc}"'
     marks = [
@@ -73,11 +87,12 @@ def _disc(scene: Scene, seat: int, disc: int) -> Part:
     if disc == played:
         is_marked = any(mark.disc == (seat, disc) for mark in scene.marks)
         kind = "f-last" if is_marked else "f-gold"
-        marks.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="21.5"/>')
-    opacity = 1.0 if disc in hand or disc == played else 0.25
+        edge = f'stroke="{GOLD.line}" stroke-width="1.5"'
+        marks.append(f'<circle class="{kind}" {edge} cx="{x}" cy="{y}" r="21"/>')
+    opacity = 1.0 if disc in hand or disc == played else 0.35
     marks += pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
     if to_move and action in scene.legal:
-        marks.append(pieces.ring(x, y, 20, "s-open"))
+        marks.append(pieces.ring(x, y, 20, "s-open") + pieces.target(x, y, 21, 24))
     return Part("".join([*marks, "</g>"]), around(x, y, 24, 24))
 
 
@@ -89,27 +104,28 @@ def _reserve(scene: Scene, seat: int) -> Iterator[Part]:
     placing = scene.phase == "place" and seat == scene.player
     yield Part(f'<g class="reserve" data-seat="{seat}">')
     if not held and not crowns:
-        none = pieces.text(PANEL_WIDTH - 16, 84, "no paladins in reserve", 16, "right f-soft")
-        yield Part(none, (200, 60, PANEL_WIDTH, 108))
+        none = pieces.text(PANEL_WIDTH - 16, _ROW, "no paladins", 16, "right f-soft")
+        yield Part(none, (200, _ROW - 20, PANEL_WIDTH, _ROW + 20))
     for clan in held:
         actions = [court_action(clan)] if placing else []
         marks = [
             scene.group("token", actions, f' data-clan="{clan}"', numbered=False),
             f"<title>reserve: {counted(reserve[clan], CLAN_NAMES[clan] + ' paladin')}</title>",
-            *pieces.token(x, 84, 17, clan, reserve[clan], always=True),
+            *pieces.token(x, _ROW, 17, clan, reserve[clan], always=True),
         ]
         if placing and court_action(clan) in scene.legal:
-            marks.append(pieces.line(f"M{x - 13:.1f} 110h26", "s-open", 4))
-        yield Part("".join([*marks, "</g>"]), (x - 26, 58, x + 26, 114))
+            marks.append(pieces.line(f"M{x - 13:.1f} {_ROW + 25:g}h26", "s-open", 4))
+            marks.append(pieces.target(x, _ROW, pitch / 2, 26))
+        yield Part("".join([*marks, "</g>"]), around(x, _ROW, 26, 30))
         x += pitch
     if crowns:
         marks = [
             f"<g><title>{counted(crowns, 'crown')} to decide</title>",
-            pieces.piece(x, 84, crown_shape(18), GOLD),
+            pieces.piece(x, _ROW, crown_shape(18), GOLD),
         ]
         if crowns > 1:
-            marks.append(pieces.text(x, 89, crowns, 15, "bold", GOLD.text))
-        yield Part("".join([*marks, "</g>"]), around(x, 84, 26, 26))
+            marks.append(pieces.text(x, _ROW + 5, crowns, 15, "bold", GOLD.text))
+        yield Part("".join([*marks, "</g>"]), around(x, _ROW, 26, 26))
     yield Part("</g>")
 
 
@@ -143,7 +159,8 @@ def _court(scene: Scene, seat: int) -> Iterator[Part]:
 def _row(left: float, y: float, width: float, clan: int, count: int) -> Iterator[str]:
     """A clan's paladins side by side with a gap after each fifth, closer where there are many."""
     pitch = min(18.5, width / max(1.0, count + 0.45 * ((count - 1) // 5)))
-    yield f'<g fill="{CLAN_LOOKS[clan].fill}">'
+    look = CLAN_LOOKS[clan]
+    yield f'<g fill="{look.fill}" stroke="{look.line}" stroke-width="1.5">'
     for i in range(count):
         x = left + pitch * (i + 0.45 * (i // 5))
         yield f'<path transform="translate({x:.1f} {y:.1f})" d="{clan_shape(clan, 7.6)}"/>'

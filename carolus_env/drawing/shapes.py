@@ -121,7 +121,7 @@ CLAN_LOOKS: Final = (
 TEAM_LOOKS: Final = (
     Look("#2c2a33", "#d9d3c4", _PAPER),
     Look("#fffdf5", "#3b3742", _INK),
-    Look("#96939d", "#3b3742", _INK),
+    Look("#8d8a95", "#332f3a", _INK),
 )
 """By team: black, white and gray, as the castles of the board game."""
 

@@ -237,6 +237,10 @@ class Api:
         state = session.state.copy()
         return await self._hinted(adviser, state, session.seed + len(session.events))
 
+    async def opinion(self, spec: str, state: np.void) -> Response:
+        """What an agent thinks of a position in which a decision is due."""
+        return await self._hinted(self._made(spec), state.copy(), 0)
+
     async def _hinted(
         self, adviser: Agent, state: np.void, seed: int, played: int | None = None
     ) -> Response:
@@ -309,27 +313,28 @@ class Api:
         except RecordError as error:
             raise RequestError(422, f"{file.name}, {file.games[game].title}: {error}") from None
 
-    async def _game_of(self, request: Request) -> Replay:
+    async def recorded(self, request: Request) -> Replay:
+        """The game of a file that a request names."""
         return await self._replay(self._file(request), number_of(request, "game", _MAX_NUMBER))
 
     async def replay(self, request: Request) -> Response:
         """A recorded game without its positions."""
-        return Answer(views.replay_view(await self._game_of(request)))
+        return Answer(views.replay_view(await self.recorded(request)))
 
     async def replay_record(self, request: Request) -> Response:
         """The record of a file's game, as a download."""
-        return _download((await self._game_of(request)).record)
+        return _download((await self.recorded(request)).record)
 
     async def position(self, request: Request) -> Response:
         """A position of a recorded game."""
-        replay = await self._game_of(request)
+        replay = await self.recorded(request)
         at = number_of(request, "position", replay.events)
         values = values_of(request, replay.rules.teams)
         return Answer(views.position_view(replay, at, look_of(request), values))
 
     async def replay_hint(self, request: Request) -> Response:
         """An agent's opinion of a decision of a recorded game."""
-        replay = await self._game_of(request)
+        replay = await self.recorded(request)
         given = await json_of(request, agent=str)
         at = number_of(request, "position", replay.events)
         if at == replay.events or at not in replay.decisions:
@@ -339,7 +344,7 @@ class Api:
 
     async def values(self, request: Request) -> Response:
         """Each team's expected share of the win at every decision, by an agent."""
-        replay = await self._game_of(request)
+        replay = await self.recorded(request)
         given = await json_of(request, agent=str)
         adviser = self._made(given["agent"] or "")
         states = replay.states[replay.decisions]

@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from carolus_env.play.after import After
 from carolus_env.play.api import Api
 from carolus_env.play.app_state import AppState
 from carolus_env.play.guard import Guard
@@ -43,9 +44,15 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 def make_app(app: AppState, port: int) -> Guard:
     """The ASGI app of a server that listens on ``port`` of 127.0.0.1."""
-    pages = [Route(path, _page) for path in ("/", "/game/{key}", "/replay", "/replay/{key}")]
+    paths = ("/", "/game/{key}", "/replay", "/replay/{key}", "/position")
+    pages, api = [Route(path, _page) for path in paths], Api(app)
     starlette = Starlette(
-        routes=[*pages, *Api(app).routes(), Mount("/static", StaticFiles(directory=STATIC))],
+        routes=[
+            *pages,
+            *After(api).routes(),
+            *api.routes(),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
         exception_handlers={RequestError: _refused, HTTPException: _http_error, Exception: _failed},
     )
     starlette.router.redirect_slashes = False

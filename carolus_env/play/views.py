@@ -25,6 +25,7 @@ from carolus_env.engine.rules import (
     Rules,
     action_parts,
 )
+from carolus_env.notation import to_line
 from carolus_env.notation.positions import from_text
 from carolus_env.notation.words import team_names
 from carolus_env.play.library import GameFile, Replay
@@ -38,6 +39,7 @@ from carolus_env.play.preview import (
     standing,
     sum_words,
 )
+from carolus_env.play.review import Review
 from carolus_env.play.session import Hint, Session
 from carolus_env.play.words import action_label, action_words, outcome, per_team
 
@@ -47,7 +49,7 @@ View = dict[str, Any]
 class Look(TypedDict):
     """How boards are drawn."""
 
-    layout: Literal["tall", "wide"]
+    layout: Literal["tall", "wide", "narrow"]
     theme: Literal["auto", "light", "dark"]
 
 
@@ -134,18 +136,26 @@ def position_view(
         look: of the board.
         values: ``(teams,)`` expected shares of the win, drawn on the board; None: not drawn.
     """
-    state = replay.states[position]
+    state, last = replay.states[position], replay.last(position)
+    drawn = state_view(state, replay.rules, replay.names, look, last=last, values=values)
+    return {"at": position, **drawn}
+
+
+def state_view(
+    state: np.void, rules: Rules, names: tuple[str, ...], look: Look, **options: Any
+) -> View:
+    """A position without its game.
+
+    Args:
+        state: the position.
+        rules, names: of the game.
+        look: of the board.
+        options: further ones of `board_svg`.
+    """
     return {
-        "at": position,
-        **_situation(state, replay.rules, replay.names),
-        "svg": board_svg(
-            state,
-            **look,
-            names=replay.names,
-            legal=True,
-            last=replay.last(position),
-            values=values,
-        ),
+        **_seating(rules, names),
+        **_situation(state, rules, names),
+        "svg": board_svg(state, **look, names=names, legal=True, **options),
     }
 
 
@@ -186,6 +196,7 @@ def _situation(state: np.void, rules: Rules, names: tuple[str, ...]) -> View:
     return {
         "regions": [standing_view(region, teams) for region in regions],
         "words": board_words(state, names),
+        "line": to_line(state, generator=False),
         "round": int(state["round"]),
         "phase": PHASE_NAMES[int(state["phase"])],
         "seat": None if over else int(state["player"]),
@@ -199,6 +210,21 @@ def _round_starts(replay: Replay) -> list[int]:
     """The position where each round begins, the set-up first."""
     rounds = replay.states["round"]
     return np.flatnonzero(np.diff(rounds, prepend=-1)).tolist()
+
+
+def review_view(replay: Replay, review: Review) -> View:
+    """A look back at a game, with what its graph needs."""
+    return {
+        **_seating(replay.rules, replay.names),
+        "agent": review.agent,
+        "values": [shares(row) for row in review.values],
+        "decisions": replay.decisions,
+        "rounds": _round_starts(replay),
+        "events": replay.events,
+        "swings": [swing._asdict() for swing in review.swings],
+        "best": [one._asdict() for one in review.best],
+        "worst": [one._asdict() for one in review.worst],
+    }
 
 
 # ------------------------------------------------------------------------------------ decisions

@@ -5,6 +5,7 @@ import { el, isTyping, onDrop, say, setLooks } from "./dom.js";
 import { openFile } from "./files.js";
 import { gamePage } from "./game.js";
 import { openHelp } from "./help.js";
+import { positionPage } from "./position.js";
 import { replayPage } from "./replay.js";
 import { startPage } from "./start.js";
 import { setSetting } from "./store.js";
@@ -33,12 +34,13 @@ onDrop(openFile);
 async function start() {
   const main = document.getElementById("main");
   const [, page, key] = location.pathname.split("/");
-  document.getElementById(page === "replay" ? "to-replay" : "to-start").setAttribute("aria-current", page === "game" ? "false" : "page");
+  document.getElementById(page === "replay" ? "to-replay" : "to-start").setAttribute("aria-current", page ? (page === "replay" ? "page" : "false") : "page");
   try {
     const menu = await get("menu");
     setLooks(menu.looks);
     if (page === "game") await gamePage(main, menu, key);
     else if (page === "replay") await replayPage(main, menu, key);
+    else if (page === "position") await positionPage(main, menu);
     else startPage(main, menu);
   } catch (error) {
     document.title = "Carolus";

@@ -6,6 +6,7 @@ import { Bots } from "./bots.js";
 import { Choices } from "./choices.js";
 import { Client } from "./client.js";
 import { el, notice, say } from "./dom.js";
+import { EndCard } from "./end.js";
 import { openRecords } from "./files.js";
 import { drawHint } from "./hintmark.js";
 import { Keys } from "./keys.js";
@@ -15,6 +16,7 @@ import { Motion } from "./motion.js";
 import { Opinions } from "./opinions.js";
 import { Pointer } from "./pointer.js";
 import { StepPreview } from "./preview.js";
+import { shareButton } from "./share.js";
 import { Stage } from "./stage.js";
 import { setSetting, setting } from "./store.js";
 import { heading, instruction, refusal } from "./texts.js";
@@ -53,6 +55,8 @@ class GamePage {
     const adviser = setting("adviser", "planner");
     this.adviser.value = this.menu.advisers.includes(adviser) ? adviser : this.menu.advisers[0];
     this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save");
+    this.end = new EndCard((request) => this.client.path(request));
+    const share = shareButton({ line: () => this.view.line, picture: (kind) => this.client.path(`picture.${kind}`), film: (kind) => this.client.path(`film.${kind}`), record: () => this.client.path("record") });
     this.reviewButton = button("Review", null, () => this.review());
     main.className = "table game";
     main.replaceChildren(
@@ -65,7 +69,7 @@ class GamePage {
         el(
           "section",
           { class: "below", "aria-label": "The game" },
-          el("div", { class: "tools" }, this.bots.card, this.motion.choice, el("span", { class: "outside" }, this.tour.begin, this.save, this.reviewButton)),
+          el("div", { class: "tools" }, this.bots.card, this.motion.choice, el("span", { class: "outside" }, this.tour.begin, share, this.save, this.reviewButton)),
           this.stage.words.card,
         ),
       ),
@@ -76,6 +80,7 @@ class GamePage {
           "section",
           { class: "panel", "aria-label": "Decision" },
           el("div", { class: "card turn" }, this.title, this.doing, this.choices.element, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints.element),
+          this.end.element,
         ),
         el("section", { class: "card story", "aria-labelledby": "log-title" }, el("div", { class: "head" }, el("h2", { id: "log-title" }, "Log"), this.lastTurn.beside), this.log.element),
       ),
@@ -134,6 +139,7 @@ class GamePage {
     this.log.showEnd();
     if (since > 0 && since < view.at) this.motion.play(view.log, this.bots.pace(view.log[0].seat));
     this.tour.update();
+    this.end.show(view);
     this.save.href = `/api/${this.client.path("record")}`;
     if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
   }

@@ -21,12 +21,17 @@ export class Tip {
     piece.classList.add("aimed");
     const strengths = (about.strengths ?? []).map((number, team) => el("span", {}, teamIcon(team), String(number)));
     this.place.replaceChildren(el("p", {}, about.territories && el("b", {}, about.territories), strengths), ...sums(about), el("p", {}, about.result));
-    const [whole, part] = [this.stage, piece.querySelector("path, rect")].map((element) => element.getBoundingClientRect());
+    const outline = piece.matches(".region, .court") ? piece.querySelector("path, rect") : piece;
+    const [whole, part] = [this.stage, outline].map((element) => element.getBoundingClientRect());
     const middle = (part.left + part.right) / 2 - whole.left;
     const half = this.place.offsetWidth / 2;
     const above = (part.top + part.bottom) / 2 > (whole.top + whole.bottom) / 2;
     this.place.style.left = `${Math.max(half, Math.min(middle, whole.width - half))}px`;
     this.place.style.top = `${above ? part.top - whole.top - this.place.offsetHeight - 6 : part.bottom - whole.top + 6}px`;
+  }
+
+  get isHidden() {
+    return this.place.hidden;
   }
 
   hide() {

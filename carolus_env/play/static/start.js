@@ -5,6 +5,7 @@ import { chooser } from "./files.js";
 import { openHelp } from "./help.js";
 import { levelsCard } from "./levels.js";
 import { newGameForm } from "./newgame.js";
+import { pasteCard } from "./position.js";
 import { forget, keptGames, setSetting, setting } from "./store.js";
 
 export function startPage(main, menu) {
@@ -12,7 +13,7 @@ export function startPage(main, menu) {
   main.className = "start";
   main.replaceChildren(
     el("div", {}, levelsCard(menu), moreCard(menu)),
-    el("div", {}, keptCard(), rulesCard(), filesCard(menu)),
+    el("div", {}, keptCard(), rulesCard(), filesCard(menu), pasteCard()),
   );
 }
 
