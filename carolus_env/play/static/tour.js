@@ -125,6 +125,7 @@ export class Tour {
     const step = STEPS[this.at];
     this.callout.hidden = this.shade.hidden = !step;
     document.body.classList.toggle("touring", Boolean(step));
+    document.body.classList.toggle("explaining", Boolean(step) && !step.kind); // nothing is to be decided for this step
     if (!step) return;
     const { view } = this.game;
     const { players } = view.rules;
