@@ -194,7 +194,7 @@ def some_record(rounds: int = 2, **more: Any) -> dict[str, Any]:
 
 def drop(tab: Tab, name: str, content: bytes) -> None:
     """Drop a file on the page."""
-    tab.wait_for_selector("main *")
+    tab.wait_for_selector("main *:visible")
     data = tab.evaluate_handle(
         """([name, content]) => {
             const data = new DataTransfer();
