@@ -248,6 +248,11 @@ def test_the_last_turn_is_shown_again(open_tab: Open, page: Page) -> None:
     for index in view["news"]["shown"]:
         line = view["log"][index]
         sync_api.expect(caption).to_have_text(f"{view['names'][line['seat']]} {line['words']}")
+        if verb := {"place": " places ", "move": " moves ", "disc": " plays "}.get(
+            line["what"]["kind"]
+        ):
+            told = board.locator("svg > g:first-of-type > text.f-last").first
+            sync_api.expect(told).to_contain_text(verb)
         sync_api.expect(past).to_have_count(1)
     sync_api.expect(past).to_have_count(0)
     assert board.inner_html() == now
