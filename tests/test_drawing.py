@@ -162,6 +162,56 @@ def test_discs_and_paladins_of_the_last_decision_are_marked_where_they_are():
     assert kinds == {"disc", "crown", "place", "court", "move"}
 
 
+def test_all_decisions_of_a_turn_are_marked():
+    planner, streams = ce.make("planner"), ce.new_streams(5, 1)
+    states, turn, seen = engine.new_games(Rules(2), 1, seed=5), [], 0
+    while states["round"][0] < 9:
+        action = int(planner.act(states, streams)[0])
+        kind = action_parts(action).kind
+        turn = [] if kind == "disc" else turn
+        turn.append((states.copy()[0], action))
+        engine.step(states, np.array([action]))
+        if kind != "move" or states["phase"][0] == OVER:
+            continue
+        root = drawn(states[0], turn=turn)
+        parts = [(before, action_parts(action)) for before, action in turn]
+        rows = [g for g in groups(root, "row") if any("f-last" in e.get("class", "") for e in g)]
+        came = [numbers_in_plus(g) for g in rows]
+        assert sum(map(sum, came)) == sum(p.kind == "place" and not p.destination for _, p in parts)
+        regions = [number for g in groups(root, "region") for number in numbers_in_plus(g)]
+        assert sum(regions) == sum(p.kind == "place" and p.destination > 0 for _, p in parts)
+        assert len(groups(root, "walk")) == sum(p.kind == "move" for _, p in parts)
+        built = states["castles"][0] - turn[0][0]["castles"]
+        rings = [e for g in groups(root, "region") for e in g.iter(f"{SVG}circle")]
+        rings = [e for e in rings if "s-last" in e.get("class", "")]
+        assert len(rings) == max(0, built.max())
+        seen += len(rings)
+        turn = []
+    assert seen > 5
+    assert "s-last" not in re.sub("<style>.*</style>", "", board_svg(states[0], turn=[]))
+
+
+def numbers_in_plus(group):
+    """The numbers after a plus in a group."""
+    said = [text.text or "" for text in group.iter(f"{SVG}text")]
+    return [int(text[1:]) for text in said if text.startswith("+")]
+
+
+def test_texts_fit_where_they_stand():
+    from carolus_env.drawing import pieces
+
+    assert pieces.fitting("Ada", 200, 24, 18) == ("Ada", 24)
+    assert pieces.fitting("A longer name", 200, 24, 18) == ("A longer name", 18)
+    for name in ("W" * 40, "\U0001f389" * 40, "i" * 400, "日本" * 20):
+        text, size = pieces.fitting(name, 200, 24, 18)
+        assert size == 18 and text.endswith("…") and text[:-1] == name[: len(text) - 1]
+    assert len(pieces.fitting("i" * 400, 200, 18)[0]) > 2 * len(
+        pieces.fitting("W" * 40, 200, 18)[0]
+    )
+    joined = "\U0001f469\u200d\U0001f467" * 9
+    assert "\u200d…" not in pieces.fitting(joined, 100, 20)[0]
+
+
 def marked(root):
     """Kind, seat and disc of the groups with a mark of the last decision."""
     found = []

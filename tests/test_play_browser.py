@@ -66,10 +66,19 @@ def open_tab(browser: Any, page: Page) -> Iterator[Open]:
     """Opens tabs that fail the test when a script fails or the page's policy is broken."""
     contexts, problems = [], []
 
-    def opened(path: str = "/", size: dict[str, int] = DESKTOP, **options: Any) -> Tab:
+    def opened(
+        path: str = "/",
+        size: dict[str, int] = DESKTOP,
+        speed: str = "instant",
+        more: bool = True,
+        **options: Any,
+    ) -> Tab:
+        options = {"reduced_motion": "reduce", **options}
         context = browser.new_context(viewport=size, **options)
         context.set_default_timeout(TIMEOUT)
-        context.add_init_script("localStorage.setItem('carolus.speed', '\"instant\"')")
+        context.add_init_script(f"localStorage.setItem('carolus.speed', '\"{speed}\"')")
+        if more:
+            context.add_init_script("localStorage.setItem('carolus.more', 'true')")
         contexts.append(context)
         return watched(context, path)
 

@@ -21,6 +21,7 @@ from carolus_env.drawing.board import board_svg
 from carolus_env.engine.rules import ACTIONS, CROWN_CHOICES, MAX_PLAYERS, PARTNERS, Rules
 from carolus_env.play import views
 from carolus_env.play.app_state import AppState, GameInPlay, in_thread
+from carolus_env.play.levels import LEVELS
 from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.preview import after_step
 from carolus_env.play.roster import RosterError
@@ -62,6 +63,7 @@ class Api:
 
         return [
             api("menu", self.menu),
+            api("example", self.example),
             api("games", self.new_game, "POST"),
             api("games/{key}", self.game),
             api("games/{key}/play", self.play, "POST"),
@@ -92,6 +94,9 @@ class Api:
                 "crown_choice": CROWN_CHOICES,
                 "partners": PARTNERS,
                 "max_seed": MAX_SEED,
+                "levels": [
+                    {**level._asdict(), "agent": level.agents[Rules().players]} for level in LEVELS
+                ],
                 "looks": views.looks_view(),
                 "files": [
                     {"key": key, "name": self.app.files[key].name}
@@ -100,6 +105,10 @@ class Api:
                 ],
             }
         )
+
+    async def example(self, request: Request) -> Response:
+        """The board that the help takes its pictures from."""
+        return Answer(views.example_view(look_of(request)))
 
     # -------------------------------------------------------------------------------- games
 

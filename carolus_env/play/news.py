@@ -35,12 +35,36 @@ def news(events: Sequence[Event], start: int, seat: int) -> list[int]:
     own = [
         index
         for index in range(start, len(events))
-        if events[index]["player"] == seat
-        and "action" in events[index]
-        and action_parts(events[index]["action"]).kind == "move"
+        if events[index]["player"] == seat and _is_move(events[index])
     ]
     since = own[-1] if own else start
     return [index for index in range(since, len(events)) if events[index]["player"] != seat]
+
+
+def last_turn(events: Sequence[Event], start: int, seat: int) -> list[int]:
+    """`news`, and where these hold no whole turn, the last one of the others before them."""
+    found = news(events, start, seat)
+    if any(_is_move(events[index]) for index in found):
+        return found
+    moves = [i for i in range(start, len(events)) if _is_move(events[i])]
+    others = [index for index in moves if events[index]["player"] != seat]
+    if not others:
+        return found
+    first = others[-1]
+    while first > start and _same_turn(events[first - 1], events[others[-1]]):
+        first -= 1
+    return [index for index in range(first, len(events)) if events[index]["player"] != seat]
+
+
+def _is_move(event: Event) -> bool:
+    return "action" in event and action_parts(event["action"]).kind == "move"
+
+
+def _same_turn(event: Event, move: Event) -> bool:
+    """Whether an event before a move of the Emperor belongs to the same turn."""
+    kinds = ("place", "crown")
+    is_part = "action" in event and action_parts(event["action"]).kind in kinds
+    return is_part and event["player"] == move["player"]
 
 
 def told(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.words import team_names
 from carolus_env.play.log import LogLine, log_line
-from carolus_env.play.news import TurnTold, news, told
+from carolus_env.play.news import TurnTold, last_turn, news, told
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.play.words import outcome
 from carolus_env.records import Record, RecordError, make_record, result_of, start_of
@@ -163,9 +163,17 @@ class Session:
         That is the person to move, or else the one who decided last; without any person it is
         empty.
         """
+        return self._seen(news)
+
+    @property
+    def last_turn(self) -> list[int]:
+        """`news`, and where these hold no whole turn, the last one of the others before them."""
+        return self._seen(last_turn)
+
+    def _seen(self, find: Callable[[list[dict[str, Any]], int, int], list[int]]) -> list[int]:
         seat = self._onlooker()
         start = next((i for i, state in enumerate(self._states) if state["round"][0]), 0)
-        return [] if seat is None else news(self.events, start, seat)
+        return [] if seat is None else find(self.events, start, seat)
 
     def _onlooker(self) -> int | None:
         people = [seat for seat, agent in enumerate(self.agents) if agent is None]
@@ -174,18 +182,17 @@ class Session:
         decided = (event["player"] for event in reversed(self.events) if "action" in event)
         return next((seat for seat in decided if seat in people), people[0] if people else None)
 
-    def news_told(self) -> list[TurnTold]:
-        """What the others did (see `news`), a sentence for each turn."""
+    def last_turn_told(self) -> list[TurnTold]:
+        """What the others did (see `last_turn`), a sentence for each turn."""
         states = [game[0] for game in self._states]
-        return told(self.events, states, self.news, self.team_names())
+        return told(self.events, states, self.last_turn, self.team_names())
 
-    def marked(self, position: int | None = None) -> list[tuple[np.void, int]] | None:
-        """The decisions of `news` before a position, as `last` gives them; None: there are none."""
-        end = len(self.events) if position is None else position
+    def marked(self, indices: Iterable[int]) -> list[tuple[np.void, int]] | None:
+        """The decisions among these events, as `last` gives them; None: there are none."""
         found = [
             (self._states[index][0], self.events[index]["action"])
-            for index in self.news
-            if index < end and "action" in self.events[index]
+            for index in indices
+            if "action" in self.events[index]
         ]
         return found or None
 

@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg, board_words
-from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
+from carolus_env.drawing.shapes import (
+    CLAN_LOOKS,
+    GOLD,
+    TEAM_LOOKS,
+    castle_shape,
+    clan_shape,
+    crown_shape,
+)
 from carolus_env.engine.rules import (
     CLAN_NAMES,
     NOBODY,
@@ -18,7 +25,7 @@ from carolus_env.engine.rules import (
     Rules,
     action_parts,
 )
-from carolus_env.notation import to_line
+from carolus_env.notation import from_text, to_line
 from carolus_env.notation.words import team_names
 from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.log import LogLine
@@ -46,6 +53,10 @@ class Look(TypedDict):
 
 
 _LISTED: Final = 8  # actions of a hint, at most
+_EXAMPLE: Final = (
+    "2 | 5 | 0 move | 4 | A3r1p1b1 B1g1 b1 A1r1 y1 r1 p1 B1y1 p1 B2y1g1 b1 g1 | "
+    "R3P5b2y2G3 r2p3B3Y2g2 | p1b1y1g1 r1p2b1g3 | 0:3/- 1:4/-"
+)
 _SMALL: Final = 0.005  # less probable actions are not listed
 
 
@@ -65,14 +76,15 @@ def game_view(session: Session, look: Look, since: int = 0) -> View:
             names=session.names,
             legal=not session.over and session.agent is None,
             last=session.last,
-            turn=session.marked(),
+            turn=session.marked(session.news),
         ),
         "legal": _decisions(session),
         "steps": [step_view(state, step, session.team_names()) for step in session.steps()],
         "log": log_view(session.log(since)),
         "news": {
             "events": session.news,
-            "turns": [turn._asdict() for turn in session.news_told()],
+            "shown": session.last_turn,
+            "turns": [turn._asdict() for turn in session.last_turn_told()],
         },
         "undo": session.can_undo,
         "seed": session.seed,
@@ -87,9 +99,15 @@ def past_view(session: Session, position: int, look: Look) -> View:
         **look,
         names=session.names,
         last=session.last_before(position),
-        turn=session.marked(position),
+        turn=session.marked(index for index in session.last_turn if index < position),
     )
     return {"at": position, "svg": svg}
+
+
+def example_view(look: Look) -> View:
+    """A board that shows what the help explains: a position in which the Emperor is to be moved."""
+    state = from_text(_EXAMPLE)[0]
+    return {"svg": board_svg(state, **look, names=("Ada", "Bob"), legal=True)}
 
 
 def replay_view(replay: Replay) -> View:
@@ -157,7 +175,8 @@ def looks_view() -> View:
         for clan, name in enumerate(CLAN_NAMES)
     ]
     teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_LOOKS]
-    return {"clans": clans, "teams": teams}
+    crown = {**GOLD._asdict(), "path": crown_shape(10.0)}
+    return {"clans": clans, "teams": teams, "crown": crown}
 
 
 def _seating(rules: Rules, names: tuple[str, ...]) -> View:

@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { el, isTyping, onDrop, say, setLooks } from "./dom.js";
 import { openFile } from "./files.js";
 import { gamePage } from "./game.js";
+import { openHelp } from "./help.js";
 import { positionPage } from "./position.js";
 import { replayPage } from "./replay.js";
 import { startPage } from "./start.js";
@@ -11,8 +12,7 @@ import { setSetting } from "./store.js";
 
 const THEMES = { auto: "same as system", light: "light", dark: "dark" };
 
-const help = document.getElementById("help");
-document.getElementById("help-button").addEventListener("click", () => help.showModal());
+document.getElementById("help-button").addEventListener("click", openHelp);
 const themeButton = document.getElementById("theme-button");
 const root = document.documentElement;
 if (!(root.dataset.theme in THEMES)) root.dataset.theme = "auto";
@@ -27,7 +27,7 @@ themeButton.addEventListener("click", () => {
 });
 showTheme();
 document.addEventListener("keydown", (event) => {
-  if (event.key === "?" && !isTyping(event)) help.showModal();
+  if (event.key === "?" && !isTyping(event)) openHelp();
 });
 onDrop(openFile);
 

@@ -57,12 +57,19 @@ export class Bots {
     return setInterval(show, 500);
   }
 
+  /** Milliseconds in which a decision is shown. */
+  get pace() {
+    const { turn, agents, seat } = this.game.view;
+    const pace = this.skipping ? 0 : SPEEDS[this.speed.value];
+    return turn === "agent" || agents[seat] !== null ? pace : Math.min(pace, 400);
+  }
+
   /** Wait until the position has been shown for a while. */
   rest(shown) {
     return new Promise((resolve) => {
       const look = () => {
         const wait = this.skipping ? 0 : SPEEDS[this.speed.value];
-        if (performance.now() - shown >= wait) resolve();
+        if (performance.now() - shown >= wait && (this.skipping || this.game.motion.rest === 0)) resolve();
         else setTimeout(look, 30);
       };
       look();

@@ -2,6 +2,8 @@
 
 import { get } from "./api.js";
 import { drawing } from "./board.js";
+import { CROWN, diceRow } from "./dice.js";
+import { clanNames, notice } from "./dom.js";
 import { boxIn } from "./geometry.js";
 
 /** What each picture shows, and how much around it, in the drawing's units. */
@@ -14,9 +16,15 @@ const PARTS = {
   emperor: ['.emperor, .step, .region[data-region="0"], .region[data-region="1"]', 6],
 };
 
-/** Fill the figures of the help; called when it is opened. */
-export async function drawPictures(dialog) {
-  const theme = document.documentElement.dataset.theme;
+export function openHelp() {
+  const dialog = document.getElementById("help");
+  dialog.showModal();
+  drawPictures(dialog).catch((error) => notice(error.message)); // the words are there without
+}
+
+/** Fill the figures of the help. */
+async function drawPictures(dialog) {
+  const { theme } = document.documentElement.dataset;
   if (dialog.dataset.drawn === theme) return;
   const { svg } = await get(`example?layout=wide&theme=${theme}`);
   dialog.dataset.drawn = theme;
@@ -35,4 +43,9 @@ export async function drawPictures(dialog) {
     figure.prepend(crop);
   }
   whole.remove();
+  const dice = dialog.querySelector("figure[data-dice]");
+  const row = diceRow([...clanNames(), CROWN], dice.querySelector("figcaption").textContent);
+  row.setAttribute("class", `carolus carolus-${theme}`);
+  dice.querySelector("svg")?.remove();
+  dice.prepend(row);
 }

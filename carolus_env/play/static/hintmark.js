@@ -58,7 +58,7 @@ function arrow(from, to) {
 }
 
 function label(box) {
-  const [x, y] = [box.x + box.width / 2, box.y - 8];
+  const [x, y] = box.width > 300 ? [box.x + box.width - 90, box.y + box.height / 2] : [box.x + box.width / 2, box.y - 8];
   const text = svg("text", { x, y: y + 6 });
   text.textContent = "hint";
   return svg("g", {}, svg("rect", { class: "tag", x: x - 32, y: y - 15, width: 64, height: 28, rx: 14 }), text);

@@ -31,16 +31,17 @@ export class LastTurn {
   /** Tell the turns of a game as it stands. */
   show(view) {
     this.stop();
-    const { turns, events } = view.news;
+    const { turns, shown } = view.news;
     this.strip.hidden = turns.length === 0;
     this.list.replaceChildren(...turns.map((turn) => el("li", {}, teamIcon(view.teams[turn.seat]), el("b", {}, view.names[turn.seat]), " ", turn.words)));
     this.list.scrollTop = this.list.scrollHeight;
-    for (const button of this.buttons) button.disabled = events.length === 0;
+    for (const button of this.buttons) button.disabled = shown.length === 0;
     this.label();
   }
 
   label() {
-    for (const button of this.buttons) button.firstElementChild.textContent = this.showing ? "Stop" : "Show the last turn again";
+    const [short, long] = this.showing ? ["Stop", "Stop"] : ["Show again", "Show the last turn again"];
+    this.buttons.forEach((button, k) => (button.firstElementChild.textContent = k ? long : short));
   }
 
   /** Show the events again, one after the other, or stop that. */
@@ -50,8 +51,8 @@ export class LastTurn {
       this.stop(true);
       return;
     }
-    if (!view?.news.events.length) {
-      notice("Nothing has happened since your last turn.");
+    if (!view?.news.shown.length) {
+      notice("The others have not had a turn yet.");
       return;
     }
     const number = (this.showing = ++this.shows);
@@ -60,8 +61,8 @@ export class LastTurn {
     this.game.leave();
     this.game.stage.element.classList.add("past");
     try {
-      await this.draw(view.news.events[0]);
-      for (const event of view.news.events) {
+      await this.draw(view.news.shown[0]);
+      for (const event of view.news.shown) {
         if (isOld()) return;
         await this.tell(event);
         if (isOld()) return;

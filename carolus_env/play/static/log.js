@@ -21,10 +21,10 @@ export class Log {
     }
   }
 
-  /** Mark what has happened since a person last decided. */
-  markFresh(agents) {
-    const seen = this.lines.findLast((line) => agents[line.seat] === null)?.event ?? -1;
-    this.lines.forEach((line, k) => this.element.children[k].classList.toggle("fresh", line.event > seen && agents.includes(null)));
+  /** Mark the events that are news, by their numbers. */
+  markFresh(events) {
+    const fresh = new Set(events);
+    this.lines.forEach((line, k) => this.element.children[k].classList.toggle("fresh", fresh.has(line.event)));
   }
 
   /** Mark the last event before a position, and scroll to it. */

@@ -1,6 +1,7 @@
 // Short animations of what has just happened: over the new drawing, which can be used at once.
 
-import { clanIcon, clanLook, crownLook, el, svg } from "./dom.js";
+import { die, SIDE } from "./dice.js";
+import { clanIcon, clanLook, el, svg } from "./dom.js";
 import { circleOf, middle } from "./geometry.js";
 import { setSetting, setting } from "./store.js";
 
@@ -8,7 +9,7 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 const OWN = 380; // milliseconds for a person's own decision
 const CENTRE = 500; // of the circle, in its own units
 const DICE = 672; // where dice are rolled, below the centre
-const DIE = 46; // the side of a die
+const PITCH = SIDE + 12; // of dice
 const PARTS = 12; // of a way along the circle
 
 export class Motion {
@@ -114,25 +115,20 @@ export class Motion {
     circleOf(root).insertBefore(old, root.querySelector(".walk, .emperor"));
     old.animate([{ opacity: 1 }, { opacity: 0 }], { delay, duration: 300, fill: "both" });
     setTimeout(() => old.remove(), delay + 320);
-    for (const castle of taken.querySelectorAll("path[transform]")) pop(castle, { delay: delay + 80, duration: 360, fill: "backwards" });
+    const fill = taken.querySelector("path").getAttribute("fill");
+    for (const castle of taken.querySelectorAll(`path[transform][fill="${fill}"]`)) pop(castle, { delay: delay + 80, duration: 360, fill: "backwards" });
   }
 
   /** Dice roll below the centre, and stay for a moment. */
   roll(root, faces, times) {
     const dice = svg("g", { class: "dice" });
-    const left = CENTRE - ((faces.length - 1) * (DIE + 12)) / 2;
+    const left = CENTRE - ((faces.length - 1) * PITCH) / 2;
     faces.forEach((face, k) => {
-      const look = face === "crown" ? crownLook() : clanLook(face);
-      const die = svg(
-        "g",
-        {},
-        svg("rect", { x: -DIE / 2, y: -DIE / 2, width: DIE, height: DIE, rx: 9, class: "f-card s-ink", "stroke-width": 2.5 }),
-        svg("path", { d: look.path, fill: look.fill, stroke: look.line, "stroke-width": 1.5, transform: "scale(1.35)" }),
-      );
-      const at = `translate(${left + k * (DIE + 12)}px, ${DICE}px)`;
-      die.style.transform = at;
+      const rolled = die(face);
+      const at = `translate(${left + k * PITCH}px, ${DICE}px)`;
+      rolled.style.transform = at;
       const turned = k % 2 ? -1 : 1;
-      die.animate(
+      rolled.animate(
         [
           { transform: `translate(${left + k * 20}px, ${DICE + 70}px) rotate(${turned * 340}deg) scale(0.4)`, opacity: 0 },
           { transform: `${at} rotate(${turned * 24}deg) scale(1.12)`, opacity: 1, offset: 0.75 },
@@ -140,7 +136,7 @@ export class Motion {
         ],
         { ...times, delay: times.delay + k * 50 },
       );
-      dice.append(die);
+      dice.append(rolled);
     });
     circleOf(root).append(dice);
     const shown = times.delay + times.duration + 50 * faces.length;

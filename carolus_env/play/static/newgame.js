@@ -76,7 +76,7 @@ export function newGameForm(menu, position = null) {
   const form = el(
     "form",
     { class: "card", onsubmit: start, "aria-labelledby": "new-title" },
-    el("h1", { id: "new-title" }, fixed ? "Play from here" : "New game"),
+    el(fixed ? "h1" : "h2", { id: "new-title" }, fixed ? "Play from here" : "New game"),
     players.row,
     el("fieldset", { class: "seats" }, legend, seats.map((fields) => fields.row)),
     (options = el(

@@ -1,7 +1,7 @@
 // What agents think of a position: likely actions, and expected shares of the win.
 
 import { post } from "./api.js";
-import { el, teamLook } from "./dom.js";
+import { el, teamIcon, teamLook } from "./dom.js";
 
 /** Opinions in a list; new ones replace those before. */
 export class Opinions {
@@ -23,23 +23,28 @@ export class Opinions {
    * @param teams their names
    * @param played the action that was taken; null: none yet
    * @param wait milliseconds before the first request
+   * @returns the opinions; those of agents that failed are missing
    */
   async ask(agents, path, data, teams, { played = null, wait = 0 } = {}) {
     const asked = ++this.asked;
     if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
-    if (asked !== this.asked) return;
+    const all = [];
+    if (asked !== this.asked) return all;
     const cards = agents.map(thinking);
     this.element.replaceChildren(...cards);
     for (const [k, agent] of agents.entries()) {
       let card;
       try {
-        card = opinionCard(await post(path, { ...data, agent }), teams, played);
+        const found = await post(path, { ...data, agent });
+        all.push(found);
+        card = opinionCard(found, teams, played);
       } catch (error) {
         card = el("p", {}, error.message);
       }
-      if (asked !== this.asked) return;
+      if (asked !== this.asked) return [];
       cards[k].replaceWith(card);
     }
+    return all;
   }
 }
 
@@ -55,6 +60,7 @@ function opinionCard(found, teams, played = null) {
     { class: "opinion", "aria-label": `What ${found.agent} thinks` },
     el("h3", {}, found.agent),
     found.values && shareBar(found.values, teams),
+    found.values && shareNames(found.values, teams),
     el(
       "ul",
       {},
@@ -80,6 +86,11 @@ function meter(share) {
   const bar = el("i", { class: "meter", "aria-hidden": "true" });
   bar.style.setProperty("--share", share ?? 0);
   return bar;
+}
+
+/** Whose share is which: a castle, a name and a number for each team. */
+function shareNames(values, teams) {
+  return el("p", { class: "legend", "aria-hidden": "true" }, values.map((value, team) => el("span", {}, teamIcon(team), `${teams[team]} ${percent(value)}`)));
 }
 
 /** A bar divided by each team's expected share of the win. */

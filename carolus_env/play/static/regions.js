@@ -1,6 +1,6 @@
 // The state of regions: a tip beside the one that is pointed at, and the whole board in words.
 
-import { el, teamIcon } from "./dom.js";
+import { clanIcon, el, teamIcon } from "./dom.js";
 
 /** A tip beside a piece of the board. */
 export class Tip {
@@ -20,7 +20,7 @@ export class Tip {
     if (!about) return;
     piece.classList.add("aimed");
     const strengths = (about.strengths ?? []).map((number, team) => el("span", {}, teamIcon(team), String(number)));
-    this.place.replaceChildren(el("p", {}, about.territories && el("b", {}, about.territories), strengths), el("p", {}, about.result));
+    this.place.replaceChildren(el("p", {}, about.territories && el("b", {}, about.territories), strengths), ...sums(about), el("p", {}, about.result));
     const outline = piece.matches(".region, .court") ? piece.querySelector("path, rect") : piece;
     const [whole, part] = [this.stage, outline].map((element) => element.getBoundingClientRect());
     const middle = (part.left + part.right) / 2 - whole.left;
@@ -37,6 +37,15 @@ export class Tip {
   hide() {
     this.show(null, null);
   }
+}
+
+/** How the strengths come about: a line for each team that has any. */
+function sums({ reckoning = [] }) {
+  return reckoning.flatMap((parts, team) => {
+    const terms = parts.map(({ what, number }, k) => [k > 0 ? " + " : "", what === "castle" ? teamIcon(team) : clanIcon(what), ` ${number}`]);
+    const total = parts.reduce((sum, { number }) => sum + number, 0);
+    return parts.length ? [el("div", { class: "sum" }, teamIcon(team), `${total} = `, ...terms.flat())] : [];
+  });
 }
 
 /** The same for a screen reader. */

@@ -105,7 +105,8 @@ export class Tour {
     }
     this.at = Math.max(0, step);
     this.show();
-    if (byHand) this.callout.focus({ preventScroll: wide.matches });
+    if (!wide.matches) this.spot.scrollIntoView({ block: "nearest" });
+    if (byHand) this.callout.focus({ preventScroll: true });
     else say(`${this.title.textContent}. ${this.text.textContent}`);
   }
 
@@ -158,15 +159,18 @@ export class Tour {
     this.beside(box, stage);
   }
 
-  /** The callout's place: the first side of the box where it fits into the stage. */
+  /** The callout's place: over another player's panel, where nothing is to be clicked, or else beside the box. */
   beside(box, stage) {
     const { style, offsetWidth: width, offsetHeight: height } = this.callout;
     if (!wide.matches) {
       style.left = style.top = "";
+      this.spot.style.scrollMargin = `${height + GAP}px 0 ${GAP}px`;
       return;
     }
     const [across, down] = [(box.left + box.right - width) / 2, (box.top + box.bottom - height) / 2];
+    const panel = this.game.stage.board.querySelector(`.seat:not([data-seat="${this.seat}"])`).getBoundingClientRect();
     const places = [
+      [panel.left - stage.left + (panel.width - width) / 2, panel.top - stage.top],
       [box.left - width - GAP, down],
       [box.right + GAP, down],
       [across, box.bottom + GAP],
