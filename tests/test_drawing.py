@@ -181,7 +181,7 @@ def test_all_decisions_of_a_turn_are_marked():
         regions = [number for g in groups(root, "region") for number in numbers_in_plus(g)]
         assert sum(regions) == sum(p.kind == "place" and p.destination > 0 for _, p in parts)
         assert len(groups(root, "walk")) == sum(p.kind == "move" for _, p in parts)
-        built = states["castles"][0] - turn[0][0]["castles"]
+        built = states["castles"][0].astype(int) - turn[0][0]["castles"]
         rings = [e for g in groups(root, "region") for e in g.iter(f"{SVG}circle")]
         rings = [e for e in rings if "s-last" in e.get("class", "")]
         assert len(rings) == max(0, built.max())

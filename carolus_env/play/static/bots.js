@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { setSetting, setting } from "./store.js";
 
+const OWN = 400; // milliseconds
 const SPEEDS = { slow: 1500, normal: 700, fast: 200, instant: 0 }; // milliseconds for each decision
 
 export class Bots {
@@ -57,11 +58,10 @@ export class Bots {
     return setInterval(show, 500);
   }
 
-  /** Milliseconds in which a decision is shown. */
-  get pace() {
-    const { turn, agents, seat } = this.game.view;
+  /** Milliseconds in which a decision of a seat is shown; nobody waits for a person's own. */
+  pace(seat) {
     const pace = this.skipping ? 0 : SPEEDS[this.speed.value];
-    return turn === "agent" || agents[seat] !== null ? pace : Math.min(pace, 400);
+    return this.game.view.agents[seat] === null ? Math.min(pace, OWN) : pace;
   }
 
   /** Wait until the position has been shown for a while. */

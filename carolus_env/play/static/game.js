@@ -137,7 +137,7 @@ class GamePage {
     this.log.fill(view.log, view, since);
     this.log.markFresh(view.news.events);
     this.log.showEnd();
-    if (since > 0 && since < view.at) this.motion.play(view.log, this.bots.pace);
+    if (since > 0 && since < view.at) this.motion.play(view.log, this.bots.pace(view.log[0].seat));
     this.tour.update();
     this.end.show(view);
     this.save.href = `/api/${this.client.path("record")}`;

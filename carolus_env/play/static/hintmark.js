@@ -1,6 +1,6 @@
 // A hint drawn on the board: what to take, where it goes, and the word beside it.
 
-import { svg } from "./dom.js";
+import { clanLook, svg } from "./dom.js";
 import { boxIn, middle } from "./geometry.js";
 
 /** Draw an action of `view` over the drawing `root`; the next drawing is without it. */
@@ -25,9 +25,9 @@ export function drawHint(root, view, action) {
 function ends(root, view, { action, kind, clan, to }) {
   const find = (selector) => root.querySelector(selector) ?? undefined;
   if (kind === "place") {
-    const token = [...root.querySelectorAll(`.reserve[data-seat="${view.seat}"] .token`)].find((found) => found.querySelector("title").textContent.includes(` ${clan} `));
-    const place = to === 0 ? find(`.court[data-seat="${view.seat}"] .row[data-clan="${token?.dataset.clan}"]`) : find(`.region[data-region="${to - 1}"]`);
-    return [token, place];
+    const { number } = clanLook(clan);
+    const row = `.court[data-seat="${view.seat}"] .row[data-clan="${number}"]`;
+    return [find(`.reserve[data-seat="${view.seat}"] .token[data-clan="${number}"]`), find(to === 0 ? row : `.region[data-region="${to - 1}"]`)];
   }
   if (kind === "move") {
     const step = view.steps.find((found) => found.action === action);

@@ -34,7 +34,6 @@ export class LastTurn {
     const { turns, shown } = view.news;
     this.strip.hidden = turns.length === 0;
     this.list.replaceChildren(...turns.map((turn) => el("li", {}, teamIcon(view.teams[turn.seat]), el("b", {}, view.names[turn.seat]), " ", turn.words)));
-    this.list.scrollTop = this.list.scrollHeight;
     for (const button of this.buttons) button.disabled = shown.length === 0;
     this.label();
   }

@@ -6,7 +6,6 @@ import { circleOf, middle } from "./geometry.js";
 import { setSetting, setting } from "./store.js";
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-const OWN = 380; // milliseconds for a person's own decision
 const CENTRE = 500; // of the circle, in its own units
 const DICE = 672; // where dice are rolled, below the centre
 const PITCH = SIDE + 12; // of dice
@@ -49,7 +48,7 @@ export class Motion {
    * @param lines of the log, whose `what` is shown one after the other
    * @param pace milliseconds for each
    */
-  play(lines, pace = OWN) {
+  play(lines, pace) {
     const { before } = this;
     const root = this.board.querySelector("svg");
     this.before = null;

@@ -62,13 +62,13 @@ export class Tour {
     this.at = null; // the step that is shown; null: none
     this.since = 0; // the event at which the tour began
     this.title = el("h2", { id: "tour-title" });
-    this.text = el("p", {});
+    this.text = el("p", { id: "tour-text" });
     this.now = el("p", { class: "now" });
     this.count = el("small", {});
     this.back = el("button", { type: "button", onclick: () => this.go(this.at - 1, true) }, "Back");
     this.next = el("button", { type: "button", class: "primary", onclick: () => this.go(this.at + 1, true) });
     const leave = el("button", { type: "button", class: "quiet leave", onclick: () => this.leave() }, "Leave the tour");
-    this.callout = el("section", { class: "card callout", "aria-labelledby": "tour-title", tabindex: "-1", hidden: true }, el("div", { class: "head" }, this.title, this.count), this.text, this.now, el("div", { class: "tools" }, this.back, this.next, leave));
+    this.callout = el("section", { class: "card callout", "aria-labelledby": "tour-title", "aria-describedby": "tour-text", tabindex: "-1", hidden: true }, el("div", { class: "head" }, this.title, this.count), this.text, this.now, el("div", { class: "tools" }, this.back, this.next, leave));
     this.spot = el("div", { class: "spot" });
     this.shade = el("div", { class: "shade", hidden: true }, this.spot);
     this.begin = el("button", { type: "button", class: "quiet", onclick: () => this.start() }, "Tour");
@@ -125,6 +125,7 @@ export class Tour {
     const step = STEPS[this.at];
     this.callout.hidden = this.shade.hidden = !step;
     document.body.classList.toggle("touring", Boolean(step));
+    document.body.classList.toggle("explaining", Boolean(step) && !step.kind); // nothing is to be decided for this step
     if (!step) return;
     const { view } = this.game;
     const { players } = view.rules;
