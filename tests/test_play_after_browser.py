@@ -182,7 +182,11 @@ SMALL = """() => [...document.querySelectorAll('button, a, input, select, summar
 
 
 @pytest.mark.parametrize("width", [360, 390, 768])
-def test_all_that_is_touched_is_24_pixels_large(open_tab: Open, width: int) -> None:  # noqa: F811
+def test_all_that_is_touched_is_24_pixels_large(
+    open_tab: Open,  # noqa: F811
+    page: Page,  # noqa: F811
+    width: int,
+) -> None:
     tab = open_tab(size={"width": width, "height": 800}, has_touch=True)
     tab.locator("form.card").wait_for()
     assert tab.evaluate(SMALL) == []
@@ -194,6 +198,7 @@ def test_all_that_is_touched_is_24_pixels_large(open_tab: Open, width: int) -> N
             assert tab.evaluate(SMALL) == [], phase
         click_on(tab)
     assert seen == {"disc", "place", "move", "crown"}
+    tab.goto(f"{page.address}/replay")
     viewer(tab, some_record())
     assert tab.evaluate(SMALL) == []
 

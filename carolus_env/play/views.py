@@ -25,8 +25,7 @@ from carolus_env.engine.rules import (
     Rules,
     action_parts,
 )
-from carolus_env.notation import to_line
-from carolus_env.notation.positions import from_text
+from carolus_env.notation import from_text, to_line
 from carolus_env.notation.words import team_names
 from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.log import LogLine
