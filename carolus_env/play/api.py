@@ -6,11 +6,11 @@ the game, can continue it. An error is answered by ``{"error": a sentence}``.
 
 from __future__ import annotations
 
-import secrets
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -24,7 +24,7 @@ from carolus_env.play.app_state import AppState, GameInPlay
 from carolus_env.play.levels import LEVELS
 from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.preview import after_step
-from carolus_env.play.roster import LIMITS, THINKING_SECONDS, RosterError
+from carolus_env.play.roster import LIMITS, RosterError
 from carolus_env.play.session import MAX_SEED, Session, TurnError, hint, up_to
 from carolus_env.play.wire import (
     Answer,
@@ -35,7 +35,7 @@ from carolus_env.play.wire import (
     number_of,
     values_of,
 )
-from carolus_env.play.work import Job
+from carolus_env.play.work import in_thread
 from carolus_env.records import RecordError, record_line
 from carolus_env.system.untrusted import DataError, get
 
@@ -136,14 +136,14 @@ class Api:
         try:
             if record is None:
                 rules = Rules.from_dict(given["rules"] or {})
-                session = await Job().do(lambda: Session.new(rules, agents, **more))
+                session = await in_thread(lambda: Session.new(rules, agents, **more))
             else:
                 session = await self.app.read(request, lambda: Session(record, agents, **more))
         except RecursionError:
             raise RequestError(400, "nested too deeply") from None
         except (ValueError, TypeError) as error:
             raise RequestError(400, str(error)) from None
-        key = self.app.games.add(secrets.token_urlsafe(9), GameInPlay(session))
+        key = self.app.games.add(GameInPlay(session))
         return Answer({"key": key, **views.game_view(session, look)}, 201)
 
     def _agents(self, specs: list[Any] | None) -> list[Agent | None]:
@@ -272,8 +272,19 @@ class Api:
             raise RequestError(409, "the game is over")
         state = session.state.copy()
         seed = session.seed + len(session.events)
+        return await self._hinted(request, adviser, state, seed, game=game)
+
+    async def _hinted(
+        self,
+        request: Request,
+        adviser: Agent,
+        state: np.void,
+        seed: int,
+        played: int | None = None,
+        game: GameInPlay | None = None,
+    ) -> Response:
         found = await self._thought(request, adviser, lambda: hint(adviser, state, seed), game)
-        return Answer(views.hint_view(state, found))
+        return Answer(views.hint_view(state, found, played))
 
     async def _thought(
         self,
@@ -281,7 +292,7 @@ class Api:
         agent: Agent,
         work: Callable[[], T],
         game: GameInPlay | None = None,
-        seconds: float = THINKING_SECONDS,
+        seconds: float | None = None,
     ) -> T:
         """The result of an agent's work; a user's agent may raise anything."""
         try:
@@ -321,7 +332,7 @@ class Api:
             file = await self.app.read(request, lambda: GameFile.from_bytes(name, data))
         except RecordError as error:
             raise RequestError(422, f"{name}: {error}") from None
-        key = self.app.files.add(file.key, file)
+        key = self.app.files.add(file)
         return Answer({"key": key, **views.file_view(file)}, 201)
 
     def _file(self, request: Request) -> GameFile:
@@ -369,9 +380,8 @@ class Api:
         if at == replay.events or at not in replay.decisions:
             raise RequestError(409, "there is no decision at this position")
         adviser, state = self._made(given["agent"] or ""), replay.states[at].copy()
-        found = await self._thought(request, adviser, lambda: hint(adviser, state, at))
         played = replay.record["events"][at]["action"]
-        return Answer(views.hint_view(state, found, played))
+        return await self._hinted(request, adviser, state, at, played)
 
     async def values(self, request: Request) -> Response:
         """Each team's expected share of the win at every decision, by an agent."""

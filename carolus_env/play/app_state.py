@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -44,6 +46,7 @@ class Store(Generic[T], OrderedDict[str, T]):
     Args:
         what: the kind of things, for errors.
         most: how many are held.
+        key_of: the key of a thing; None: a random one.
         clock: tells the time in seconds.
         drop: called with each thing that is dropped.
     """
@@ -52,25 +55,27 @@ class Store(Generic[T], OrderedDict[str, T]):
         self,
         what: str,
         most: int = MAX_HELD,
+        key_of: Callable[[T], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         drop: Callable[[T], None] = lambda thing: None,
     ) -> None:
         super().__init__()
-        self._what, self._most, self._clock, self._drop = what, most, clock, drop
+        self._what, self._most, self._key_of = what, most, key_of
+        self._clock, self._drop = clock, drop
         self._used: dict[str, float] = {}
         self._named: set[str] = set()
 
-    def add(self, key: str, thing: T, *, named: bool = False) -> str:
+    def add(self, thing: T, *, named: bool = False) -> str:
         """Hold a thing, in the place of one under the same key; returns the key.
 
         Args:
-            key: its key.
             thing: the thing.
             named: whether the user who started the server named it: it is never dropped.
 
         Raises:
             RequestError: when there is no room.
         """
+        key = secrets.token_urlsafe(9) if self._key_of is None else self._key_of(thing)
         if key not in self and not named:
             self._make_room()
         self[key] = thing
@@ -105,11 +110,11 @@ class Store(Generic[T], OrderedDict[str, T]):
             return
         idle = self._clock() - self._used[others[0]]
         if idle < KEPT_SECONDS:
-            minutes = 1 + int(KEPT_SECONDS - idle) // 60
+            minutes = math.ceil((KEPT_SECONDS - idle) / 60)
             raise RequestError(
                 503,
                 f"There is no room for another {self._what}: {len(others)} were used in the last "
-                f"{KEPT_SECONDS // 60} minutes. Forget one, or try again in {minutes} minutes.",
+                f"{KEPT_SECONDS // 60} minutes. Forget one, or try again in {minutes} min.",
             )
         self.remove(others[0])
 
@@ -119,7 +124,7 @@ class GameInPlay:
     """A session, and who works for it."""
 
     session: Session
-    jobs: dict[Job, Agent] = field(default_factory=dict)
+    jobs: dict[Job, Agent | None] = field(default_factory=dict)
     """Whose thread has not ended, each with the agent that thinks."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _waiting: int = 0
@@ -169,8 +174,8 @@ class AppState:
     ) -> None:
         self.roster = roster
         self.games: Store[GameInPlay] = Store("game", drop=lambda game: _drop(game))
-        self.files: Store[GameFile] = Store("file")
-        self.named_files = [self.files.add(file.key, file, named=True) for file in files]
+        self.files: Store[GameFile] = Store("file", key_of=lambda file: file.key)
+        self.named_files = [self.files.add(file, named=True) for file in files]
         self.opening = Places(
             MAX_OPENING, 4 * MAX_OPENING, "other files are being read; try again in a moment"
         )
@@ -182,19 +187,20 @@ class AppState:
     async def think(
         self,
         request: Request,
-        agent: Agent,
+        agent: Agent | None,
         work: Callable[[], T],
         game: GameInPlay | None = None,
-        seconds: float = THINKING_SECONDS,
+        seconds: float | None = None,
     ) -> T:
         """Let an agent think in a thread, until the request is gone.
 
         Args:
             request: that waits for the answer.
-            agent: that thinks. One of the command line may think as long as it likes.
+            agent: that thinks; None: one of the page's own. One of the command line may think as
+                long as it likes.
             work: what it does.
             game: whose searches it belongs to; None: none.
-            seconds: that it may take.
+            seconds: that it may take; None: `THINKING_SECONDS`.
 
         Raises:
             RequestError: when too many think already, or the work is ended.
@@ -208,6 +214,8 @@ class AppState:
         self._jobs.add(job)
         if game is not None:
             game.jobs[job] = agent
+        most = THINKING_SECONDS if seconds is None else seconds
+        name = "it" if agent is None else agent.name
 
         def ended() -> None:
             self._thinking -= 1
@@ -217,9 +225,9 @@ class AppState:
 
         return await job.do(
             work,
-            gone=gone(request),
-            seconds=None if self.roster.is_named(agent.name) else seconds,
-            late=f"{agent.name} was stopped after {seconds:.0f} seconds, the most for a bot of "
+            gone=lambda: gone(request),
+            seconds=None if self.roster.is_named(name) else most,
+            late=f"{name} was stopped after {most:.0f} seconds, the most for a bot of "
             "this page; an agent named on the command line with --bot may take longer",
             ended=ended,
         )
@@ -232,7 +240,9 @@ class AppState:
             Exception: whatever ``work`` raises.
         """
         late = f"reading it takes more than {OPENING_SECONDS} seconds, the most for this page"
-        return await self.opening.do(work, gone=gone(request), seconds=OPENING_SECONDS, late=late)
+        return await self.opening.do(
+            work, gone=lambda: gone(request), seconds=OPENING_SECONDS, late=late
+        )
 
     def close(self) -> None:
         """End all work, as the server stops."""

@@ -37,8 +37,8 @@ class Warmth:
     def __init__(self, roster: Roster | None = None) -> None:
         self.stop = Stop()
         self._steps = [] if roster is None else _steps(roster)
+        self._needed = min(len(self._steps), 1 + len({kind_of(spec) for spec in _level_specs()}))
         self._done = 0
-        self._kinds: list[str] = []  # that can play at once
 
     def start(self) -> None:
         """Begin, in a thread that does not keep the process alive."""
@@ -46,7 +46,7 @@ class Warmth:
 
     def run(self) -> None:
         """Compile everything; returns when it is done, or stopped."""
-        for kind, _, work in self._steps:
+        for _, _, work in self._steps:
             try:
                 with self.stop.watched():
                     work()
@@ -54,32 +54,34 @@ class Warmth:
                 return
             except Exception:  # the page works without; who plays this bot is told
                 traceback.print_exc()
-            if kind:
-                self._kinds.append(kind)
             self._done += 1
 
     def view(self) -> dict[str, Any]:
-        """For the page: ``ready``, ``done`` steps of ``all``, a line of ``text``, and ``kinds``.
+        """For the page: how far it is.
 
-        ``kinds`` are the bots that can play at once, by the first word of their spec.
+        ``ready``: a game against any of the levels begins at once. ``done`` steps of ``all`` lead
+        there, and ``text`` is a line about it. ``cold`` are bots that still have to be compiled, by
+        the first word of their spec.
         """
-        done, steps = self._done, self._steps
-        ready = done == len(steps)
-        text = "" if ready else f"Preparing {steps[done][1]}, once on this machine."
+        done, needed = min(self._done, self._needed), self._needed
+        left = self._steps[self._done :]
+        text = "" if done == needed else f"Preparing the engine, once on this machine: {left[0][1]}"
         return {
-            "ready": ready,
+            "ready": done == needed,
             "done": done,
-            "all": len(steps),
+            "all": needed,
             "text": text,
-            "kinds": list(self._kinds),
+            "cold": [kind for kind, _, _ in left if kind],
         }
 
 
 def _steps(roster: Roster) -> list[tuple[str, str, Callable[[], None]]]:
-    """What there is to do: the kind of bot that can play then, what it is called, and the work."""
-    levels = [level.agents[2] for level in LEVELS]
+    """What there is to do, first what the levels need.
+
+    Each step is the kind of bot that can play then, what it is called, and the work.
+    """
     specs: dict[str, str] = {}
-    for spec in [*levels, *OFFERED]:
+    for spec in [*_level_specs(), *OFFERED]:
         specs.setdefault(kind_of(spec), spec)
     plays = [
         (kind, f"the bot {kind}", lambda spec=spec: _play(roster, spec))
@@ -91,6 +93,10 @@ def _steps(roster: Roster) -> list[tuple[str, str, Callable[[], None]]]:
         if not roster.is_named(spec)
     ]
     return [("", "the game", _play_and_show), *plays, *advises]
+
+
+def _level_specs() -> list[str]:
+    return [level.agents[Rules().players] for level in LEVELS]
 
 
 def kind_of(spec: str) -> str:

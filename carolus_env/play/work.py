@@ -48,7 +48,7 @@ class Job(Stop):
         self,
         work: Callable[[], T],
         *,
-        gone: Awaitable[object] | None = None,
+        gone: Callable[[], Awaitable[object]] | None = None,
         seconds: float | None = None,
         late: str = "",
         ended: Callable[[], None] = lambda: None,
@@ -57,7 +57,7 @@ class Job(Stop):
 
         Args:
             work: what to do.
-            gone: is done when nobody waits for the answer any more; None: never.
+            gone: waits until nobody waits for the answer any more; None: somebody always does.
             seconds: that it may take; None: any time.
             late: what is said when it takes longer.
             ended: called in the event loop when the thread has ended, whoever still waits.
@@ -117,11 +117,16 @@ class Job(Stop):
         return done
 
 
-async def _when(gone: Awaitable[object] | None) -> None:
+async def _when(gone: Callable[[], Awaitable[object]] | None) -> None:
     if gone is None:
         await asyncio.Event().wait()
     else:
-        await gone
+        await gone()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do work that takes a moment in a thread, see `Job.do`."""
+    return await Job().do(work)
 
 
 class Places:

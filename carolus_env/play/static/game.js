@@ -34,7 +34,7 @@ class GamePage {
     this.stage.element.append(this.future.element);
     this.choices = new Choices(this);
     this.log = new Log({ role: "log", "aria-label": "Game log" });
-    this.bots = new Bots(this);
+    this.bots = new Bots(this.menu, this);
     this.pointer = new Pointer(this.stage.board, this);
     this.keys = new Keys(this);
     this.hints = new Opinions({ "aria-live": "polite" });

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { look, onLook } from "./board.js";
 import { el, isTyping, notice, say, teamIcon } from "./dom.js";
-import { chooser } from "./files.js";
+import { chooser, listed } from "./files.js";
 import { graph } from "./graph.js";
 import { Log } from "./log.js";
 import { newGameForm } from "./newgame.js";
@@ -17,11 +17,11 @@ export async function replayPage(main, menu, key) {
   document.title = "Viewer · Carolus";
   if (!key) {
     main.className = "start";
-    const listed = menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name)));
-    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "Viewer"), el("p", {}, "Open a file of game records (.jsonl or .jsonl.gz) and step through its games."), chooser(), el("ul", { class: "games" }, listed)));
+    const links = menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name)));
+    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "Viewer"), el("p", {}, "Open a file of game records (.jsonl or .jsonl.gz) and step through its games."), chooser(), el("ul", { class: "games" }, links)));
     return;
   }
-  const file = await get(`files/${key}`);
+  const file = await listed(key);
   await new Viewer(main, menu, key, file).open();
 }
 
@@ -256,6 +256,8 @@ class Viewer {
   async drawGraph() {
     const [game, number, agent] = [this.game, this.number, this.grapher.value];
     const isOld = () => this.game !== game || agent !== this.grapher.value;
+    this.valuing?.abort();
+    this.valuing = new AbortController();
     this.values = null;
     this.mark = null;
     if (!game?.decisions.length) {
@@ -264,7 +266,7 @@ class Viewer {
     }
     this.graphPlace.replaceChildren(thinking(agent));
     try {
-      const found = await post(`files/${this.key}/${number}/values/all`, { agent });
+      const found = await post(`files/${this.key}/${number}/values/all`, { agent }, this.valuing.signal);
       if (isOld()) return;
       this.values = found.values;
       const drawn = graph(found.values, game.decisions, game.rounds, game.events, game.team_names, (at) => this.go(at));
@@ -273,7 +275,7 @@ class Viewer {
       this.graphPlace.replaceChildren(drawn.root, legend(game.team_names));
       this.draw(this.at);
     } catch (error) {
-      if (!isOld()) this.graphPlace.replaceChildren(el("p", {}, error.message));
+      if (!isOld() && error.name !== "AbortError") this.graphPlace.replaceChildren(el("p", {}, error.message));
     }
   }
 }
