@@ -99,19 +99,23 @@ def test_one_choice_begins_a_game(open_tab: Open, page: Page) -> None:
 
 def test_the_buttons_wait_until_the_engine_is_ready(open_tab: Open, page: Page) -> None:
     _, menu = page.get("menu")
-    told = [
-        {"ready": False, "done": 1, "all": 4, "text": "preparing the engine, once"},
-        {"ready": True, "done": 4, "all": 4, "text": "ready"},
-    ]
-    tab = open_tab("/replay")
-    tab.route("**/api/menu", lambda route: route.fulfill(json={**menu, "warm": told[0]}))
+    text = "Preparing the engine, once on this machine: the game"
+    cold = [{"ready": False, "done": 1, "all": 4, "text": text, "cold": ["planner", "search"]}]
+    warm = {"ready": True, "done": 4, "all": 4, "text": "", "cold": []}
+    tab = open_tab("/replay", more=False)
+    tab.route("**/api/menu", lambda route: route.fulfill(json={**menu, "warm": cold[0]}))
+    tab.route("**/api/warm", lambda route: route.fulfill(json=cold[0]))
     tab.goto(page.address)
-    warmth = tab.locator(".warmth")
-    sync_api.expect(warmth).to_contain_text("preparing the engine, once")
+    warmth, levels = tab.locator(".first .warmth"), tab.locator(".level")
+    sync_api.expect(warmth).to_contain_text(text)
     assert warmth.locator("progress").evaluate("e => e.value / e.max") == 0.25
-    sync_api.expect(tab.locator(".level").first).to_be_disabled()
-    told[0] = told[1]
-    sync_api.expect(tab.locator(".level").first).to_be_enabled()
+    for level in levels.all():
+        sync_api.expect(level).to_be_disabled()
+    cold[0] = {**cold[0], "cold": ["search"]}
+    sync_api.expect(levels.first).to_be_enabled()
+    sync_api.expect(levels.last).to_be_disabled()
+    cold[0] = warm
+    sync_api.expect(levels.last).to_be_enabled()
     sync_api.expect(warmth).to_be_hidden()
 
 

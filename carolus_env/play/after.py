@@ -21,11 +21,11 @@ from carolus_env.engine.state import States
 from carolus_env.notation import from_text
 from carolus_env.play import views
 from carolus_env.play.api import Api
-from carolus_env.play.app_state import in_thread
 from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.review import review
 from carolus_env.play.session import Session
 from carolus_env.play.wire import Answer, RequestError, json_of, look_of, number_of
+from carolus_env.play.work import in_thread
 from carolus_env.records import record_line
 
 MOST_FRAMES: Final = 1000
@@ -74,19 +74,19 @@ class After:
         data = record_line(session.record())
         file = await in_thread(lambda: GameFile.from_bytes("this game", data))
         replay = await in_thread(lambda: file.replay(0))
-        found = await self._reviewed(replay)
+        found = await self._reviewed(request, replay)
         return Answer({"file": self._api.app.files.add(file), **found})
 
     async def file_review(self, request: Request) -> Response:
         """A look back at a recorded game."""
-        return Answer(await self._reviewed(await self._api.recorded(request)))
+        return Answer(await self._reviewed(request, await self._api.recorded(request)))
 
-    async def _reviewed(self, replay: Replay) -> dict[str, Any]:
+    async def _reviewed(self, request: Request, replay: Replay) -> dict[str, Any]:
         if not replay.decisions:
             raise RequestError(409, "there are no decisions yet")
         people = [seat for seat, agent in enumerate(replay.agents) if agent is None]
         seats = people or list(range(replay.rules.players))
-        found = await self._api.app.think(lambda: review(replay, seats))
+        found = await self._api.app.think(request, None, lambda: review(replay, seats))
         return views.review_view(replay, found)
 
     # -------------------------------------------------------------------------------- pictures
@@ -167,7 +167,7 @@ class After:
         state = _read(given["text"] or "")[0]
         if state["phase"] in (ROLL, OVER):
             raise RequestError(409, "there is no decision at this position")
-        return await self._api.opinion(given["agent"] or "", state)
+        return await self._api.opinion(request, given["agent"] or "", state)
 
 
 def _read(text: str) -> States:

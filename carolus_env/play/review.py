@@ -233,7 +233,9 @@ def _decision(
     actions = tuple(event["action"] for event in events)
     if state["phase"] == DISC:
         each = disc_values(single(state), weights)[0, :, team]
-        choices = [(disc_action(k + 1),) for k in np.flatnonzero(~np.isnan(each)).tolist()]
+        choices: list[tuple[int, ...]] = [
+            (disc_action(k + 1),) for k in np.flatnonzero(~np.isnan(each)).tolist()
+        ]
         worth = each[~np.isnan(each)]
     else:
         choices = _choices(state, actions)

@@ -77,8 +77,15 @@ def make_server(app: AppState, listening: socket.socket) -> Any:
     """A uvicorn server on an open socket: ``make_server(...).run(sockets=[listening])``."""
     import uvicorn
 
+    from carolus_env.play.connections import MOST, Connection
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.close()  # so that who waits is told
+            await super().shutdown(sockets)
+
     port = listening.getsockname()[1]
-    return uvicorn.Server(
+    return Server(
         uvicorn.Config(
             make_app(app, port),
             log_level="error",
@@ -86,10 +93,11 @@ def make_server(app: AppState, listening: socket.socket) -> Any:
             server_header=False,
             lifespan="off",
             ws="none",
-            http="h11",
+            http=Connection,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=1,
-            limit_concurrency=200,
+            limit_concurrency=2 * MOST,
+            backlog=128,
             h11_max_incomplete_event_size=32 * 1024,
         )
     )

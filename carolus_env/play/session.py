@@ -36,12 +36,14 @@ from carolus_env.play.words import outcome
 from carolus_env.records import Record, RecordError, make_record, result_of, start_of
 from carolus_env.records.events import play_event
 from carolus_env.records.replay import replayed
+from carolus_env.system import stopping
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
 """JSON readers keep whole numbers exact up to here."""
 LONGEST_NAME: Final = 40
 """Characters of a seat's name."""
+_NOBODY_ASKED: Final = (-1, 0)
 
 
 class TurnError(ValueError):
@@ -53,6 +55,20 @@ class Decision(NamedTuple):
 
     action: int
     text: str
+
+
+class Thought(NamedTuple):
+    """What the agent to move has decided, before it is played.
+
+    Attributes:
+        action: its decision.
+        asked: events: where the agent's run began, and up to where the agent was asked.
+        stream: ``(1,)`` uint64, the random stream of that run, as far as it was used.
+    """
+
+    action: int
+    asked: tuple[int, int]
+    stream: npt.NDArray[np.uint64]
 
 
 class Hint(NamedTuple):
@@ -116,12 +132,12 @@ class Session:
         game["generator"] = dealt["generator"]
         self._states = [game]
         for event in record["events"]:
+            stopping.current().check()
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
-        # Events: where an agent's run began, and up to where the agent was asked.
-        self._asked: tuple[int, int] = -1, 0
-        self._stream = self._streams[:1]  # the random stream of that run, as far as it was used
+        self._asked = _NOBODY_ASKED  # this and the stream: see `Thought`
+        self._stream = self._streams[:1]
 
     @classmethod
     def new(
@@ -264,7 +280,7 @@ class Session:
             raise TurnError(f"it is {self.names[int(self.state['player'])]}'s turn")
         self._decide(operator.index(action))
 
-    def ask_agent(self, decided: int | None = None) -> int:
+    def ask_agent(self, decided: Thought | None = None) -> int:
         """Play one decision of the agent to move, and return it; may take long.
 
         Args:
@@ -276,12 +292,13 @@ class Session:
         """
         if self.agent is None:
             raise TurnError("no agent is to move")
-        action = self.think() if decided is None else decided
-        self._decide(action)
-        return action
+        thought = self.think() if decided is None else decided
+        self._asked, self._stream = thought.asked, thought.stream
+        self._decide(thought.action)
+        return thought.action
 
-    def think(self) -> int:
-        """The decision of the agent to move; nothing is played yet.
+    def think(self) -> Thought:
+        """The decision of the agent to move; nothing is played yet, and the session is as it was.
 
         An agent has one random stream for each run of consecutive decisions. When the game was
         continued in mid-run, the agent is asked for the whole run again, as it may have planned
@@ -296,18 +313,16 @@ class Session:
         if agent is None:
             raise TurnError("no agent is to move")
         seat, now = int(self.state["player"]), len(self.events)
-        begun = self._run_start(seat)
-        if self._asked[0] != begun or self._asked[1] > now:
-            self._asked = begun, begun
-            self._stream = branches(self._streams[seat : seat + 1], [begun])
+        begun, asked, stream = self._run_start(seat), self._asked, self._stream.copy()
+        if asked[0] != begun or asked[1] > now:
+            asked = begun, begun
+            stream = branches(self._streams[seat : seat + 1], [begun])
         action = -1
-        stream = self._stream.copy()
-        for index in range(self._asked[1], now + 1):
+        for index in range(asked[1], now + 1):
             action = int(agent.act(_hidden(self._states[index], stream, index), stream)[0])
         if not engine.are_legal(self._states[-1], np.array([action]))[0]:
             raise ValueError(f"agent {agent.name!r} chose action {action}, which is illegal")
-        self._asked, self._stream = (begun, now + 1), stream
-        return action
+        return Thought(action, (begun, now + 1), stream)
 
     def _run_start(self, seat: int) -> int:
         """Index of the first event of the consecutive decisions that ``seat`` is taking."""
@@ -317,6 +332,30 @@ class Session:
                 break
             index -= 1
         return index
+
+    def replace(self, seat: int, agent: Agent | None, name: str | None = None) -> None:
+        """Let another agent, or a person, play on in a seat.
+
+        Args:
+            seat: which.
+            agent: the new one; None: a person.
+            name: of the seat; None: as for a new game.
+
+        Raises:
+            TurnError: when the game is over.
+            ValueError: for a seat that there is not, or an impossible name.
+        """
+        if self.over:
+            raise TurnError("the game is over")
+        if not 0 <= seat < self.rules.players:
+            raise ValueError(f"seat must be from 0 to {self.rules.players - 1}, got {seat}")
+        agents: list[Agent | None] = list(self.agents)
+        names: list[str | None] = list(self.names)
+        agents[seat], names[seat] = agent, name
+        self.names = seat_names(self.rules.players, agents, names)
+        self.agents = tuple(agents)
+        self._asked = _NOBODY_ASKED
+        self.version += 1
 
     @property
     def can_undo(self) -> bool:

@@ -43,7 +43,7 @@ class GamePage {
     this.motion = new Motion(this.stage.board);
     this.lastTurn = new LastTurn(this);
     this.tour = new Tour(this);
-    this.bots = new Bots(this);
+    this.bots = new Bots(this.menu, this);
     this.pointer = new Pointer(this.stage.board, this);
     this.keys = new Keys(this);
     this.hints = new Opinions({ "aria-live": "polite" });

@@ -1,10 +1,9 @@
 // The first choice: whom to play against; a game starts at once.
 
-import { get, post } from "./api.js";
+import { post } from "./api.js";
 import { el } from "./dom.js";
 import { setSetting, setting } from "./store.js";
-
-const AGAIN = 1000; // milliseconds until the server is asked again how far it is
+import { Warmth } from "./warm.js";
 
 export function levelsCard(menu) {
   const problem = el("p", { class: "problem", role: "alert" });
@@ -20,9 +19,12 @@ export function levelsCard(menu) {
     ),
   );
 
+  let isSent = false;
+
   async function start(level) {
     problem.textContent = "";
-    for (const button of buttons) button.disabled = true; // a second click would start a second game
+    isSent = true; // a second click would start a second game
+    show();
     const name = setting("start", {}).seats?.[0]?.name ?? null;
     const bot = `${title(level.name)} bot`;
     try {
@@ -31,39 +33,27 @@ export function levelsCard(menu) {
       location.assign(`/game/${game.key}`);
     } catch (error) {
       problem.textContent = error.message;
-      for (const button of buttons) button.disabled = false;
+      isSent = false;
+      show();
     }
   }
 
+  /** A level can be chosen when its bot can play at once. */
+  function show() {
+    buttons.forEach((button, k) => (button.disabled = isSent || !warmth.isReady([menu.levels[k].agent])));
+  }
+
+  const warmth = new Warmth(menu.warm, show);
+  show();
   return el(
     "section",
     { class: "card first", "aria-labelledby": "first-title" },
     el("h1", { id: "first-title" }, "Play against a bot"),
     el("div", { class: "levels" }, buttons),
     el("label", { class: "with-tour" }, toured, "Explain the board in the first round"),
-    warmth(menu, buttons),
+    warmth.element,
     problem,
   );
-}
-
-/** How far the server is with preparing the engine; the buttons wait for it. */
-function warmth(menu, buttons) {
-  const bar = el("progress", { max: 1, value: 0 });
-  const text = el("span", {});
-  const place = el("p", { class: "warmth", hidden: true }, bar, text);
-  const show = ({ warm }) => {
-    const isReady = warm?.ready ?? true;
-    place.hidden = isReady;
-    for (const button of buttons) button.disabled = !isReady;
-    if (isReady) return;
-    bar.max = warm.all || 1;
-    bar.value = warm.done;
-    text.textContent = warm.text;
-    setTimeout(ask, AGAIN);
-  };
-  const ask = () => get("menu").then(show, () => setTimeout(ask, AGAIN));
-  show(menu);
-  return place;
 }
 
 function title(name) {

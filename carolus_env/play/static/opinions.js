@@ -8,12 +8,20 @@ export class Opinions {
   constructor(attributes = {}) {
     this.element = el("div", { class: "opinions", ...attributes });
     this.asked = 0; // numbers the questions, so that late answers are dropped
+    this.waiting = new AbortController(); // of the question: nobody thinks for an answer that is dropped
   }
 
   /** Show this instead of opinions. */
   clear(...children) {
-    this.asked += 1;
+    this.begin();
     this.element.replaceChildren(...children);
+  }
+
+  /** Drop the question before; returns the number of the new one. */
+  begin() {
+    this.waiting.abort();
+    this.waiting = new AbortController();
+    return ++this.asked;
   }
 
   /**
@@ -26,16 +34,17 @@ export class Opinions {
    * @returns the opinions; those of agents that failed are missing
    */
   async ask(agents, path, data, teams, { played = null, wait = 0 } = {}) {
-    const asked = ++this.asked;
+    const asked = this.begin();
+    const stop = () => this.clear(el("p", {}, "The search was stopped."));
     if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
     const all = [];
     if (asked !== this.asked) return all;
-    const cards = agents.map(thinking);
+    const cards = agents.map((agent) => thinking(agent, stop));
     this.element.replaceChildren(...cards);
     for (const [k, agent] of agents.entries()) {
       let card;
       try {
-        const found = await post(path, { ...data, agent });
+        const found = await post(path, { ...data, agent }, this.waiting.signal);
         all.push(found);
         card = opinionCard(found, teams, played);
       } catch (error) {
@@ -48,9 +57,9 @@ export class Opinions {
   }
 }
 
-/** A line that says so while an agent thinks. */
-export function thinking(agent) {
-  return el("p", { class: "thinking" }, `${agent} is thinking`);
+/** A line that says so while an agent thinks; `stop` ends that. */
+export function thinking(agent, stop = null) {
+  return el("p", { class: "thinking" }, `${agent} is thinking`, stop && el("button", { type: "button", class: "quiet", onclick: stop }, "Stop"));
 }
 
 function opinionCard(found, teams, played = null) {

@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { Autoplay } from "./autoplay.js";
 import { look, onLook } from "./board.js";
 import { el, isTyping, notice, say } from "./dom.js";
-import { chooser } from "./files.js";
+import { chooser, listed } from "./files.js";
 import { graph } from "./graph.js";
 import { Log } from "./log.js";
 import { moments } from "./moments.js";
@@ -20,11 +20,11 @@ export async function replayPage(main, menu, key) {
   document.title = "Viewer · Carolus";
   if (!key) {
     main.className = "start";
-    const listed = menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name)));
-    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "Viewer"), el("p", {}, "Open a file of game records (.jsonl or .jsonl.gz) and step through its games."), chooser(), el("ul", { class: "games" }, listed)));
+    const links = menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name)));
+    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "Viewer"), el("p", {}, "Open a file of game records (.jsonl or .jsonl.gz) and step through its games."), chooser(), el("ul", { class: "games" }, links)));
     return;
   }
-  const file = await get(`files/${key}`);
+  const file = await listed(key);
   await new Viewer(main, menu, key, file).open();
 }
 
@@ -289,6 +289,8 @@ class Viewer {
   async drawGraph() {
     const [game, number, agent] = [this.game, this.number, this.grapher.value];
     const isOld = () => this.game !== game || agent !== this.grapher.value;
+    this.valuing?.abort();
+    this.valuing = new AbortController();
     this.values = null;
     this.mark = null;
     if (!game?.decisions.length) {
@@ -297,7 +299,7 @@ class Viewer {
     }
     this.graphPlace.replaceChildren(thinking(agent));
     try {
-      const found = await post(`files/${this.key}/${number}/values/all`, { agent });
+      const found = await post(`files/${this.key}/${number}/values/all`, { agent }, this.valuing.signal);
       if (isOld()) return;
       this.values = found.values;
       const drawn = graph(found.values, game.decisions, game.rounds, game.events, game.team_names, (at) => this.go(at));
@@ -306,7 +308,7 @@ class Viewer {
       this.graphPlace.replaceChildren(drawn.root);
       this.draw(this.at);
     } catch (error) {
-      if (!isOld()) this.graphPlace.replaceChildren(el("p", {}, error.message));
+      if (!isOld() && error.name !== "AbortError") this.graphPlace.replaceChildren(el("p", {}, error.message));
     }
   }
 }

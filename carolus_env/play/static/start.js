@@ -1,5 +1,6 @@
 // The start page: a new game, games to continue, recorded games to view.
 
+import { remove } from "./api.js";
 import { el } from "./dom.js";
 import { chooser } from "./files.js";
 import { openHelp } from "./help.js";
@@ -36,7 +37,7 @@ function keptCard() {
           "li",
           {},
           el("a", { href: `/game/${encodeURIComponent(game.key)}` }, names(game.names), el("small", {}, `${game.text}, ${new Date(game.when).toLocaleString()}`)),
-          el("button", { class: "quiet", type: "button", "aria-label": `Forget the game: ${names(game.names)}`, onclick: () => { forget(game.key); fill(); } }, "×"),
+          el("button", { class: "quiet", type: "button", "aria-label": `Forget the game: ${names(game.names)}`, onclick: () => { forget(game.key); remove(`games/${encodeURIComponent(game.key)}`).catch(() => {}); fill(); } }, "×"),
         ),
       ),
     );
