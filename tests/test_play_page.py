@@ -409,7 +409,9 @@ def test_a_hint_is_drawn_on_the_board(open_tab: Open, page: Page, phase: str) ->
     tab.get_by_label("Bot that gives hints").select_option("greedy")
     with tab.expect_response("**/hint") as answer:
         tab.get_by_role("button", name="Hint").click()
-    action = answer.value.json()["choice"]["action"]
+    said = answer.value.json()
+    assert "choice" in said, said
+    action = said["choice"]["action"]
     mark = tab.locator(".board .hint-mark")
     sync_api.expect(mark).to_have_count(1)
     view = view_of(tab, page)
