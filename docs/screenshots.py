@@ -71,6 +71,12 @@ def whole(seed: int) -> Record:
     return session.record()
 
 
+def ended(record: Record) -> Session:
+    """A whole game, as if a person had sat in the first seat."""
+    planner = bots.make("planner")
+    return Session(record, [None, planner], names=["Ada", None], seed=record["seed"])
+
+
 def report(folder: Path) -> str:
     """The address of the report of a small tournament."""
     agents = ("random", "greedy", "planner", "ppo")
@@ -101,6 +107,8 @@ def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, 
         page.wait_for_selector(".opinion .shares")
         page.wait_for_selector(".graph")
         page.wait_for_selector(".board .values")
+    if name.startswith("end"):
+        page.wait_for_selector(".end .moments")
     page.screenshot(path=IMAGES / f"{name}.png")
     context.close()
 
@@ -118,6 +126,7 @@ def main() -> int:
     )
     turn = app.games.add(GameInPlay(after_their_turn(1)))
     record = whole(1)
+    end = app.games.add(GameInPlay(ended(record)))
     file = app.files.add(GameFile.from_bytes("game", record_line(record)))
     late = list(enumerate(record["events"]))[60:]
     middle = next(
@@ -141,6 +150,8 @@ def main() -> int:
         shot(browser, f"{address}/game/{place}", "play_phone", ".choices .clan", PHONE)
         shot(browser, f"{address}/game/{disc}", "play_four", ".choices .choice", DESKTOP)
         shot(browser, f"{address}/replay/{file}#0/{middle}", "viewer", ".board svg", DESKTOP)
+        shot(browser, f"{address}/game/{end}", "end", ".end", DESKTOP)
+        shot(browser, f"{address}/game/{end}", "end_phone", ".end", PHONE)
         with tempfile.TemporaryDirectory() as folder:
             shot(browser, report(Path(folder)), "report", "table", REPORT)
         browser.close()

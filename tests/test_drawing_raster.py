@@ -193,12 +193,14 @@ def counting(monkeypatch, **options):
 def test_what_was_drawn_before_is_not_drawn_again(monkeypatch):
     _, sheets = counting(monkeypatch)
     games, streams = ce.new_games(ce.Rules(players=3), seed=2), ce.new_streams(2, 1)
+    board_pixels(games[0], **raster.WIDE)
+    first = len(sheets)
     for _ in range(120):
         before, action = games.copy(), ce.random_actions(games, streams)
         ce.step(games, action)
         board_pixels(games[0], last=(before[0], int(action[0])), **raster.WIDE)
-    assert sheets[0] > 90, "the first frame is drawn whole"
-    assert sum(sheets[1:]) / 119 < 12, "parts drawn for a frame"
+    assert sum(sheets[:first]) > 90, "the first frame is drawn whole"
+    assert sum(sheets[first:]) / 120 < 12, "parts drawn for a frame"
     drawn = list(sheets)
     board_pixels(games[0], last=(before[0], int(action[0])), **raster.WIDE)
     assert sheets == drawn
@@ -208,10 +210,11 @@ def test_tiles_are_kept_for_a_size_a_theme_and_a_place_and_not_for_ever(monkeypa
     tiles, sheets = counting(monkeypatch, most=300_000)
     state = some_state()
     frames = [board_pixels(state, width=w, theme=t) for w in (200, 201) for t in ("light", "dark")]
-    assert len(sheets) == 4 and len({frame.tobytes() for frame in frames}) == 4
+    drawn = len(sheets)
+    assert drawn >= 4 and len({frame.tobytes() for frame in frames}) == 4
     assert sum(tile.size for tile in tiles._kept.values()) == tiles._bytes <= 300_000
     np.testing.assert_array_equal(board_pixels(state, width=200, theme="light"), frames[0])
-    assert len(sheets) == 5, "it had been dropped"
+    assert len(sheets) > drawn, "it had been dropped"
 
 
 def test_a_poster_is_drawn_whole_and_leaves_no_tiles(monkeypatch):

@@ -187,10 +187,12 @@ def _walks(scene: Scene) -> Iterator[Part]:
         )
         arc = f"A{EMPEROR_RADIUS:g} {EMPEROR_RADIUS:g} 0 0 1"
         path = f"M{x:.1f} {y:.1f}{arc} {half_x:.1f} {half_y:.1f}{arc} {end_x:.1f} {end_y:.1f}"
+        way = [polar(EMPEROR_RADIUS, start + turned * k / 16) for k in range(17)]
+        across, down = zip(*way, strict=True)
         yield Part(
             f'<g class="walk">{pieces.line(path, "s-last", 4, "1 11")}'
             f'<circle class="f-last" cx="{x:.1f}" cy="{y:.1f}" r="7"/></g>',
-            around(CENTRE, CENTRE, EMPEROR_RADIUS + 8, EMPEROR_RADIUS + 8),
+            (min(across) - 12, min(down) - 12, max(across) + 12, max(down) + 12),
         )
 
 

@@ -141,7 +141,7 @@ def text(
 
 def text_width(content: str, size: float) -> float:
     """More than the width of a text: the widest character of the fonts takes 1.9 of the size."""
-    return 2 * size * len(content)
+    return size * sum(_width(letter) if letter.isascii() else 2.0 for letter in content) + 8
 
 
 def added(x: float, y: float, count: int) -> str:

@@ -20,6 +20,7 @@ from carolus_env.drawing.style import style_sheet
 MOST_KEPT: Final = 48 * 2**20
 """Bytes of the tiles that are kept."""
 _BYTES_OF_ONE: Final = 1000  # besides its pixels: its key and its objects
+_LARGE: Final = 6000  # pixels of a part that has a sheet of its own: more would stay empty
 
 
 class Tile(NamedTuple):
@@ -63,6 +64,11 @@ class _Missing(NamedTuple):
     place: Place
     pixels: tuple[int, int, int, int]
 
+    @property
+    def area(self) -> int:
+        """Of its box, in pixels."""
+        return self.pixels[2] * self.pixels[3]
+
 
 _Key = tuple[str, Place, str]
 
@@ -103,8 +109,11 @@ class Tiles:
                         self._kept.move_to_end(key)
                     else:
                         missing[key] = _Missing(part, place, place.pixels(part))
-            if missing:
-                self._draw(missing, drawing.theme)
+            small = {key: one for key, one in missing.items() if one.area < _LARGE}
+            large = [{key: one} for key, one in missing.items() if key not in small]
+            for sheet in (small, *large):
+                if sheet:
+                    self._draw(sheet, drawing.theme)
             found = [self._kept[key] for key in keys]
             while self._bytes > self._most:
                 self._bytes -= self._kept.popitem(last=False)[1].size
@@ -142,7 +151,8 @@ def _packed(sizes: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], tu
         Left and top of each, and the sheet's width and height.
     """
     sizes = list(sizes)
-    across = max(1, *(width for width, _ in sizes))
+    square = math.isqrt(sum(width * height for width, height in sizes))
+    across = max(square, *(width for width, _ in sizes), 1)
     places = [(0, 0)] * len(sizes)
     x = y = row = 0
     for i in sorted(range(len(sizes)), key=lambda i: -sizes[i][1]):  # the highest first

@@ -231,6 +231,7 @@ def _decision(
     team = replay.rules.team(seat)
     events = replay.record["events"][index : index + length]
     actions = tuple(event["action"] for event in events)
+    choices: list[tuple[int, ...]]
     if state["phase"] == DISC:
         each = disc_values(single(state), weights)[0, :, team]
         choices: list[tuple[int, ...]] = [

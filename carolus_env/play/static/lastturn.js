@@ -12,7 +12,7 @@ export class LastTurn {
   constructor(game) {
     this.game = game;
     this.showing = 0; // numbers the shows; 0: none
-    this.list = el("ul", {});
+    this.list = el("ul", { tabindex: "0", "aria-label": "Since your last decision" });
     this.buttons = [this.button(), this.button()];
     this.strip = el("section", { class: "card strip", "aria-label": "What the others did", hidden: true }, this.list, this.buttons[0]);
     this.caption = el("p", { class: "caption", hidden: true });
