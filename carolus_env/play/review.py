@@ -234,9 +234,7 @@ def _decision(
     choices: list[tuple[int, ...]]
     if state["phase"] == DISC:
         each = disc_values(single(state), weights)[0, :, team]
-        choices: list[tuple[int, ...]] = [
-            (disc_action(k + 1),) for k in np.flatnonzero(~np.isnan(each)).tolist()
-        ]
+        choices = [(disc_action(k + 1),) for k in np.flatnonzero(~np.isnan(each)).tolist()]
         worth = each[~np.isnan(each)]
     else:
         choices = _choices(state, actions)
