@@ -24,6 +24,20 @@ class TurnTold(NamedTuple):
     words: str
 
 
+def onlooker(events: Sequence[Event], people: Sequence[int], player: int | None) -> int | None:
+    """The seat for which news are told; None: no person plays.
+
+    Args:
+        events: of the record so far.
+        people: seats of persons.
+        player: the seat to move; None: the game is over.
+    """
+    if player in people:
+        return player
+    decided = (event["player"] for event in reversed(events) if "action" in event)
+    return next((seat for seat in decided if seat in people), people[0] if people else None)
+
+
 def news(events: Sequence[Event], start: int, seat: int) -> list[int]:
     """Indices of the others' events since a player's own last turn, the oldest first.
 

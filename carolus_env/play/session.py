@@ -30,7 +30,7 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.words import team_names
 from carolus_env.play.log import LogLine, log_line
-from carolus_env.play.news import TurnTold, last_turn, news, told
+from carolus_env.play.news import TurnTold, last_turn, news, onlooker, told
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.play.words import outcome
 from carolus_env.records import Record, RecordError, make_record, result_of, start_of
@@ -187,16 +187,10 @@ class Session:
         return self._seen(last_turn)
 
     def _seen(self, find: Callable[[list[dict[str, Any]], int, int], list[int]]) -> list[int]:
-        seat = self._onlooker()
+        people = [seat for seat, agent in enumerate(self.agents) if agent is None]
+        seat = onlooker(self.events, people, self.player)
         start = next((i for i, state in enumerate(self._states) if state["round"][0]), 0)
         return [] if seat is None else find(self.events, start, seat)
-
-    def _onlooker(self) -> int | None:
-        people = [seat for seat, agent in enumerate(self.agents) if agent is None]
-        if self.player in people:
-            return self.player
-        decided = (event["player"] for event in reversed(self.events) if "action" in event)
-        return next((seat for seat in decided if seat in people), people[0] if people else None)
 
     def last_turn_told(self) -> list[TurnTold]:
         """What the others did (see `last_turn`), a sentence for each turn."""
