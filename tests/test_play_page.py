@@ -321,7 +321,7 @@ def test_the_log_has_room_for_a_round(open_tab: Open, page: Page) -> None:
     number = int(last.split()[1]) - 1
     whole = log.evaluate(
         """(e, [start, end]) => {
-            const lines = [...e.children];
+            const lines = [...e.querySelectorAll("li")];
             const at = (name) => lines.findIndex((line) => line.dataset.round === name);
             return lines[at(end)].offsetTop - lines[at(start)].offsetTop;
         }""",
