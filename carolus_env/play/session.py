@@ -189,7 +189,8 @@ class Session:
     def _seen(self, find: Callable[[list[dict[str, Any]], int, int], list[int]]) -> list[int]:
         people = [seat for seat, agent in enumerate(self.agents) if agent is None]
         seat = onlooker(self.events, people, self.player)
-        start = next((i for i, state in enumerate(self._states) if state["round"][0]), 0)
+        rounds = (int(state["round"][0]) for state in self._states)
+        start = next((i for i, number in enumerate(rounds) if number), len(self.events))
         return [] if seat is None else find(self.events, start, seat)
 
     def last_turn_told(self) -> list[TurnTold]:
