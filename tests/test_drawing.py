@@ -162,6 +162,56 @@ def test_discs_and_paladins_of_the_last_decision_are_marked_where_they_are():
     assert kinds == {"disc", "crown", "place", "court", "move"}
 
 
+def test_all_decisions_of_a_turn_are_marked():
+    planner, streams = ce.make("planner"), ce.new_streams(5, 1)
+    states, turn, seen = engine.new_games(Rules(2), 1, seed=5), [], 0
+    while states["round"][0] < 9:
+        action = int(planner.act(states, streams)[0])
+        kind = action_parts(action).kind
+        turn = [] if kind == "disc" else turn
+        turn.append((states.copy()[0], action))
+        engine.step(states, np.array([action]))
+        if kind != "move" or states["phase"][0] == OVER:
+            continue
+        root = drawn(states[0], turn=turn)
+        parts = [(before, action_parts(action)) for before, action in turn]
+        rows = [g for g in groups(root, "row") if any("f-last" in e.get("class", "") for e in g)]
+        came = [numbers_in_plus(g) for g in rows]
+        assert sum(map(sum, came)) == sum(p.kind == "place" and not p.destination for _, p in parts)
+        regions = [number for g in groups(root, "region") for number in numbers_in_plus(g)]
+        assert sum(regions) == sum(p.kind == "place" and p.destination > 0 for _, p in parts)
+        assert len(groups(root, "walk")) == sum(p.kind == "move" for _, p in parts)
+        built = states["castles"][0].astype(int) - turn[0][0]["castles"]
+        rings = [e for g in groups(root, "region") for e in g.iter(f"{SVG}circle")]
+        rings = [e for e in rings if "s-last" in e.get("class", "")]
+        assert len(rings) == max(0, built.max())
+        seen += len(rings)
+        turn = []
+    assert seen > 5
+    assert "s-last" not in re.sub("<style>.*</style>", "", board_svg(states[0], turn=[]))
+
+
+def numbers_in_plus(group):
+    """The numbers after a plus in a group."""
+    said = [text.text or "" for text in group.iter(f"{SVG}text")]
+    return [int(text[1:]) for text in said if text.startswith("+")]
+
+
+def test_texts_fit_where_they_stand():
+    from carolus_env.drawing import pieces
+
+    assert pieces.fitting("Ada", 200, 24, 18) == ("Ada", 24)
+    assert pieces.fitting("A longer name", 200, 24, 18) == ("A longer name", 18)
+    for name in ("W" * 40, "\U0001f389" * 40, "i" * 400, "日本" * 20):
+        text, size = pieces.fitting(name, 200, 24, 18)
+        assert size == 18 and text.endswith("…") and text[:-1] == name[: len(text) - 1]
+    assert len(pieces.fitting("i" * 400, 200, 18)[0]) > 2 * len(
+        pieces.fitting("W" * 40, 200, 18)[0]
+    )
+    joined = "\U0001f469\u200d\U0001f467" * 9
+    assert "\u200d…" not in pieces.fitting(joined, 100, 20)[0]
+
+
 def marked(root):
     """Kind, seat and disc of the groups with a mark of the last decision."""
     found = []
@@ -225,7 +275,7 @@ def test_values_are_told_and_shown():
     ("options", "message"),
     [
         ({"theme": "blue"}, "theme must be one of ('auto', 'light', 'dark'), got 'blue'"),
-        ({"layout": "round"}, "layout must be one of ('tall', 'wide'), got 'round'"),
+        ({"layout": "round"}, "layout must be one of ('tall', 'wide', 'narrow'), got 'round'"),
         ({"names": ["one"]}, "names must be of 2 players, got 1"),
         ({"values": [0.5, 0.6, 0.1]}, "values must be 2 shares"),
         ({"values": [1.5, 0.0]}, "values must be 2 shares"),
@@ -269,3 +319,79 @@ def test_steps_once_around_lead_to_the_same_region():
     ]
     assert one.get("data-steps") == f"1,{1 + around['regions'][0]}"
     assert one.get("data-action") == str(FIRST_MOVE)
+
+
+# ------------------------------------------------------------------------------------ for all
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_mark_stands_out_three_to_one_in_both_themes(theme):
+    """What is drawn, or its own edge, against all that it may lie on."""
+    from carolus_env.drawing.shapes import CLAN_LOOKS, GOLD
+    from carolus_env.drawing.style import _DARK, _LIGHT
+
+    colours = _LIGHT if theme == "light" else _DARK
+    grounds = [colours["back"], colours["card"]]
+    lands = [colours["land"], *(look.fill for look in TEAM_LOOKS)]
+    for look in CLAN_LOOKS:  # a paladin lies on land and in courts
+        for ground in (*grounds, *lands):
+            assert max(contrast(look.fill, ground), contrast(look.line, ground)) >= 3
+        assert contrast(look.fill, look.text) >= 4.5, "its number"
+    for look in TEAM_LOOKS:  # castles and discs lie beside the land
+        for ground in grounds:
+            assert max(contrast(look.fill, ground), contrast(look.line, ground)) >= 3
+        assert contrast(look.fill, look.text) >= 4.5
+    for mark in ("ink", "soft", "open", "last", "edge"):
+        assert min(contrast(colours[mark], ground) for ground in grounds) >= 3, mark
+    for mark in ("open", "last"):  # on land they have an edge in the colour of cards
+        assert contrast(colours[mark], colours["card"]) >= 3
+    assert contrast(GOLD.fill, GOLD.line) >= 3
+    for ground in grounds:
+        assert max(contrast(GOLD.fill, ground), contrast(GOLD.line, ground)) >= 3
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_marks_on_regions_have_an_edge_of_their_own(players):
+    states = played(players, 3, lambda s: s["phase"][0] == MOVE)
+    root = drawn(states[0], legal=True)
+    for region in groups(root, "region"):
+        lines = [path.get("class", "") for path in region if path.tag == f"{SVG}path"]
+        for kind in ("s-open", "s-last"):
+            for at, name in enumerate(lines):
+                if kind in name:
+                    assert lines[at - 1] == "s-card"
+
+
+def test_on_a_phone_panels_are_as_wide_as_the_circle_and_what_is_touched_has_room():
+    for players in (2, 3, 4):
+        states = played(players, 3, lambda s: s["phase"][0] == PLACE)
+        root = drawn(states[0], layout="narrow", legal=True)
+        width = float(root.get("viewBox").split()[2])
+        seats = groups(root, "seat")
+        scales = {float(re.search(r"scale\((.*?)\)", g.get("transform"))[1]) for g in seats}
+        assert len(seats) == players and scales == {round(1000 / 491, 4)}
+        pixels = 348 / width  # on a phone of 360 pixels
+        rooms = [e for e in root.iter(f"{SVG}rect") if e.get("class") == "room"]
+        assert rooms
+        for room in rooms:
+            size = min(float(room.get("width")), float(room.get("height")))
+            assert size * pixels * scales.copy().pop() >= 24
+            assert room.get("fill") == "none"
+
+
+def test_courts_reserves_and_discs_are_labelled():
+    states = engine.new_games(ce.Rules(players=3), 1, seed=1)
+    for seat in groups(drawn(states[0]), "seat"):
+        said = [text.text for text in seat.iter(f"{SVG}text")]
+        assert {"court", "reserve", "discs"} <= set(said)

@@ -66,10 +66,19 @@ def open_tab(browser: Any, page: Page) -> Iterator[Open]:
     """Opens tabs that fail the test when a script fails or the page's policy is broken."""
     contexts, problems = [], []
 
-    def opened(path: str = "/", size: dict[str, int] = DESKTOP, **options: Any) -> Tab:
+    def opened(
+        path: str = "/",
+        size: dict[str, int] = DESKTOP,
+        speed: str = "instant",
+        more: bool = True,
+        **options: Any,
+    ) -> Tab:
+        options = {"reduced_motion": "reduce", **options}
         context = browser.new_context(viewport=size, **options)
         context.set_default_timeout(TIMEOUT)
-        context.add_init_script("localStorage.setItem('carolus.speed', '\"instant\"')")
+        context.add_init_script(f"localStorage.setItem('carolus.speed', '\"{speed}\"')")
+        if more:
+            context.add_init_script("localStorage.setItem('carolus.more', 'true')")
         contexts.append(context)
         return watched(context, path)
 
@@ -185,7 +194,7 @@ def some_record(rounds: int = 2, **more: Any) -> dict[str, Any]:
 
 def drop(tab: Tab, name: str, content: bytes) -> None:
     """Drop a file on the page."""
-    tab.wait_for_selector("main *")
+    tab.wait_for_selector("main *:visible")
     data = tab.evaluate_handle(
         """([name, content]) => {
             const data = new DataTransfer();
@@ -378,14 +387,21 @@ def test_the_board_is_told_in_words(open_tab: Open) -> None:
     assert told.nth(15).inner_text().startswith("Ada, 0 castles of 10: controls no clan; ")
 
 
-def test_the_log_marks_what_happened_since_ones_own_decision(open_tab: Open) -> None:
+def test_the_log_marks_what_the_others_did_since_ones_own_turn(open_tab: Open, page: Page) -> None:
     tab = open_tab()
-    start_game(tab)
-    click_to(tab, "move")
-    sync_api.expect(tab.locator(".log .fresh")).to_have_count(0)
-    click_on(tab)
-    seats = tab.locator(".log .fresh b").all_inner_texts()
-    assert set(seats) in ({"random"}, set())
+    start_game(tab, rounds=3)
+    fresh, turns = tab.locator(".log .fresh"), 0
+    while (phase := decided(tab)) != "over":
+        _, view = page.get(f"games/{tab.url.rsplit('/', 1)[1]}")
+        marked = [int(line.get_attribute("data-event")) for line in fresh.all()]
+        assert marked == view["news"]["events"]
+        assert {view["log"][index]["seat"] for index in marked} <= {1}
+        before = [line["seat"] for line in view["log"] if line["what"]["kind"] == "move"]
+        if before[-1:] == [1]:
+            assert marked, "until one's own turn is over"
+            turns += phase == "move"
+        click_on(tab)
+    assert turns
     assert tab.locator(".log [data-round]").first.get_attribute("data-round") == "set-up"
 
 

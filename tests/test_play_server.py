@@ -27,6 +27,7 @@ from carolus_env.play.library import GameFile, names_of, was_lost
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session
 from carolus_env.play.wire import RequestError
+from carolus_env.play.work import Job
 from carolus_env.records import RecordError, record_line, write_records
 from carolus_env.replay import replay
 
@@ -471,7 +472,7 @@ def test_who_waits_when_the_server_stops_is_told() -> None:
     going = threading.Event()
 
     async def stopped() -> None:
-        task = asyncio.create_task(AppState(Roster()).think(going.wait))
+        task = asyncio.create_task(Job().do(going.wait))
         await asyncio.sleep(0)
         task.cancel()
         await task
@@ -533,13 +534,48 @@ def test_queries_are_checked(page: Page, query: str) -> None:
 
 
 def test_the_games_looked_at_longest_ago_are_let_go() -> None:
-    held: app_state.Store[int] = app_state.Store("game", 2)
+    now, dropped = [0.0], list[int]()
+    held: app_state.Store[int] = app_state.Store(
+        "game", 2, clock=lambda: now[0], drop=dropped.append
+    )
     keys = [held.add(number) for number in (1, 2)]
+    now[0] += 60
     held.find(keys[0])
+    now[0] += app_state.KEPT_SECONDS - 30
     keys.append(held.add(3))
     assert [held.find(key) for key in (keys[0], keys[2])] == [1, 3]
+    assert dropped == [2]
     with pytest.raises(RequestError, match="no longer holds this game"):
         held.find(keys[1])
+
+
+def test_a_game_that_was_used_within_half_an_hour_is_not_dropped_for_a_new_one() -> None:
+    now = [0.0]
+    held: app_state.Store[int] = app_state.Store("game", 2, clock=lambda: now[0])
+    keys = [held.add(number) for number in (1, 2)]
+    now[0] += 29 * 60
+    with pytest.raises(RequestError, match=r"no room for another game.* in 1 min") as refused:
+        held.add(3)
+    assert refused.value.status == 503
+    assert [held.find(key) for key in keys] == [1, 2]
+    held.remove(keys[0])
+    assert held.find(held.add(3)) == 3
+
+
+def test_files_of_the_command_line_are_never_dropped_and_have_the_same_key_again() -> None:
+    files = [GameFile.from_bytes(f"{n}", record_line(finished(n))) for n in (1, 2, 3)]
+    held: app_state.Store[GameFile] = app_state.Store(
+        "file", 1, key_of=lambda file: file.key, clock=lambda: 0.0
+    )
+    named = held.add(files[0], named=True)
+    held.add(files[1])
+    with pytest.raises(RequestError, match="no room for another file"):
+        held.add(files[2])
+    assert held.find(named) is files[0]
+    again = GameFile.from_bytes("1", record_line(finished(1)))
+    assert held.add(again) == named == again.key
+    assert len({file.key for file in files}) == 3
+    assert GameFile.from_bytes("other name", record_line(finished(1))).key != named
 
 
 # ------------------------------------------------------------------------------------ files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -14,6 +15,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import IllegalActionError, chance
 from carolus_env.engine.rules import (
+    CLAN_NAMES,
     CROWN_CHOICE,
     CROWN_CHOICES,
     DISC,
@@ -345,13 +347,17 @@ def test_previews_speak_of_castles_by_name() -> None:
             texts += [step.text(("Anna", "Bert")) for step in session.steps()]
             session.ask_agent()
     said = " | ".join(texts)
-    assert "Anna builds a castle, strength 1 to 0; now 1 castle" in said
+    clan = "(red|pink|blue|yellow|green)"
+    sums = rf"({clan}|castles?) \d+( \+ ({clan}|castles?) \d+)* against \d+"
+    assert re.search(rf"Anna builds a castle, {clan} 1 against 0; now 1 castle", said)
     assert re.search(
-        r"Anna takes (a castle|[2-9] castles) from Bert, strength (\d+) to \d+; now \d+ castles",
+        rf"Anna takes (a castle|[2-9] castles) from Bert, {sums}; now \d+ castles",
         said,
     )
-    assert re.search(r"Anna keeps the region, strength \d+ to \d+", said)
-    assert re.search(r"nothing changes, tied at \d+", said)
+    assert re.search(rf"Anna keeps the region, {sums}", said)
+    assert re.search(
+        rf"nothing changes, tied at \d+: {sums.replace('against', 'against .*')}", said
+    )
     assert "nothing changes, nobody controls a clan there" in said
     assert re.search(r"; the regions merge into \d+-\d+", said)
 
@@ -540,3 +546,91 @@ def test_an_adviser_without_an_opinion_says_its_choice() -> None:
     session = play_to(fresh(None, "greedy"), PLACE)
     hint = session.hint(Spy())
     assert hint[1:] == (session.legal()[0].action, None, None)
+
+
+# ------------------------------------------------------------------------------------ news
+
+
+def test_news_is_what_the_others_did_since_ones_own_turn() -> None:
+    session = fresh(None, "greedy", "greedy", seed=2)
+    seen = []
+    while not session.over and session.state["round"] < 5:
+        if session.agent is None:
+            action = session.legal()[0].action
+            seen.append((action_parts(action).kind, set(session.news)))
+            session.play(action)
+        else:
+            session.ask_agent()
+    assert {session.events[index]["player"] for _, news in seen for index in news} == {1, 2}
+    moves = 0
+    for (kind, news), (_, later) in itertools.pairwise(seen):
+        if kind == "move":
+            moves += 1
+            assert not news & later
+        else:
+            assert news <= later
+    assert moves >= 3
+    assert fresh("greedy", "greedy").news == [], "nobody looks on"
+
+
+def test_the_last_turn_of_the_others_is_whole() -> None:
+    session = fresh(None, "greedy", seed=2)
+    while not session.over and session.state["round"] < 6:
+        if session.agent is not None:
+            session.ask_agent()
+            continue
+        found = session.last_turn
+        assert set(session.news) <= set(found)
+        kinds = [
+            action_parts(session.events[index]["action"]).kind
+            for index in found
+            if "action" in session.events[index]
+        ]
+        if session.state["round"] > 2:
+            assert kinds.count("move") >= 1
+            assert kinds[: kinds.index("move")].count("place") == 3
+        session.play(session.legal()[0].action)
+
+
+def test_a_turn_is_told_in_a_sentence() -> None:
+    session = fresh(None, "greedy", seed=2)
+    said = []
+    while not session.over and session.state["round"] < 6:
+        if session.agent is None:
+            said += [turn.words for turn in session.last_turn_told()]
+            session.play(session.legal()[0].action)
+        else:
+            session.ask_agent()
+    text = " | ".join(said)
+    assert re.search(r"plays disc [1-5]", text)
+    what = r"\d (red|pink|blue|yellow|green)( and \d \w+)? (at court|in [\d-]+)"
+    assert re.search(
+        rf"places {what}( and {what})?; (gains .*; )?moves the Emperor to [\d-]+: ", text
+    )
+    assert "greedy builds a castle" in text
+    assert "gains control of" in text
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_reckonings_add_up_to_strengths_and_name_what_is_there(players: int) -> None:
+    session = fresh(*["greedy"] * players, seed=players)
+    parts = 0
+    while not session.over:
+        state = session.state
+        for region in range(int(state["regions"])):
+            there = standing(state, region)
+            at = (int(state["emperor"]) + region) % int(state["regions"])
+            assert [sum(p.number for p in team) for team in there.reckoning] == list(
+                there.strengths
+            )
+            for team, reckoning in enumerate(there.reckoning):
+                for what, number in reckoning:
+                    parts += 1
+                    if what == "castle":
+                        assert (team, number) == (there.owner, state["region_castles"][at])
+                        continue
+                    clan = CLAN_NAMES.index(what)
+                    assert number == state["region_paladins"][clan, at]
+                    assert session.rules.team(int(state["control"][clan])) == team
+        session.ask_agent()
+    assert parts > 1000

@@ -21,6 +21,7 @@ from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces
 from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
 from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import branches, seed_generators
+from carolus_env.system import stopping
 from carolus_env.system.workers import runs, together
 
 
@@ -83,7 +84,7 @@ class Sampler:
     def play(
         self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
     ) -> Played:
-        """Play games to their end, or for `rounds`.
+        """Play games to their end, or for `rounds`; can be stopped (`carolus_env.system.stopping`).
 
         Args:
             starts: ``(G,)`` positions of one number of players, at any point; unchanged.
@@ -92,14 +93,17 @@ class Sampler:
                 one place have the same first roll. All places up to the highest occur.
         """
         first = self._first_rolls(numbers, strata) if self.stratified else None
-        parts = together(
-            lambda rows: self._play(
-                pick(starts, np.arange(rows.start, rows.stop)),
-                numbers[rows],
-                None if first is None else first[rows],
-            ),
-            runs(len(starts), self.threads),
-        )
+        stop = stopping.current()
+
+        def played(rows: slice) -> Played:
+            with stop.watched():  # in the other threads, too
+                return self._play(
+                    pick(starts, np.arange(rows.start, rows.stop)),
+                    numbers[rows],
+                    None if first is None else first[rows],
+                )
+
+        parts = together(played, runs(len(starts), self.threads))
         return Played(
             np.concatenate([part.shares for part in parts]),
             np.concatenate([part.luck for part in parts]),

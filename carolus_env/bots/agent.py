@@ -12,6 +12,7 @@ from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
+from carolus_env.system import stopping
 
 CHANGED: Final = "changed the states that it was given"
 
@@ -167,7 +168,7 @@ def opinion(
     if generators is None:
         generators = new_streams(0, len(states))
     check_streams(generators, states)
-    given = Opinion(*agent.opinion(shown, generators))
+    given = _in_portions(agent, shown, generators)
     probabilities = _shares(given.probabilities, (len(states), ACTIONS), "probabilities", agent)
     values = _shares(given.values, (len(states), TEAMS[players]), "values", agent)
     if probabilities is not None and probabilities[mask == 0].any():
@@ -178,6 +179,18 @@ def opinion(
             "but it is illegal",
         )
     return Opinion(probabilities, values)
+
+
+def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+    """An agent's opinion; of many games bit by bit, where the work may be stopped."""
+    found = [
+        Opinion(*agent.opinion(states[some], generators[some]))
+        for some in stopping.portions(len(states))
+    ]
+    if len(found) <= 1:
+        return found[0] if found else Opinion(*agent.opinion(states, generators))
+    columns = [[rows for rows in column if rows is not None] for column in zip(*found, strict=True)]
+    return Opinion(*(np.concatenate(rows) if rows else None for rows in columns))
 
 
 def _shares(

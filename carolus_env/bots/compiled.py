@@ -27,6 +27,7 @@ from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import OVER
 from carolus_env.engine.state import States, as_states
 from carolus_env.engine.streams import check_streams
+from carolus_env.system import stopping
 from carolus_env.system.compiler import kernel, part
 
 
@@ -42,7 +43,9 @@ class Entries(NamedTuple):
 class CompiledAgent(Agent):
     """An agent that can play on in many games in one call.
 
-    A subclass sets `entries`, and overrides `context` where its choice needs one.
+    A subclass sets `entries`, and overrides `context` where its choice needs one. Work for many
+    games can be stopped (`carolus_env.system.stopping`): it is done in portions then, with the same
+    results.
     """
 
     entries: ClassVar[Entries]
@@ -55,7 +58,9 @@ class CompiledAgent(Agent):
         as_states(states)
         check_streams(generators, states)
         actions = np.empty(len(states), np.int64)
-        self.entries.act(states, generators, actions, self.context())
+        context = self.context()
+        for some in stopping.portions(len(states)):
+            self.entries.act(states[some], generators[some], actions[some], context)
         return actions
 
     def play_on(
@@ -83,7 +88,11 @@ class CompiledAgent(Agent):
             The number of decisions taken.
         """
         chosen = np.arange(len(states)) if rows is None else rows
-        return self.entries.play_on(states, generators, seating, place, chosen, self.context())
+        play_on, context = self.entries.play_on, self.context()
+        return sum(
+            play_on(states, generators, seating, place, chosen[some], context)
+            for some in stopping.portions(len(chosen))
+        )
 
 
 class CompiledByPlayers(CompiledAgent):
@@ -102,8 +111,10 @@ class CompiledByPlayers(CompiledAgent):
         actions = np.empty(len(states), np.int64)
         for players in np.unique(states["players"]).tolist():
             rows = np.flatnonzero(states["players"] == players)
-            streams, chosen = generators[rows], np.empty(len(rows), np.int64)
-            self.entries.act(states[rows], streams, chosen, self.player(players))
+            games, streams, chosen = states[rows], generators[rows], np.empty(len(rows), np.int64)
+            player = self.player(players)
+            for some in stopping.portions(len(rows)):
+                self.entries.act(games[some], streams[some], chosen[some], player)
             generators[rows], actions[rows] = streams, chosen
         return actions
 
@@ -121,7 +132,10 @@ class CompiledByPlayers(CompiledAgent):
         for players in np.unique(states["players"][chosen]).tolist():
             some = chosen[states["players"][chosen] == players]
             player = self.player(players)
-            decisions += self.entries.play_on(states, generators, seating, place, some, player)
+            for few in stopping.portions(len(some)):
+                decisions += self.entries.play_on(
+                    states, generators, seating, place, some[few], player
+                )
         return decisions
 
 

@@ -28,6 +28,7 @@ from carolus_env.bots.turns.bot import TurnPolicyOptions, make_ppo
 from carolus_env.bots.value.bot import ValueOptions, make_value
 from carolus_env.engine.state import States
 from carolus_env.system import failures
+from carolus_env.system.untrusted import cut
 
 Maker = Callable[[str], Agent]
 
@@ -82,16 +83,18 @@ def make(spec: str | Agent) -> Agent:
     """
     if isinstance(spec, Agent):
         return spec
-    name, _, argument = spec.partition(":")
+    name, colon, argument = spec.partition(":")
     agent: Agent
     if name.endswith(".py"):
         agent = Checked(_from_file(Path(name), argument))
+    elif colon and not argument and name in _registry:
+        raise AgentError(spec, f"nothing follows the colon; without arguments it is {name!r}")
     elif name in _registry:
         agent = _registry[name].make(argument)
     else:
         rows = "\n".join(f"  {name:10} {about}" for name, about in known().items())
         raise UnknownAgentError(
-            f"unknown agent {spec!r}; known are\n{rows}\n"
+            f"unknown agent {cut(repr(spec))}; known are\n{rows}\n"
             "  FILE.py:NAME  your own agent in a Python file"
         )
     agent.name = spec

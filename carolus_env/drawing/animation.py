@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.raster import WIDE, extra, svg_pixels
+from carolus_env.drawing.raster import WIDE, board_picture, extra
 from carolus_env.drawing.style import BACKGROUNDS
 from carolus_env.records import Record, positions
 from carolus_env.system.files import check_writable, write_file
@@ -118,8 +118,7 @@ def animation_gif(
     image = extra("PIL.Image")
 
     def picture(frame: Frame) -> Any:
-        svg = board_svg(frame.state, last=frame.last, **{**WIDE, **options})
-        return image.fromarray(svg_pixels(svg, options.get("theme", "auto")))
+        return board_picture(frame.state, last=frame.last, **{**WIDE, **options})
 
     spread = np.linspace(0, len(frames) - 1, _SAMPLES).astype(int)
     samples = [picture(frames[i]) for i in np.unique(spread)]

@@ -8,12 +8,14 @@ groups with stable names, which a page can use:
 | ``svg.carolus`` | the whole drawing, with ``<title>`` and ``<desc>`` |
 | ``g.region[data-region=K]`` | region K, counted clockwise from the Emperor; ``data-territories`` |
 | ``g.emperor`` | the Emperor |
+| ``g.walk`` | the way that he went, where it is marked |
 | ``g.step[data-region=K]`` | the mark before a region that he can reach |
 | ``g.supply g.token[data-clan=C]`` | a clan in the supply |
 | ``g.seat[data-seat=S]`` | the panel of a player, which holds the following |
+| ``g.castles`` | the castles of the player's team |
 | ``g.disc[data-disc=D]`` | a disc (with ``data-seat`` too) |
 | ``g.reserve g.token[data-clan=C]`` | paladins of a clan in reserve |
-| ``g.court[data-seat=S]`` | the court |
+| ``g.court[data-seat=S]`` | the court, with a ``g.row[data-clan=C]`` for each clan |
 
 With ``legal=True`` everything that can be chosen also has the class ``open``, and ``data-action``
 where one click makes one decision: discs, clans of the supply for a crown, and regions for the
@@ -24,30 +26,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from carolus_env.drawing.circle import circle
+from carolus_env.drawing.pieces import Part
 from carolus_env.drawing.scene import Scene
 from carolus_env.drawing.seats import PANEL_HEIGHT, PANEL_WIDTH, panel
 from carolus_env.drawing.style import THEMES, style_sheet
 from carolus_env.drawing.words import description, title
 
-LAYOUTS: Final = ("tall", "wide")
+LAYOUTS: Final = ("tall", "wide", "narrow")
 
 _SIDE: Final = 1000.0  # of the circle's square
 _MARGIN, _GAP = 14.0, 18.0
+CORNER: Final = 22.0
+"""Radius of the whole drawing's corners."""
 
 
 def board_svg(
     state: np.void,
     *,
     theme: Literal["auto", "light", "dark"] = "auto",
-    layout: Literal["tall", "wide"] = "tall",
+    layout: Literal["tall", "wide", "narrow"] = "tall",
     names: Sequence[str] | None = None,
     legal: bool = False,
     last: tuple[np.void, int] | None = None,
+    turn: Sequence[tuple[np.void, int]] | None = None,
     values: Sequence[float] | None = None,
     width: int | None = None,
 ) -> str:
@@ -56,24 +62,26 @@ def board_svg(
     Args:
         state: the game.
         theme: colours; ``"auto"`` follows the reader's preference and is light without one.
-        layout: ``"tall"``: the players' panels below the circle; ``"wide"``: to its right.
+        layout: ``"tall"``: the players' panels below the circle, two in a row; ``"wide"``: to its
+            right; ``"narrow"``: below it and as wide, for a phone.
         names: of the seats; by default ``player 0`` and so on.
         legal: highlight the legal choices of the player to move.
-        last: the state before the last decision, and its action number; the decision is marked.
+        last: the state before the last decision, and its action number; it is told in words.
+        turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
         values: each team's expected share of the win, 0 to 1, drawn as a bar.
         width: the element's width in pixels; None leaves it to the page.
 
     Raises:
         ValueError: for an impossible option, naming it, its value and what was expected.
     """
-    scene = Scene(state, names, legal=legal, last=last, values=values)
-    if theme not in THEMES:
-        raise ValueError(f"theme must be one of {THEMES}, got {theme!r}")
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {LAYOUTS}, got {layout!r}")
-    if width is not None and not 1 <= width <= 20_000:
-        raise ValueError(f"width must be from 1 to 20000 pixels, got {width!r}")
-    return _svg(scene, theme, _tall(scene) if layout == "tall" else _wide(scene), width)
+    options: dict[str, Any] = {
+        "names": names,
+        "legal": legal,
+        "last": last,
+        "turn": turn,
+        "values": values,
+    }
+    return Drawing(state, theme=theme, layout=layout, width=width, **options).svg()
 
 
 def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]:
@@ -83,6 +91,92 @@ def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]
         ValueError: for a wrong number of names.
     """
     return description(Scene(state, names))
+
+
+class Drawing:
+    """A board in parts, from back to front; arguments as for `board_svg`.
+
+    Attributes:
+        theme: as given.
+        box: left, top, width and height of the whole.
+        size: width and height in pixels; None: the page's.
+        groups: the attributes of a group, its x, y and scale, and its parts.
+
+    Raises:
+        ValueError: see `board_svg`.
+    """
+
+    def __init__(
+        self,
+        state: np.void,
+        *,
+        theme: str = "auto",
+        layout: str = "tall",
+        width: int | None = None,
+        **options: Any,
+    ) -> None:
+        self._scene = scene = Scene(state, options.pop("names", None), **options)
+        if theme not in THEMES:
+            raise ValueError(f"theme must be one of {THEMES}, got {theme!r}")
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout must be one of {LAYOUTS}, got {layout!r}")
+        if width is not None and not 1 <= width <= 20_000:
+            raise ValueError(f"width must be from 1 to 20000 pixels, got {width!r}")
+        places = _PLACES[layout](scene)
+        across, down = (side + 2 * _MARGIN for side in places.size)
+        self.theme = theme
+        self.box = (-_MARGIN, -_MARGIN, across, down)
+        self.size = None if width is None else (width, max(1, round(width * down / across)))
+        self.groups = [Group("", 0.0, 0.0, round(places.circle, 4), list(circle(scene)))]
+        for seat, (x, y, scale) in enumerate(places.panels):
+            mark = f' class="seat" data-seat="{seat}"'
+            x, y, scale = round(x, 1), round(y, 1), round(scale, 4)
+            self.groups.append(Group(mark, x, y, scale, list(panel(scene, seat))))
+
+    def svg(self) -> str:
+        """The whole as a standalone SVG element."""
+        size = "" if self.size is None else ' width="{}" height="{}"'.format(*self.size)
+        left, top, across, down = self.box
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{self.theme}" '
+            f'role="img"{size} viewBox="{left:g} {top:g} {across:g} {down:g}">',
+            f"<title>{escape(f'Carolus Magnus, {title(self._scene)}')}</title>"
+            f"<desc>{escape('. '.join(description(self._scene)))}.</desc>",
+            f"<style>{style_sheet(self.theme)}</style>",
+            f'<rect class="f-back" x="{left:g}" y="{top:g}" width="{across:g}" '
+            f'height="{down:g}" rx="{CORNER:g}"/>',
+        ]
+        for group in self.groups:
+            parts.append(f"<g{group.mark}{group.transform}>")
+            parts += [part.markup for part in group.parts]
+            parts.append("</g>")
+        return "".join(parts) + "</svg>"
+
+
+class Group(NamedTuple):
+    """Parts that share a place.
+
+    Attributes:
+        mark: attributes for a page, which do not change the look.
+        x, y, scale: of the group.
+        parts: from back to front.
+    """
+
+    mark: str
+    x: float
+    y: float
+    scale: float
+    parts: list[Part]
+
+    @property
+    def transform(self) -> str:
+        """The place as an attribute; empty where it changes nothing."""
+        moves = []
+        if self.x or self.y:
+            moves.append(f"translate({self.x:g} {self.y:g})")
+        if self.scale != 1:
+            moves.append(f"scale({self.scale:g})")
+        return f' transform="{" ".join(moves)}"' if moves else ""
 
 
 class _Layout(NamedTuple):
@@ -111,6 +205,14 @@ def _tall(scene: Scene) -> _Layout:
     return _Layout((_SIDE, _SIDE + rows * (PANEL_HEIGHT + _GAP)), 1.0, panels)
 
 
+def _narrow(scene: Scene) -> _Layout:
+    """Panels below the circle, each as wide as it."""
+    scale = _SIDE / PANEL_WIDTH
+    step = PANEL_HEIGHT * scale + _GAP
+    panels = [(0.0, _SIDE + _GAP + seat * step, scale) for seat in range(scene.rules.players)]
+    return _Layout((_SIDE, _SIDE + scene.rules.players * step), 1.0, panels)
+
+
 def _wide(scene: Scene) -> _Layout:
     """Panels in one column to the right of the circle, both as high as the higher of them."""
     players = scene.rules.players
@@ -123,25 +225,4 @@ def _wide(scene: Scene) -> _Layout:
     return _Layout((height + _GAP + PANEL_WIDTH * scale, height), height / _SIDE, panels)
 
 
-def _svg(scene: Scene, theme: str, layout: _Layout, width: int | None) -> str:
-    across, down = (side + 2 * _MARGIN for side in layout.size)
-    size = f' width="{width}" height="{width * down / across:.0f}"' if width else ""
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" role="img"'
-        f'{size} viewBox="{-_MARGIN:g} {-_MARGIN:g} {across:g} {down:g}">',
-        f"<title>{escape(f'Carolus Magnus, {title(scene)}')}</title>"
-        f"<desc>{escape('. '.join(description(scene)))}.</desc>",
-        f"<style>{style_sheet(theme)}</style>",
-        f'<rect class="f-back" x="{-_MARGIN:g}" y="{-_MARGIN:g}" width="{across:g}" '
-        f'height="{down:g}" rx="22"/>',
-        f'<g transform="scale({layout.circle:.4g})">' if layout.circle != 1 else "<g>",
-        *circle(scene),
-        "</g>",
-    ]
-    for seat, (x, y, scale) in enumerate(layout.panels):
-        scaled = f" scale({scale:.4g})" if scale != 1 else ""
-        at = f'transform="translate({x:.1f} {y:.1f}){scaled}"'
-        parts.append(f'<g class="seat" data-seat="{seat}" {at}>')
-        parts += panel(scene, seat)
-        parts.append("</g>")
-    return "".join(parts) + "</svg>"
+_PLACES: Final = {"tall": _tall, "wide": _wide, "narrow": _narrow}

@@ -8,7 +8,8 @@ from html import escape
 from typing import Any, Final
 
 from carolus_env.drawing import pieces, words
-from carolus_env.drawing.scene import Scene
+from carolus_env.drawing.pieces import Part, around
+from carolus_env.drawing.scene import Decision, Scene
 from carolus_env.drawing.shapes import (
     CASTLE_RADIUS,
     CENTRE,
@@ -16,6 +17,7 @@ from carolus_env.drawing.shapes import (
     EMPEROR_HEAD,
     EMPEROR_RADIUS,
     EMPEROR_ROBE,
+    EMPEROR_SCALE,
     GOLD,
     MIDDLE,
     NUMBER_RADIUS,
@@ -23,6 +25,7 @@ from carolus_env.drawing.shapes import (
     Point,
     angle_of,
     polar,
+    region_box,
     region_outline,
     region_seams,
 )
@@ -46,10 +49,11 @@ _PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
 )
 
 
-def circle(scene: Scene) -> Iterator[str]:
-    """All elements of the circle, from back to front."""
+def circle(scene: Scene) -> Iterator[Part]:
+    """All parts of the circle, from back to front."""
     for k in range(len(scene.data["regions"])):
         yield from _region(scene, k)
+    yield from _walks(scene)
     yield from _emperor(scene)
     yield from _middle(scene)
 
@@ -57,20 +61,30 @@ def circle(scene: Scene) -> Iterator[str]:
 # ------------------------------------------------------------------------------------ regions
 
 
-def _region(scene: Scene, k: int) -> Iterator[str]:
+def _region(scene: Scene, k: int) -> Iterator[Part]:
     region = scene.data["regions"][k]
     first, size = region["territories"][0], len(region["territories"])
-    owner = region["owner"]
     steps = scene.steps_to(k)
     actions = ""
     if steps:
         actions = f' data-action="{move_action(steps[0])}" data-steps="{_joined(steps)}"'
     is_open = bool(steps) or (scene.phase == "place" and bool(scene.legal))
-    yield (
+    yield Part(
         f'<g class="region{" open" if is_open else ""}" data-region="{k}" '
         f'data-territories="{words.span(region)}"{actions}>'
         f"<title>{escape(words.region_words(scene, k))}</title>"
     )
+    yield Part("".join(_ground(scene, k, is_open)), region_box(first, size))
+    came = [sum(mark.clan == clan for mark in _marks_on(scene, region)) for clan in range(CLANS)]
+    yield from _paladins(first, size, region["paladins"], came)
+    yield Part("</g>")
+
+
+def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
+    """A region without its paladins: its outline and marks, the numbers, the castles."""
+    region = scene.data["regions"][k]
+    first, size = region["territories"][0], len(region["territories"])
+    owner = region["owner"]
     outline = region_outline(first, size)
     if owner == NOBODY:
         yield f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>'
@@ -80,25 +94,37 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
     if size > 1:
         stroke = TEAM_LOOKS[owner].line
         yield (
-            f'<path class="line" stroke="{stroke}" stroke-opacity=".35" stroke-width="2" '
+            f'<path class="line" stroke="{stroke}" stroke-width="1.5" '
             f'stroke-dasharray="3 7" d="{region_seams(first, size)}"/>'
         )
     if k == 0:
         yield pieces.outline(outline, "s-gold", 11)
     if is_open:
         yield pieces.outline(outline, "s-open", 4)
-    if scene.last and first in scene.last.territories:
+    if _marks_on(scene, region):
         yield pieces.outline(outline, "s-last", 5, "14 7")
     for territory in range(first, first + size):
         x, y = polar(NUMBER_RADIUS, angle_of(territory))
-        yield pieces.text(x, y, territory % TERRITORIES, 18, "f-soft")
-        if owner != NOBODY:
-            yield pieces.castle(*polar(CASTLE_RADIUS, angle_of(territory)), 17.0, owner)
-    yield from _paladins(first, size, region["paladins"])
-    yield "</g>"
+        number = territory % TERRITORIES
+        if owner == NOBODY:
+            yield pieces.text(x, y, number, 16, "f-ink")
+        else:
+            yield pieces.text(x, y, number, 16, "number", TEAM_LOOKS[owner].text)
+            x, y = polar(CASTLE_RADIUS, angle_of(territory))
+            yield pieces.castle(x, y, 17.0, owner)
+            if number in scene.new_castles:
+                yield pieces.ring(x, y, 25.0, "s-last")
 
 
-def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
+def _marks_on(scene: Scene, region: dict[str, Any]) -> list[Decision]:
+    """The marked decisions that concern a region, also one that has merged since."""
+    there = region["territories"]
+    return [mark for mark in scene.marks if mark.territories and mark.territories[0] in there]
+
+
+def _paladins(
+    first: int, size: int, paladins: Sequence[int], came: Sequence[int]
+) -> Iterator[Part]:
     """A region's paladins: two rows in a single territory, one row along a larger region."""
     clans = [clan for clan in range(CLANS) if paladins[clan]]
     middle = angle_of(first + (size - 1) / 2)
@@ -113,95 +139,146 @@ def _paladins(first: int, size: int, paladins: Sequence[int]) -> Iterator[str]:
             places = places[::-1]
     for clan, (along, out) in zip(clans, places, strict=True):
         x, y = polar(MIDDLE + out, middle + along / (MIDDLE + out))
-        yield from pieces.token(x, y, radius, clan, paladins[clan])
+        marks = [*pieces.token(x, y, radius, clan, paladins[clan])]
+        if came[clan]:
+            marks.append(pieces.added(x + radius * 0.8, y - radius * 0.95, came[clan]))
+        yield Part("".join(marks), around(x, y, 44, 38))
 
 
 # ------------------------------------------------------------------------------------ Emperor
 
 
-def _emperor(scene: Scene) -> Iterator[str]:
+def _emperor(scene: Scene) -> Iterator[Part]:
     """The Emperor, and a mark before each region that he can reach."""
     x, y = polar(EMPEROR_RADIUS, _middle_angle(scene.data["regions"][0]))
-    yield f'<g class="emperor" transform="translate({x:.1f} {y + 3:.1f})">'
-    yield "<title>The Emperor</title>"
-    yield f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
-    yield f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
-    yield f'<path fill="#fbe3b5" d="{EMPEROR_HEAD}"/>'
-    yield f'<path fill="{GOLD.fill}" d="{EMPEROR_CROWN}"/></g></g>'
+    at = f"translate({x:.1f} {y:.1f}) scale({EMPEROR_SCALE:g})"
+    yield Part(
+        f'<g class="emperor" transform="{at}">'
+        "<title>The Emperor</title>"
+        f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
+        f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
+        f'<path fill="#fbe3b5" d="{EMPEROR_HEAD}"/>'
+        f'<path fill="{GOLD.fill}" d="{EMPEROR_CROWN}"/></g></g>',
+        around(x, y, 28, 50),
+    )
     for k, region in enumerate(scene.data["regions"]):
         if steps := scene.steps_to(k):
             beside = 0.0 if k else 0.19  # he stands before his region himself
             x, y = polar(EMPEROR_RADIUS + 8, _middle_angle(region) + beside)
             size = 20 if len(steps) == 1 else 15
-            yield f'<g class="step open" data-region="{k}" data-action="{move_action(steps[0])}">'
-            yield f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
-            yield pieces.text(x, y, "+" + _joined(steps), size, "f-card bold")
-            yield "</g>"
+            yield Part(
+                f'<g class="step open" data-region="{k}" data-action="{move_action(steps[0])}">'
+                f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
+                f"{pieces.text(x, y, '+' + _joined(steps), size, 'f-card bold')}"
+                f"{pieces.target(x, y, 36, 36)}</g>",
+                around(x, y, 40, 24),
+            )
+
+
+def _walks(scene: Scene) -> Iterator[Part]:
+    """The ways of the Emperor that are marked, with a dot where each began."""
+    for mark in scene.marks:
+        if not mark.walk:
+            continue
+        start, end = (_angle_between(part) for part in (mark.walk, mark.territories))
+        turned = (end - start) % math.tau or math.tau
+        (x, y), (half_x, half_y), (end_x, end_y) = (
+            polar(EMPEROR_RADIUS, start + turned * share) for share in (0, 0.5, 1)
+        )
+        arc = f"A{EMPEROR_RADIUS:g} {EMPEROR_RADIUS:g} 0 0 1"
+        path = f"M{x:.1f} {y:.1f}{arc} {half_x:.1f} {half_y:.1f}{arc} {end_x:.1f} {end_y:.1f}"
+        way = [polar(EMPEROR_RADIUS, start + turned * k / 16) for k in range(17)]
+        across, down = zip(*way, strict=True)
+        yield Part(
+            f'<g class="walk">{pieces.line(path, "s-last", 4, "1 11")}'
+            f'<circle class="f-last" cx="{x:.1f}" cy="{y:.1f}" r="7"/></g>',
+            (min(across) - 12, min(down) - 12, max(across) + 12, max(down) + 12),
+        )
 
 
 def _middle_angle(region: dict[str, Any]) -> float:
-    return angle_of(region["territories"][0] + (len(region["territories"]) - 1) / 2)
+    return _angle_between(region["territories"])
+
+
+def _angle_between(territories: Sequence[int]) -> float:
+    """The angle of the middle of territories, which are given clockwise."""
+    return angle_of(territories[0] + (len(territories) - 1) / 2)
 
 
 # ------------------------------------------------------------------------------------ middle
 
 
-def _middle(scene: Scene) -> Iterator[str]:
+def _middle(scene: Scene) -> Iterator[Part]:
     """The round, what is due, the last decision, the supply, the playing order, the values."""
     data, x = scene.data, CENTRE
     if scene.phase == "over":
         head = "game over"
     else:
         head = f"round {data['round']}" if data["round"] else "set-up"
-    yield pieces.text(x, 306, head, 23, "f-soft")
-    yield from _headline(scene, x)
+    yield _line(310, head, 21, "f-soft")
+    yield from _headline(scene)
     if scene.last:
-        yield pieces.text(x, 426, pieces.shortened(scene.last.text, 34), 22, "f-last")
-    yield '<g class="supply">'
-    yield pieces.text(x, 468, "supply", 20, "f-soft")
+        for line, content in enumerate(words.decision_words(scene, scene.last)):
+            yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
+    yield Part('<g class="supply">')
+    yield _line(462, "supply", 20, "f-soft")
     for clan in range(CLANS):
-        count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 62
-        yield scene.group("token", [action], f' data-clan="{clan}"')
-        yield f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>"
-        yield from pieces.token(at, 506, 22, clan, count, always=True)
+        count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 72
+        ring = ""
         if action in scene.legal:
-            yield pieces.ring(at, 506, 30, "s-open")
-        yield "</g>"
-    yield "</g>"
+            ring = pieces.ring(at, 506, 30, "s-open") + pieces.target(at, 506, 36, 36)
+        marks = [
+            scene.group("token", [action], f' data-clan="{clan}"'),
+            f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>",
+            *pieces.token(at, 506, 22, clan, count, always=True),
+            ring,
+            "</g>",
+        ]
+        yield Part("".join(marks), around(at, 506, 36, 36))
+    yield Part("</g>")
     yield from _order(scene, x, 590)
     if scene.values is not None:
-        yield from _values(scene, scene.values, x, 652)
+        bar = "".join(_values(scene, scene.values, x, 652))
+        yield Part(bar, (x - 170, 645, x + 170, 710))
 
 
-def _headline(scene: Scene, x: float) -> Iterator[str]:
+def _line(y: float, content: str, size: float, kind: str) -> Part:
+    """A line of text in the middle."""
+    reach = pieces.text_width(content, size) / 2
+    return Part(pieces.text(CENTRE, y, content, size, kind), around(CENTRE, y, reach, size))
+
+
+def _headline(scene: Scene) -> Iterator[Part]:
     """Who won and why, or the player to move and what is due."""
     if scene.phase == "over":
-        who = pieces.shortened(f"{scene.winners} won", 44)
-        yield pieces.text(x, 356, who, min(32.0, 800 / len(who)), "f-ink bold")
-        yield pieces.text(x, 390, words.ENDINGS[scene.data["result"]["reason"]], 21, "f-ink")
+        yield _line(346, *pieces.fitting(f"{scene.winners} won", 410, 32, 26, 20), "f-ink bold")
+        yield _line(380, words.ENDINGS[scene.data["result"]["reason"]], 20, "f-ink")
         return
     assert scene.player is not None
-    name = pieces.shortened(scene.names[scene.player], 20)
-    yield pieces.text(x, 346, name, 32, "f-ink bold")
-    yield pieces.text(x, 387, words.due(scene), 25, "f-ink")
+    name = pieces.fitting(scene.names[scene.player], 400, 32, 26, 20)
+    yield _line(346, *name, "f-ink bold")
+    yield _line(382, words.due(scene), 23, "f-ink")
 
 
-def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
+def _order(scene: Scene, x: float, y: float) -> Iterator[Part]:
     """A castle of each player's team and the disc played, in playing order."""
     order, played = scene.data["order"], scene.data["discs_played"]
-    yield pieces.text(x, y - 32, "order of play", 20, "f-soft")
+    yield _line(y - 32, "order of play", 20, "f-soft")
     left = x - (len(order) - 1) * 44
     for turn, seat in enumerate(order):
         team, at, disc = scene.rules.team(seat), left + turn * 88, played[seat]
         disc_words = f"disc {disc}" if disc else "no disc yet"
-        yield f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>"
-        yield pieces.castle(at - 18, y + 2, 15, team)
-        yield from pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0)
+        marks = [
+            f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>",
+            pieces.castle(at - 18, y + 2, 15, team),
+            *pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0),
+        ]
         if seat == scene.player:
-            yield pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4)
-        yield "</g>"
+            marks.append(pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4))
+        marks.append("</g>")
         if turn:
-            yield pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5)
+            marks.append(pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5))
+        yield Part("".join(marks), (at - 52, y - 24, at + 44, y + 36))
 
 
 def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
@@ -221,7 +298,18 @@ def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterat
             yield pieces.text(at + share / 2, y + high / 2, percent, 18, "bold", look.text)
         at += share
     yield pieces.box(x - wide / 2, y, wide, high, 'class="s-ink line" rx="3" stroke-width="2"')
+    yield from _names_of_values(scene, values, x, y + high + 15)
     yield "</g>"
+
+
+def _names_of_values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
+    """Each team's castle, name and share below the bar."""
+    pitch = 290.0 / len(values)
+    for team, value in enumerate(values):
+        left = x + (team - len(values) / 2) * pitch
+        yield pieces.castle(left + 9, y - 1, 8, team)
+        label = f"{100 * value:.0f} {scene.teams[team]}"
+        yield pieces.text(left + 22, y, *pieces.fitting(label, pitch - 28, 16, 13), "left f-ink")
 
 
 def _joined(numbers: Sequence[int]) -> str:

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from html import escape
+from typing import NamedTuple
 
 from carolus_env.drawing.shapes import (
     CLAN_LOOKS,
+    GOLD,
     TEAM_LOOKS,
     TEXT_DROP,
+    Box,
     Look,
     castle_shape,
     clan_shape,
 )
+
+
+class Part(NamedTuple):
+    """A piece of a drawing's markup.
+
+    Attributes:
+        markup: elements; without a box, tags and titles that a page needs and nobody sees.
+        box: a rectangle that the elements do not reach beyond; None: there is nothing to see.
+    """
+
+    markup: str
+    box: Box | None = None
+
+
+def around(x: float, y: float, width: float, height: float) -> Box:
+    """The box of a centre, of ``width`` and ``height`` to each side."""
+    return x - width, y - height, x + width, y + height
 
 
 def token(
@@ -31,7 +53,10 @@ def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
     look, shape = CLAN_LOOKS[clan], clan_shape(clan, 10.0)
     at = f'transform="translate({x:g} {y:.1f})"'
     if not controlled:
-        return f'<path {at} fill="none" stroke="{look.fill}" stroke-width="3" d="{shape}"/>'
+        return "".join(
+            f'<path {at} fill="none" stroke="{colour}" stroke-width="{width}" d="{shape}"/>'
+            for colour, width in ((look.line, 5.5), (look.fill, 3))
+        )
     return (
         f'<circle class="f-ink" cx="{x:g}" cy="{y:.1f}" r="16.5"/>'
         f'<path {at} class="s-card" fill="{look.fill}" stroke-width="1.5" d="{shape}"/>'
@@ -68,9 +93,13 @@ def ring(x: float, y: float, radius: float, kind: str) -> str:
     return f'<circle class="line {kind}" cx="{x:.1f}" cy="{y}" r="{radius}" stroke-width="5"/>'
 
 
-def line(path: str, kind: str, width: float) -> str:
+def line(path: str, kind: str, width: float, dashes: str = "") -> str:
     """The lines of an SVG path, with round ends; ``kind`` is their class."""
-    return f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round" d="{path}"/>'
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return (
+        f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round"{dashed} '
+        f'd="{path}"/>'
+    )
 
 
 def box(x: float, y: float, width: float, height: float, look: str) -> str:
@@ -79,12 +108,24 @@ def box(x: float, y: float, width: float, height: float, look: str) -> str:
 
 
 def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
-    """The border that an SVG path draws; ``kind`` is its class."""
+    """The border that an SVG path draws, on a wider one that it stands out from on any ground.
+
+    ``kind`` is its class.
+    """
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    ground = f'stroke="{GOLD.line}"' if kind == "s-gold" else 'class="s-card"'
     return (
+        f'<path {ground} fill="none" stroke-width="{width + 3:g}" stroke-linejoin="round" '
+        f'd="{path}"/>'
         f'<path class="line {kind}" stroke-width="{width:g}" stroke-linejoin="round"{dashed} '
         f'd="{path}"/>'
     )
+
+
+def target(x: float, y: float, width: float, height: float) -> str:
+    """Room around ``x``, ``y`` that can be clicked and is not seen, ``width`` to each side."""
+    look = 'class="room" fill="none" pointer-events="all"'
+    return box(x - width, y - height, 2 * width, 2 * height, look)
 
 
 def text(
@@ -98,6 +139,48 @@ def text(
     )
 
 
-def shortened(content: str, length: int) -> str:
-    """A text of at most ``length`` characters; an ellipsis ends one that was cut."""
-    return content if len(content) <= length else content[: length - 1] + "…"
+def text_width(content: str, size: float) -> float:
+    """More than the width of a text: the widest character of the fonts takes 1.9 of the size."""
+    return size * sum(_width(letter) if letter.isascii() else 2.0 for letter in content) + 8
+
+
+def added(x: float, y: float, count: int) -> str:
+    """A mark ``+2`` beside a piece: so many came with the decisions that are marked."""
+    label = f"+{count}"
+    wide = 12 + 9 * len(label)
+    return box(x - wide / 2, y - 11, wide, 22, 'class="f-last" rx="11"') + text(
+        x, y, label, 16, "f-card bold"
+    )
+
+
+def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
+    """A text in the first of ``sizes`` in which it is at most ``width`` wide.
+
+    Where it fits in none, it is cut to fit the last; an ellipsis shows it.
+    """
+    ems = sum(map(_width, content))
+    for size in sizes:
+        if ems * size <= width:
+            return content, size
+    room, kept = width / sizes[-1] - _width("…"), ""
+    for letter in content:
+        room -= _width(letter)
+        if room < 0:
+            break
+        kept += letter
+    return kept.rstrip("\u200d ") + "…", sizes[-1]  # a joiner would wait for the next letter
+
+
+@cache
+def _width(letter: str) -> float:
+    """A letter's width in bold type, in units of its size, rather too much than too little."""
+    kind = unicodedata.category(letter)
+    if kind in ("Mn", "Me", "Cf"):  # drawn over the letter before, or not at all
+        return 0.0
+    if kind == "So" or unicodedata.east_asian_width(letter) in "WF":  # emoji, and wide scripts
+        return 1.4
+    if letter in " .,:;'!|()[]-ijlftrI":
+        return 0.46
+    if letter in "mwMW@%…":
+        return 1.1
+    return 0.72 if letter.isascii() and not letter.isupper() else 0.86

@@ -9,8 +9,14 @@ from typing import Final
 import numpy as np
 
 from carolus_env import engine
-from carolus_env.engine.rules import DISCS, Rules, action_parts, move_action
-from carolus_env.notation import move_text
+from carolus_env.engine.rules import (
+    DISCS,
+    NOBODY,
+    TERRITORIES,
+    Rules,
+    action_parts,
+    move_action,
+)
 from carolus_env.notation.words import team_names
 from carolus_env.records import position
 
@@ -26,7 +32,9 @@ class Scene:
         phase, player: of ``data``.
         names, teams: names of the seats and of the teams.
         legal: legal actions to highlight; empty where they are not asked for.
-        last: the last decision; None where it is not marked.
+        last: the last decision, which is told in words; None where there is none.
+        marks: the decisions that are marked.
+        new_castles: territories whose castle is another team's than before the first of them.
         values: each team's expected share of the win, or None.
 
     Raises:
@@ -40,6 +48,7 @@ class Scene:
         *,
         legal: bool = False,
         last: tuple[np.void, int] | None = None,
+        turn: Sequence[tuple[np.void, int]] | None = None,
         values: Sequence[float] | None = None,
     ) -> None:
         self.rules: Rules = engine.rules_of(state)
@@ -61,7 +70,15 @@ class Scene:
                 )
         self.values = values
         self.legal: list[int] = engine.legal_actions(state).tolist() if legal else []
-        self.last = None if last is None else LastDecision(*last)
+        self.last = None if last is None else Decision(*last)
+        if turn is None:
+            self.marks = [] if self.last is None else [self.last]
+        else:
+            self.marks = [Decision(*decision) for decision in turn]
+        self.new_castles: list[int] = []
+        if self.marks:
+            before, now = owners(self.marks[0].before), owners(state)
+            self.new_castles = [t for t in range(TERRITORIES) if before[t] != now[t] != NOBODY]
 
     @property
     def winners(self) -> str:
@@ -85,29 +102,53 @@ class Scene:
         return f'<g class="{kind} open"{attributes}{number}>'
 
 
-class LastDecision:
-    """The last decision in text, and what it touched.
+class Decision:
+    """A decision, and what it touched.
 
     Attributes:
-        text: in the notation.
+        before, action: the state before it, and its action number.
+        seat: the player's.
         territories: of the region it concerned; empty where there is none.
         court: the seat and the clan of a paladin that was played to a court, or None.
+        clan: of a paladin that was played to a region, or None.
         disc: the seat and the number of a disc that was played, or None.
+        walk: the territories of the region that the Emperor left; empty where he was not moved.
     """
 
     def __init__(self, before: np.void, action: int) -> None:
-        data = position.to_dict(before)
-        regions, player = data["regions"], data["player"]
-        self.text = move_text(before, action)
+        self.before, self.action = before, action
+        self.seat = int(before["player"])
         self.territories: Sequence[int] = ()
+        self.walk: Sequence[int] = ()
         self.court: tuple[int, int] | None = None
+        self.clan: int | None = None
         self.disc: tuple[int, int] | None = None
         kind, number, clan, destination = action_parts(action)
         if kind == "place" and destination == 0:
-            self.court = (player, clan)
+            self.court = (self.seat, clan)
         elif kind == "place":
-            self.territories = regions[destination - 1]["territories"]
+            self.territories, self.clan = _territories(before, destination - 1), clan
         elif kind == "move":
-            self.territories = regions[number % len(regions)]["territories"]
+            self.walk = _territories(before, 0)
+            self.territories = _territories(before, number)
         elif kind == "disc":
-            self.disc = (player, number)
+            self.disc = (self.seat, number)
+
+
+def _territories(state: np.void, region: int) -> Sequence[int]:
+    """The territories of a region, clockwise; regions are counted from the Emperor's."""
+    count = int(state["regions"])
+    at = (int(state["emperor"]) + region) % count
+    first, end = (int(state["region_first"][k % count]) for k in (at, at + 1))
+    size = (end - first) % TERRITORIES or TERRITORIES
+    return [(first + k) % TERRITORIES for k in range(size)]
+
+
+def owners(state: np.void) -> list[int]:
+    """The team with a castle on each territory, `NOBODY` where there is none."""
+    found = [NOBODY] * TERRITORIES
+    for region in range(int(state["regions"])):
+        at = (int(state["emperor"]) + region) % int(state["regions"])
+        for territory in _territories(state, region):
+            found[territory] = int(state["region_owner"][at])
+    return found

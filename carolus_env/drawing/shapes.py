@@ -15,14 +15,16 @@ from carolus_env.engine.rules import TERRITORIES
 CENTRE: Final = 500.0
 INNER, MIDDLE, OUTER = 304.0, 372.0, 436.0  # radii of the circle of territories
 CASTLE_RADIUS: Final = 466.0
-EMPEROR_RADIUS: Final = 238.0
-NUMBER_RADIUS: Final = 279.0
+EMPEROR_RADIUS: Final = 246.0
+NUMBER_RADIUS: Final = 314.0
 _STEP: Final = math.tau / TERRITORIES
 _GAP: Final = 4.5  # half of the space between two territories
 _KINKS: Final = (0.0, 13.0, -13.0)  # of successive borders: territories have three shapes
 _BULGE: Final = 9.0  # of the outer edge
 
 Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom."""
 
 
 def angle_of(territory: float) -> float:
@@ -65,6 +67,24 @@ def region_seams(first: int, size: int) -> str:
     return "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) for line in lines)
 
 
+@cache
+def region_box(first: int, size: int) -> Box:
+    """The box of a region with its numbers, castles and marks."""
+    quarters = range(first * 4 - 2, (first + size) * 4 - 1)
+    edges = [(INNER - 8, 10.0), (OUTER + _BULGE, 10.0), (CASTLE_RADIUS, 29.0)]
+    points = [
+        (*polar(radius, angle_of(quarter / 4)), room)
+        for radius, room in edges
+        for quarter in quarters
+    ]
+    return (
+        min(x - room for x, _, room in points),
+        min(y - room for _, y, room in points),
+        max(x + room for x, _, room in points),
+        max(y + room for _, y, room in points),
+    )
+
+
 def rounded(points: list[Point], radius: float) -> str:
     """A closed polygon with rounded corners, less so between short sides."""
     parts: list[str] = []
@@ -101,7 +121,7 @@ CLAN_LOOKS: Final = (
 TEAM_LOOKS: Final = (
     Look("#2c2a33", "#d9d3c4", _PAPER),
     Look("#fffdf5", "#3b3742", _INK),
-    Look("#96939d", "#3b3742", _INK),
+    Look("#8d8a95", "#332f3a", _INK),
 )
 """By team: black, white and gray, as the castles of the board game."""
 
@@ -155,6 +175,7 @@ def crown_shape(size: float) -> str:
 
 
 # The Emperor about the origin, 80 high.
-EMPEROR_ROBE: Final = "M-9 -14C-17 -9 -20 6 -25 30Q0 38 25 30C20 6 17 -9 9 -14Q0 -8 -9 -14Z"
-EMPEROR_HEAD: Final = "M-9 -21A9.5 9.5 0 1 0 9.5 -21A9.5 9.5 0 1 0 -9.5 -21Z"
-EMPEROR_CROWN: Final = "M-13 -28L-14 -43L-6.5 -36L0 -46L6.5 -36L14 -43L13 -28Q0 -24 -13 -28Z"
+EMPEROR_ROBE: Final = "M-9 -10C-17 -5 -20 10 -25 34Q0 42 25 34C20 10 17 -5 9 -10Q0 -4 -9 -10Z"
+EMPEROR_HEAD: Final = "M-9 -17A9.5 9.5 0 1 0 9.5 -17A9.5 9.5 0 1 0 -9.5 -17Z"
+EMPEROR_CROWN: Final = "M-13 -24L-14 -39L-6.5 -32L0 -42L6.5 -32L14 -39L13 -24Q0 -20 -13 -24Z"
+EMPEROR_SCALE: Final = 0.9

@@ -14,7 +14,7 @@ FONT: Final = "DejaVu Sans, Verdana, sans-serif"
 # last decision
 # fmt: off
 _LIGHT: Final = {
-    "back": "#efe6d2", "card": "#f9f3e4", "land": "#d9c9a0", "edge": "#a8946a",
+    "back": "#efe6d2", "card": "#f9f3e4", "land": "#d9c9a0", "edge": "#7f6d42",
     "ink": "#2a2530", "soft": "#6d6355", "open": "#00806f", "last": "#7a3fd1",
 }
 _DARK: Final = {

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from carolus_env.drawing.scene import Scene
-from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY
-from carolus_env.notation.words import counted, span_text
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.drawing import pieces
+from carolus_env.drawing.scene import Decision, Scene
+from carolus_env.engine.rules import CLAN_NAMES, CLANS, NOBODY, action_parts
+from carolus_env.engine.state import single
+from carolus_env.notation.words import castle_words, counted, span_text
 
 ENDINGS: Final = {
     "castles": "with as many castles as it takes",
@@ -35,6 +40,35 @@ def due(scene: Scene) -> str:
     if scene.phase == "roll":
         return f"rolls {counted(data['dice_due'], 'die')}"
     return "plays a disc" if scene.phase == "disc" else "decides a crown"
+
+
+def decision_words(scene: Scene, decision: Decision) -> list[str]:
+    """A decision in one line, and in another one what it changed, where it changed something."""
+    kind, number, clan, _ = action_parts(decision.action)
+    name = _short(scene.names[decision.seat])
+    where = (
+        span_text(decision.territories[0], decision.territories[-1]) if decision.territories else ""
+    )
+    if kind == "disc":
+        return [f"{name} plays disc {number}"]
+    if kind == "crown":
+        return [f"{name} takes {CLAN_NAMES[clan]} for a crown"]
+    after = single(decision.before)
+    engine.step(after, np.array([decision.action]), roll=False)
+    if kind == "place":
+        gained = after["control"][0, clan] == decision.seat != decision.before["control"][clan]
+        said = [f"{name} places {CLAN_NAMES[clan]} {f'in {where}' if where else 'at court'}"]
+        return said + [f"and gains control of {CLAN_NAMES[clan]}"] * bool(gained)
+    owner = int(after["region_owner"][0, after["emperor"][0]])
+    at = (int(decision.before["emperor"]) + number) % int(decision.before["regions"])
+    then, castles = (int(decision.before[f"region_{what}"][at]) for what in ("owner", "castles"))
+    changed = castle_words(then, owner, castles, [_short(team) for team in scene.teams])
+    return [f"{name} moves the Emperor to {where}", changed]
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for what is said of it."""
+    return pieces.fitting(name, 150, 19)[0]
 
 
 def description(scene: Scene) -> list[str]:

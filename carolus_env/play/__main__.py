@@ -87,7 +87,7 @@ def _serve(options: argparse.Namespace) -> int:
         except OSError as error:
             return _complain(f"{path}: {error.strerror or error}")
     try:
-        app = AppState(Roster(options.bot), files)
+        app = AppState(Roster(options.bot), files, warms=True)
     except RosterError as error:
         return _complain(str(error))
     try:
@@ -100,6 +100,7 @@ def _serve(options: argparse.Namespace) -> int:
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
+    app.warmth.start()
     server.make_server(app, listening).run(sockets=[listening])
     return DONE
 
@@ -110,7 +111,7 @@ def _terminal(options: argparse.Namespace) -> int:
     if len(options.files) > 1:
         return _complain(f"the terminal plays one FILE, got {len(options.files)}")
     try:
-        roster = Roster(options.bot)
+        roster = Roster(options.bot, limited=False)
         if options.files:
             session = terminal.taken_up(terminal.first_record(Path(options.files[0])), roster)
         else:

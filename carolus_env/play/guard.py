@@ -7,6 +7,7 @@ tells the browser to run no scripts but the server's own files.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -48,18 +49,27 @@ class Guard:
                 await self._app(scope, receive, send)
             return
 
+        begun = False
+
         async def guarded(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
                 headers.setdefault("cache-control", "no-cache")  # or a new page loads old modules
             await send(message)
 
         reason = self._refusal(scope)
-        if reason is None:
-            await self._app(scope, receive, guarded)
-        else:
+        if reason is not None:
             await JSONResponse({"error": reason}, 403)(scope, receive, guarded)
+            return
+        try:
+            await self._app(scope, receive, guarded)
+        except asyncio.CancelledError:  # the server stops
+            if not begun:
+                stopping = JSONResponse({"error": "the server is stopping"}, 503)
+                await stopping(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> str | None:
         headers = Headers(scope=scope)

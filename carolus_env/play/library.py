@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import json
 import os
@@ -24,6 +26,7 @@ from carolus_env.records import (
     scan_file,
     scan_records,
 )
+from carolus_env.system import stopping
 
 MAX_LINES: Final = 2000
 """Lines read of a file, whether or not they hold a game."""
@@ -65,10 +68,11 @@ class Replay:
         self.agents = agents_of(record)
         events = record["events"]
         teams = team_names(self.rules, self.names)
-        self.log = [
-            log_line(self.states[index], self.states[index + 1], index, event, teams)
-            for index, event in enumerate(events)
-        ]
+        self.log = []
+        for index, event in enumerate(events):
+            stopping.current().check()
+            before, after = self.states[index : index + 2]
+            self.log.append(log_line(before, after, index, event, teams))
         self.decisions = [index for index, event in enumerate(events) if "action" in event]
 
     @property
@@ -95,18 +99,21 @@ class GameFile:
 
     Attributes:
         name: of the file.
+        key: the same for the same name and content, so that links to the file stay.
         problems: what is wrong with the file, a sentence each.
         games: a summary of each game.
     """
 
     def __init__(self, name: str, entries: Iterable[tuple[int, Record | RecordError]]) -> None:
         self.name = name
+        content = hashlib.sha256(f"{name}\0".encode(errors="surrogatepass"))
         self.problems: list[str] = []
         self.games: list[Summary] = []
         self._lines: list[bytes] = []
         self._opened: dict[int, Replay] = {}
         size = 0
         for line, entry in entries:
+            stopping.current().check()
             if len(self.games) + len(self.problems) == MAX_LINES or size > MAX_BYTES:
                 if self.games:
                     limit = f"only the first {len(self.games):,} games are listed"
@@ -120,8 +127,10 @@ class GameFile:
                 self.problems.append(f"line {line}: {error.reason}")
                 continue
             size += len(data)
+            content.update(data)
             self._lines.append(data)
             self.games.append(_summary(line, entry))
+        self.key = base64.urlsafe_b64encode(content.digest()[:12]).decode()
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> GameFile:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from carolus_env.engine.rules import CLAN_NAMES, action_parts
-from carolus_env.notation import event_text
+from carolus_env.notation import event_text, region_text
 from carolus_env.play.preview import emperor_step
 from carolus_env.play.words import action_words, third_person
 
@@ -22,6 +22,9 @@ class LogLine(NamedTuple):
         round: 0 is the set-up.
         text: in the notation.
         words: in words that follow the player's name.
+        what: the same for a page that shows it: ``kind``, and what it needs of ``clan``, ``disc``,
+            ``faces``, ``to`` (a region; None: the court) and ``taken`` (the region whose castles
+            changed hands; None: none did).
     """
 
     event: int
@@ -29,6 +32,7 @@ class LogLine(NamedTuple):
     round: int
     text: str
     words: str
+    what: dict[str, Any]
 
 
 def log_line(
@@ -46,17 +50,28 @@ def log_line(
     if "roll" in event:
         verb, *faces = text.split()
         words = f"{verb} {', '.join(faces)}"
+        what: dict[str, Any] = {"kind": "roll", "faces": faces}
     else:
-        words = _decision_words(before, after, event["action"], teams)
-    return LogLine(index, event["player"], int(before["round"]), text, words)
+        words, what = _decision(before, after, event["action"], teams)
+    return LogLine(index, event["player"], int(before["round"]), text, words, what)
 
 
-def _decision_words(before: np.void, after: np.void, action: int, teams: Sequence[str]) -> str:
-    """A decision and its result."""
+def _decision(
+    before: np.void, after: np.void, action: int, teams: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """A decision and its result in words, and what a page shows of it."""
     words = third_person(action_words(before, action))
-    kind, _, clan, _ = action_parts(action)
-    if kind == "move":
-        return f"{words}: {emperor_step(before, after, action).text(teams)}"
-    if kind == "place" and after["control"][clan] != before["control"][clan]:
-        return f"{words}, gaining control of {CLAN_NAMES[clan]}"
-    return words
+    kind, number, clan, destination = action_parts(action)
+    if kind == "disc":
+        return words, {"kind": kind, "disc": number}
+    if kind == "crown":
+        return words, {"kind": kind, "clan": CLAN_NAMES[clan]}
+    if kind == "place":
+        to = region_text(before, destination - 1) if destination else None
+        if after["control"][clan] != before["control"][clan]:
+            words += f", gaining control of {CLAN_NAMES[clan]}"
+        return words, {"kind": kind, "clan": CLAN_NAMES[clan], "to": to}
+    step = emperor_step(before, after, action)
+    taken = region_text(after, 0) if step.owner != step.owner_before else None
+    words += f": {step.text(teams)}"
+    return words, {"kind": kind, "to": step.territories, "taken": taken}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
     CLAN_NAMES,
+    CLANS,
     MOVE,
     NOBODY,
     OVER,
@@ -19,8 +21,58 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States, single, winning_teams
 from carolus_env.notation import region_text
-from carolus_env.notation.words import counted
-from carolus_env.play.words import compared, does, per_team, winners_text
+from carolus_env.notation.words import castle_words, counted, does
+from carolus_env.play.words import per_team, winners_text
+
+CASTLE: Final = "castle"
+
+
+class Part(NamedTuple):
+    """What counts for a team's strength: a clan, or ``castle``, and how many."""
+
+    what: str
+    number: int
+
+    def __str__(self) -> str:
+        plural = "s" if self.what == CASTLE and self.number > 1 else ""
+        return f"{self.what}{plural} {self.number}"
+
+
+Reckoning = tuple[tuple[Part, ...], ...]
+"""For each team the parts of its strength on a region."""
+
+
+def reckoning_of(state: np.void, region: int) -> Reckoning:
+    """The reckoning of a region, counted clockwise from the Emperor's; its sums are the strengths.
+
+    A part is what the engine's strengths lose without it, so the rule stays the engine's.
+    """
+    without = np.repeat(single(state), CLANS + 1)
+    for clan in range(CLANS):
+        without["region_paladins"][clan, clan] = 0
+    without["region_castles"][CLANS] = 0
+    whole = engine.strengths(state)[0][region]
+    lost = np.array([whole - engine.strengths(other)[0][region] for other in without])
+    names = (*CLAN_NAMES, CASTLE)
+    return tuple(
+        tuple(Part(name, number) for name, number in zip(names, team, strict=True) if number)
+        for team in lost.T.tolist()
+    )
+
+
+def sum_words(parts: Sequence[Part]) -> str:
+    """The parts of a strength: ``red 2 + castle 1``, or ``0``."""
+    return " + ".join(map(str, parts)) or "0"
+
+
+def against(reckoning: Reckoning, first: int) -> str:
+    """One team's reckoning against the strengths of the others: ``red 2 + castle 1 against 2``."""
+    others = [sum(part.number for part in parts) for parts in _others(reckoning, first)]
+    return f"{sum_words(reckoning[first])} against {' and '.join(map(str, others))}"
+
+
+def _others(reckoning: Reckoning, first: int) -> list[tuple[Part, ...]]:
+    return [parts for team, parts in enumerate(reckoning) if team != first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +85,7 @@ class EmperorStep:
         region: where the Emperor stops, counted clockwise from where he stands.
         territories: of that region, as the notation names it.
         strengths: of each team there; they decide who owns it.
+        reckoning: how they come about.
         owner_before: the team with castles there before, -1: none.
         owner: the team with castles there afterwards, -1: none.
         castles: there before.
@@ -47,6 +100,7 @@ class EmperorStep:
     region: int
     territories: str
     strengths: tuple[int, ...]
+    reckoning: Reckoning
     owner_before: int
     owner: int
     castles: int
@@ -75,15 +129,20 @@ class EmperorStep:
         if most == 0:
             return "nothing changes, nobody controls a clan there"
         if self.strengths.count(most) > 1:
-            return f"nothing changes, tied at {most}"
-        strength = f"strength {compared(self.strengths, self.owner)}"
+            tied = [
+                sum_words(parts)
+                for parts, strength in zip(self.reckoning, self.strengths, strict=True)
+                if strength == most
+            ]
+            return f"nothing changes, tied at {most}: {' against '.join(tied)}"
+        sums = against(self.reckoning, self.owner)
         if self.owner == self.owner_before:
-            return f"{does(teams[self.owner], 'keep')} the region, {strength}"
-        if self.owner_before == NOBODY:
-            return f"{does(teams[self.owner], 'build')} a castle, {strength}"
-        castles = "a castle" if self.castles == 1 else f"{self.castles} castles"
-        takes = f"{does(teams[self.owner], 'take')} {castles}"
-        return f"{takes} from {teams[self.owner_before]}, {strength}"
+            return f"{does(teams[self.owner], 'keep')} the region, {sums}"
+        return f"{self.change(teams)}, {sums}"
+
+    def change(self, teams: Sequence[str]) -> str:
+        """Whose castles change, without the reason."""
+        return castle_words(self.owner_before, self.owner, self.castles, teams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +152,14 @@ class Standing:
     Attributes:
         territories: of the region, as the notation names it.
         strengths: of each team there.
+        reckoning: how they come about.
         owner: the team with castles there, -1: none.
         heir: the team that would own it after a stop, -1: none.
     """
 
     territories: str
     strengths: tuple[int, ...]
+    reckoning: Reckoning
     owner: int
     heir: int
 
@@ -129,8 +190,13 @@ def standing(state: np.void, region: int) -> Standing:
     index = (int(state["emperor"]) + region) % int(state["regions"])
     owner = int(state["region_owner"][index])
     powers, strongest = engine.strengths(state)
-    heir = owner if strongest[region] == NOBODY else int(strongest[region])
-    return Standing(region_text(state, region), tuple(powers[region].tolist()), owner, heir)
+    return Standing(
+        territories=region_text(state, region),
+        strengths=tuple(powers[region].tolist()),
+        reckoning=reckoning_of(state, region),
+        owner=owner,
+        heir=owner if strongest[region] == NOBODY else int(strongest[region]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +281,7 @@ def emperor_step(state: np.void, after: np.void, action: int) -> EmperorStep:
         region=steps % count,
         territories=region_text(state, steps % count),
         strengths=tuple(engine.strengths(state)[0][steps % count].tolist()),
+        reckoning=reckoning_of(state, steps % count),
         owner_before=int(state["region_owner"][target]),
         owner=int(after["region_owner"][after["emperor"]]),
         castles=int(state["region_castles"][target]),

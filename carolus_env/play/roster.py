@@ -24,6 +24,18 @@ OFFERED: Final = {
 ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "value", "search:sims=100")
 """Agents that a page can ask for hints and values."""
 
+MOST_SIMS: Final = 20_000
+"""Simulations of a search that a page asks for."""
+MOST_SECONDS: Final = 30
+"""Its budget of time."""
+THINKING_SECONDS: Final = 60
+"""How long an agent that a page names may take for a decision or a hint."""
+LIMITS: Final = (
+    f"A search has up to {MOST_SIMS:,} simulations or {MOST_SECONDS} seconds, and a bot is stopped "
+    f"after {THINKING_SECONDS} seconds. Bots that are named on the command line with --bot have no "
+    "limits."
+)
+
 _NO_VALUES: Final = ("greedy",)
 _MODELS: Final = {"ppo": (V1, *NAMES), "search": (V1, *NAMES), "value": NAMES}
 """Agents with models, and the models of the package that they may be named with."""
@@ -48,13 +60,14 @@ class Roster:
 
     Args:
         named: specs from the command line, of any kind; each is made once, as a check.
+        limited: whether `LIMITS` hold for the others.
 
     Raises:
         RosterError: for one that cannot be made.
     """
 
-    def __init__(self, named: Sequence[str] = ()) -> None:
-        self._named = tuple(named)
+    def __init__(self, named: Sequence[str] = (), *, limited: bool = True) -> None:
+        self._named, self._limited = tuple(named), limited
         for spec in self._named:
             _made(spec)
 
@@ -71,9 +84,13 @@ class Roster:
         """The advisers that may value positions; those of the command line are assumed to."""
         return [spec for spec in self.advisers() if spec not in _NO_VALUES]
 
+    def is_named(self, spec: str) -> bool:
+        """Whether it was named on the command line."""
+        return spec in self._named
+
     def allows(self, spec: str) -> bool:
         """Whether a page may name this agent; its options are not checked."""
-        if spec in self._named:
+        if self.is_named(spec):
             return True
         name, _, argument = spec.partition(":")
         if name not in registry.OPTIONS:
@@ -88,7 +105,7 @@ class Roster:
         """A new agent.
 
         Raises:
-            RosterError: when a page may not name it, or an option is wrong.
+            RosterError: when a page may not name it, or an option is wrong or beyond the limits.
         """
         if not self.allows(spec):
             offered = ", ".join(row.spec for row in self.menu())
@@ -96,7 +113,13 @@ class Roster:
                 f"{spec[:100]!r} is not offered here; offered are {offered}. To use an agent from "
                 "a file, name it on the command line with --bot"
             )
-        return _made(spec)
+        agent = _made(spec)
+        if self._limited and not self.is_named(spec):
+            options = getattr(agent, "options", None)
+            for name, most in (("sims", MOST_SIMS), ("seconds", MOST_SECONDS)):
+                if (asked := getattr(options, name, 0)) > most:
+                    raise RosterError(f"{name} may be up to {most:,} here, got {asked:,}. {LIMITS}")
+        return agent
 
 
 def _made(spec: str) -> Agent:

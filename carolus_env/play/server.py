@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from carolus_env.play.after import After
 from carolus_env.play.api import Api
 from carolus_env.play.app_state import AppState
 from carolus_env.play.guard import Guard
@@ -43,9 +44,15 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 def make_app(app: AppState, port: int) -> Guard:
     """The ASGI app of a server that listens on ``port`` of 127.0.0.1."""
-    pages = [Route(path, _page) for path in ("/", "/game/{key}", "/replay", "/replay/{key}")]
+    paths = ("/", "/game/{key}", "/replay", "/replay/{key}", "/position")
+    pages, api = [Route(path, _page) for path in paths], Api(app)
     starlette = Starlette(
-        routes=[*pages, *Api(app).routes(), Mount("/static", StaticFiles(directory=STATIC))],
+        routes=[
+            *pages,
+            *After(api).routes(),
+            *api.routes(),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
         exception_handlers={RequestError: _refused, HTTPException: _http_error, Exception: _failed},
     )
     starlette.router.redirect_slashes = False
@@ -70,8 +77,15 @@ def make_server(app: AppState, listening: socket.socket) -> Any:
     """A uvicorn server on an open socket: ``make_server(...).run(sockets=[listening])``."""
     import uvicorn
 
+    from carolus_env.play.connections import MOST, Connection
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.close()  # so that who waits is told
+            await super().shutdown(sockets)
+
     port = listening.getsockname()[1]
-    return uvicorn.Server(
+    return Server(
         uvicorn.Config(
             make_app(app, port),
             log_level="error",
@@ -79,10 +93,11 @@ def make_server(app: AppState, listening: socket.socket) -> Any:
             server_header=False,
             lifespan="off",
             ws="none",
-            http="h11",
+            http=Connection,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=1,
-            limit_concurrency=200,
+            limit_concurrency=2 * MOST,
+            backlog=128,
             h11_max_incomplete_event_size=32 * 1024,
         )
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,17 +30,20 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.words import team_names
 from carolus_env.play.log import LogLine, log_line
+from carolus_env.play.news import TurnTold, last_turn, news, onlooker, told
 from carolus_env.play.preview import EmperorStep, emperor_steps
 from carolus_env.play.words import outcome
 from carolus_env.records import Record, RecordError, make_record, result_of, start_of
 from carolus_env.records.events import play_event
 from carolus_env.records.replay import replayed
+from carolus_env.system import stopping
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
 """JSON readers keep whole numbers exact up to here."""
 LONGEST_NAME: Final = 40
 """Characters of a seat's name."""
+_NOBODY_ASKED: Final = (-1, 0)
 
 
 class TurnError(ValueError):
@@ -52,6 +55,20 @@ class Decision(NamedTuple):
 
     action: int
     text: str
+
+
+class Thought(NamedTuple):
+    """What the agent to move has decided, before it is played.
+
+    Attributes:
+        action: its decision.
+        asked: events: where the agent's run began, and up to where the agent was asked.
+        stream: ``(1,)`` uint64, the random stream of that run, as far as it was used.
+    """
+
+    action: int
+    asked: tuple[int, int]
+    stream: npt.NDArray[np.uint64]
 
 
 class Hint(NamedTuple):
@@ -115,12 +132,12 @@ class Session:
         game["generator"] = dealt["generator"]
         self._states = [game]
         for event in record["events"]:
+            stopping.current().check()
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
-        # Events: where an agent's run began, and up to where the agent was asked.
-        self._asked: tuple[int, int] = -1, 0
-        self._stream = self._streams[:1]  # the random stream of that run, as far as it was used
+        self._asked = _NOBODY_ASKED  # this and the stream: see `Thought`
+        self._stream = self._streams[:1]
 
     @classmethod
     def new(
@@ -146,10 +163,53 @@ class Session:
     @property
     def last(self) -> tuple[np.void, int] | None:
         """The state before the last decision, and that decision; None before the first."""
-        for event, state in zip(reversed(self.events), reversed(self._states[:-1]), strict=True):
-            if "action" in event:
-                return state[0], event["action"]
+        return self.last_before(len(self.events))
+
+    def last_before(self, position: int) -> tuple[np.void, int] | None:
+        """The last decision before event number ``position``, see `last`."""
+        for index in range(position - 1, -1, -1):
+            if "action" in self.events[index]:
+                return self._states[index][0], self.events[index]["action"]
         return None
+
+    @property
+    def news(self) -> list[int]:
+        """Indices of what the others did since the last turn of the person who looks on.
+
+        That is the person to move, or else the one who decided last; without any person it is
+        empty.
+        """
+        return self._seen(news)
+
+    @property
+    def last_turn(self) -> list[int]:
+        """`news`, and where these hold no whole turn, the last one of the others before them."""
+        return self._seen(last_turn)
+
+    def _seen(self, find: Callable[[list[dict[str, Any]], int, int], list[int]]) -> list[int]:
+        people = [seat for seat, agent in enumerate(self.agents) if agent is None]
+        seat = onlooker(self.events, people, self.player)
+        rounds = (int(state["round"][0]) for state in self._states)
+        start = next((i for i, number in enumerate(rounds) if number), len(self.events))
+        return [] if seat is None else find(self.events, start, seat)
+
+    def last_turn_told(self) -> list[TurnTold]:
+        """What the others did (see `last_turn`), a sentence for each turn."""
+        states = [game[0] for game in self._states]
+        return told(self.events, states, self.last_turn, self.team_names())
+
+    def marked(self, indices: Iterable[int]) -> list[tuple[np.void, int]] | None:
+        """The decisions among these events, as `last` gives them; None: there are none."""
+        found = [
+            (self._states[index][0], self.events[index]["action"])
+            for index in indices
+            if "action" in self.events[index]
+        ]
+        return found or None
+
+    def at(self, position: int) -> np.void:
+        """The game before event number ``position``; after the last one it is the game now."""
+        return self._states[position][0]
 
     @property
     def over(self) -> bool:
@@ -215,7 +275,7 @@ class Session:
             raise TurnError(f"it is {self.names[int(self.state['player'])]}'s turn")
         self._decide(operator.index(action))
 
-    def ask_agent(self, decided: int | None = None) -> int:
+    def ask_agent(self, decided: Thought | None = None) -> int:
         """Play one decision of the agent to move, and return it; may take long.
 
         Args:
@@ -227,12 +287,13 @@ class Session:
         """
         if self.agent is None:
             raise TurnError("no agent is to move")
-        action = self.think() if decided is None else decided
-        self._decide(action)
-        return action
+        thought = self.think() if decided is None else decided
+        self._asked, self._stream = thought.asked, thought.stream
+        self._decide(thought.action)
+        return thought.action
 
-    def think(self) -> int:
-        """The decision of the agent to move; nothing is played yet.
+    def think(self) -> Thought:
+        """The decision of the agent to move; nothing is played yet, and the session is as it was.
 
         An agent has one random stream for each run of consecutive decisions. When the game was
         continued in mid-run, the agent is asked for the whole run again, as it may have planned
@@ -247,18 +308,16 @@ class Session:
         if agent is None:
             raise TurnError("no agent is to move")
         seat, now = int(self.state["player"]), len(self.events)
-        begun = self._run_start(seat)
-        if self._asked[0] != begun or self._asked[1] > now:
-            self._asked = begun, begun
-            self._stream = branches(self._streams[seat : seat + 1], [begun])
+        begun, asked, stream = self._run_start(seat), self._asked, self._stream.copy()
+        if asked[0] != begun or asked[1] > now:
+            asked = begun, begun
+            stream = branches(self._streams[seat : seat + 1], [begun])
         action = -1
-        stream = self._stream.copy()
-        for index in range(self._asked[1], now + 1):
+        for index in range(asked[1], now + 1):
             action = int(agent.act(_hidden(self._states[index], stream, index), stream)[0])
         if not engine.are_legal(self._states[-1], np.array([action]))[0]:
             raise ValueError(f"agent {agent.name!r} chose action {action}, which is illegal")
-        self._asked, self._stream = (begun, now + 1), stream
-        return action
+        return Thought(action, (begun, now + 1), stream)
 
     def _run_start(self, seat: int) -> int:
         """Index of the first event of the consecutive decisions that ``seat`` is taking."""
@@ -268,6 +327,30 @@ class Session:
                 break
             index -= 1
         return index
+
+    def replace(self, seat: int, agent: Agent | None, name: str | None = None) -> None:
+        """Let another agent, or a person, play on in a seat.
+
+        Args:
+            seat: which.
+            agent: the new one; None: a person.
+            name: of the seat; None: as for a new game.
+
+        Raises:
+            TurnError: when the game is over.
+            ValueError: for a seat that there is not, or an impossible name.
+        """
+        if self.over:
+            raise TurnError("the game is over")
+        if not 0 <= seat < self.rules.players:
+            raise ValueError(f"seat must be from 0 to {self.rules.players - 1}, got {seat}")
+        agents: list[Agent | None] = list(self.agents)
+        names: list[str | None] = list(self.names)
+        agents[seat], names[seat] = agent, name
+        self.names = seat_names(self.rules.players, agents, names)
+        self.agents = tuple(agents)
+        self._asked = _NOBODY_ASKED
+        self.version += 1
 
     @property
     def can_undo(self) -> bool:

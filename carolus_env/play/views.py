@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg, board_words
-from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
+from carolus_env.drawing.shapes import (
+    CLAN_LOOKS,
+    GOLD,
+    TEAM_LOOKS,
+    castle_shape,
+    clan_shape,
+    crown_shape,
+)
 from carolus_env.engine.rules import (
     CLAN_NAMES,
     NOBODY,
@@ -18,10 +25,20 @@ from carolus_env.engine.rules import (
     Rules,
     action_parts,
 )
+from carolus_env.notation import from_text, to_line
 from carolus_env.notation.words import team_names
 from carolus_env.play.library import GameFile, Replay
 from carolus_env.play.log import LogLine
-from carolus_env.play.preview import EmperorStep, Standing, placements, standing
+from carolus_env.play.preview import (
+    EmperorStep,
+    Part,
+    Reckoning,
+    Standing,
+    placements,
+    standing,
+    sum_words,
+)
+from carolus_env.play.review import Review
 from carolus_env.play.session import Hint, Session
 from carolus_env.play.words import action_label, action_words, outcome, per_team
 
@@ -31,11 +48,15 @@ View = dict[str, Any]
 class Look(TypedDict):
     """How boards are drawn."""
 
-    layout: Literal["tall", "wide"]
+    layout: Literal["tall", "wide", "narrow"]
     theme: Literal["auto", "light", "dark"]
 
 
 _LISTED: Final = 8  # actions of a hint, at most
+_EXAMPLE: Final = (
+    "2 | 5 | 0 move | 4 | A3r1p1b1 B1g1 b1 A1r1 y1 r1 p1 B1y1 p1 B2y1g1 b1 g1 | "
+    "R3P5b2y2G3 r2p3B3Y2g2 | p1b1y1g1 r1p2b1g3 | 0:3/- 1:4/-"
+)
 _SMALL: Final = 0.005  # less probable actions are not listed
 
 
@@ -55,14 +76,38 @@ def game_view(session: Session, look: Look, since: int = 0) -> View:
             names=session.names,
             legal=not session.over and session.agent is None,
             last=session.last,
+            turn=session.marked(session.news),
         ),
         "legal": _decisions(session),
         "steps": [step_view(state, step, session.team_names()) for step in session.steps()],
         "log": log_view(session.log(since)),
+        "news": {
+            "events": session.news,
+            "shown": session.last_turn,
+            "turns": [turn._asdict() for turn in session.last_turn_told()],
+        },
         "undo": session.can_undo,
         "seed": session.seed,
         "record": session.record(),
     }
+
+
+def past_view(session: Session, position: int, look: Look) -> View:
+    """The board of a game in play as it was before event number ``position``."""
+    svg = board_svg(
+        session.at(position),
+        **look,
+        names=session.names,
+        last=session.last_before(position),
+        turn=session.marked(index for index in session.last_turn if index < position),
+    )
+    return {"at": position, "svg": svg}
+
+
+def example_view(look: Look) -> View:
+    """A board that shows what the help explains: a position in which the Emperor is to be moved."""
+    state = from_text(_EXAMPLE)[0]
+    return {"svg": board_svg(state, **look, names=("Ada", "Bob"), legal=True)}
 
 
 def replay_view(replay: Replay) -> View:
@@ -90,18 +135,26 @@ def position_view(
         look: of the board.
         values: ``(teams,)`` expected shares of the win, drawn on the board; None: not drawn.
     """
-    state = replay.states[position]
+    state, last = replay.states[position], replay.last(position)
+    drawn = state_view(state, replay.rules, replay.names, look, last=last, values=values)
+    return {"at": position, **drawn}
+
+
+def state_view(
+    state: np.void, rules: Rules, names: tuple[str, ...], look: Look, **options: Any
+) -> View:
+    """A position without its game.
+
+    Args:
+        state: the position.
+        rules, names: of the game.
+        look: of the board.
+        options: further ones of `board_svg`.
+    """
     return {
-        "at": position,
-        **_situation(state, replay.rules, replay.names),
-        "svg": board_svg(
-            state,
-            **look,
-            names=replay.names,
-            legal=True,
-            last=replay.last(position),
-            values=values,
-        ),
+        **_seating(rules, names),
+        **_situation(state, rules, names),
+        "svg": board_svg(state, **look, names=names, legal=True, **options),
     }
 
 
@@ -122,7 +175,8 @@ def looks_view() -> View:
         for clan, name in enumerate(CLAN_NAMES)
     ]
     teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_LOOKS]
-    return {"clans": clans, "teams": teams}
+    crown = {**GOLD._asdict(), "path": crown_shape(10.0)}
+    return {"clans": clans, "teams": teams, "crown": crown}
 
 
 def _seating(rules: Rules, names: tuple[str, ...]) -> View:
@@ -141,6 +195,7 @@ def _situation(state: np.void, rules: Rules, names: tuple[str, ...]) -> View:
     return {
         "regions": [standing_view(region, teams) for region in regions],
         "words": board_words(state, names),
+        "line": to_line(state, generator=False),
         "round": int(state["round"]),
         "phase": PHASE_NAMES[int(state["phase"])],
         "seat": None if over else int(state["player"]),
@@ -156,6 +211,21 @@ def _round_starts(replay: Replay) -> list[int]:
     return np.flatnonzero(np.diff(rounds, prepend=-1)).tolist()
 
 
+def review_view(replay: Replay, review: Review) -> View:
+    """A look back at a game, with what its graph needs."""
+    return {
+        **_seating(replay.rules, replay.names),
+        "agent": review.agent,
+        "values": [shares(row) for row in review.values],
+        "decisions": replay.decisions,
+        "rounds": _round_starts(replay),
+        "events": replay.events,
+        "swings": [swing._asdict() for swing in review.swings],
+        "best": [one._asdict() for one in review.best],
+        "worst": [one._asdict() for one in review.worst],
+    }
+
+
 # ------------------------------------------------------------------------------------ decisions
 
 
@@ -164,9 +234,21 @@ def standing_view(standing: Standing, teams: Sequence[str]) -> View:
     return {
         "territories": standing.territories,
         "strengths": list(standing.strengths),
-        "powers": per_team(standing.strengths, teams),
+        "reckoning": reckoning_view(standing.reckoning),
+        "powers": per_team([_power(parts) for parts in standing.reckoning], teams),
         "result": standing.text(teams),
     }
+
+
+def reckoning_view(reckoning: Reckoning) -> list[list[View]]:
+    """For each team what counts for it on a region."""
+    return [[part._asdict() for part in parts] for parts in reckoning]
+
+
+def _power(parts: Sequence[Part]) -> str:
+    """A strength and how it comes about: ``3 (red 2 + castle 1)``, ``0``."""
+    whole = str(sum(part.number for part in parts))
+    return f"{whole} ({sum_words(parts)})" if parts else whole
 
 
 def _decisions(session: Session) -> list[View]:
@@ -203,6 +285,7 @@ def step_view(state: np.void, step: EmperorStep, teams: Sequence[str]) -> View:
         "territories": step.territories,
         "text": action_label(state, step.action),
         "result": step.text(teams),
+        "reckoning": reckoning_view(step.reckoning),
         "changes": step.owner != step.owner_before,
         "team": step.owner,
         "over": step.over,

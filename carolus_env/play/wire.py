@@ -15,6 +15,10 @@ from carolus_env.system.untrusted import DataError, check, only, parse_json
 
 MAX_BODY: Final = 4 * 2**20
 """Bytes of a JSON request."""
+MAX_BODIES: Final = 128 * 2**20
+"""Bytes of all requests that are being received."""
+LONGEST_REASON: Final = 1000
+"""Characters of an error: what a request holds is not echoed at any length."""
 
 
 class RequestError(Exception):
@@ -27,6 +31,8 @@ class RequestError(Exception):
     """
 
     def __init__(self, status: int, reason: str, **more: Any) -> None:
+        if len(reason) > LONGEST_REASON:
+            reason = f"{reason[:LONGEST_REASON]} ..."
         super().__init__(reason)
         self.status, self.reason, self.more = status, reason, more
 
@@ -43,17 +49,36 @@ async def body_of(request: Request, most: int) -> bytes:
     """The body of a request.
 
     Raises:
-        RequestError: when it is larger than ``most`` bytes, or the client hangs up.
+        RequestError: when it is larger than ``most`` bytes, there is no room for it, or the client
+            hangs up.
     """
     data = bytearray()
     try:
         async for chunk in request.stream():
             data += chunk
+            _bodies.received += len(chunk)
             if len(data) > most:
                 raise RequestError(413, f"too large, the limit is {most // 2**20} MiB")
+            if _bodies.received > MAX_BODIES:
+                raise RequestError(503, "too much is being sent; try again in a moment")
     except ClientDisconnect:  # nobody reads the answer
         raise RequestError(400, "the request was cut off") from None
+    finally:
+        _bodies.received -= len(data)
     return bytes(data)
+
+
+class _Bodies:
+    received = 0  # bytes of unfinished requests
+
+
+_bodies: Final = _Bodies()
+
+
+async def gone(request: Request) -> None:
+    """Wait until the client has hung up, or has its answer."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def json_of(request: Request, **known: type) -> dict[str, Any]:

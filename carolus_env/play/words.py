@@ -46,23 +46,19 @@ def third_person(words: str) -> str:
     return f"{verb}s {rest}"
 
 
-def does(team: str, verb: str) -> str:
-    """A team and its verb: ``Ann builds``, and of partners ``Ann and Bob build``."""
-    return f"{team} {verb}" if " and " in team else f"{team} {verb}s"
-
-
-def per_team(numbers: Sequence[int], names: Sequence[str]) -> str:
+def per_team(numbers: Sequence[object], names: Sequence[str]) -> str:
     """A number for each name: ``3 for Ann, 1 for Bob``."""
     return ", ".join(f"{n} for {name}" for n, name in zip(numbers, names, strict=True))
 
 
-def compared(numbers: Sequence[int], first: int) -> str:
-    """One team's number against those of the others: ``3 to 1``, ``3 to 1 and 0``."""
-    return f"{numbers[first]} to {_others(numbers, first)}"
-
-
 def _others(numbers: Sequence[int], first: int) -> str:
     return " and ".join(str(number) for team, number in enumerate(numbers) if team != first)
+
+
+def joined(words: Sequence[str]) -> str:
+    """``red``, ``red and blue``, ``red, blue and green``."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def winners_text(winners: Sequence[int], teams: Sequence[str]) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -106,9 +106,9 @@ def scan_file(
     """
     content = _content(file, _is_gz(name))
     lines = _lines(content if most is None else _at_most(content, most), MAX_LINE)
-    for number, (line, damage) in enumerate(lines, 1):
+    for number, line, damage in lines:
         record = None
-        if line.strip():
+        if line:
             try:
                 record = _parsed(line)
             except RecordError as error:
@@ -133,26 +133,42 @@ class _DamageError(Exception):
     """The rest of a file cannot be read."""
 
 
-def _lines(chunks: Iterator[bytes], longest: int) -> Iterator[tuple[bytes, str | None]]:
-    """Whole lines, each with None; at damage, what was read of the last line, with the reason."""
-    line = bytearray()
+def _lines(chunks: Iterator[bytes], longest: int) -> Iterator[tuple[int, bytes, str | None]]:
+    """The lines that are not blank, each with its number, from 1, and None.
+
+    At damage, what was read of the last line, with the reason. Blank lines are passed over many at
+    a time: a small gzip file can hold millions of them.
+    """
+    line, number, blank = bytearray(), 1, True  # whether what was read of the line is blank
     try:
         for chunk in chunks:
-            for part in io.BytesIO(chunk):
-                line += part
+            place = 0
+            while place < len(chunk):
+                if blank:
+                    found = _TEXT.search(chunk, place)
+                    text = len(chunk) if found is None else found.start()
+                    if (begins := chunk.rfind(b"\n", place, text) + 1) > 0:
+                        number += chunk.count(b"\n", place, begins)
+                        place = begins
+                        line.clear()
+                    blank = found is None
+                end = chunk.find(b"\n", place) + 1 or len(chunk)
+                line += chunk[place:end]
+                place = end
                 if len(line) > longest:
                     line.clear()
                     raise _DamageError(
                         f"the line is longer than {longest:,} bytes: reading ends here"
                     )
-                if part.endswith(b"\n"):
-                    yield bytes(line), None
+                if line.endswith(b"\n"):
+                    yield number, bytes(line), None
                     line.clear()
+                    number, blank = number + 1, True
     except _DamageError as damage:
-        yield bytes(line), str(damage)
+        yield number, b"" if blank else bytes(line), str(damage)
         return
-    if line:
-        yield bytes(line), None
+    if not blank:
+        yield number, bytes(line), None
 
 
 def _at_most(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
@@ -165,6 +181,7 @@ def _at_most(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
 
 
 _CHUNK: Final = 2**16
+_TEXT: Final = re.compile(rb"\S")
 
 
 def _content(file: BinaryIO, gz: bool) -> Iterator[bytes]:

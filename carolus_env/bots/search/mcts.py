@@ -42,6 +42,7 @@ from carolus_env.bots.value.inference import ValueNet
 from carolus_env.engine.rules import ACTIONS, DISCS, MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, single
 from carolus_env.engine.streams import check_streams, move_on
+from carolus_env.system import stopping
 from carolus_env.system.compiler import entry
 
 _WIDEST: Final = 80  # single actions in a position, at most
@@ -111,7 +112,8 @@ class Choice(NamedTuple):
 class MctsBot(Agent):
     """Searches a tree from each position and plays the most visited choice.
 
-    With a budget of simulations, the same streams give the same decisions.
+    With a budget of simulations, the same streams give the same decisions. A search can be stopped
+    at any simulation (`carolus_env.system.stopping`); the streams may have moved on by then.
 
     Args:
         options: `MctsOptions`; with a ``judge`` any `TreeOptions`.
@@ -285,18 +287,20 @@ class MctsBot(Agent):
     def _searched(
         self, states: States, generators: npt.NDArray[np.uint64], fully: bool
     ) -> list[list[Choice]]:
-        forest = self._forest_of(len(states))
+        forest, stop = self._forest_of(len(states)), stopping.current()
         asks_python = self._asks_python(int(states["players"][0]))
         step = self._simulate_judged if asks_python else self._simulate
         step(states, generators, forest, 0)
         done, start, left = 0, time.perf_counter(), self._left(0, 0.0)
         while left > 0 and (fully or not _are_settled(forest, len(states), left)):
+            stop.check()
             portion = 1 if asks_python else _PORTION
             if self.options.seconds == 0:
                 portion = min(portion, int(left))
             step(states, generators, forest, portion)
             done += portion
             left = self._left(done, time.perf_counter() - start)
+        stop.check()
         if self.options.seconds == 0:  # stopping early must not change later draws
             move_on(generators, int(left))
         self.simulations += done * len(states)
@@ -351,13 +355,17 @@ class MctsBot(Agent):
         return np.array(policy, np.float64, order="C"), chances
 
     def _forest_of(self, trees: int) -> Forest:
-        """A forest of at least this many trees: the last one if it is large enough."""
+        """A forest of at least this many trees: the last one if it is large enough.
+
+        Its kernels look at the flag of the work here.
+        """
         if self._forest is None or len(self._forest.nodes) < trees:
             nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
             widths = self._settings.root_width, self._settings.width
             width = max(widths) if self.options.moves == "turn" else _WIDEST
             self._forest = Forest.new(trees, nodes, max(width, DISCS))
-        return self._forest
+        scratch = self._forest.scratch._replace(stop=stopping.current().flag)
+        return self._forest._replace(scratch=scratch)
 
 
 def _position(state: np.void) -> bytes:
@@ -400,7 +408,10 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 
 @entry
 def _search(states, settings, weights, forest, generators, sims, net, policy, value):
-    """Simulations in every game; 0 begins. For the last arguments see `simulate`."""
+    """Simulations in every game, until the work is to end; 0 begins.
+
+    For the last arguments see `simulate`.
+    """
     for g in range(states.shape[0]):
         s = states[g]
         bits = generators[g]
@@ -410,6 +421,8 @@ def _search(states, settings, weights, forest, generators, sims, net, policy, va
             ask(net, policy, value, tree)
             grow(settings, weights[s["players"]], tree, policy, 0)
         for _ in range(sims):
+            if forest.scratch.stop[0] != 0:
+                break
             bits = simulate(s, settings, weights[s["players"]], tree, bits, net, policy, value)
         generators[g] = bits
 

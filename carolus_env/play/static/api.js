@@ -35,6 +35,10 @@ export function post(path, data, signal) {
   return ask(path, { method: "POST", headers, body: JSON.stringify(data), signal });
 }
 
+export function remove(path) {
+  return ask(path, { method: "DELETE" });
+}
+
 /** Send a file to the server. */
 export function postFile(name, content) {
   const headers = { "content-type": "application/octet-stream" };

@@ -4,14 +4,15 @@ import { get } from "./api.js";
 import { el, isTyping, onDrop, say, setLooks } from "./dom.js";
 import { openFile } from "./files.js";
 import { gamePage } from "./game.js";
+import { openHelp } from "./help.js";
+import { positionPage } from "./position.js";
 import { replayPage } from "./replay.js";
 import { startPage } from "./start.js";
 import { setSetting } from "./store.js";
 
 const THEMES = { auto: "same as system", light: "light", dark: "dark" };
 
-const help = document.getElementById("help");
-document.getElementById("help-button").addEventListener("click", () => help.showModal());
+document.getElementById("help-button").addEventListener("click", openHelp);
 const themeButton = document.getElementById("theme-button");
 const root = document.documentElement;
 if (!(root.dataset.theme in THEMES)) root.dataset.theme = "auto";
@@ -26,19 +27,20 @@ themeButton.addEventListener("click", () => {
 });
 showTheme();
 document.addEventListener("keydown", (event) => {
-  if (event.key === "?" && !isTyping(event)) help.showModal();
+  if (event.key === "?" && !isTyping(event)) openHelp();
 });
 onDrop(openFile);
 
 async function start() {
   const main = document.getElementById("main");
   const [, page, key] = location.pathname.split("/");
-  document.getElementById(page === "replay" ? "to-replay" : "to-start").setAttribute("aria-current", page === "game" ? "false" : "page");
+  document.getElementById(page === "replay" ? "to-replay" : "to-start").setAttribute("aria-current", page ? (page === "replay" ? "page" : "false") : "page");
   try {
     const menu = await get("menu");
     setLooks(menu.looks);
     if (page === "game") await gamePage(main, menu, key);
     else if (page === "replay") await replayPage(main, menu, key);
+    else if (page === "position") await positionPage(main, menu);
     else startPage(main, menu);
   } catch (error) {
     document.title = "Carolus";

@@ -1,16 +1,18 @@
 // The board, drawn by the server as SVG.
 
 const wide = matchMedia("(min-width: 1000px)");
+const narrow = matchMedia("(max-width: 640px)");
 const adopted = new Set();
 
 /** The query that asks the server for the layout that fits the window and for the chosen theme. */
 export function look() {
-  return `layout=${wide.matches ? "wide" : "tall"}&theme=${document.documentElement.dataset.theme}`;
+  return `layout=${wide.matches ? "wide" : narrow.matches ? "narrow" : "tall"}&theme=${document.documentElement.dataset.theme}`;
 }
 
 /** Call `redraw` when layout or theme change. */
 export function onLook(redraw) {
   wide.addEventListener("change", redraw);
+  narrow.addEventListener("change", redraw);
   document.addEventListener("theme", redraw);
 }
 
@@ -23,7 +25,10 @@ export function drawing(text) {
   const root = new DOMParser().parseFromString(bare, "image/svg+xml").documentElement;
   if (root.localName !== "svg") throw new Error("the drawing cannot be read");
   root.setAttribute("aria-label", root.querySelector("title").textContent);
-  for (const title of root.querySelectorAll(":scope > title, .region > title, .court > title")) title.remove(); // the page shows its own tips
+  for (const title of root.querySelectorAll("title")) {
+    if (title.parentNode !== root) title.parentNode.dataset.tip = title.textContent; // the page shows its own tips
+    title.remove();
+  }
   return document.adoptNode(root);
 }
 

@@ -10,6 +10,7 @@ export class Choices {
    */
   constructor(game) {
     this.game = game;
+    this.advised = null; // the action of a hint
     this.element = el("div", { class: "choices", role: "group", "aria-labelledby": "turn", tabindex: "-1" });
   }
 
@@ -20,6 +21,7 @@ export class Choices {
     const simple = () => view.legal.map((decision) => this.simple(decision));
     this.element.className = `choices ${isPerson ? view.phase : view.turn}`;
     this.element.replaceChildren(...(isPerson ? (shown[view.phase] ?? simple)() : []));
+    if (this.advised !== null) this.element.querySelector(`[data-action="${this.advised}"]`)?.classList.add("advised");
   }
 
   /** Show the buttons at the end of a game. */

@@ -89,6 +89,7 @@ export class Client {
     try {
       next = await post(`${this.path("agent")}?${look()}`, { version });
     } catch (error) {
+      if (this.view.version !== version) return true; // a seat has changed hands meanwhile
       if (await this.recover(error)) return true;
       notice(error.message);
       if (error.status !== 503) return false;

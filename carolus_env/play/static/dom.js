@@ -37,9 +37,23 @@ export function teamLook(team) {
   return looks.teams[team];
 }
 
+/** A clan by its name or its number: `{number, name, path, fill, line}`. */
+export function clanLook(clan) {
+  const number = looks.clans.findIndex((look, k) => k === clan || look.name === clan);
+  return { number, ...looks.clans[number] };
+}
+
+export function clanNames() {
+  return looks.clans.map((look) => look.name);
+}
+
+export function crownLook() {
+  return looks.crown;
+}
+
 /** A clan's shape, by its name. */
 export function clanIcon(name) {
-  const look = looks.clans.find((clan) => clan.name === name);
+  const look = clanLook(name);
   return shape(look.path, look.fill, look.line);
 }
 

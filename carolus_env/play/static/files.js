@@ -1,7 +1,8 @@
 // Files of records: chosen or dropped, and sent to the server.
 
-import { postFile } from "./api.js";
+import { get, postFile } from "./api.js";
 import { el, notice } from "./dom.js";
+import { keepFile, keptFile } from "./filestore.js";
 
 const MOST = 16 * 2 ** 20; // bytes that the server accepts
 
@@ -17,10 +18,23 @@ export async function openFile(file) {
 /** Send records to the server and open the viewer. */
 export async function openRecords(name, content) {
   try {
-    const { key } = await postFile(name, await content());
+    const given = await content();
+    const { key } = await postFile(name, given);
+    await keepFile(key, name, given);
     location.assign(`/replay/${key}`);
   } catch (error) {
     notice(error.message);
+  }
+}
+
+/** The list of a file's games; a file that the server no longer holds is handed to it again. */
+export async function listed(key) {
+  try {
+    return await get(`files/${key}`);
+  } catch (error) {
+    const file = error.status === 404 ? await keptFile(key) : null;
+    if (file === null) throw error;
+    return await postFile(file.name, file.content);
   }
 }
 

@@ -6,15 +6,21 @@ import { Bots } from "./bots.js";
 import { Choices } from "./choices.js";
 import { Client } from "./client.js";
 import { el, notice, say } from "./dom.js";
+import { EndCard } from "./end.js";
 import { openRecords } from "./files.js";
+import { drawHint } from "./hintmark.js";
 import { Keys } from "./keys.js";
+import { LastTurn } from "./lastturn.js";
 import { Log } from "./log.js";
+import { Motion } from "./motion.js";
 import { Opinions } from "./opinions.js";
 import { Pointer } from "./pointer.js";
 import { StepPreview } from "./preview.js";
+import { shareButton } from "./share.js";
 import { Stage } from "./stage.js";
 import { setSetting, setting } from "./store.js";
 import { heading, instruction, refusal } from "./texts.js";
+import { Tour } from "./tour.js";
 
 export async function gamePage(main, menu, key) {
   await new GamePage(main, menu, key).open();
@@ -34,7 +40,10 @@ class GamePage {
     this.stage.element.append(this.future.element);
     this.choices = new Choices(this);
     this.log = new Log({ role: "log", "aria-label": "Game log" });
-    this.bots = new Bots(this);
+    this.motion = new Motion(this.stage.board);
+    this.lastTurn = new LastTurn(this);
+    this.tour = new Tour(this);
+    this.bots = new Bots(this.menu, this);
     this.pointer = new Pointer(this.stage.board, this);
     this.keys = new Keys(this);
     this.hints = new Opinions({ "aria-live": "polite" });
@@ -46,18 +55,34 @@ class GamePage {
     const adviser = setting("adviser", "planner");
     this.adviser.value = this.menu.advisers.includes(adviser) ? adviser : this.menu.advisers[0];
     this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save");
+    this.end = new EndCard((request) => this.client.path(request));
+    const share = shareButton({ line: () => this.view.line, picture: (kind) => this.client.path(`picture.${kind}`), film: (kind) => this.client.path(`film.${kind}`), record: () => this.client.path("record") });
     this.reviewButton = button("Review", null, () => this.review());
-    main.className = "table";
+    main.className = "table game";
     main.replaceChildren(
-      this.stage.element,
-      el("section", { class: "card story", "aria-labelledby": "log-title" }, el("h2", { id: "log-title" }, "Log"), this.log.element),
+      this.tour.callout,
+      this.lastTurn.strip,
       el(
-        "section",
-        { class: "panel", "aria-label": "Decision" },
-        el("div", { class: "card turn" }, this.title, this.doing, this.choices.element, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints.element),
-        this.bots.card,
-        el("div", { class: "tools outside" }, this.save, this.reviewButton),
-        this.stage.words.card,
+        "div",
+        { class: "left" },
+        this.stage.element,
+        el(
+          "section",
+          { class: "below", "aria-label": "The game" },
+          el("div", { class: "tools" }, this.bots.card, this.motion.choice, el("span", { class: "outside" }, this.tour.begin, share, this.save, this.reviewButton)),
+          this.stage.words.card,
+        ),
+      ),
+      el(
+        "div",
+        { class: "right" },
+        el(
+          "section",
+          { class: "panel", "aria-label": "Decision" },
+          el("div", { class: "card turn" }, this.title, this.doing, this.choices.element, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints.element),
+          this.end.element,
+        ),
+        el("section", { class: "card story", "aria-labelledby": "log-title" }, el("div", { class: "head" }, el("h2", { id: "log-title" }, "Log"), this.lastTurn.beside), this.log.element),
       ),
       this.pointer.ghost,
     );
@@ -74,17 +99,24 @@ class GamePage {
 
   async open() {
     await this.client.open();
+    if (setting("tour", null) === this.client.key) this.tour.start();
+    setSetting("tour", null);
     this.bots.run();
   }
 
   /** Draw the board in another look. */
   async reload() {
-    await this.client.refresh((svg) => {
-      this.future.clear();
-      this.leave();
-      this.stage.draw(svg);
-      this.markHand();
-    });
+    this.lastTurn.stop();
+    await this.client.refresh(() => this.redraw());
+  }
+
+  /** Draw the board as it stands, without previews and past turns. */
+  redraw() {
+    this.future.clear();
+    this.leave();
+    this.stage.draw(this.view.svg);
+    this.markHand();
+    this.tour.place();
   }
 
   /** Show the game, with the log's lines from event `since` on. */
@@ -95,13 +127,19 @@ class GamePage {
     this.future.clear();
     this.leave();
     this.hints.clear();
+    this.choices.advised = null;
+    this.lastTurn.show(view);
+    this.motion.remember();
     this.stage.show(view);
     this.markHand();
     this.showTurn();
     this.showChoices();
     this.log.fill(view.log, view, since);
-    this.log.markFresh(view.agents);
+    this.log.markFresh(view.news.events);
     this.log.showEnd();
+    if (since > 0 && since < view.at) this.motion.play(view.log, this.bots.pace(view.log[0].seat));
+    this.tour.update();
+    this.end.show(view);
     this.save.href = `/api/${this.client.path("record")}`;
     if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
   }
@@ -130,8 +168,19 @@ class GamePage {
     const { view } = this;
     if (view.turn !== "person" || this.hintButton.disabled) return;
     this.hintButton.disabled = true;
-    await this.hints.ask([this.adviser.value], this.client.path("hint"), { version: view.version }, view.team_names);
+    this.lastTurn.stop(true);
+    const [hint] = await this.hints.ask([this.adviser.value], this.client.path("hint"), { version: view.version }, view.team_names);
+    if (hint && this.view === view) this.showHint(hint.choice.action);
     this.hintButton.disabled = this.view.turn !== "person";
+  }
+
+  /** Mark an action on the board and among the buttons. */
+  showHint(action) {
+    this.choices.advised = action;
+    const decision = this.view.legal.find((found) => found.action === action);
+    if (decision?.kind === "place") this.takeInHand(decision.clan);
+    else this.showChoices();
+    drawHint(this.stage.board.querySelector("svg"), this.view, action);
   }
 
   skip() {
@@ -147,7 +196,7 @@ class GamePage {
   async again() {
     const { rules, agents, names } = this.view;
     try {
-      const game = await post("games", { rules, agents, names: names.map((name, seat) => (agents[seat] === null ? name : null)) });
+      const game = await post("games", { rules, agents, names });
       location.assign(`/game/${game.key}`);
     } catch (error) {
       notice(error.message);
@@ -236,6 +285,7 @@ class GamePage {
   // ------------------------------------------------------------------------------ pointing
 
   point(piece, event) {
+    if (this.lastTurn.showing) return;
     const step = this.stepTo(piece);
     if (event.pointerType !== "touch") this.preview(step);
     this.describePlace(step ? null : piece);
@@ -279,6 +329,10 @@ class GamePage {
   choose(piece, isTouch) {
     const { view } = this;
     this.keys.wereUsed = false;
+    if (this.lastTurn.showing) {
+      this.lastTurn.stop(true);
+      return;
+    }
     const step = this.stepTo(piece);
     if (isTouch && step && this.future.action !== step.action) {
       this.preview(step);

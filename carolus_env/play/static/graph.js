@@ -1,9 +1,10 @@
-// A graph of each team's expected share of the win over a game, stacked.
+// A graph of each team's expected share of the win over a game, stacked, with axes.
 
-import { svg, teamLook } from "./dom.js";
+import { el, svg, teamIcon, teamLook } from "./dom.js";
 
 const WIDTH = 600;
 const HEIGHT = 120;
+const LABELS = 12; // rounds that are numbered, at most
 
 /**
  * @param values each team's share at each of `positions`
@@ -40,5 +41,26 @@ export function graph(values, positions, rounds, end, teams, jump) {
   root.addEventListener("pointermove", (event) => {
     if (root.hasPointerCapture(event.pointerId)) at(event);
   });
-  return { root, mark: (position) => cursor.setAttribute("transform", `translate(${across(position).toFixed(1)} 0)`) };
+  const mark = (position) => cursor.setAttribute("transform", `translate(${across(position).toFixed(1)} 0)`);
+  return { root: el("div", { class: "axes" }, shareAxis(), root, roundAxis(rounds, across), legend(teams)), mark };
+}
+
+function shareAxis() {
+  return el("div", { class: "share-axis", "aria-hidden": "true" }, ["100%", "50%", "0%"].map((text) => el("span", {}, text)));
+}
+
+/** The numbers of the rounds where they begin, as many as there is room for; 0 is the set-up. */
+function roundAxis(rounds, across) {
+  const every = Math.ceil(rounds.length / LABELS);
+  const labels = rounds.map((position, round) => {
+    if (round === 0 || round % every) return null;
+    const label = el("span", {}, String(round));
+    label.style.left = `${(100 * across(position)) / WIDTH}%`;
+    return label;
+  });
+  return el("div", { class: "round-axis", "aria-hidden": "true" }, el("b", {}, "round"), labels);
+}
+
+function legend(teams) {
+  return el("p", { class: "legend" }, teams.map((name, team) => el("span", {}, teamIcon(team), name)));
 }

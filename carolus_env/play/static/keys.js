@@ -24,13 +24,19 @@ export class Keys {
     const { game } = this;
     if (isTyping(event) || !game.view) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const commands = { u: () => game.undo(), h: () => game.hint(), s: () => game.skip(), Escape: () => game.clan && game.takeInHand(null) };
+    const commands = { u: () => game.undo(), h: () => game.hint(), s: () => game.skip(), l: () => game.lastTurn.again(), Escape: () => this.escape() };
     const found = this.arrow(key) || this.clan(key) || this.digit(key) || (key === "c" && game.choices.find((button) => button.dataset.to === "0"));
     if (found || commands[key]) {
       this.wereUsed = true;
       event.preventDefault();
       if (!found) commands[key]();
     } else if (key === "Enter" || key === " ") this.wereUsed = true;
+  }
+
+  escape() {
+    const { game } = this;
+    if (game.lastTurn.showing) game.lastTurn.stop(true);
+    else if (game.clan) game.takeInHand(null);
   }
 
   arrow(key) {

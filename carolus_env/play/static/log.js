@@ -4,35 +4,36 @@ import { el, teamIcon } from "./dom.js";
 
 export class Log {
   constructor(attributes) {
-    this.element = el("ol", { class: "log", tabindex: "0", ...attributes });
+    this.list = el("ol", {});
+    this.element = el("div", { class: "log", role: "group", tabindex: "0", ...attributes }, this.list);
     this.lines = [];
   }
 
   /** Show `lines` in place of those from event number `since` on; `game` holds names and teams. */
   fill(lines, game, since = 0) {
     this.lines = this.lines.filter((line) => line.event < since);
-    while (this.element.children.length > this.lines.length) this.element.lastChild.remove();
+    while (this.list.children.length > this.lines.length) this.list.lastChild.remove();
     for (const line of lines) {
       const round = roundName(line, this.lines.at(-1));
-      this.element.append(
+      this.list.append(
         el("li", { "data-event": line.event, "data-round": round, title: line.text }, teamIcon(game.teams[line.seat]), el("b", {}, game.names[line.seat]), " ", line.words),
       );
       this.lines.push(line);
     }
   }
 
-  /** Mark what has happened since a person last decided. */
-  markFresh(agents) {
-    const seen = this.lines.findLast((line) => agents[line.seat] === null)?.event ?? -1;
-    this.lines.forEach((line, k) => this.element.children[k].classList.toggle("fresh", line.event > seen && agents.includes(null)));
+  /** Mark the events that are news, by their numbers. */
+  markFresh(events) {
+    const fresh = new Set(events);
+    this.lines.forEach((line, k) => this.list.children[k].classList.toggle("fresh", fresh.has(line.event)));
   }
 
   /** Mark the last event before a position, and scroll to it. */
   markPlace(position) {
     this.element.querySelector("[aria-current]")?.removeAttribute("aria-current");
-    const item = this.element.children[position - 1];
+    const item = this.list.children[position - 1];
     item?.setAttribute("aria-current", "true");
-    this.element.scrollTop = item ? item.offsetTop - this.element.offsetTop - this.element.clientHeight / 2 : 0;
+    this.element.scrollTop = item ? item.offsetTop - this.element.clientHeight / 2 : 0;
   }
 
   showEnd() {

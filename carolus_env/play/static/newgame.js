@@ -3,6 +3,7 @@
 import { post } from "./api.js";
 import { el, teamIcon } from "./dom.js";
 import { setSetting, setting } from "./store.js";
+import { Warmth } from "./warm.js";
 
 const PERSON = "";
 const OTHER = "other";
@@ -21,6 +22,7 @@ export function newGameForm(menu, position = null) {
   const legend = el("legend", {});
   const problem = el("p", { class: "problem", role: "alert" });
   const fixed = position !== null; // the rules are the record's
+  let isSent = false;
 
   function rulesGiven() {
     return {
@@ -40,6 +42,7 @@ export function newGameForm(menu, position = null) {
       fields.team.replaceChildren(teamIcon(count === 4 ? adjacent : Math.min(seat, 2)));
     });
     partners.disabled = fixed || count !== 4;
+    send.disabled = isSent || !warmth.isReady(seats.slice(0, count).map((fields) => fields.value().agent));
     legend.textContent = count === 4 ? "Seats, clockwise; partners share castles" : "Seats, clockwise";
   }
 
@@ -58,25 +61,25 @@ export function newGameForm(menu, position = null) {
       asked.rules = rules;
       setSetting("start", { rules, seats: chosen });
     }
-    send.disabled = true; // a second click would start a second game
+    isSent = send.disabled = true; // a second click would start a second game
     try {
       const game = await post("games", asked);
       location.assign(`/game/${game.key}`);
     } catch (error) {
       problem.textContent = error.message;
-      send.disabled = false;
+      isSent = false;
+      show();
     }
   }
 
-  players.row.addEventListener("change", show);
-  partners.addEventListener("change", show);
   for (const field of fixed ? [crowns, partners, paladins, rounds, ...players.inputs] : []) field.disabled = true;
+  const warmth = new Warmth(menu.warm, show);
   const send = el("button", { class: "primary", type: "submit" }, fixed ? "Play" : "Start");
   let options;
   const form = el(
     "form",
     { class: "card", onsubmit: start, "aria-labelledby": "new-title" },
-    el("h1", { id: "new-title" }, fixed ? "Play from here" : "New game"),
+    el(fixed ? "h1" : "h2", { id: "new-title" }, fixed ? "Play from here" : "New game"),
     players.row,
     el("fieldset", { class: "seats" }, legend, seats.map((fields) => fields.row)),
     (options = el(
@@ -94,8 +97,10 @@ export function newGameForm(menu, position = null) {
       ),
     )),
     problem,
+    warmth.element,
     send,
   );
+  form.addEventListener("change", show);
   form.addEventListener("invalid", () => (options.open = true), true); // to show the field that is wrong
   show();
   return form;

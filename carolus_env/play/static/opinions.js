@@ -1,19 +1,27 @@
 // What agents think of a position: likely actions, and expected shares of the win.
 
 import { post } from "./api.js";
-import { el, teamLook } from "./dom.js";
+import { el, teamIcon, teamLook } from "./dom.js";
 
 /** Opinions in a list; new ones replace those before. */
 export class Opinions {
   constructor(attributes = {}) {
     this.element = el("div", { class: "opinions", ...attributes });
     this.asked = 0; // numbers the questions, so that late answers are dropped
+    this.waiting = new AbortController(); // of the question: nobody thinks for an answer that is dropped
   }
 
   /** Show this instead of opinions. */
   clear(...children) {
-    this.asked += 1;
+    this.begin();
     this.element.replaceChildren(...children);
+  }
+
+  /** Drop the question before; returns the number of the new one. */
+  begin() {
+    this.waiting.abort();
+    this.waiting = new AbortController();
+    return ++this.asked;
   }
 
   /**
@@ -23,29 +31,35 @@ export class Opinions {
    * @param teams their names
    * @param played the action that was taken; null: none yet
    * @param wait milliseconds before the first request
+   * @returns the opinions; those of agents that failed are missing
    */
   async ask(agents, path, data, teams, { played = null, wait = 0 } = {}) {
-    const asked = ++this.asked;
+    const asked = this.begin();
+    const stop = () => this.clear(el("p", {}, "The search was stopped."));
     if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
-    if (asked !== this.asked) return;
-    const cards = agents.map(thinking);
+    const all = [];
+    if (asked !== this.asked) return all;
+    const cards = agents.map((agent) => thinking(agent, stop));
     this.element.replaceChildren(...cards);
     for (const [k, agent] of agents.entries()) {
       let card;
       try {
-        card = opinionCard(await post(path, { ...data, agent }), teams, played);
+        const found = await post(path, { ...data, agent }, this.waiting.signal);
+        all.push(found);
+        card = opinionCard(found, teams, played);
       } catch (error) {
         card = el("p", {}, error.message);
       }
-      if (asked !== this.asked) return;
+      if (asked !== this.asked) return [];
       cards[k].replaceWith(card);
     }
+    return all;
   }
 }
 
-/** A line that says so while an agent thinks. */
-export function thinking(agent) {
-  return el("p", { class: "thinking" }, `${agent} is thinking`);
+/** A line that says so while an agent thinks; `stop` ends that. */
+export function thinking(agent, stop = null) {
+  return el("p", { class: "thinking" }, `${agent} is thinking`, stop && el("button", { type: "button", class: "quiet", onclick: stop }, "Stop"));
 }
 
 function opinionCard(found, teams, played = null) {
@@ -55,6 +69,7 @@ function opinionCard(found, teams, played = null) {
     { class: "opinion", "aria-label": `What ${found.agent} thinks` },
     el("h3", {}, found.agent),
     found.values && shareBar(found.values, teams),
+    found.values && shareNames(found.values, teams),
     el(
       "ul",
       {},
@@ -80,6 +95,11 @@ function meter(share) {
   const bar = el("i", { class: "meter", "aria-hidden": "true" });
   bar.style.setProperty("--share", share ?? 0);
   return bar;
+}
+
+/** Whose share is which: a castle, a name and a number for each team. */
+function shareNames(values, teams) {
+  return el("p", { class: "legend", "aria-hidden": "true" }, values.map((value, team) => el("span", {}, teamIcon(team), `${teams[team]} ${percent(value)}`)));
 }
 
 /** A bar divided by each team's expected share of the win. */

@@ -1,6 +1,6 @@
 // The state of regions: a tip beside the one that is pointed at, and the whole board in words.
 
-import { el, teamIcon } from "./dom.js";
+import { clanIcon, el, teamIcon } from "./dom.js";
 
 /** A tip beside a piece of the board. */
 export class Tip {
@@ -20,8 +20,9 @@ export class Tip {
     if (!about) return;
     piece.classList.add("aimed");
     const strengths = (about.strengths ?? []).map((number, team) => el("span", {}, teamIcon(team), String(number)));
-    this.place.replaceChildren(el("p", {}, about.territories && el("b", {}, about.territories), strengths), el("p", {}, about.result));
-    const [whole, part] = [this.stage, piece.querySelector("path, rect")].map((element) => element.getBoundingClientRect());
+    this.place.replaceChildren(el("p", {}, about.territories && el("b", {}, about.territories), strengths), ...sums(about), el("p", {}, about.result));
+    const outline = piece.matches(".region, .court") ? piece.querySelector("path, rect") : piece;
+    const [whole, part] = [this.stage, outline].map((element) => element.getBoundingClientRect());
     const middle = (part.left + part.right) / 2 - whole.left;
     const half = this.place.offsetWidth / 2;
     const above = (part.top + part.bottom) / 2 > (whole.top + whole.bottom) / 2;
@@ -29,9 +30,22 @@ export class Tip {
     this.place.style.top = `${above ? part.top - whole.top - this.place.offsetHeight - 6 : part.bottom - whole.top + 6}px`;
   }
 
+  get isHidden() {
+    return this.place.hidden;
+  }
+
   hide() {
     this.show(null, null);
   }
+}
+
+/** How the strengths come about: a line for each team that has any. */
+function sums({ reckoning = [] }) {
+  return reckoning.flatMap((parts, team) => {
+    const terms = parts.map(({ what, number }, k) => [k > 0 ? " + " : "", what === "castle" ? teamIcon(team) : clanIcon(what), ` ${number}`]);
+    const total = parts.reduce((sum, { number }) => sum + number, 0);
+    return parts.length ? [el("div", { class: "sum" }, teamIcon(team), `${total} = `, ...terms.flat())] : [];
+  });
 }
 
 /** The same for a screen reader. */

@@ -1,13 +1,16 @@
 // The viewer: a recorded game, step by step, with what agents think of it.
 
 import { get, post } from "./api.js";
+import { Autoplay } from "./autoplay.js";
 import { look, onLook } from "./board.js";
-import { el, isTyping, notice, say, teamIcon } from "./dom.js";
-import { chooser } from "./files.js";
+import { el, isTyping, notice, say } from "./dom.js";
+import { chooser, listed } from "./files.js";
 import { graph } from "./graph.js";
 import { Log } from "./log.js";
+import { moments } from "./moments.js";
 import { newGameForm } from "./newgame.js";
 import { Opinions, thinking } from "./opinions.js";
+import { shareButton } from "./share.js";
 import { Stage } from "./stage.js";
 import { setSetting, setting } from "./store.js";
 
@@ -17,11 +20,11 @@ export async function replayPage(main, menu, key) {
   document.title = "Viewer · Carolus";
   if (!key) {
     main.className = "start";
-    const listed = menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name)));
-    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "Viewer"), el("p", {}, "Open a file of game records (.jsonl or .jsonl.gz) and step through its games."), chooser(), el("ul", { class: "games" }, listed)));
+    const links = menu.files.map((file) => el("li", {}, el("a", { href: `/replay/${file.key}` }, file.name)));
+    main.replaceChildren(el("section", { class: "card" }, el("h1", {}, "Viewer"), el("p", {}, "Open a file of game records (.jsonl or .jsonl.gz) and step through its games."), chooser(), el("ul", { class: "games" }, links)));
     return;
   }
-  const file = await get(`files/${key}`);
+  const file = await listed(key);
   await new Viewer(main, menu, key, file).open();
 }
 
@@ -48,6 +51,9 @@ class Viewer {
     this.opinions = new Opinions();
     this.log = new Log({ "aria-label": "Events" });
     this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save");
+    this.looking = el("details", { class: "card", ontoggle: () => this.lookBack() }, el("summary", {}, "Looking back"), (this.lookedBack = el("div", { class: "looking-back" })));
+    const path = (request) => `files/${this.key}/${this.number}/${request}`;
+    const share = shareButton({ line: () => this.view.line, picture: (kind) => path(`${this.at}/picture.${kind}`), film: (kind) => path(`film.${kind}`), record: () => path("record") });
     main.className = "table viewer";
     main.replaceChildren(
       this.stage.element,
@@ -62,11 +68,12 @@ class Viewer {
         "section",
         { class: "panel", "aria-label": "The game" },
         el("div", { class: "card" }, this.title, this.result, picker),
+        this.looking,
         el("div", { class: "card" }, el("h2", {}, "Opinions"), this.advisers, this.opinions.element),
         el("div", { class: "card" }, el("h2", {}, "Log"), this.log.element),
         this.stage.words.card,
         problemsCard(this.file),
-        el("div", { class: "tools outside" }, el("button", { type: "button", class: "quiet", onclick: () => this.playFromHere() }, "Play from here"), this.save),
+        el("div", { class: "tools outside" }, el("button", { type: "button", class: "quiet", onclick: () => this.playFromHere() }, "Play from here"), share, this.save),
       ),
     );
     this.log.element.addEventListener("click", (event) => {
@@ -93,7 +100,13 @@ class Viewer {
       button("▶▶", "Next round", "PageDown"),
       button("▶|", "End of the game", "End"),
     );
-    return el("div", { class: "transport" }, this.slider, buttons, this.count);
+    const isEnd = () => this.at >= (this.game?.events ?? 0);
+    const next = async () => {
+      await this.go(isEnd() ? 0 : this.at + 1, true);
+      return !isEnd();
+    };
+    this.autoplay = new Autoplay(next, () => this.game && this.showOpinions());
+    return el("div", { class: "transport" }, this.slider, buttons, this.autoplay.element, this.count);
   }
 
   /** The position that a key leads to; undefined: none. */
@@ -148,6 +161,8 @@ class Viewer {
     this.save.href = `/api/files/${this.key}/${number}/record`;
     this.log.fill(game.log, game);
     this.showAdvisers();
+    delete this.lookedBack.dataset.game;
+    this.lookBack();
     const own = game.agents.find((agent) => this.menu.valuers.includes(agent));
     this.grapher.value = setting("grapher", own ?? "ppo");
     if (!this.grapher.value) this.grapher.value = this.menu.valuers[0];
@@ -169,7 +184,9 @@ class Viewer {
   /** A new game from this position, with the same players or others. */
   playFromHere() {
     if (!this.game) return;
-    const seats = this.game.agents.map((agent, seat) => ({ agent, name: agent === null ? this.game.names[seat] : null }));
+    const isFree = this.game.agents.every((agent) => agent !== null); // then whoever looks on sits down
+    const mine = this.view?.seat ?? 0;
+    const seats = this.game.agents.map((agent, seat) => (isFree && seat === mine ? { agent: null, name: null } : { agent, name: agent === null ? this.game.names[seat] : null }));
     const dialog = el(
       "dialog",
       { class: "play-on", "aria-labelledby": "new-title" },
@@ -183,8 +200,9 @@ class Viewer {
 
   // ------------------------------------------------------------------------------ positions
 
-  /** Show a position: before event number `position`. */
-  async go(position) {
+  /** Show a position: before event number `position`. What plays by itself stops, unless it asked for it. */
+  async go(position, isPlaying = false) {
+    if (!isPlaying) this.autoplay.stop();
     if (!this.game) return;
     const at = Math.min(Math.max(position, 0), this.game.events);
     this.at = at;
@@ -193,7 +211,8 @@ class Viewer {
     this.count.textContent = `${at} / ${this.game.events}`;
     this.mark?.(at);
     this.log.markPlace(at);
-    this.showOpinions();
+    if (!isPlaying) this.showOpinions();
+    else this.opinions.clear(el("p", {}, "Pause to ask bots."));
     await this.draw(at);
   }
 
@@ -226,6 +245,20 @@ class Viewer {
 
   // ------------------------------------------------------------------------------ opinions
 
+  /** What decided the game, once it is asked for. */
+  async lookBack() {
+    const { game, number } = this;
+    if (!this.looking.open || !game || this.lookedBack.dataset.game === String(number)) return;
+    this.lookedBack.dataset.game = number;
+    this.lookedBack.replaceChildren(thinking("value"));
+    try {
+      const found = await post(`files/${this.key}/${number}/review`, {});
+      if (this.game === game) this.lookedBack.replaceChildren(...moments(found, (position) => `#${number}/${position}`));
+    } catch (error) {
+      if (this.game === game) this.lookedBack.replaceChildren(el("p", {}, error.message));
+    }
+  }
+
   /** Offer agents to ask; those that played the game are chosen. */
   showAdvisers() {
     const played = this.game.agents.filter((agent) => agent !== null);
@@ -256,6 +289,8 @@ class Viewer {
   async drawGraph() {
     const [game, number, agent] = [this.game, this.number, this.grapher.value];
     const isOld = () => this.game !== game || agent !== this.grapher.value;
+    this.valuing?.abort();
+    this.valuing = new AbortController();
     this.values = null;
     this.mark = null;
     if (!game?.decisions.length) {
@@ -264,16 +299,16 @@ class Viewer {
     }
     this.graphPlace.replaceChildren(thinking(agent));
     try {
-      const found = await post(`files/${this.key}/${number}/values/all`, { agent });
+      const found = await post(`files/${this.key}/${number}/values/all`, { agent }, this.valuing.signal);
       if (isOld()) return;
       this.values = found.values;
       const drawn = graph(found.values, game.decisions, game.rounds, game.events, game.team_names, (at) => this.go(at));
       this.mark = drawn.mark;
       this.mark(this.at);
-      this.graphPlace.replaceChildren(drawn.root, legend(game.team_names));
+      this.graphPlace.replaceChildren(drawn.root);
       this.draw(this.at);
     } catch (error) {
-      if (!isOld()) this.graphPlace.replaceChildren(el("p", {}, error.message));
+      if (!isOld() && error.name !== "AbortError") this.graphPlace.replaceChildren(el("p", {}, error.message));
     }
   }
 }
@@ -286,8 +321,4 @@ function describe(game) {
 function problemsCard(file) {
   const problems = file.problems.map((text) => el("li", {}, text));
   return el("details", { class: "card", hidden: problems.length === 0 }, el("summary", {}, `Problems in the file (${file.all_problems})`), el("ul", {}, problems));
-}
-
-function legend(teams) {
-  return el("p", { class: "legend" }, teams.map((name, team) => el("span", {}, teamIcon(team), name)));
 }

@@ -11,8 +11,18 @@ export class Stage {
     this.element = el("section", { class: "stage", "aria-label": "Board" }, this.board);
     this.tip = new Tip(this.element);
     this.words = boardInWords();
-    this.board.addEventListener("pointerover", (event) => point(pieceAt(event.target), event));
+    this.board.addEventListener("pointerover", (event) => {
+      const piece = pieceAt(event.target);
+      point(piece, event);
+      this.tell(piece, event.target.closest("[data-tip]"));
+    });
     this.board.addEventListener("pointerleave", (event) => event.pointerType === "touch" || leave());
+  }
+
+  /** Beside what is pointed at: what it is, where the page has no more to say of it. */
+  tell(piece, element) {
+    if (!element || !this.tip.isHidden || ["region", "step"].includes(piece?.kind)) return;
+    this.tip.show(element, { result: element.dataset.tip });
   }
 
   /** Show a position. */

@@ -1,17 +1,28 @@
 // The start page: a new game, games to continue, recorded games to view.
 
+import { remove } from "./api.js";
 import { el } from "./dom.js";
 import { chooser } from "./files.js";
+import { openHelp } from "./help.js";
+import { levelsCard } from "./levels.js";
 import { newGameForm } from "./newgame.js";
-import { forget, keptGames } from "./store.js";
+import { pasteCard } from "./position.js";
+import { forget, keptGames, setSetting, setting } from "./store.js";
 
 export function startPage(main, menu) {
   document.title = "Carolus";
   main.className = "start";
   main.replaceChildren(
-    newGameForm(menu),
-    el("div", {}, keptCard(), rulesCard(), filesCard(menu)),
+    el("div", {}, levelsCard(menu), moreCard(menu)),
+    el("div", {}, keptCard(), rulesCard(), filesCard(menu), pasteCard()),
   );
+}
+
+/** All other games: more players, other bots, options; it stays open for those who opened it. */
+function moreCard(menu) {
+  const details = el("details", { class: "more", ontoggle: () => setSetting("more", details.open) }, el("summary", {}, el("b", {}, "More"), " players, other bots, partners, rules"), newGameForm(menu));
+  details.open = setting("more", false) === true;
+  return details;
 }
 
 function keptCard() {
@@ -26,7 +37,7 @@ function keptCard() {
           "li",
           {},
           el("a", { href: `/game/${encodeURIComponent(game.key)}` }, names(game.names), el("small", {}, `${game.text}, ${new Date(game.when).toLocaleString()}`)),
-          el("button", { class: "quiet", type: "button", "aria-label": `Forget the game: ${names(game.names)}`, onclick: () => { forget(game.key); fill(); } }, "×"),
+          el("button", { class: "quiet", type: "button", "aria-label": `Forget the game: ${names(game.names)}`, onclick: () => { forget(game.key); remove(`games/${encodeURIComponent(game.key)}`).catch(() => {}); fill(); } }, "×"),
         ),
       ),
     );
@@ -41,7 +52,7 @@ function rulesCard() {
     { class: "card", "aria-labelledby": "rules-title" },
     el("h2", { id: "rules-title" }, "New to the game?"),
     el("p", {}, "Each clan serves the player who controls it at court. Where the Emperor stops, the strongest player builds a castle."),
-    el("button", { type: "button", onclick: () => document.getElementById("help").showModal() }, "How to play"),
+    el("button", { type: "button", onclick: openHelp }, "How to play"),
   );
 }
 

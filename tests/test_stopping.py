@@ -1,0 +1,143 @@
+"""Work is stopped: soon, wherever it is, and without a trace in what is decided otherwise."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from test_bots import middle_games
+
+from carolus_env import bots, engine
+from carolus_env.analysis import rollout
+from carolus_env.engine.rules import PLACE, Rules
+from carolus_env.engine.state import States
+from carolus_env.engine.streams import new_streams
+from carolus_env.system import stopping
+from carolus_env.system.stopping import Stop, Stopped
+
+ENDLESS = (
+    "mcts:sims=10000000",
+    "mcts:seconds=3600",
+    "mcts:sims=10000000,leaf=playout,moves=single",
+    "search:sims=10000000",
+    "search:v1,seconds=3600",
+    "value:next=4096,rolls=100000,discs=now",
+    "planner:plans=all",
+)
+SOON = 5.0
+"""Seconds; a slow machine may take a while. benchmarks/attacks.py measures it."""
+
+
+def turns(players: int) -> States:
+    """Positions at the beginning of a turn."""
+    states = middle_games(Rules(players), 60)
+    whole = states["placements_left"] == Rules(players).dice
+    return states[(states["phase"] == PLACE) & whole].copy()
+
+
+def stopped(work: Any, after: float = 0.5) -> float:
+    """Work that is stopped after a while; seconds that it went on."""
+    stop, at = Stop(), [0.0]
+
+    def end() -> None:
+        at[0] = time.perf_counter()
+        stop.set()
+
+    timer = threading.Timer(after, end)
+    timer.start()
+    with pytest.raises(Stopped), stop.watched():
+        work()
+    timer.join()
+    return time.perf_counter() - at[0]
+
+
+def ask(agent: bots.Agent, states: States) -> Any:
+    return agent.act(states, new_streams(1, len(states)))
+
+
+@pytest.mark.parametrize("spec", ENDLESS)
+def test_a_decision_without_end_is_stopped(spec: str) -> None:
+    players = 3 if spec.startswith("planner") else 2
+    agent, states = bots.make(spec), turns(players)[:1]
+    states["reserves"][0, states["player"][0]] = 3  # of every clan: many plans
+    for _ in range(2):  # the first one may have to be compiled
+        seconds = stopped(lambda: ask(agent, states))
+    assert seconds < SOON
+
+
+@pytest.mark.parametrize("spec", ["greedy", "planner", "value", "ppo", "mcts:sims=5"])
+def test_work_for_many_games_is_stopped_between_them(spec: str) -> None:
+    agent, stop = bots.make(spec), Stop()
+    states = np.tile(turns(2), 4)
+    asked = ask(agent, states)
+    stop.set()
+    with pytest.raises(Stopped), stop.watched():
+        ask(agent, states)
+    with pytest.raises(Stopped), stop.watched():
+        bots.opinion(agent, states)
+    assert (ask(agent, states) == asked).all(), "what was stopped leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["random", "greedy:errors=0.5", "planner", "value", "ppo", "mcts:sims=20", "search:sims=9"],
+)
+def test_who_may_be_stopped_decides_the_same(spec: str) -> None:
+    states = middle_games(Rules(3), 30)[::7].copy()
+    streams, same = new_streams(5, len(states)), new_streams(5, len(states))
+    actions = bots.make(spec).act(states, streams)
+    opinion = bots.opinion(bots.make(spec), states)
+    with Stop().watched():
+        again = bots.make(spec).act(states, same)
+        other = bots.opinion(bots.make(spec), states)
+    assert (actions == again).all() and (streams == same).all()
+    for ours, theirs in zip(opinion, other, strict=True):
+        assert (ours is None and theirs is None) or np.array_equal(ours, theirs)
+
+
+def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped() -> None:
+    games = engine.new_games(Rules(2), 21, seed=3)
+    seating = np.zeros((21, 2), np.int64)
+    for spec in ("planner", "value:next=0,discs=now"):
+        agent = bots.make(spec)
+        assert isinstance(agent, bots.CompiledAgent)
+        ends, decisions = [], []
+        for stop in (stopping.current(), Stop()):
+            played, streams = games.copy(), new_streams(4, 42).reshape(21, 2)
+            with stop.watched():
+                decisions.append(agent.play_on(played, streams, seating, 0))
+            ends.append(played.tobytes() + streams.tobytes())
+        assert ends[0] == ends[1] and decisions[0] == decisions[1] > 21
+        stop.set()
+        with pytest.raises(Stopped), stop.watched():
+            agent.play_on(games.copy(), new_streams(4, 42).reshape(21, 2), seating, 0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_rollout_is_stopped_in_all_its_threads(threads: int) -> None:
+    state = turns(2)[0]
+    options = rollout.Options(base="planner", games=1_000_000, error=1e-9, threads=threads)
+    rollout.roll_out(state, options=rollout.Options(base="planner", games=2))
+    assert stopped(lambda: rollout.roll_out(state, options=options)) < SOON
+
+
+def test_a_stop_is_for_the_work_that_watches_it() -> None:
+    outer, inner = Stop(), Stop()
+    outer.set()
+    with outer.watched():
+        with inner.watched():
+            assert stopping.current() is inner
+            assert list(stopping.portions(10)) == [slice(0, 4), slice(4, 8), slice(8, 10)]
+        with pytest.raises(Stopped):
+            stopping.current().check()
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(stopping.current().is_set))
+        thread.start()
+        thread.join()
+        assert seen == [False], "another thread watches nothing"
+    assert list(stopping.portions(10)) == [slice(0, 10)]
+    assert list(stopping.portions(0)) == []
+    assert not stopping.current().is_set
