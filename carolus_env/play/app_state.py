@@ -173,7 +173,7 @@ class AppState:
         self, roster: Roster, files: Sequence[GameFile] = (), *, warms: bool = False
     ) -> None:
         self.roster = roster
-        self.games: Store[GameInPlay] = Store("game", drop=lambda game: _drop(game))
+        self.games: Store[GameInPlay] = Store("game", drop=_drop)
         self.files: Store[GameFile] = Store("file", key_of=lambda file: file.key)
         self.named_files = [self.files.add(file, named=True) for file in files]
         self.opening = Places(

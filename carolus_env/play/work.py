@@ -25,15 +25,10 @@ _Result = tuple[object, BaseException | None]
 
 
 class Job(Stop):
-    """A piece of work that the server can end.
-
-    Attributes:
-        thread_ended: set when the thread has ended, or has not begun.
-    """
+    """A piece of work that the server can end."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.thread_ended = True
         self._reason: RequestError | None = None
         self._told = asyncio.Event()
 
@@ -95,7 +90,6 @@ class Job(Stop):
         done: asyncio.Future[_Result] = loop.create_future()
 
         def finish(result: _Result) -> None:
-            self.thread_ended = True
             ended()
             if not done.done():
                 done.set_result(result)
@@ -112,8 +106,11 @@ class Job(Stop):
             with contextlib.suppress(RuntimeError):  # the server has stopped meanwhile
                 loop.call_soon_threadsafe(finish, result)
 
-        self.thread_ended = False
-        threading.Thread(target=run, daemon=True).start()
+        try:
+            threading.Thread(target=run, daemon=True).start()
+        except RuntimeError:  # the system has no more of them
+            ended()
+            raise RequestError(503, "the machine is too busy; try again in a moment") from None
         return done
 
 
@@ -142,7 +139,7 @@ class Places:
         self._turns = asyncio.Semaphore(at_once)
         self._left, self._full = at_once + waiting, full
 
-    async def do(self, work: Callable[[], T], **how: object) -> T:
+    async def do(self, work: Callable[[], T], **how: Any) -> T:
         """Do work as `Job.do` does, when it is its turn.
 
         Raises:
@@ -160,7 +157,7 @@ class Places:
         try:
             await self._turns.acquire()
             begun = True
-            return await Job().do(work, ended=ended, **how)  # type: ignore[arg-type]
+            return await Job().do(work, ended=ended, **how)
         finally:
             if not begun:
                 self._left += 1
