@@ -99,7 +99,7 @@ class Cluster(Workers):
     @property
     def room(self) -> int:
         most = self._most or QUEUED * self.count
-        return most - len(self._numbers)
+        return max(most - len(self._numbers), 0)  # machines may have gone
 
     @property
     def given(self) -> int:
