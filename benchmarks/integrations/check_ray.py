@@ -26,6 +26,7 @@ from ray.cluster_utils import Cluster as Nodes
 
 from carolus_env import arena
 from carolus_env.arena import pool
+from carolus_env.commands.train import main as train_here
 from carolus_env.engine.rules import Rules
 from carolus_env.system.cluster import Cluster
 from carolus_env.system.processes import Workers
@@ -62,6 +63,7 @@ def play(name: str, workers: int | Workers, what: arena.Plan, **how: Any) -> lis
     cup = arena.Tournament(what)
     cup.run(workers=workers, file=file, **how)
     assert cup.complete
+    print(f"  {name}: {cup.seconds:.1f} s", flush=True)
     return lines(file)
 
 
@@ -117,20 +119,24 @@ def check_tournaments(checks: Checks) -> None:
     what = plan("greedy", "random", "bots/mine.py:mine")
     wanted = play("one_process", 1, what)
     checks.holds(len(wanted) == 1 + what.games, "one process played other games")
-    files = [Path("bots/mine.py")]
     with nodes(1) as cluster:
-        with Cluster(cluster.address, files=files) as workers:
+        with Cluster(cluster.address, files=[Path("bots/mine.py")]) as workers:
             checks.passed("1 node", play("node", workers, what) == wanted, "other lines")
-        cluster.add_node(num_cpus=1)
-        with Cluster(cluster.address, files=files) as workers:
+        # Nodes of one machine share the folder of what went along, and one that ends empties it.
+        bots = f"{Path('bots/mine.py').absolute()}:"
+        what = plan("greedy", "random", f"{bots}mine")
+        wanted = play("one_process_again", 1, what)
+        with Cluster(cluster.address) as workers:
+            lost = cluster.add_node(num_cpus=1)
+            until_count(checks, workers, 2)
             checks.passed("2 nodes", play("nodes", workers, what) == wanted, "other lines")
             kill = once(500, lambda: kill_one(cluster))
             found = play("process", workers, what, progress=kill)
             checks.passed("a process is killed", found == wanted, "other lines")
-        lost = cluster.add_node(num_cpus=1)
-        cluster.add_node(num_cpus=1)
-        with Cluster(cluster.address, files=files) as workers:
-            checks.holds(workers.count == 4, f"{workers.count} processors of 4 nodes")
+            check_failures(checks, workers, bots)
+            cluster.add_node(num_cpus=1)
+            cluster.add_node(num_cpus=1)
+            until_count(checks, workers, 4)
             checks.passed("4 nodes", play("four", workers, what) == wanted, "other lines")
             kill = once(500, lambda: cluster.remove_node(lost, allow_graceful=False))
             add = once(1500, lambda: cluster.add_node(num_cpus=1))
@@ -141,15 +147,22 @@ def check_tournaments(checks: Checks) -> None:
                 "other lines",
                 f"{GAMES} games",
             )
-            check_failures(checks, workers)
             check_memory(checks, workers)
 
 
-def check_failures(checks: Checks, workers: Workers) -> None:
+def until_count(checks: Checks, workers: Workers, count: int) -> None:
+    """Wait until the cluster has so many processors."""
+    since = time.monotonic()
+    while workers.count != count and time.monotonic() - since < 60:
+        time.sleep(0.2)
+    checks.holds(workers.count == count, f"{workers.count} processors, not {count}")
+
+
+def check_failures(checks: Checks, workers: Workers, bots: str) -> None:
     """An agent's error ends the tournament with its traceback; so does one that kills Python."""
     for name, said in (("fails", "KeyError: 'no such key' (mine.py, line 10)"), ("dies", "crash")):
         try:
-            play(name, workers, plan("random", f"bots/mine.py:{name}", games=40))
+            play(name, workers, plan("random", f"{bots}{name}", games=40))
         except arena.ArenaError as error:
             checks.holds(said in str(error), f"{name}: {error}")
             whole = 'return {}["no such key"]' in error.traceback
@@ -159,31 +172,30 @@ def check_failures(checks: Checks, workers: Workers) -> None:
     checks.passed("an agent's error ends it")
 
 
-def check_memory(checks: Checks, workers: Workers, seconds: float = 15.0) -> None:
+def check_memory(checks: Checks, workers: Workers, seconds: float = 10.0) -> None:
     """A plan of a million games: what is under way stays bounded."""
-    what, since, most = plan("random", "greedy:errors=1", games=1_000_000), time.monotonic(), 0
-    cup, sizes = arena.Tournament(what), []
+    cup = arena.Tournament(plan("random", "greedy:errors=1", games=1_000_000))
+    told: list[tuple[float, int, int, int]] = []  # when, games, under way, bytes of this process
 
     class EnoughError(Exception):
         pass
 
     def listen(done: int) -> None:
-        nonlocal most
-        most = max(most, workers.given)
-        sizes.append((done, resident()))
-        if time.monotonic() - since > seconds:
+        told.append((time.monotonic(), done, workers.given, resident()))
+        if told[-1][0] - told[0][0] > seconds:
             raise EnoughError
 
     with contextlib.suppress(EnoughError):
         cup.run(workers=workers, progress=listen)
+    most = max(given for _, _, given, _ in told)
     checks.holds(most <= 2 * workers.count, f"{most} blocks under way")
-    half = sizes[len(sizes) // 2]
-    a_game = (sizes[-1][1] - half[1]) / (sizes[-1][0] - half[0])
+    (_, before, _, small), (_, after, _, large) = told[len(told) // 2], told[-1]
+    a_game = (large - small) / (after - before)
     checks.holds(a_game < 2000, f"{a_game:.0f} bytes more for each game")
     checks.passed(
         "a plan of a million games",
-        result=f"{cup.games:,} games in {seconds:.0f} s, at most {most} blocks under way, "
-        f"{a_game:.0f} bytes for each game kept",
+        result=f"{cup.games:,} played in {seconds:.0f} s, at most {most} blocks under way, "
+        f"{a_game:.0f} bytes more for each game played",
     )
 
 
@@ -195,7 +207,7 @@ def resident() -> int:
 # ------------------------------------------------------------------------------------ training
 
 TRAIN = (
-    "-m carolus_env train --workers 2 --curve-every 64 --eval-games 2 --final-games 2 --runs runs "
+    "--workers 2 --curve-every 64 --eval-games 2 --final-games 2 --runs runs "
     "--checkpoint-every 256 "
 )
 LEARNERS = {
@@ -205,14 +217,14 @@ LEARNERS = {
 
 
 def train(words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, *words.split()]
+    """Training in another process."""
+    command = [sys.executable, "-m", "carolus_env", "train", *words.split()]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def finished(process: subprocess.Popen[str], code: int = 0) -> None:
+def failed(process: subprocess.Popen[str]) -> SystemExit:
     text, _ = process.communicate()
-    if process.returncode != code:
-        raise SystemExit(f"training ended with code {process.returncode}:\n{text}")
+    return SystemExit(f"training ended with code {process.returncode}:\n{text}")
 
 
 def weights(run: str) -> bytes:
@@ -231,14 +243,14 @@ def until_learnt(run: str, process: subprocess.Popen[str]) -> None:
     while learnt(run) < 256:
         time.sleep(0.05)
         if process.poll() is not None:
-            finished(process, code=-1)
+            raise failed(process)
 
 
 def check_training(checks: Checks, cluster: Nodes) -> None:
     """By actors on nodes; the learner, an actor and a node are killed: the same weights."""
     on_ray = f"--on ray --ray-address {cluster.address}"
     for learner, words in LEARNERS.items():
-        finished(train(f"{TRAIN} {words} --name {learner}"))
+        checks.holds(train_here(f"{TRAIN} {words} --name {learner}".split()) == 0, "no training")
         spare = cluster.add_node(num_cpus=1)
         process = train(f"{TRAIN} {words} --name {learner}-ray {on_ray}")
         until_learnt(f"{learner}-ray", process)
@@ -248,7 +260,9 @@ def check_training(checks: Checks, cluster: Nodes) -> None:
         process.kill()  # the learner
         process.wait()
         checks.holds(learnt(f"{learner}-ray") < 1600, "it was over before it was killed")
-        finished(train(f"-m carolus_env train --resume runs/{learner}-ray"))
+        process = train(f"--resume runs/{learner}-ray")
+        text, _ = process.communicate()
+        checks.holds(process.returncode == 0, f"it did not continue: {text}")
         checks.passed(
             f"{learner}: learner, actor and node killed",
             weights(learner) == weights(f"{learner}-ray"),
