@@ -62,6 +62,8 @@ class Cluster(Workers):
     ) -> None:
         if find_spec("ray") is None:
             raise WorkerError(MISSING)
+        # Tasks that are forgotten may fail: nobody asks for their results.
+        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         import ray
 
         self._ray, self._most = ray, most
