@@ -28,6 +28,7 @@ from carolus_env import arena
 from carolus_env.arena import pool
 from carolus_env.commands.train import main as train_here
 from carolus_env.engine.rules import Rules
+from carolus_env.system import cluster as cluster_module
 from carolus_env.system.cluster import Cluster
 from carolus_env.system.processes import Workers
 
@@ -133,7 +134,7 @@ def check_tournaments(checks: Checks) -> None:
             kill = once(500, lambda: kill_one(cluster))
             found = play("process", workers, what, progress=kill)
             checks.passed("a process is killed", found == wanted, "other lines")
-            check_failures(checks, workers, bots)
+            check_failures(checks, bots)
             cluster.add_node(num_cpus=1)
             cluster.add_node(num_cpus=1)
             until_count(checks, workers, 4)
@@ -158,8 +159,10 @@ def until_count(checks: Checks, workers: Workers, count: int) -> None:
     checks.holds(workers.count == count, f"{workers.count} processors, not {count}")
 
 
-def check_failures(checks: Checks, workers: Workers, bots: str) -> None:
+def check_failures(checks: Checks, bots: str) -> None:
     """An agent's error ends the tournament with its traceback; so does one that kills Python."""
+    cluster_module.RETRIES = 1  # by the connection that there is
+    workers = Cluster(most=1)
     for name, said in (("fails", "KeyError: 'no such key' (mine.py, line 10)"), ("dies", "crash")):
         try:
             play(name, workers, plan("random", f"{bots}{name}", games=40))
