@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from benchmarks import machine
 from carolus_env import arena
-from carolus_env.arena.pool import Task
+from carolus_env.arena import pool
 from carolus_env.arena.seating import ALONE
 from carolus_env.engine.rules import Rules
 from carolus_env.learners.turns import crew as turns
@@ -51,22 +51,35 @@ def kinds(count: int) -> dict[str, Callable[[], Workers]]:
     return {"processes": lambda: Processes(count), "ray": Cluster}
 
 
+class Pace(pool.Pace):
+    """Sums up how long blocks took where they were played."""
+
+    seconds = 0.0
+
+    def note(self, block: pool.Block) -> None:
+        Pace.seconds += block.seconds
+        super().note(block)
+
+
 def tournament(workers: Workers, games: int, seed: int) -> dict[str, float]:
-    """Play; start-up, games a second after the first block, and the driver's CPU seconds a game."""
+    """Play: start-up, and after the first block games a second, the driver's CPU seconds a game,
+    and the share of time in which workers played: what else runs changes it least."""
+    pool.Pace = Pace  # type: ignore[misc]
     cup = arena.Tournament(arena.Plan(Rules(2), AGENTS, deals=games // 2, seed=seed))
-    told: list[tuple[float, float, int]] = []
+    told: list[tuple[float, float, int, float]] = []
 
     def listen(done: int) -> None:
-        told.append((time.perf_counter(), time.process_time(), done))
+        told.append((time.perf_counter(), time.process_time(), done, Pace.seconds))
 
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         cup.run(workers=workers, file=Path(folder, "games.jsonl"), progress=listen)
-    (since, cpu, first), (until, cpu_end, last) = told[0], told[-1]
+    (since, cpu, first, played), (until, cpu_end, last, played_end) = told[0], told[-1]
     return {
         "start": since - begun,
         "games_per_s": (last - first) / (until - since),
         "driver_per_game": (cpu_end - cpu) / (last - first),
+        "busy": (played_end - played) / (until - since) / min(workers.count, cores()),
         "blocks": len(told),
         "seconds": until - since,
     }
@@ -89,7 +102,7 @@ def overhead(count: int, seconds: float, pairs: int) -> dict[str, Any]:
                 name, {key: round(value, 6) for key, value in found[name][-1].items()}, flush=True
             )
     ratios = [
-        ray["games_per_s"] / processes["games_per_s"]
+        ray["busy"] / processes["busy"]
         for ray, processes in zip(found["ray"], found["processes"], strict=True)
     ]
     return {
@@ -122,7 +135,7 @@ def costs() -> dict[str, dict[str, float]]:
     found = {}
     for agent in COSTS:
         plan = arena.Plan(Rules(2), (agent,), ALONE, deals=2000, seed=1)
-        runner = Task(plan, (agent,), None, ()).runner()
+        runner = pool.Task(plan, (agent,), None, ()).runner()
         games = max(4, min(2000, int(4 / max(runner.seconds_a_game, 1e-6))))
         block = runner.play(0, games, False, None)
         size = len(pickle.dumps(block))

@@ -37,7 +37,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.system import places
 from carolus_env.system.files import write_json
 from carolus_env.system.machine import machine, versions
-from carolus_env.system.processes import Here, Workers, ready
+from carolus_env.system.processes import Here, WorkerError, Workers, ready
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 COMMAND = "python docs/ladder.py"
@@ -309,7 +309,11 @@ def main() -> int:
         "--folder", type=Path, default=Path("runs/ladder"), help="where the games are stored"
     )
     options = parser.parse_args()
-    with places.workers_of(options) as workers:
+    try:
+        chosen = places.workers_of(options)
+    except (WorkerError, ValueError) as error:
+        parser.error(str(error))
+    with chosen as workers:
         ladders = [
             Ladder(players, ladder.RUNGS[players], options.folder, workers=workers)
             for players in options.players

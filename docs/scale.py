@@ -55,20 +55,22 @@ def overhead_table() -> str:
     """Processes against Ray, tournament by tournament."""
     found = load()["overhead"]
     lines = [
-        "| who plays | start-up | games a second after it | driver's CPU a game |",
-        "| --- | ---: | ---: | ---: |",
+        "| who plays | start-up | games a second after it | of that time, workers play | "
+        "driver's CPU a game |",
+        "| --- | ---: | ---: | ---: | ---: |",
     ]
     for name, about in (("processes", "`--workers"), ("ray", "`--on ray`, `--workers")):
         for run in found["pairs"][name]:
             lines.append(
                 f"| {about} {found['workers']}` | {run['start']:.1f} s | {run['games_per_s']:,.0f} "
-                f"| {1e6 * run['driver_per_game']:.0f} us |"
+                f"| {run['busy']:.0%} | {1e6 * run['driver_per_game']:.0f} us |"
             )
     task = load()["tasks"]["ray"]
     return (
         "\n".join(lines) + f"\n\n{' against '.join(f'`{a}`' for a in found['agents'])}, "
-        f"{found['games']:,} games each, in pairs. Ray plays {found['ratio']:.2f} times as many "
-        f"games a second as processes (median of the pairs). Connecting takes "
+        f"{found['games']:,} games each, in pairs. Other programs ran too, so games a second say "
+        f"little; the share of time in which workers play is with Ray {found['ratio']:.2f} times "
+        f"that with processes (median of the pairs). Connecting takes "
         f"{found['connecting']:.1f} s more. Tasks that do nothing: {task['tasks_per_s']:,.0f} "
         f"a second, {1e6 * task['driver_per_task']:.0f} us of the driver's CPU each. {where()}\n"
     )

@@ -463,6 +463,20 @@ def test_a_run_may_continue_elsewhere_with_its_length(given: Any, minutes: float
         assert getattr(longer, name) == value
 
 
+@pytest.mark.parametrize("words", ["--on threads", "--on processes", "--games 50"])
+def test_a_run_that_was_begun_on_a_cluster_continues_here(
+    words: str, tmp_path: Path, fake: FakeRay
+) -> None:
+    begun = ValueConfig(on="ray", ray_address="head:1", runs=str(tmp_path), name="run")
+    begun.check()
+    train.Job(begun, tmp_path, "train", {}, resumed=False).write()
+    config = train.read_job(["--resume", str(tmp_path), *words.split()]).config
+    assert isinstance(config, ValueConfig)
+    config.check()
+    there = ("ray", "head:1") if words.startswith("--games") else (words.split()[1], None)
+    assert (config.on, config.ray_address) == there
+
+
 def test_numbers_of_processes_are_checked() -> None:
     assert isinstance(processes.processes(1), Here)
     assert processes.processes(2).count == 2

@@ -250,13 +250,13 @@ def _evaluate(options: argparse.Namespace, plan: arena.Plan | None = None) -> be
     if unrated and (options.out or options.until):
         raise UserError(unrated)
     made = _make_agents(options.agents)
-    with _workers(options) as workers:
+    with _workers(options, plan) as workers:
         return _evaluated(options, plan, made, workers, unrated)
 
 
-def _workers(options: argparse.Namespace) -> Workers:
+def _workers(options: argparse.Namespace, plan: arena.Plan) -> Workers:
     try:
-        return places.workers_of(options, options.agents)
+        return places.workers_of(options, filter(None, (*plan.agents, plan.luck)))
     except (WorkerError, ValueError) as error:
         raise UserError(_one_line(error)) from error
 

@@ -263,6 +263,8 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
         EXTENSIONS[config.learner_name], args=others, prog=f"{name} --resume FOLDER"
     )
     given = {name: value for name, value in vars(extension).items() if value is not None}
+    if given.get("on", "ray") != "ray":
+        given["ray_address"] = None
     longer = config.extended(given) if given else config
     if longer == config:
         return Job(config, folder, original, first, resumed=True)
