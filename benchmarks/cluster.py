@@ -213,19 +213,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60, help="of a tournament (default 60)")
     parser.add_argument("--pairs", type=int, default=3, help="tournaments of each (default 3)")
     parser.add_argument("--json", type=Path, help="where results are written")
+    parser.add_argument("--only", nargs="+", metavar="PART", help="measure these; others stay")
     options = parser.parse_args(arguments)
-    load = os.getloadavg()[0]
-    found = {
-        "overhead": overhead(options.workers, options.seconds, options.pairs),
-        "tasks": tasks(options.workers),
-        "games": costs(),
-        "training": training(options.workers, {"ppo": 8, "value": 40}),
-        "load": load,
-        "machine": machine.line("ray"),
+    parts: dict[str, Callable[[], Any]] = {
+        "overhead": lambda: overhead(options.workers, options.seconds, options.pairs),
+        "tasks": lambda: tasks(options.workers),
+        "games": costs,
+        "training": lambda: training(options.workers, {"ppo": 8, "value": 40}),
     }
-    if options.json:
-        write_json(options.json, found)
-    else:
+    if unknown := set(options.only or ()) - set(parts):
+        parser.error(f"--only: known are {', '.join(parts)}, got {sorted(unknown)[0]}")
+    found: dict[str, Any] = {}
+    if options.json and options.json.exists():
+        found = json.loads(options.json.read_text())
+    for name, measure in parts.items():
+        if name in (options.only or parts):
+            load = os.getloadavg()[0]
+            found |= {name: measure(), f"{name} load": load, "machine": machine.line("ray")}
+            if options.json:
+                write_json(options.json, found)
+    if not options.json:
         print(json.dumps(found, indent=1))
     return 0
 

@@ -79,7 +79,7 @@ def overhead_table() -> str:
 def where() -> str:
     """The machine, and what else ran."""
     found = load()
-    return f"Machine: {found['machine']}; load {found['load']:.1f} before it began."
+    return f"Machine: {found['machine']}; load {found['overhead load']:.1f} before it began."
 
 
 def scale_table() -> str:

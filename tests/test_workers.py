@@ -8,6 +8,8 @@ import itertools
 import os
 import pickle
 import random
+import re
+import runpy
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -286,9 +288,6 @@ class FakeRay(ModuleType):
     def wait(self, refs: list[str], *, num_returns: int = 1, timeout: float) -> Any:
         return refs[-num_returns:][::-1], []
 
-    def cancel(self, ref: str, force: bool) -> None:
-        del self.store[ref]
-
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
@@ -407,6 +406,15 @@ def test_evaluate_plays_the_same_on_a_cluster(fake: FakeRay, tmp_path: Path) -> 
     here, there = (lines(tmp_path / name / "games.jsonl") for name in ("here", "there"))
     assert here == there and len(here) == 21
     assert not fake.connected, "closed"
+
+
+def test_the_pages_snippet_runs(fake: FakeRay, tmp_path: Path, monkeypatch: Any) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("snippet.py").write_text(snippet)
+    runpy.run_path("snippet.py", run_name="__main__")
+    assert len(lines(Path("games.jsonl"))) == 601
 
 
 # ------------------------------------------------------------------------------------ others

@@ -133,9 +133,7 @@ class Cluster(Workers):
         return unwrapped(answer)
 
     def _abandon(self) -> None:
-        for asked in self._numbers:
-            with contextlib.suppress(Exception):  # it may be done, or the cluster gone
-                self._ray.cancel(asked, force=True)
+        # Not cancelled: Ray can end this process where a task is done at that moment (ray#54798).
         self._numbers.clear()
 
     def close(self) -> None:
