@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 import os
 import pickle
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,11 +41,8 @@ from carolus_env.system.processes import Here, Processes, Workers
 AGENTS: Final = ("planner", "greedy")
 COSTS: Final = ("random", "greedy", "planner", "value", "mcts:sims=100", "search:sims=100")
 """Agents whose seconds a game are measured, for the model."""
-
-
-def nothing() -> Callable[[int], int]:
-    """A job whose tasks cost nothing."""
-    return lambda number: number
+NOTHING: Final = partial(partial, operator.index)
+"""A job whose tasks cost nothing; of no module of ours, which is not on other machines."""
 
 
 def kinds(count: int) -> dict[str, Callable[[], Workers]]:
@@ -120,7 +119,7 @@ def tasks(count: int, number: int = 3000) -> dict[str, dict[str, float]]:
     found = {}
     for name, make in kinds(count).items():
         with make() as workers:
-            workers.begin(nothing)
+            workers.begin(NOTHING)
             workers.all((n,) for n in range(50))
             wall, cpu = time.perf_counter(), time.process_time()
             workers.all((n,) for n in range(number))
