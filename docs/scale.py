@@ -68,10 +68,10 @@ def overhead_table() -> str:
     task = load()["tasks"]["ray"]
     return (
         "\n".join(lines) + f"\n\n{' against '.join(f'`{a}`' for a in found['agents'])}, "
-        f"{found['games']:,} games each, in pairs. Other programs ran too, so games a second say "
+        f"in pairs. Other programs ran too, so games a second say "
         f"little; the share of time in which workers play is with Ray {found['ratio']:.2f} times "
-        f"that with processes (median of the pairs). Connecting takes "
-        f"{found['connecting']:.1f} s more. Tasks that do nothing: {task['tasks_per_s']:,.0f} "
+        f"that with processes (median of the pairs). Tasks that do nothing: "
+        f"{task['tasks_per_s']:,.0f} "
         f"a second, {1e6 * task['driver_per_task']:.0f} us of the driver's CPU each. {where()}\n"
     )
 
@@ -89,9 +89,7 @@ def scale_table() -> str:
         "100,000 games on 1,000 cores |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    start = load()["overhead"]["connecting"] + max(
-        run["start"] for run in load()["overhead"]["pairs"]["ray"]
-    )
+    start = max(run["start"] for run in load()["overhead"]["pairs"]["ray"])
     for agent, cost in load()["games"].items():
         games, _ = block(agent)
         cores = min(1000.0, busy(agent))

@@ -316,7 +316,7 @@ def test_a_cluster_does_tasks_by_ray(fake: FakeRay) -> None:
         assert workers.given == 0, "of the last job"
         workers.give(0, 5)
         fake.lost = True
-        with pytest.raises(WorkerError, match=r"lost 4 times .* did an agent crash.* worker died"):
+        with pytest.raises(WorkerError, match=r"lost 4 times.* did an agent crash.* worker died"):
             workers.take()
     assert not fake.connected
 

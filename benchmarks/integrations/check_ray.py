@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine is slow to start it
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # where a machine is busy
 os.environ.setdefault("RAY_health_check_period_ms", "500")  # so that a killed node is missed soon
 import ray
 from checking import Checks

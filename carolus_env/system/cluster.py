@@ -64,6 +64,7 @@ class Cluster(Workers):
             raise WorkerError(MISSING)
         # Tasks that are forgotten may fail: nobody asks for their results.
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # where a machine is busy
         import ray
 
         self._ray, self._most = ray, most
@@ -87,7 +88,7 @@ class Cluster(Workers):
                     log_to_driver=False,
                     logging_level="error",
                 )
-            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            except Exception as error:  # Ray raises it as it is where a node starts too slowly
                 raise WorkerError(f"no Ray cluster at {address or 'hand'}: {error}") from error
 
     @property
