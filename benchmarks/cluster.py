@@ -39,8 +39,6 @@ from carolus_env.system.machine import cores
 from carolus_env.system.processes import Here, Processes, Workers
 
 AGENTS: Final = ("planner", "greedy")
-COSTS: Final = ("random", "greedy", "planner", "value", "mcts:sims=100", "search:sims=100")
-"""Agents whose seconds a game are measured, for the model."""
 NOTHING: Final = partial(partial, operator.index)
 """A job whose tasks cost nothing; of no module of ours, which is not on other machines."""
 
@@ -129,18 +127,11 @@ def tasks(count: int, number: int = 3000) -> dict[str, dict[str, float]]:
     return found
 
 
-def costs() -> dict[str, dict[str, float]]:
-    """Seconds of one core for a game of agents against themselves, and a block's bytes a game."""
-    found = {}
-    for agent in COSTS:
-        plan = arena.Plan(Rules(2), (agent,), ALONE, deals=2000, seed=1)
-        runner = pool.Task(plan, (agent,), None, ()).runner()
-        games = max(4, min(2000, int(4 / max(runner.seconds_a_game, 1e-6))))
-        block = runner.play(0, games, False, None)
-        size = len(pickle.dumps(block))
-        found[agent] = {"seconds": block.seconds / games, "bytes": size / games, "games": games}
-        print("game", agent, found[agent], flush=True)
-    return found
+def bytes_per_game() -> float:
+    """Bytes of a block as a worker sends it, for each game."""
+    plan = arena.Plan(Rules(2), ("random",), ALONE, deals=876, seed=1)
+    block = pool.Task(plan, ("random",), None, ()).runner().play(0, 876, False, None)
+    return len(pickle.dumps(block)) / len(block.results)
 
 
 def rounds(crew: Any, number: int, kind: str) -> None:
@@ -217,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts: dict[str, Callable[[], Any]] = {
         "overhead": lambda: overhead(options.workers, options.seconds, options.pairs),
         "tasks": lambda: tasks(options.workers),
-        "games": costs,
+        "bytes_per_game": bytes_per_game,
         "training": lambda: training(options.workers, {"ppo": 8, "value": 40}),
     }
     if unknown := set(options.only or ()) - set(parts):

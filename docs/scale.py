@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CORES = (1, 2, 10, 100, 1000)
+AGENTS = ("random", "greedy", "planner", "value:2p", "search:2p,sims=100")
+"""Rungs of the ladder of two players."""
+DECISIONS = 150
+"""Of a game, about."""
 
 
 def load() -> dict[str, Any]:
@@ -26,11 +30,17 @@ def load() -> dict[str, Any]:
     return found
 
 
+def a_game(agent: str) -> float:
+    """Seconds of one core for a game, by the times of the ladder's tournaments."""
+    found: Any = results.load("ladder_2")
+    [row] = [row for row in found["rungs"] if row["spec"] == agent]
+    return float(DECISIONS * row["us_per_decision"] / 1e6)
+
+
 def block(agent: str) -> tuple[int, float]:
     """Games of a full block, and the seconds that a core plays it."""
-    a_game = load()["games"][agent]["seconds"]
-    games = max(1, min(SIDE_BY_SIDE, int(BLOCK_SECONDS / a_game)))
-    return games, games * a_game
+    games = max(1, min(SIDE_BY_SIDE, int(BLOCK_SECONDS / a_game(agent))))
+    return games, games * a_game(agent)
 
 
 def driver(games: int) -> float:
@@ -90,13 +100,13 @@ def scale_table() -> str:
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     start = max(run["start"] for run in load()["overhead"]["pairs"]["ray"])
-    for agent, cost in load()["games"].items():
+    for agent in AGENTS:
         games, _ = block(agent)
-        cores = min(1000.0, busy(agent))
-        total = start + 100_000 * cost["seconds"] / cores
+        total = start + 100_000 * a_game(agent) / min(1000.0, busy(agent))
         lines.append(
-            f"| `{agent}` | {results.milliseconds(cost['seconds'])} | {games:,} | "
-            f"{results.short(games * cost['bytes'])} | {busy(agent):,.0f} | {total:,.0f} s |"
+            f"| `{agent}` | {1000 * a_game(agent):.3g} ms | {games:,} | "
+            f"{results.short(games * load()['bytes_per_game'])} | {busy(agent):,.0f} | "
+            f"{total:,.0f} s |"
         )
     return "\n".join(lines) + "\n"
 
@@ -123,7 +133,7 @@ def training_table() -> str:
 
 def plot(axes: Any, colours: tuple[str, ...]) -> None:
     """Cores against how many of them are kept busy, by agent."""
-    for agent, colour in zip(load()["games"], (*colours, "#e69f00"), strict=False):
+    for agent, colour in zip(AGENTS, colours, strict=True):
         limit = busy(agent)
         cores = sorted({*CORES, min(limit, 10_000.0), 10_000.0})
         kept = [min(float(n), limit) for n in cores]
