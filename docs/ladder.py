@@ -18,12 +18,10 @@ import argparse
 import itertools
 import json
 import math
-import multiprocessing
 import sys
 import time
 import zlib
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,12 +30,14 @@ import numpy as np
 
 from carolus_env import arena
 from carolus_env.arena import ladder
-from carolus_env.arena.journal import Saved
+from carolus_env.arena.journal import Journal, Saved
 from carolus_env.arena.pairing import pairing
 from carolus_env.arena.ratings import Ratings, rate
 from carolus_env.engine.rules import Rules
+from carolus_env.system import places
 from carolus_env.system.files import write_json
 from carolus_env.system.machine import machine, versions
+from carolus_env.system.processes import Here, WorkerError, Workers, ready
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 COMMAND = "python docs/ladder.py"
@@ -88,14 +88,26 @@ class Block:
         name = "--".join(self.specs).replace(":", "_").replace(",", "_")
         return self.folder / str(self.players) / name / f"{self.number:03}.jsonl"
 
+    def stored(self) -> Saved | None:
+        """The file's games; None where some are missing."""
+        if not self.file.exists():
+            return None
+        saved = arena.read_games(self.file)
+        whole = len(saved.results) == self.plan().games and saved.plan == self.plan()
+        return saved if whole else None
+
     def play(self) -> Saved:
         """Play what the file lacks, and read it."""
-        if self.file.exists():
-            saved = arena.read_games(self.file)
-            if len(saved.results) == self.plan().games and saved.plan == self.plan():
-                return saved
         self.file.parent.mkdir(parents=True, exist_ok=True)
         arena.Tournament(self.plan()).run(file=self.file, resume=self.file.exists())
+        return arena.read_games(self.file)
+
+    def store(self, results: arena.Results, seconds: float) -> Saved:
+        """Write the games that a worker has played, and read them."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.unlink(missing_ok=True)  # a part of them
+        with Journal.create(self.file, self.plan()) as journal:
+            journal.append(self.plan(), 0, results, seconds)
         return arena.read_games(self.file)
 
 
@@ -107,7 +119,7 @@ class Ladder:
     rungs: Sequence[str]
     folder: Path
     schedule: Schedule = field(default_factory=Schedule)
-    workers: int = 1
+    workers: int | Workers = 1
     anchor: str = ladder.ANCHOR
     played: dict[Pair, list[Saved]] = field(default_factory=dict)
 
@@ -150,18 +162,24 @@ class Ladder:
             for pair, count in wanted.items()
             for number in range(len(self.played.get(pair, [])), count)
         }
-        found = {}
-        if self.workers == 1:
-            for key, block in blocks.items():
-                found[key] = block.play()
-                self._tell(block, found[key])
-        else:
-            fresh = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(self.workers, mp_context=fresh) as pool:
-                started = {pool.submit(block.play): key for key, block in blocks.items()}
-                for future in as_completed(started):
-                    key = started[future]
-                    found[key] = future.result()
+        found, missing = {}, []
+        alone = self.workers == 1 or isinstance(self.workers, Here)
+        for key, block in blocks.items():
+            saved = block.stored()
+            if saved is None and alone:  # which writes game by game
+                saved = block.play()
+            if saved is None:
+                missing.append(key)
+            else:
+                found[key] = saved
+                self._tell(block, saved)
+        if missing:
+            with ready(self.workers) as workers:
+                workers.begin(arena.tournament.whole_plans)
+                tasks = ((blocks[key].plan(),) for key in missing)
+                for number, (results, seconds) in workers.streamed(tasks):
+                    key = missing[number]
+                    found[key] = blocks[key].store(results, seconds)
                     self._tell(blocks[key], found[key])
         for pair, number in blocks:
             self.played.setdefault(pair, []).append(found[pair, number])
@@ -286,22 +304,27 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
-    parser.add_argument("--workers", type=int, default=1, help="processes")
+    places.add_options(parser)
     parser.add_argument(
         "--folder", type=Path, default=Path("runs/ladder"), help="where the games are stored"
     )
     options = parser.parse_args()
-    ladders = [
-        Ladder(players, ladder.RUNGS[players], options.folder, workers=options.workers)
-        for players in options.players
-    ]
-    rated = []
-    for games in ladders:  # first a rough ladder for every number of players
-        games.begin()
-        rated.append(publish(games))
-    for games, ratings in zip(ladders, rated, strict=True):
-        while games.go_on(ratings):
-            ratings = publish(games)
+    try:
+        chosen = places.workers_of(options)
+    except (WorkerError, ValueError) as error:
+        parser.error(str(error))
+    with chosen as workers:
+        ladders = [
+            Ladder(players, ladder.RUNGS[players], options.folder, workers=workers)
+            for players in options.players
+        ]
+        rated = []
+        for games in ladders:  # first a rough ladder for every number of players
+            games.begin()
+            rated.append(publish(games))
+        for games, ratings in zip(ladders, rated, strict=True):
+            while games.go_on(ratings):
+                ratings = publish(games)
     return 0
 
 

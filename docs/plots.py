@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import results
+import scale
 
 from carolus_env.system.files import write_file
 
@@ -215,6 +216,7 @@ PLOTS = {
     "peers": peers,
     "learning": learning,
     "suite": suite,
+    "cluster": lambda: scale.figure(empty, COLOURS),
 }
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import instruments
 import numpy as np
 import results
+import scale
 import shipped
 import structure
 
@@ -263,6 +264,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark training": results.training_table,
     "benchmark training parts": results.parts_table,
     "board": board,
+    "cluster overhead": scale.overhead_table,
+    "cluster scale": scale.scale_table,
+    "cluster training": scale.training_table,
     "bot costs": results.bot_costs_table,
     "bot pairings": results.bot_pairings_table,
     "fields": state.fields_table,

@@ -28,6 +28,8 @@ from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.engine.state import States
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.words import TEAM_LETTERS, situation
+from carolus_env.system import places
+from carolus_env.system.processes import Here, WorkerError
 from carolus_env.system.terminal import aligned, counting
 
 PROGRAM: Final = "python -m carolus_env.analysis"
@@ -51,9 +53,19 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
             error=given.error,
             threads=given.threads,
         )
-        with counting("games", given.games * len(choices)) as progress:
-            found = roll_out(game[0], choices, options, seed=given.seed, progress=progress)
-    except ValueError as error:
+        with (
+            places.workers_of(given, filter(None, (given.base, given.value))) as workers,
+            counting("games", given.games * len(choices)) as progress,
+        ):
+            found = roll_out(
+                game[0],
+                choices,
+                options,
+                seed=given.seed,
+                progress=progress,
+                workers=None if isinstance(workers, Here) else workers,
+            )
+    except (ValueError, WorkerError) as error:
         print(f"carolus_env.analysis: {error}", file=sys.stderr)
         return USER_ERROR
     except OSError as error:
@@ -95,6 +107,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--rounds", type=int, metavar="N", help="leave games after N rounds and take the word of "
         "--value: quicker, but biased")  # fmt: skip
     add("--threads", type=int, default=1, metavar="N", help="(default %(default)s)")
+    places.add_options(parser)
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--json", action="store_true", help="print JSON")
     return parser

@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Final
 
@@ -29,10 +30,11 @@ import numpy.typing as npt
 
 from carolus_env.analysis.candidates import after, candidates, kind_of
 from carolus_env.analysis.luck import METHODS
-from carolus_env.analysis.sampling import Sampler
+from carolus_env.analysis.sampling import Played, Sampler
 from carolus_env.analysis.values import Floats, Value, value_function
 from carolus_env.bots import Agent
 from carolus_env.engine.state import pick
+from carolus_env.system.processes import Workers
 from carolus_env.system.workers import check_threads
 
 BASE: Final = "value:plans=stop,candidates=8,next=0,discs=now"
@@ -171,6 +173,7 @@ def roll_out(
     *,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    workers: Workers | None = None,
 ) -> Rollout:
     """Roll a position out.
 
@@ -180,10 +183,13 @@ def roll_out(
         options: see `Options`.
         seed: the same seed gives the same games.
         progress: called with the number of games played, all candidates together.
+        workers: share the games in place of threads, which needs options that can be pickled: a
+            value function by its spec.
 
     Raises:
         ValueError: when no decision is due, or for candidates that cannot be played.
         IllegalActionError: for an illegal action.
+        WorkerError: when a worker dies.
     """
     options = options or Options()
     kind_of(state)  # refuses a game in which no decision is due
@@ -193,7 +199,11 @@ def roll_out(
     if len(set(given)) < len(given):
         raise ValueError("a candidate is given twice")
     starts = after(state, given)
-    sampler = options.sampler(int(state["players"]), seed)
+    players = int(state["players"])
+    sampler = options.sampler(players, seed)
+    if workers is not None:
+        workers.begin(partial(_player, options, players, seed))
+        sampler = replace(sampler, elsewhere=workers)
     tally = _Tally(len(given), int(state["teams"]), int(state["team"][state["player"]]))
     looks = math.ceil(options.games / PORTION)
     sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(given) - 1, 1) * looks))
@@ -221,6 +231,11 @@ def roll_out(
             ended = "best" if alone else "error"
             break
     return tally.result(given, ended, time.perf_counter() - started)
+
+
+def _player(options: Options, players: int, seed: int) -> Callable[..., Played]:
+    """The job of workers: to play a share of the games."""
+    return options.sampler(players, seed).part
 
 
 @dataclass

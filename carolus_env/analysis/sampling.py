@@ -22,7 +22,10 @@ from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
 from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.system import stopping
+from carolus_env.system.processes import Workers
 from carolus_env.system.workers import runs, together
+
+Share = tuple[States, npt.NDArray[np.int64], Floats | None]
 
 
 def ask(
@@ -71,6 +74,7 @@ class Sampler:
         rounds: after so many rounds, the present one included, a game is left; None: never.
         stratified: the first rolls of all games that are played together come in proportion.
         threads: that share the games; the results are the same.
+        elsewhere: workers that share them instead, begun with what calls `part`; None: threads.
     """
 
     base: str | Agent
@@ -80,6 +84,7 @@ class Sampler:
     rounds: int | None = None
     stratified: bool = True
     threads: int = 1
+    elsewhere: Workers | None = None
 
     def play(
         self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
@@ -95,15 +100,18 @@ class Sampler:
         first = self._first_rolls(numbers, strata) if self.stratified else None
         stop = stopping.current()
 
+        def share(rows: slice) -> Share:
+            some = pick(starts, np.arange(rows.start, rows.stop))
+            return some, numbers[rows], None if first is None else first[rows]
+
         def played(rows: slice) -> Played:
             with stop.watched():  # in the other threads, too
-                return self._play(
-                    pick(starts, np.arange(rows.start, rows.stop)),
-                    numbers[rows],
-                    None if first is None else first[rows],
-                )
+                return self.part(*share(rows))
 
-        parts = together(played, runs(len(starts), self.threads))
+        if self.elsewhere is None:
+            parts = together(played, runs(len(starts), self.threads))
+        else:
+            parts = self.elsewhere.all(map(share, runs(len(starts), self.elsewhere.count)))
         return Played(
             np.concatenate([part.shares for part in parts]),
             np.concatenate([part.luck for part in parts]),
@@ -124,12 +132,15 @@ class Sampler:
         heights: npt.NDArray[np.float64] = spread[strata]
         return heights
 
-    def _play(
-        self,
-        states: States,
-        numbers: npt.NDArray[np.int64],
-        first: npt.NDArray[np.float64] | None,
-    ) -> Played:
+    def part(self, states: States, numbers: npt.NDArray[np.int64], first: Floats | None) -> Played:
+        """Play some of the games that `play` is given, in this thread.
+
+        Args:
+            states: ``(G,)`` positions; changed.
+            numbers: ``(G,)`` the number of each game.
+            first: ``(G,)`` from 0 to 1, picks each game's first roll; None: it is rolled.
+        """
+        states = np.require(states, requirements="W")
         games = len(states)
         players = int(states["players"].max(initial=2))
         agent = bots.make(self.base)

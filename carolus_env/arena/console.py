@@ -15,14 +15,15 @@ from carolus_env.arena.pairing import PairingResult
 from carolus_env.arena.payoffs import cycle_text
 from carolus_env.arena.seating import Plan, labels
 from carolus_env.arena.stopping import told
-from carolus_env.arena.summary import extra
+from carolus_env.arena.summary import extra, ratings
 from carolus_env.arena.tournament import Tournament
 from carolus_env.system.terminal import aligned
 
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
 _ADJUSTED = "less luck % [95 %]"
 _WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
-_REDRAWN = 2.0  # seconds between two updates of the table
+_REDRAWN = 2.0  # seconds between two updates of the table, at least
+_SPARED = 20  # and so many times what an update takes: who plays waits meanwhile
 
 
 @contextlib.contextmanager
@@ -48,16 +49,18 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
         progress.TimeRemainingColumn(),
     )
     task = bar.add_task("games", total=tournament.plan.games)
-    drawn, since = 0, time.monotonic()
+    drawn, since, pause = 0, time.monotonic(), _REDRAWN
     with Live(bar, console=console, transient=True, refresh_per_second=4) as live:
 
         def update(done: int) -> None:
-            nonlocal drawn, since
+            nonlocal drawn, since, pause
             bar.update(task, completed=done)
-            if tournament.games > drawn and time.monotonic() - since > _REDRAWN:
+            begun = time.monotonic()
+            if tournament.games > drawn and begun - since > pause:
                 table = _rich_table("", tournament.plan, tournament.pairings())
-                live.update(Group(table, *_stop_rule(tournament), bar))
+                live.update(Group(table, *_rated(tournament), *_stop_rule(tournament), bar))
                 drawn, since = tournament.games, time.monotonic()
+                pause = max(_REDRAWN, _SPARED * (since - begun))
 
         yield update
 
@@ -150,6 +153,22 @@ def _row(first: str, second: str, pairing: PairingResult, *, lucky: bool) -> lis
         f"{pairing.mean_rounds:.1f}",
         ", ".join(f"{reason} {count}" for reason, count in pairing.ends.items()),
     ]
+
+
+def _rated(tournament: Tournament) -> list[str]:
+    """The ratings so far, as one line; none where there are none yet, or the extra is missing."""
+    plan = tournament.plan
+    try:
+        found = ratings(plan, tournament.results)
+    except (ArenaError, ValueError):  # or not all have met
+        return []
+    told = [
+        f"{name} {elo:+.0f} [{low:.0f}, {high:.0f}]"
+        for name, elo, low, high in zip(
+            labels(plan.agents), found.elo, found.low, found.high, strict=True
+        )
+    ]
+    return [f"Elo so far: {', '.join(told)}"]
 
 
 def _stop_rule(tournament: Tournament) -> list[str]:

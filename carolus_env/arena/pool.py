@@ -1,17 +1,11 @@
-"""Who plays a tournament's blocks: this process, or a pool of worker processes."""
+"""A tournament's blocks: how large they are, and in which order their results are taken."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import multiprocessing
-import os
-import pickle
-import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
 from carolus_env import bots
@@ -31,10 +25,13 @@ from carolus_env.arena.luck import seconds_a_game, value_of
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
 from carolus_env.records import record_line
-from carolus_env.system import failures
+from carolus_env.system.processes import Here, UnsendableError, WorkerError, Workers
 
 BLOCK_SECONDS: Final = 10.0
 """Target time of a block, and so about the most that an interruption loses."""
+
+AHEAD: Final = 4
+"""Blocks under way or waiting for their turn, at most: so many for each worker."""
 
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
 _DECISIONS: Final = 150  # of a game, as a first guess
@@ -172,31 +169,39 @@ class Pace:
         return max(1, min(most, fair, left))
 
 
+@dataclass(frozen=True)
+class _Blocks:
+    """The job of workers: to play blocks of a task, with records or without."""
+
+    task: Task
+    records: bool
+
+    def __call__(self) -> Callable[[int, int], Block | float]:
+        runner = self.task.runner()
+
+        def play(start: int, stop: int) -> Block | float:
+            """Games ``start`` to ``stop - 1``; of no games, the seconds that one takes."""
+            if start == stop:
+                return runner.seconds_a_game
+            return runner.play(start, stop, self.records, None)
+
+        return play
+
+
 class Pool:
-    """Plays blocks in worker processes, or in this one; a context manager that ends the workers.
+    """Lets workers play blocks, and takes the blocks in the plan's order.
 
     Args:
         task: what to play.
-        workers: processes; 1: this one.
+        workers: who play.
         records: whether blocks hold game records.
     """
 
-    def __init__(self, task: Task, workers: int, *, records: bool) -> None:
+    def __init__(self, task: Task, workers: Workers, *, records: bool) -> None:
         self.task, self.workers, self.records = task, workers, records
-        self.pace = Pace(workers)
+        self.pace = Pace(workers.count)
         self._runner: Runner | None = None  # of this process
-        self._processes: dict[Connection, multiprocessing.process.BaseProcess] = {}
-        self._idle: list[Connection] = []
-
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self._processes.values():
-            process.terminate()
-        for connection, process in self._processes.items():
-            process.join()
-            connection.close()
+        self._begun = False
 
     def play(self, start: int, stop: int, progress: Progress | None) -> Iterator[Block]:
         """Games ``start`` to ``stop - 1`` of the plan, block by block in their order.
@@ -207,10 +212,19 @@ class Pool:
         """
         if start == stop:
             return
-        if self.workers == 1:
+        if isinstance(self.workers, Here):
             yield from self._play_here(start, stop, progress)
-        else:
+            return
+        try:
             yield from self._play_in_workers(start, stop)
+        except UnsendableError as error:
+            raise ValueError(
+                f"agents cannot be sent to workers ({error}); name them by spec strings"
+            ) from error
+        except WorkerError as error:
+            failed = ArenaError(str(error))
+            failed.traceback = error.traceback
+            raise failed from error
 
     def _play_here(self, start: int, stop: int, progress: Progress | None) -> Iterator[Block]:
         if self._runner is None:
@@ -230,95 +244,29 @@ class Pool:
             yield block
 
     def _play_in_workers(self, start: int, stop: int) -> Iterator[Block]:
-        if not self._processes:
-            self._start_workers()
+        workers, pace = self.workers, self.pace
+        if not self._begun:
+            workers.begin(_Blocks(self.task, self.records))
+            for _ in range(min(workers.count, workers.room)):
+                workers.give(start, start, start)  # no games: how long does one take?
+            self._begun = True
         finished: dict[int, Block] = {}  # blocks that ended before their turn
         given = start
         while start < stop:
-            while self._idle and given < stop and self.pace.seconds_a_game:
-                block_stop = given + self.pace.games(stop - given)
-                self._send(self._idle.pop(), (given, block_stop))
+            pace.workers = workers.count
+            # Blocks that wait for a slow one are not to fill the memory.
+            most = max(AHEAD * workers.count - len(finished), 1 - workers.given)
+            while workers.room and workers.given < most and given < stop and pace.seconds_a_game:
+                block_stop = given + pace.games(stop - given)
+                workers.give(given, given, block_stop)
                 given = block_stop
-            for connection in wait(list(self._processes)):
-                assert isinstance(connection, Connection)
-                answer = self._receive(connection)
-                self._idle.append(connection)
+            for _, answer in workers.take():
                 if isinstance(answer, Block):
-                    self.pace.note(answer)
+                    pace.note(answer)
                     finished[answer.start] = answer
-                elif not self.pace.seconds_a_game:
-                    self.pace.begin(answer)
+                elif not pace.seconds_a_game:
+                    pace.begin(answer)
             while start in finished:
                 block = finished.pop(start)
                 start += len(block.results)
                 yield block
-
-    def _start_workers(self) -> None:
-        try:
-            task = pickle.dumps((self.task, self.records))
-        except Exception as error:
-            raise ValueError(
-                f"agents cannot be sent to workers ({error}); name them by spec strings"
-            ) from error
-        context = multiprocessing.get_context("spawn")
-        for _ in range(self.workers):
-            here, there = context.Pipe()
-            process = context.Process(target=_work, args=(there, task), daemon=True)
-            process.start()
-            there.close()
-            self._processes[here] = process
-
-    def _send(self, connection: Connection, games: tuple[int, int]) -> None:
-        try:
-            connection.send(games)
-        except OSError:
-            raise self._death(connection) from None
-
-    def _receive(self, connection: Connection) -> Any:
-        """A worker's answer; the error, raised, if it failed."""
-        try:
-            answer = connection.recv()
-        except (EOFError, OSError):
-            raise self._death(connection) from None
-        if isinstance(answer, ArenaError):
-            raise answer
-        return answer
-
-    def _death(self, connection: Connection) -> ArenaError:
-        process = self._processes[connection]
-        process.join()
-        if process.exitcode == 1 and not self.pace.seconds_a_game:  # Python failed to start it
-            return ArenaError(
-                "the worker processes could not start: their error is printed above. A script that "
-                'plays with workers must do so under `if __name__ == "__main__":`, since every '
-                "worker imports it"
-            )
-        return ArenaError(
-            f"a worker process died (exit code {process.exitcode}); is there enough memory?"
-        )
-
-
-def _work(connection: Connection, pickled: bytes) -> None:
-    """Run a worker: make the agents, send how long they think, then play until the parent ends.
-
-    It is sent pairs (start, stop), and sends a `Block` for each, or an `ArenaError`.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and ends the workers
-    # Threads of several processes would compete for the cores.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
-        try:
-            task, records = pickle.loads(pickled)
-            runner = task.runner()
-            connection.send(runner.seconds_a_game)
-            while True:
-                start, stop = connection.recv()
-                connection.send(runner.play(start, stop, records, None))
-        except (EOFError, BrokenPipeError):
-            raise
-        except ArenaError as error:
-            connection.send(error)
-        except Exception as error:
-            failed = ArenaError(f"a worker failed with {failures.told(error)}")
-            failed.traceback = failures.whole(error)
-            connection.send(failed)

@@ -18,13 +18,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from carolus_env.arena import stopping
 from carolus_env.arena import summary as summaries
-from carolus_env.arena.arguments import whole_number
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import Progress, play_games
 from carolus_env.arena.journal import Journal
@@ -32,8 +31,7 @@ from carolus_env.arena.pairing import PairingResult
 from carolus_env.arena.pool import Pool, Task
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
-
-MOST_WORKERS: Final = 256
+from carolus_env.system.processes import Workers, ready
 
 
 class Tournament:
@@ -97,7 +95,7 @@ class Tournament:
     def run(
         self,
         *,
-        workers: int = 1,
+        workers: int | Workers = 1,
         file: str | os.PathLike[str] | None = None,
         resume: bool = False,
         records: str | os.PathLike[str] | None = None,
@@ -108,7 +106,8 @@ class Tournament:
 
         Args:
             workers: processes; 1: this one. Several need agents that are spec strings or can be
-                pickled, and a script that guards its main part (``if __name__ == ...``).
+                pickled, and a script that guards its main part (``if __name__ == ...``). Or
+                workers that the caller has and closes, as `system.cluster.Cluster`.
             file: results file to write (`carolus_env.arena.journal`), block by block.
             resume: continue the tournament in ``file``.
             records: file of game records to write (docs/rules.md), of the games that this call
@@ -125,7 +124,7 @@ class Tournament:
             KeyboardInterrupt: on Ctrl-C. As after any error, finished blocks stay counted and,
                 with ``file``, can be resumed; the games in play are lost.
         """
-        workers = whole_number("workers", workers, 1, MOST_WORKERS)
+        players = ready(workers)
         if resume and file is None:
             raise ValueError("resume needs the file of the tournament")
         until = self.plan.until
@@ -136,7 +135,7 @@ class Tournament:
             if journal is not None:
                 stack.enter_context(journal)
             log = None if records is None else stack.enter_context(_RecordLog(Path(records)))
-            self._play(workers, journal, log, progress)
+            self._play(stack.enter_context(players), journal, log, progress)
 
     def _open(
         self, file: str | os.PathLike[str] | None, resume: bool, notice: Callable[[str], None]
@@ -163,31 +162,31 @@ class Tournament:
 
     def _play(
         self,
-        workers: int,
+        workers: Workers,
         journal: Journal | None,
         log: _RecordLog | None,
         progress: Progress | None,
     ) -> None:
         self.complete = False
-        with Pool(self._task, workers, records=log is not None) as pool:
-            since = time.perf_counter()
-            for deals in self.plan.looks():
-                stop = deals * self.plan.games_per_deal
-                if stop < self.games:  # asked before the tournament was resumed
-                    continue
-                for block in pool.play(self.games, stop, progress):
-                    if log is not None:
-                        log.append(block.records)
-                    wall = time.perf_counter() - since
-                    since += wall
-                    if journal is not None:
-                        journal.append(self.plan, self.games, block.results, wall)
-                    self._parts.append(block.results)
-                    self.seconds += wall
-                    if progress is not None:
-                        progress(self.games)
-                if self._stops():
-                    break
+        pool = Pool(self._task, workers, records=log is not None)
+        since = time.perf_counter()
+        for deals in self.plan.looks():
+            stop = deals * self.plan.games_per_deal
+            if stop < self.games:  # asked before the tournament was resumed
+                continue
+            for block in pool.play(self.games, stop, progress):
+                if log is not None:
+                    log.append(block.records)
+                wall = time.perf_counter() - since
+                since += wall
+                if journal is not None:
+                    journal.append(self.plan, self.games, block.results, wall)
+                self._parts.append(block.results)
+                self.seconds += wall
+                if progress is not None:
+                    progress(self.games)
+            if self._stops():
+                break
         self.complete = True
 
     def standing(self, *, rated: bool = False) -> dict[str, Any] | None:
@@ -204,6 +203,18 @@ class Tournament:
     def _stops(self) -> bool:
         found = self.standing(rated=True)
         return found is not None and found["reached"]
+
+
+def whole_plans() -> Callable[[Plan], tuple[Results, float]]:
+    """A job of workers (`system.processes`): each task is to play a whole plan."""
+
+    def play(plan: Plan) -> tuple[Results, float]:
+        """The results, and the seconds that they took."""
+        cup = Tournament(plan)
+        cup.run()
+        return cup.results, cup.seconds
+
+    return play
 
 
 def _no_results(plan: Plan) -> Results:

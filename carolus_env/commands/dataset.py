@@ -37,8 +37,10 @@ from carolus_env.records.arrays import (
     to_arrays,
     write_packed,
 )
+from carolus_env.system import places
 from carolus_env.system.files import write_file, write_json
 from carolus_env.system.machine import cores, versions
+from carolus_env.system.processes import WorkerError, Workers
 from carolus_env.system.terminal import counting
 
 PROGRAM: Final = "carolus dataset"
@@ -101,12 +103,13 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """
     options = _parser(program).parse_args(arguments)
     try:
+        places.check(options.on, options.ray_address)
         job = _job(options)
         _make(job, options, f"{program} {shlex.join(arguments)}")
     except KeyboardInterrupt:
         print(f"interrupted; the same command continues {options.out}", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, ImportError, arena.ArenaError) as error:
+    except (ValueError, ImportError, arena.ArenaError, WorkerError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return USER_ERROR
     except OSError as error:
@@ -125,7 +128,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--games", type=int, default=1000, metavar="N", help="rounded up to whole deals (1000)")
     add("--players", type=int, default=2, metavar="P", help="2, 3 or 4 (default %(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    add("--workers", type=int, default=cores(), metavar="N", help="processes (%(default)s)")
+    places.add_options(parser, workers=cores())
     add("--observation", choices=("uint8", "float32", "none"), default="uint8", help="dtype")
     add("--no-masks", action="store_true", help="leave the masks of legal actions out")
     add("--minari", metavar="ID", help="make it a Minari data set too, as carolus/2p-planner-v0")
@@ -156,11 +159,11 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     parts = _parts_folder(job, out)
     plans = job.plans()
     total = sum(plan.games for plan in plans)
-    with counting("games", total) as told:
+    with places.workers_of(options, job.agents) as workers, counting("games", total) as told:
         done = 0
         for number, plan in enumerate(plans):
             if not (parts / f"{number:05}.safetensors").exists():
-                _play(plan, parts, number, options.workers, lambda n, before=done: told(before + n))
+                _play(plan, parts, number, workers, lambda n, before=done: told(before + n))
             done += plan.games
             told(done)
     files = [parts / f"{number:05}.safetensors" for number in range(len(plans))]
@@ -172,7 +175,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
             observation=None if options.observation == "none" else options.observation,
             masks=not options.no_masks,
             out=parts / "whole",
-            threads=min(options.workers, 256),
+            threads=min(options.workers or cores(), 256),
             progress=told,
         )
     whole = parts / "whole"
@@ -207,7 +210,7 @@ def _parts_folder(job: Job, out: Path) -> Path:
     return parts
 
 
-def _play(plan: arena.Plan, parts: Path, number: int, workers: int, told: Any) -> None:
+def _play(plan: arena.Plan, parts: Path, number: int, workers: Workers, told: Any) -> None:
     """Play one part, and keep its games and tables."""
     records = parts / "records.jsonl"
     records.unlink(missing_ok=True)

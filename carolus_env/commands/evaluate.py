@@ -8,6 +8,7 @@
     python evaluate.py my_bot.py:MyBot --bench --out measured
     python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
     python evaluate.py my_bot.py:MyBot planner --suite --worst 10 --out looked_at
+    python evaluate.py greedy my_bot.py:MyBot --games 100000 --out cup --on ray
 
 Every pair of agents plays (--schedule round_robin), or the first agent plays each of the others
 (field), or three different agents play at a time (mixed), or with four players two different agents
@@ -38,8 +39,9 @@ from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.play import __main__ as viewer
 from carolus_env.play.roster import Roster
 from carolus_env.records import write_records
-from carolus_env.system import failures
+from carolus_env.system import failures, places
 from carolus_env.system.files import check_writable, write_json
+from carolus_env.system.processes import Here, WorkerError, Workers
 
 PROGRAM: Final = "python evaluate.py"
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -68,6 +70,10 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     options = argparse.Namespace(traceback=False, program=program.removeprefix("python "))
     try:
         _parser(program).parse_args(arguments, options)
+        try:
+            places.check(options.on, options.ray_address)
+        except ValueError as error:
+            raise UserError(_one_line(error)) from error
         if options.list:
             code = _list_agents()
         elif options.bench:
@@ -125,7 +131,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help="who plays whom (default %(default)s)",
     )
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    add("--workers", type=int, default=1, metavar="N", help="processes (default %(default)s)")
+    places.add_options(parser)
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
     add("--luck", metavar="VALUE", help="also count win rates less luck, by planner, value or ppo")
     add("--traceback", action="store_true", help="show every line that led to an agent's error")
@@ -222,6 +228,8 @@ def _refuse(options: argparse.Namespace, mode: str, *names: str) -> None:
 def _suite(options: argparse.Namespace) -> int:
     """Measure agents by the package's positions."""
     _refuse(options, "--suite", *_PLAY)
+    if options.on != "processes":
+        raise UserError("--suite measures in this process, and takes no --on")
     _check_files(options)
     try:
         suite_report.run(_make_agents(options.agents), options)
@@ -242,7 +250,26 @@ def _evaluate(options: argparse.Namespace, plan: arena.Plan | None = None) -> be
     if unrated and (options.out or options.until):
         raise UserError(unrated)
     made = _make_agents(options.agents)
-    several = options.workers != 1  # workers make their own agents
+    with _workers(options, plan) as workers:
+        return _evaluated(options, plan, made, workers, unrated)
+
+
+def _workers(options: argparse.Namespace, plan: arena.Plan) -> Workers:
+    try:
+        return places.workers_of(options, filter(None, (*plan.agents, plan.luck)))
+    except (WorkerError, ValueError) as error:
+        raise UserError(_one_line(error)) from error
+
+
+def _evaluated(
+    options: argparse.Namespace,
+    plan: arena.Plan,
+    made: list[bots.Agent],
+    workers: Workers,
+    unrated: str,
+) -> bench.Played:
+    """`_evaluate`, with all that it needs."""
+    several = not isinstance(workers, Here)  # workers make their own agents
     try:
         cup = arena.Tournament(
             plan,
@@ -254,7 +281,7 @@ def _evaluate(options: argparse.Namespace, plan: arena.Plan | None = None) -> be
     wanted, played = options.games, plan.deals * len(plan.meetings[0].seatings)
     if wanted and played > wanted and not options.quiet:
         _note(f"{wanted} games rounded up to {played}: complete rotations of the seats")
-    code, trouble = _play(options, cup)
+    code, trouble = _play(options, cup, workers)
     counted = cup.games // plan.games_per_deal * plan.games_per_deal
     unsaved, summary = "", {}
     if counted:
@@ -366,12 +393,12 @@ def _check_files(options: argparse.Namespace) -> None:
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
-def _play(options: argparse.Namespace, cup: arena.Tournament) -> tuple[int, str]:
+def _play(options: argparse.Namespace, cup: arena.Tournament, workers: Workers) -> tuple[int, str]:
     """Play; the exit code, and why it ended early."""
     try:
         with console.watching(cup, quiet=options.quiet) as progress:
             cup.run(
-                workers=options.workers,
+                workers=workers,
                 file=options.out and options.out / GAMES_FILE,
                 resume=options.resume,
                 records=options.records,

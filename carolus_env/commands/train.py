@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import tyro
 from rich.console import Console
@@ -40,6 +40,7 @@ from carolus_env.learners.training import Progress, TrainingRun
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.value.config import ValueConfig
 from carolus_env.system.files import write_json
+from carolus_env.system.processes import WorkerError
 
 PROGRAM: Final = "python train.py"
 VALUE = (
@@ -60,7 +61,7 @@ class Source:
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
     """The folder of a run to continue; only its length may be given with it: --steps (ppo and
-    single), --games or --minutes (value)."""
+    single), --games or --minutes (value); and --on, which results do not depend on."""
 
 
 @dataclass
@@ -87,7 +88,22 @@ class Extension:
 
 
 @dataclass
-class ExtensionOfValue:
+class Place:
+    """Where a run continues."""
+
+    on: Literal["threads", "processes", "ray"] | None = None
+    """What workers are, from here on; by default what they were."""
+    ray_address: str | None = None
+    """Of the cluster."""
+
+
+@dataclass
+class ExtensionOfTurns(Extension, Place):
+    """Continue a run."""
+
+
+@dataclass
+class ExtensionOfValue(Place):
     """Continue a run."""
 
     games: int | None = None
@@ -102,7 +118,7 @@ OPTIONS: Final[dict[str, type[Options | OptionsOfValue | OptionsOfSingle]]] = {
     Config.learner_name: OptionsOfSingle,
 }
 EXTENSIONS: Final[dict[str, type[Extension | ExtensionOfValue]]] = {
-    TurnConfig.learner_name: Extension,
+    TurnConfig.learner_name: ExtensionOfTurns,
     Config.learner_name: Extension,
     ValueConfig.learner_name: ExtensionOfValue,
 }
@@ -156,6 +172,11 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         return 130
     except ModuleNotFoundError as error:
         print(missing("train", error.name), file=sys.stderr)
+        return 1
+    except WorkerError as error:
+        print(error.traceback + f"train: {error}", file=sys.stderr)
+        if job is not None and (job.folder / "resume").exists():
+            print(f"continue from the last checkpoint: {program} --resume {job.folder}")
         return 1
     except (ValueError, OSError) as error:
         print(f"train: {error}", file=sys.stderr)
@@ -242,6 +263,8 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
         EXTENSIONS[config.learner_name], args=others, prog=f"{name} --resume FOLDER"
     )
     given = {name: value for name, value in vars(extension).items() if value is not None}
+    if given.get("on", "ray") != "ray":
+        given["ray_address"] = None
     longer = config.extended(given) if given else config
     if longer == config:
         return Job(config, folder, original, first, resumed=True)
@@ -320,6 +343,8 @@ class _Display:
         numbers = [f"{kind} {share:.0%}" for kind, share in progress.shares.items()]
         if progress.loss is not None:
             numbers.append(f"loss {progress.loss:.4f}")
+        if progress.waiting is not None:
+            numbers.append(f"waits {progress.waiting:.0%}")
         self._bar.update(
             self._task,
             completed=progress.share,

@@ -32,7 +32,9 @@ class CompiledRun(TrainingRun[C, M]):
     """What its models are."""
     crew_of: ClassVar[type[Any]]
     """Makes ``crew`` from the options: what learns. It has ``cpu_seconds``, and ``warm_up``
-    compiles."""
+    compiles; its ``actors`` play in place of its threads."""
+    actor_of: ClassVar[type[Any]]
+    """Makes the job of actors from the options."""
     crew: Any
     _noted: tuple[int, npt.NDArray[np.float64]]
     """What was done, and told (`_told`), at the curve's last point."""
@@ -75,8 +77,13 @@ class CompiledRun(TrainingRun[C, M]):
             print(f"train: no tensorboard/ is written: {error.name} is missing", file=sys.stderr)
         try:
             self.crew.warm_up()
-            yield
+            with self.config.actors() or contextlib.nullcontext() as actors:
+                if actors is not None:
+                    actors.begin(self.actor_of(self.config))
+                self.crew.actors, self.crew.waited = actors, 0.0
+                yield
         finally:
+            self.crew.actors = None
             if self._scalars is not None:
                 self._scalars.close()
             self._scalars = None
@@ -84,7 +91,9 @@ class CompiledRun(TrainingRun[C, M]):
     def _note_update(self) -> None:
         if self._passed(self.config.curve_every) or self.share >= 1:
             numbers = self._numbers()
-            self._log(self._scalars_of(numbers))
+            waiting = self._waiting()
+            more = {} if waiting is None else {"time/share_of_waiting": waiting}
+            self._log({**self._scalars_of(numbers), **more})
             rounded = {name: round(float(number), 5) for name, number in numbers.items()}
             self.curve.training.append({**self.point(), **rounded})
             self._noted = self.done, self._told().copy()
@@ -99,7 +108,15 @@ class CompiledRun(TrainingRun[C, M]):
         if loss is None and self.curve.training:
             loss = self.curve.training[-1]["loss"]
         pace = self._clock.pace(self.done)
-        return Progress(self.done, pace, self.share, loss=loss, evaluation=evaluation)
+        return Progress(
+            self.done, pace, self.share, loss=loss, waiting=self._waiting(), evaluation=evaluation
+        )
+
+    def _waiting(self) -> float | None:
+        """The share of this process's time in which it waited for actors; None: there are none."""
+        if self.crew.actors is None:
+            return None
+        return float(self.crew.waited / max(self._clock.since(), 1e-9))
 
     # ------------------------------------------------------------------------ models
 

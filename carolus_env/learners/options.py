@@ -11,7 +11,9 @@ from carolus_env.bots import make
 from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.bots.value.network import Size
 from carolus_env.engine.rules import Rules
+from carolus_env.system import places
 from carolus_env.system.machine import cores
+from carolus_env.system.processes import Processes, Workers
 from carolus_env.system.workers import check_threads
 
 Learner = Literal["ppo", "value", "single"]
@@ -113,7 +115,12 @@ class CompiledOptions(RunOptions):
     """What a learner has besides that is compiled and runs on every core."""
 
     workers: int = field(default_factory=cores)
-    """Threads that play and learn; by default one a core. Results depend on their number."""
+    """That play and learn; by default one a core. Results depend on their number."""
+    on: Literal["threads", "processes", "ray"] = "threads"
+    """What they are: threads, processes on this machine, or tasks on a cluster of Ray, with the
+    extra ray. Results are the same."""
+    ray_address: str | None = None
+    """Of the cluster; by default RAY_ADDRESS, or one that runs here, or a new one."""
     width: int = 64
     """Sums of the network's first layer."""
     hidden: int = 32
@@ -138,3 +145,18 @@ class CompiledOptions(RunOptions):
             raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")
         self.check_counts("curve_every", "workers")
         check_threads(self.workers)
+        places.check(self.on, self.ray_address)
+
+    def actors(self) -> Workers | None:
+        """The workers that are not threads; to be closed.
+
+        Raises:
+            WorkerError: when there is no such cluster.
+        """
+        if self.on == "ray":
+            return places.cluster(self.ray_address, self.files(), most=self.workers)
+        return Processes(self.workers) if self.on == "processes" else None
+
+    def files(self) -> tuple[str, ...]:
+        """Specs that name files which actors read."""
+        return ()

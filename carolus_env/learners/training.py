@@ -43,6 +43,7 @@ class Progress:
         share: of the whole run.
         shares: recent mean share of the win against each kind of opponent; ``ppo`` has it.
         loss: recent mean loss; ``value`` has it.
+        waiting: share of this process's time in which it waited for actors; None without any.
         evaluation: right after an evaluation; else None.
     """
 
@@ -51,6 +52,7 @@ class Progress:
     share: float
     shares: Mapping[str, float] = field(default_factory=dict)
     loss: float | None = None
+    waiting: float | None = None
     evaluation: Evaluation | None = None
 
 
@@ -309,4 +311,8 @@ class _Clock:
 
     def pace(self, done: int) -> float:
         """Decisions or games a second since `begin`."""
-        return (done - self._done) / max(time.monotonic() - self._begun, 1e-9)
+        return (done - self._done) / max(self.since(), 1e-9)
+
+    def since(self) -> float:
+        """Seconds since `begin`."""
+        return time.monotonic() - self._begun

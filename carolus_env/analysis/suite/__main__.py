@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from carolus_env.analysis.suite.data import SuiteError, read_suite
 from carolus_env.analysis.suite.making import PROPOSERS, TABLE, Plan, make_suite
+from carolus_env.system import places
+from carolus_env.system.processes import WorkerError
 from carolus_env.system.terminal import counting
 
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
@@ -20,18 +23,23 @@ DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (None: the command line's); returns the exit code."""
-    options = vars(_parser().parse_args(argv))
-    out, workers = options.pop("out"), options.pop("workers")
+    given = _parser().parse_args(argv)
+    options = {field.name: getattr(given, field.name) for field in fields(Plan)}
     options["table"], options["proposers"] = map(tuple, (options["table"], options["proposers"]))
+    out = given.out
     try:
         plan = Plan(**options)
-        with counting("decisions", plan.decisions) as progress:
+        specs = (plan.base, plan.value, *plan.table, *plan.proposers)
+        with (
+            places.workers_of(given, specs) as workers,
+            counting("decisions", plan.decisions) as progress,
+        ):
             make_suite(plan, out, workers=workers, progress=progress)
         print(f"{out}: {plan.decisions} decisions, hash {read_suite(out).digest}")
     except KeyboardInterrupt:
         print(f"interrupted; what is done is kept in {out}.part", file=sys.stderr)
         return INTERRUPTED
-    except (SuiteError, ValueError) as error:
+    except (SuiteError, WorkerError, ValueError) as error:
         print(f"carolus_env.analysis.suite: {error}", file=sys.stderr)
         return USER_ERROR
     except OSError as error:
@@ -50,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     add, plan = parser.add_argument, Plan(2)
     add("--players", type=int, required=True, metavar="P", help="2, 3 or 4")
     add("--out", type=Path, required=True, metavar="FILE", help="to write, .jsonl or .jsonl.gz")
-    add("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
+    places.add_options(parser)
     for name, kind, about in (
         ("decisions", int, "how many"),
         ("error", float, "standard error of the best candidates' values"),

@@ -7,12 +7,11 @@ decisions can be made in any order, by any number of processes, and come out the
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +39,7 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import to_line
 from carolus_env.records import make_record
 from carolus_env.system.files import write_file
+from carolus_env.system.processes import Workers, ready
 
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
 """Of the kinds; each is shared evenly among the stages, and then among the halves."""
@@ -319,7 +319,7 @@ def make_suite(
     plan: Plan,
     path: str | os.PathLike[str],
     *,
-    workers: int = 1,
+    workers: int | Workers = 1,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Make a suite's file, or go on where an earlier call stopped.
@@ -331,11 +331,12 @@ def make_suite(
     Args:
         plan: of the suite.
         path: of its file; compressed when the name ends in ``.gz``.
-        workers: processes.
+        workers: processes, or workers that the caller has and closes.
         progress: called with the number of decisions made.
 
     Raises:
         SuiteError: when the file exists, or what is kept belongs to another plan.
+        WorkerError: when workers cannot be had, or die.
         OSError: when it cannot be written.
     """
     path = Path(path)
@@ -346,8 +347,9 @@ def make_suite(
     progress = progress or (lambda done: None)
     progress(len(done))
     waiting = [number for number in range(plan.decisions) if number not in done]
-    with kept.open("ab") as file, _Makers(plan, workers) as makers:
-        for line in makers.made(waiting):
+    with ready(workers) as makers, kept.open("ab") as file:
+        makers.begin(partial(_maker, plan))
+        for _, line in makers.streamed((number,) for number in waiting):
             done[line["number"]] = line
             file.write(line_of(line))
             file.flush()
@@ -377,31 +379,6 @@ def _begun(plan: Plan, kept: Path) -> tuple[dict[str, Any], dict[int, dict[str, 
     return first, {line["number"]: line for line in rest}
 
 
-class _Makers:
-    """Makes decisions here or in worker processes; a context manager."""
-
-    def __init__(self, plan: Plan, workers: int) -> None:
-        if workers < 1:
-            raise ValueError(f"workers must be 1 or more, got {workers}")
-        self.plan, self.pool = plan, None
-        if workers > 1:
-            self.pool = multiprocessing.get_context("spawn").Pool(workers)
-
-    def made(self, numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """The decisions, in any order."""
-        tasks = [(self.plan, number) for number in numbers]
-        if self.pool is None:
-            return map(_made, tasks)
-        return self.pool.imap_unordered(_made, tasks)
-
-    def __enter__(self) -> _Makers:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.pool is not None:
-            self.pool.terminate()
-            self.pool.join()
-
-
-def _made(task: tuple[Plan, int]) -> dict[str, Any]:
-    return make_decision(*task)
+def _maker(plan: Plan) -> Callable[[int], dict[str, Any]]:
+    """The job of workers: to make decisions by number."""
+    return partial(make_decision, plan)

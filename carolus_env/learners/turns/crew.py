@@ -2,7 +2,8 @@
 
 A rollout is played by all workers at once. Then every gradient step takes decisions of each worker,
 and their gradients are summed in the workers' order. So what is learnt depends on the seed and on
-the number of workers, not on the cores that they find.
+the number of workers, not on the cores that they find, or whether rollouts are played by threads of
+this process or by actors elsewhere. Gradients are always computed here.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from carolus_env.learners.turns.gradients import (
 )
 from carolus_env.learners.turns.rollouts import Memory, play, work_out
 from carolus_env.system import workers
+from carolus_env.system.processes import Workers
 
 Floats = npt.NDArray[np.float32]
 
@@ -81,6 +83,10 @@ class Crew:
     """``(5,)`` the sum of what `add_gradients` told so far."""
     cpu_seconds: npt.NDArray[np.float64]
     """``(3,)`` of rollouts, gradients and steps, of all workers."""
+    actors: Workers | None = None
+    """Who plays rollouts in place of threads, where not None; begun with `Actor` as their job."""
+    waited: float = 0.0
+    """Seconds spent on waiting for actors."""
 
     def __init__(self, config: TurnConfig) -> None:
         self._config = config
@@ -129,18 +135,36 @@ class Crew:
 
     def play(self) -> None:
         """A rollout of all games."""
-        config = self._config
+        if self.actors is None:
+            for told in self._together(self.rolled_out, self._workers, 0):
+                self.told_of_games += told
+        else:
+            self._play_elsewhere(self.actors)
+
+    def rolled_out(self, worker: Worker) -> npt.NDArray[np.float64]:
+        """Let a worker play its rollout, and work out what that teaches; returns what was told."""
+        config, told = self._config, np.zeros(2)
+        games = worker.states, worker.streams, worker.fresh
+        play(*games, worker.judge, worker.memory, worker.last, told)
         trace, gae_lambda = np.float32(config.trace), np.float32(config.gae_lambda)
+        work_out(worker.memory, worker.last, trace, gae_lambda)
+        return told
 
-        def task(worker: Worker) -> npt.NDArray[np.float64]:
-            told = np.zeros(2)
-            games = worker.states, worker.streams, worker.fresh
-            play(*games, worker.judge, worker.memory, worker.last, told)
-            work_out(worker.memory, worker.last, trace, gae_lambda)
-            return told
-
-        for told in self._together(task, self._workers, 0):
+    def _play_elsewhere(self, actors: Workers) -> None:
+        """A rollout by actors. They keep nothing: the games stay here, between two rollouts."""
+        begun = time.monotonic()
+        weights = actors.share(self.weights)
+        tasks = ((weights, worker.states, worker.streams) for worker in self._workers)
+        played = actors.all(tasks)
+        self.waited += time.monotonic() - begun
+        for worker, (states, streams, memory, told, seconds) in zip(
+            self._workers, played, strict=True
+        ):
+            worker.states[...], worker.streams[...] = states, streams
+            for name, array in worker.memory._asdict().items():
+                array[...] = getattr(memory, name)
             self.told_of_games += told
+            self.cpu_seconds[0] += seconds
 
     def learn(self, rate: float, entropy: float) -> None:
         """Learn from the last rollout.
@@ -247,6 +271,34 @@ class Crew:
             array[...] = arrays[name]
         self.steps = int(numbers["steps"])
         self.random.bit_generator.state = numbers["random"]
+
+
+@dataclass(frozen=True)
+class Actor:
+    """The job of actors: each plays the rollout of a task's games as one worker of a crew."""
+
+    config: TurnConfig
+
+    def __call__(self) -> Callable[..., tuple[Any, ...]]:
+        crews: dict[int, Crew] = {}  # by number of games
+
+        def play(
+            weights: Mapping[str, Floats], states: States, streams: npt.NDArray[np.uint64]
+        ) -> tuple[Any, ...]:
+            games = len(states)
+            if games not in crews:
+                crews[games] = Crew(replace(self.config, games=games, workers=1, start=None))
+            crew = crews[games]
+            [worker] = crew._workers
+            for name, array in crew.weights.items():
+                array[...] = weights[name]
+            worker.states[...], worker.streams[...] = states, streams
+            begun = time.thread_time()
+            told = crew.rolled_out(worker)
+            seconds = time.thread_time() - begun
+            return worker.states, worker.streams, worker.memory, told, seconds
+
+        return play
 
 
 def _shared(kind: type[Any], arrays: Mapping[str, Floats]) -> Any:

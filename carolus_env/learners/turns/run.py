@@ -18,7 +18,7 @@ from carolus_env.learners.compiled import CompiledRun
 from carolus_env.learners.curve import Look
 from carolus_env.learners.training import Arrays
 from carolus_env.learners.turns.config import TurnConfig
-from carolus_env.learners.turns.crew import Crew
+from carolus_env.learners.turns.crew import Actor, Crew
 
 
 class TurnRun(CompiledRun[TurnConfig, TurnModel]):
@@ -48,6 +48,7 @@ class TurnRun(CompiledRun[TurnConfig, TurnModel]):
     )
     model = TurnModel
     crew_of = Crew
+    actor_of = Actor
     crew: Crew
     decisions: int = 0
 

@@ -105,7 +105,11 @@ class ValueConfig(CompiledOptions):
 
     def extended(self, changes: Mapping[str, Any]) -> Self:
         """With another number of games or minutes; games alone replace minutes."""
-        return replace(self, **{"minutes": None, **changes})
+        instead = {"minutes": None} if "games" in changes else {}
+        return replace(self, **{**instead, **changes})
+
+    def files(self) -> tuple[str, ...]:
+        return () if self.against is None else (self.against,)
 
     def check(self) -> None:
         """Refuse options that cannot work, before anything starts.

@@ -4,14 +4,15 @@ In a round each worker begins with the common weights and learns from games of i
 weight moves by the mean of what the workers have come to, over as many workers as learnt something
 about it: few know a rare row of a table, which keeps all that they have learnt, and all know a
 bias, where the sum would overshoot. This is done in the workers' order, so what is learnt depends
-on the seed and on the number of workers, not on the cores that they find. One worker alone learns
-game by game.
+on the seed and on the number of workers, not on the cores that they find, or whether they are
+threads of this process or actors elsewhere. One worker alone learns game by game.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,11 @@ from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.value.config import ValueConfig
 from carolus_env.learners.value.learning import Worker, learn, new_worker
 from carolus_env.system import workers
+from carolus_env.system.processes import Workers
 
 Floats = npt.NDArray[np.float32]
+Learnt = tuple[ValueWeights, ValueWeights, npt.NDArray[np.float64], float]
+"""A worker's weights and squares, what was told, and CPU seconds."""
 
 
 class Crew:
@@ -44,6 +48,10 @@ class Crew:
     """``(3,)`` float64: the sum over all games of what `learn` tells."""
     cpu_seconds: float
     """Of learning, of all workers."""
+    actors: Workers | None = None
+    """Who learns in place of threads, where not None; begun with `Actor` as their job."""
+    waited: float = 0.0
+    """Seconds spent on waiting for actors."""
 
     def __init__(self, config: ValueConfig) -> None:
         self._config, self._rules = config, config.rules()
@@ -88,26 +96,46 @@ class Crew:
         busy = self._workers[: len(shares)]
         games = np.arange(first, first + count)
 
-        def task(place: int) -> tuple[npt.NDArray[np.float64], float]:
-            worker = busy[place]
-            for own, common in ((_weights(worker), self.weights), (worker.squares, self.squares)):
-                for mine, array in zip(own, common, strict=True):
-                    mine[...] = array
-            return self._learn(worker, games[shares[place]], rate)
+        def task(place: int) -> Learnt:
+            return self.learnt(busy[place], self.weights, self.squares, games[shares[place]], rate)
 
-        for told, seconds in workers.together(task, range(len(shares))):
+        if self.actors is None:
+            found = workers.together(task, range(len(shares)))
+        else:
+            begun = time.monotonic()
+            common = self.actors.share((self.weights, self.squares))
+            found = self.actors.all((common, games[share], rate) for share in shares)
+            self.waited += time.monotonic() - begun
+        for _, _, told, seconds in found:
             self.told += told
             self.cpu_seconds += seconds
-        self._put_together(busy)
+        self._put_together([one[0] for one in found], [one[1] for one in found])
 
-    def _put_together(self, busy: Sequence[Worker]) -> None:
+    def learnt(
+        self,
+        worker: Worker,
+        weights: ValueWeights,
+        squares: ValueWeights,
+        games: npt.NDArray[np.int64],
+        rate: float,
+    ) -> Learnt:
+        """Let a worker learn from games by number, beginning with these weights and squares."""
+        own = worker.chooser.net.weights, worker.squares
+        for mine, common in zip(own, (weights, squares), strict=True):
+            for array, begin in zip(mine, common, strict=True):
+                array[...] = begin
+        return *own, *self._learn(worker, games, rate)
+
+    def _put_together(
+        self, of_weights: Sequence[ValueWeights], of_squares: Sequence[ValueWeights]
+    ) -> None:
         """Take over what the workers of a round have learnt."""
         for name in ValueWeights._fields:
             common: Floats = getattr(self.weights, name)
             squares: Floats = getattr(self.squares, name)
-            learnt = [getattr(_weights(worker), name) for worker in busy]
-            grown = [getattr(worker.squares, name) for worker in busy]
-            if len(busy) == 1:  # to the last bit what it has learnt
+            learnt = [getattr(own, name) for own in of_weights]
+            grown = [getattr(own, name) for own in of_squares]
+            if len(learnt) == 1:  # to the last bit what it has learnt
                 common[...], squares[...] = learnt[0], grown[0]
             else:
                 mean_step(common, squares, learnt, grown)
@@ -131,8 +159,22 @@ class Crew:
         return told, time.thread_time() - begun
 
 
-def _weights(worker: Worker) -> ValueWeights:
-    return worker.chooser.net.weights
+@dataclass(frozen=True)
+class Actor:
+    """The job of actors: each learns from the games of a task as one worker of a crew."""
+
+    config: ValueConfig
+
+    def __call__(self) -> Callable[..., Learnt]:
+        crew = Crew(replace(self.config, workers=1, start=None))
+        [worker] = crew._workers
+
+        def learn(
+            common: tuple[ValueWeights, ValueWeights], games: npt.NDArray[np.int64], rate: float
+        ) -> Learnt:
+            return crew.learnt(worker, *common, games, rate)
+
+        return learn
 
 
 def _copied(arrays: ValueWeights) -> ValueWeights:

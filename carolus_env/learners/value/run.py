@@ -19,7 +19,7 @@ from carolus_env.learners.compiled import CompiledRun
 from carolus_env.learners.curve import Look
 from carolus_env.learners.training import Arrays, prefixed, under
 from carolus_env.learners.value.config import ValueConfig
-from carolus_env.learners.value.crew import Crew
+from carolus_env.learners.value.crew import Actor, Crew
 
 
 class ValueRun(CompiledRun[ValueConfig, ValueModel]):
@@ -49,6 +49,7 @@ class ValueRun(CompiledRun[ValueConfig, ValueModel]):
     )
     model = ValueModel
     crew_of = Crew
+    actor_of = Actor
     crew: Crew
     games: int = 0
 

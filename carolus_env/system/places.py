@@ -1,0 +1,103 @@
+"""Where work is done, as an option: ``--workers N`` processes here, or ``--on ray`` a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from carolus_env.system.cluster import MISSING, Cluster
+from carolus_env.system.processes import Workers, processes
+
+PLACES: Final = ("processes", "ray")
+
+
+def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
+    """Add ``--workers``, ``--on`` and ``--ray-address``, from which `workers_of` makes workers.
+
+    Args:
+        parser: of a command.
+        workers: processes, by default.
+    """
+    add = parser.add_argument
+    add(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"processes (default {workers}); with --on ray: at most so many at a time (all)",
+    )
+    add(
+        "--on",
+        choices=PLACES,
+        default=PLACES[0],
+        help="where: processes here, or a cluster of Ray, docs/cluster.md (default %(default)s)",
+    )
+    add(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="of the cluster (default: RAY_ADDRESS, or one that runs here, or a new one)",
+    )
+    parser.set_defaults(usual_workers=workers)
+
+
+def workers_of(options: argparse.Namespace, specs: Iterable[str] = ()) -> Workers:
+    """The workers that the options ask for; to be closed.
+
+    Args:
+        options: of a command with `add_options`.
+        specs: agents' specs: the files that they name are needed.
+
+    Raises:
+        WorkerError: when Ray is missing, or there is no such cluster.
+        ValueError: for another place, number or address.
+    """
+    check(options.on, options.ray_address)
+    count = options.usual_workers if options.workers is None else options.workers
+    if options.on == "processes":
+        return processes(count)
+    return cluster(options.ray_address, specs, most=options.workers)
+
+
+def check(on: str, address: str | None) -> None:
+    """Refuse a place that cannot be, before any work.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    if address is not None and on != "ray":
+        raise ValueError(f"--ray-address {address} needs --on ray")
+    if on == "ray" and find_spec("ray") is None:
+        raise ValueError(MISSING)
+
+
+def cluster(address: str | None, specs: Iterable[str], *, most: int | None = None) -> Cluster:
+    """Workers on Ray, and with them the files that the agents' specs name.
+
+    Raises:
+        WorkerError, ValueError: see `Cluster`.
+    """
+    return Cluster(address, most=most, files=[file for spec in specs for file in files_of(spec)])
+
+
+def files_of(spec: str) -> list[Path]:
+    """The files that a spec names by a relative path: a Python file, or a model's two files.
+
+    An absolute path is one that all machines have.
+
+    Raises:
+        ValueError: for one outside the current folder, which no other machine would have.
+    """
+    found = []
+    for word in re.split(r"[:,=]", spec):
+        for path in (Path(word), *(Path(f"{word}{end}") for end in (".json", ".safetensors"))):
+            if word and not path.is_absolute() and path.is_file():
+                if ".." in path.parts:
+                    raise ValueError(
+                        f"{spec}: on a cluster, name a file below the current folder, or by an "
+                        "absolute path that all machines have"
+                    )
+                found.append(path)
+    return found
