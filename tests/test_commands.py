@@ -71,7 +71,9 @@ def test_other_commands_are_named_as_the_user_types_them():
     assert choice.typed("evaluate", "python train.py") == "python evaluate.py"
 
 
-@pytest.mark.parametrize("name", [*warmup.INTERFACES, "greedy", "ppo:3p"])
+@pytest.mark.parametrize(
+    "name", [*warmup.INTERFACES, "greedy", pytest.param("ppo:3p", marks=pytest.mark.slow)]
+)
 def test_what_is_warmed_up_is_used_once(name):
     if name == "sb3":
         pytest.importorskip("stable_baselines3")

@@ -103,7 +103,12 @@ def test_version_2_never_changes():
     ("agent", "players", "wanted"),
     [
         ("random", 2, ("random", "greedy:errors=0.95", "greedy:errors=0.88", "greedy:errors=0.75")),
-        ("planner", 4, ("planner", "value:4p,errors=0.1", "ppo:v1", "value:4p,errors=0.05")),
+        pytest.param(
+            "planner",
+            4,
+            ("planner", "value:4p,errors=0.1", "ppo:v1", "value:4p,errors=0.05"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_version_2_meets_the_rungs_near_an_agent(agent, players, wanted):

@@ -130,7 +130,9 @@ def test_league_refuses_impossible_shares(own, earlier):
 # ------------------------------------------------------------------------------------ a run
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize(
+    "players", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, capsys):
     assert train.main(tiny(tmp_path, "--players", str(players))) == 0
     folder = tmp_path / "r"
@@ -169,7 +171,9 @@ def untrained(players):
     return TorchPlayer(weights, players, temperature=0.0, device="cpu")
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize(
+    "players", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     agent = untrained(players)
     found = evaluate(agent, Rules(players), 30, near=None)
@@ -182,7 +186,9 @@ def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     assert again == evaluate(agent, Rules(players), 30, near=found.elo)
 
 
-@pytest.mark.parametrize("spec", ["random", "planner:errors=0.4", "ppo:v1"])
+@pytest.mark.parametrize(
+    "spec", ["random", "planner:errors=0.4", pytest.param("ppo:v1", marks=pytest.mark.slow)]
+)
 def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spec):
     rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
     place = rungs.index(spec)
@@ -191,6 +197,7 @@ def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spe
         assert all(abs(rungs.index(met) - place) <= 3 for met in found.rungs)
 
 
+@pytest.mark.slow
 def test_other_agents_are_met_besides_the_rungs():
     agent = untrained(2)
     found = evaluate(agent, Rules(2), 4, near=None, others=("greedy", "random"))
@@ -236,6 +243,7 @@ def test_tensorboard_holds_losses_evaluations_and_statistics_of_games(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_callbacks_of_users_are_called_and_may_end_training(tmp_path):
     from stable_baselines3.common.callbacks import BaseCallback
 
@@ -259,6 +267,7 @@ def test_callbacks_of_users_are_called_and_may_end_training(tmp_path):
     assert run.decisions == 320
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_policy(tmp_path):
     weights = []
     for name in ("a", "b"):
@@ -292,6 +301,7 @@ def test_a_killed_run_continues_bit_by_bit(tmp_path):
         assert one.read_bytes() == other.read_bytes(), name
 
 
+@pytest.mark.slow
 def test_resume_may_train_longer(tmp_path):
     assert train.main(tiny(tmp_path)) == 0
     folder = tmp_path / "r"
@@ -429,7 +439,14 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "damage", ["no folder", "no checkpoint", "cut arrays", "foreign config", "other sizes"]
+    "damage",
+    [
+        "no folder",
+        "no checkpoint",
+        "cut arrays",
+        pytest.param("foreign config", marks=pytest.mark.slow),
+        pytest.param("other sizes", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_that_cannot_be_resumed_is_reported(tmp_path, capsys, damage):
     folder = tmp_path / "r"
@@ -454,6 +471,7 @@ def test_a_run_that_cannot_be_resumed_is_reported(tmp_path, capsys, damage):
     assert "Traceback" not in error
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_a_checkpoint_does_not_end_training(tmp_path, monkeypatch, capsys):
     whole = Run.checkpoint
     calls = []
@@ -487,6 +505,7 @@ def test_a_failed_checkpoint_leaves_the_last_one(tmp_path, monkeypatch):
     run.resume()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_between_its_two_renames_is_found(tmp_path):
     assert train.main(tiny(tmp_path)) == 0
     folder = tmp_path / "r"

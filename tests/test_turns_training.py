@@ -434,7 +434,9 @@ def test_a_run_can_begin_with_a_model(tmp_path):
     ("players", "rules"),
     [
         (2, []),
-        (3, ["--crown-choice", "deferred", "--max-rounds", "30"]),
+        pytest.param(
+            3, ["--crown-choice", "deferred", "--max-rounds", "30"], marks=pytest.mark.slow
+        ),
         (4, ["--partners", "adjacent", "--paladins-per-clan", "30"]),
     ],
 )
@@ -524,6 +526,7 @@ def test_a_killed_run_continues_bit_by_bit(tmp_path):
     assert curves[0] == curves[1]
 
 
+@pytest.mark.slow
 def test_resume_may_train_longer(tmp_path):
     assert train.main(tiny(tmp_path)) == 0
     folder = tmp_path / "r"

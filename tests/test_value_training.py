@@ -197,7 +197,9 @@ def test_the_result_depends_on_the_seed_and_the_number_of_workers():
     ("players", "rules"),
     [
         (2, []),
-        (3, ["--crown-choice", "deferred", "--max-rounds", "30"]),
+        pytest.param(
+            3, ["--crown-choice", "deferred", "--max-rounds", "30"], marks=pytest.mark.slow
+        ),
         (4, ["--partners", "adjacent", "--paladins-per-clan", "30"]),
     ],
 )
@@ -371,6 +373,7 @@ def test_an_interrupted_run_continues_bit_by_bit(tmp_path, monkeypatch, capsys):
     assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.slow
 def test_resume_may_train_longer(tmp_path):
     assert train.main(tiny(tmp_path)) == 0
     folder = tmp_path / "r"
