@@ -110,6 +110,7 @@ def test_a_terminal_is_told_what_is_compiled(package):
     assert told.endswith(b"\x1b[2K"), "and nothing stays behind"
 
 
+@pytest.mark.slow
 def test_a_read_only_package_without_a_home_works(package):
     """No folder can be made in the package: code is kept in the temporary one."""
     (package / "__pycache__").write_text("in the way, for a user whom permissions do not stop")
@@ -243,10 +244,9 @@ def test_a_kernel_has_one_version_for_all_constants():
     assert list(scaled.overloads) == list(scaled_apart.overloads) == [integers]
 
 
-def test_python_is_told_how_to_call_a_kernel():
-    with pytest.raises(TypeError, match=r"scaled is a kernel.*Python calls scaled\.py_func"):
-        scaled(5, 2)
-    assert scaled.py_func(5, 2) == 10
+def test_python_can_call_a_kernel():
+    assert scaled(5, 2) == scaled_apart(2, 4) == 10
+    assert scaled(0.5, factor=3) == 1.5
 
 
 @pytest.mark.slow

@@ -69,6 +69,7 @@ def test_the_bots_page_has_snippets_that_run(tmp_path):
     assert len(names["best"]) == 8
 
 
+@pytest.mark.slow
 def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "models.md").read_text()

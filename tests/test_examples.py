@@ -66,6 +66,7 @@ def test_ppo_in_one_file_plays_legal_actions_only():
         assert masks.any(dim=1).all(), "every step is a decision in every game"
 
 
+@pytest.mark.slow
 def test_a_network_is_cloned_from_a_data_set(tmp_path):
     words = ["greedy", "--games", "60", "--workers", "1", "--out", str(tmp_path / "data")]
     assert dataset.main(words) == 0

@@ -242,6 +242,7 @@ def test_the_last_turn_stays_marked_until_ones_own_is_over(open_tab: Open, page:
     assert marks() != before
 
 
+@pytest.mark.slow
 def test_the_last_turn_is_shown_again(open_tab: Open, page: Page) -> None:
     tab = open_tab(in_play(page))
     decided(tab)

@@ -546,6 +546,7 @@ def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_program(tmp_path: Path) -> None:
     golden = str(GOLDEN / "full.jsonl.gz")
     done = command(golden, capture_output=True)

@@ -316,6 +316,7 @@ def test_resume_may_train_longer(tmp_path):
     assert kept["command"].endswith("--steps 1280")
 
 
+@pytest.mark.slow
 def test_an_interruption_saves_after_the_current_update(tmp_path, monkeypatch, capsys):
     rounds = 0
 
@@ -442,7 +443,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
     "damage",
     [
         "no folder",
-        "no checkpoint",
+        pytest.param("no checkpoint", marks=pytest.mark.slow),
         "cut arrays",
         pytest.param("foreign config", marks=pytest.mark.slow),
         pytest.param("other sizes", marks=pytest.mark.slow),
@@ -489,6 +490,7 @@ def test_a_full_disk_at_a_checkpoint_does_not_end_training(tmp_path, monkeypatch
     assert (tmp_path / "r" / "resume" / "numbers.json").exists()
 
 
+@pytest.mark.slow
 def test_a_failed_checkpoint_leaves_the_last_one(tmp_path, monkeypatch):
     assert train.main(tiny(tmp_path)) == 0
     folder = tmp_path / "r"

@@ -130,7 +130,7 @@ def test_a_network_that_compared_every_turn_is_evaluated_so(tmp_path, candidates
     assert (options.candidates, options.plans) == played
 
 
-@pytest.mark.parametrize("players", [2, 3])
+@pytest.mark.parametrize("players", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_against_a_rival_the_decisions_of_one_team_are_learnt_from(tmp_path, players):
     options = {"players": players, "exploration": 0.0, "seed": 5}
     alone = Crew(small(**options))
@@ -200,7 +200,9 @@ def test_the_result_depends_on_the_seed_and_the_number_of_workers():
         pytest.param(
             3, ["--crown-choice", "deferred", "--max-rounds", "30"], marks=pytest.mark.slow
         ),
-        (4, ["--partners", "adjacent", "--paladins-per-clan", "30"]),
+        pytest.param(
+            4, ["--partners", "adjacent", "--paladins-per-clan", "30"], marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, rules, capsys):

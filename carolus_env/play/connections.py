@@ -29,6 +29,7 @@ class Connection(H11Protocol):
     _closed = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there; the one that waits longest for its own goes where it is too many."""
         super().connection_made(transport)
         self._wait_for("head")
         waiting = [other for other in self._others() if other._limit or other._is_idle]
@@ -40,11 +41,13 @@ class Connection(H11Protocol):
         return [other for other in known if isinstance(other, Connection) and not other._closed]
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
         self._closed = True
         self._wait_for("")
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Some of a request came."""
         was_idle = self._is_idle
         super().data_received(data)
         if not self._is_idle:
@@ -53,15 +56,18 @@ class Connection(H11Protocol):
             self._wait_for("head")
 
     def on_response_complete(self) -> None:
+        """The request is answered."""
         super().on_response_complete()
         if self._is_idle and self._limit != "reader":
             self._wait_for("")
 
     def pause_writing(self) -> None:
+        """The client reads too slowly."""
         super().pause_writing()
         self._wait_for("reader")
 
     def resume_writing(self) -> None:
+        """The client has read what waited."""
         super().resume_writing()
         self._wait_for("body" if not self._is_idle and self.cycle.more_body else "")
 

@@ -22,7 +22,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
@@ -109,7 +109,7 @@ class _KernelCompiler(compiler.Compiler):
 
 
 class _Kernel(CPUDispatcher):
-    """A function that compiled code alone can call."""
+    """A function for compiled code. Where Python calls it, it gets machine code after all."""
 
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
         options = {"nopython": True, **_OPTIONS, **(targetoptions or {})}
@@ -125,11 +125,12 @@ class _Kernel(CPUDispatcher):
         self.targetctx.insert_user_function(cres.entry_point, cres.fndesc, [cres.library])
         self.overloads[tuple(cres.signature.args)] = cres
 
-    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        raise TypeError(
-            f"{self.py_func.__name__} is a kernel, which only kernels and entries can call; "
-            f"Python calls {self.py_func.__name__}.py_func"
-        )
+    @cached_property
+    def _with_code(self) -> Any:
+        return numba.njit(**_OPTIONS)(self.py_func)
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:  # when Python calls it
+        return self._with_code._compile_for_args(*args, **kws)
 
 
 # ------------------------------------------------------------------------------------ the cache
