@@ -152,7 +152,12 @@ def test_a_turn_that_went_another_way_is_searched_anew():
 
 
 @pytest.mark.parametrize(
-    "spec", ["mcts:sims=200", "mcts:sims=200,moves=single", "search:v1,sims=200"]
+    "spec",
+    [
+        "mcts:sims=200",
+        "mcts:sims=200,moves=single",
+        pytest.param("search:v1,sims=200", marks=pytest.mark.slow),
+    ],
 )
 def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
     bot, streams = bots.make(spec), new_streams(4, 1)

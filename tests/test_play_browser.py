@@ -714,7 +714,7 @@ def test_a_game_is_played_on_from_the_viewer(open_tab: Open, page: Page) -> None
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"hello", "not JSON"),
+        pytest.param(b"hello", "not JSON", marks=pytest.mark.slow),
         (b'{"format": "chess"}', "format must be 'carolus-record'"),
         (b"", "there is no game record in it"),
     ],

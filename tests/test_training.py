@@ -226,6 +226,7 @@ def test_the_former_default_of_bots_to_meet_becomes_the_ladder(tmp_path):
         assert train.read_job(["--resume", str(tmp_path)]).config.eval_bots == wanted
 
 
+@pytest.mark.slow
 def test_tensorboard_holds_losses_evaluations_and_statistics_of_games(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -336,6 +337,7 @@ def test_an_interruption_saves_after_the_current_update(tmp_path, monkeypatch, c
     assert train.main(["--resume", str(tmp_path / "r")]) == 0
 
 
+@pytest.mark.slow
 def test_a_run_may_start_from_a_model(tmp_path):
     assert train.main(tiny(tmp_path)) == 0
     model = load(tmp_path / "r" / "final")

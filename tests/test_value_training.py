@@ -150,6 +150,7 @@ def test_against_a_rival_the_decisions_of_one_team_are_learnt_from(tmp_path, pla
     assert min(found[0] for found in told[1:]) > told[0][0] / players / 2
 
 
+@pytest.mark.slow
 def test_a_run_can_begin_with_a_model(tmp_path):
     trained = learnt(small(), 6)
     weights = {name: array.copy() for name, array in trained.weights._asdict().items()}
