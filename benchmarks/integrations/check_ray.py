@@ -112,7 +112,10 @@ def processes_of(cluster: Nodes) -> list[int]:
 
 
 def kill_one(cluster: Nodes) -> None:
-    os.kill(processes_of(cluster)[0], signal.SIGKILL)
+    """Kill a process at a task, after waiting for one: between rounds there is none."""
+    while not (found := processes_of(cluster)):
+        time.sleep(0.01)
+    os.kill(found[0], signal.SIGKILL)
 
 
 def check_tournaments(checks: Checks) -> None:
