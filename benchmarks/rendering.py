@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(argv)
-    here = machine.line("resvg-py", "pillow")
+    here = machine.line("resvg", "pillow")
     print(here)
     print(f"{'mode':12}{'players':>8}{'ms a frame':>12}{'min':>10}{'max':>10}")
     rows = []

@@ -119,7 +119,8 @@ def main() -> int:
         print("Chromium is not installed", file=sys.stderr)
         return 2
     IMAGES.mkdir(exist_ok=True)
-    app = AppState(Roster())
+    app = AppState(Roster(), warms=True)
+    app.warmth.run()  # so that no picture waits for compiling
     move, place, disc = (
         app.games.add(GameInPlay(in_play(players, phase, seed)))
         for players, phase, seed in ((2, MOVE, 1), (2, PLACE, 1), (4, DISC, 3))

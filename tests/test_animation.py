@@ -127,7 +127,7 @@ def test_each_moment_of_a_film_shows_the_board_of_that_frame_and_no_more(players
 
 
 def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
-    pytest.importorskip("resvg_py")
+    pytest.importorskip("resvg")
     record, _, _ = played(3)
     first = animation.frames_of(record)[0].state
     film = raster.svg_pixels(animation.animation_svg(record, width=400))
@@ -202,7 +202,7 @@ def test_a_page_is_as_light_or_dark_as_its_film(theme):
 
 def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
     image = pytest.importorskip("PIL.Image")
-    pytest.importorskip("resvg_py")
+    pytest.importorskip("resvg")
     record, _, actions = played(3, decisions=12)
     told = []
     save_animation(
@@ -268,6 +268,6 @@ def test_a_folder_that_is_missing_is_noticed_before_anything_is_drawn(tmp_path):
 
 
 def test_a_film_of_a_gif_file_is_written_to_memory_first():
-    pytest.importorskip("resvg_py")
+    pytest.importorskip("resvg")
     made = animation.animation_gif(played(2, decisions=3)[0], width=60)
     assert io.BytesIO(made).read(6) == b"GIF89a"

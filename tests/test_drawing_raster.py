@@ -21,7 +21,7 @@ from carolus_env.drawing.style import BACKGROUNDS, style_sheet
 from carolus_env.drawing.tiles import Tiles
 from carolus_env.drawing.window import Window
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 image = pytest.importorskip("PIL.Image")
 pygame = pytest.importorskip("pygame")
 
@@ -113,11 +113,17 @@ def test_names_of_any_characters_can_be_drawn():
         assert board_pixels(some_state(2), width=100, names=[name, name]).any()
 
 
-@pytest.mark.parametrize("module", ["resvg_py", "PIL.Image", "pygame"])
+@pytest.mark.parametrize("module", ["resvg", "PIL.Image", "pygame"])
 def test_without_the_extra_the_error_names_it(module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
         Window("a window").show(board_pixels(some_state(), width=60))
+
+
+@pytest.mark.parametrize("svg", ["", "<svg", "not SVG", '<svg xmlns="http://www.w3.org/2000/svg"'])
+def test_what_is_not_svg_is_refused(svg):
+    with pytest.raises(ValueError, match="this SVG cannot be drawn"):
+        raster.svg_png(svg)
 
 
 # ------------------------------------------------------------------------------------ tiles

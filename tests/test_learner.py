@@ -523,7 +523,7 @@ def test_the_rest_of_what_sb3_asks_a_vec_env():
 
 @pytest.mark.parametrize("kind", ["CarolusVecEnv", "CarolusTurnsVecEnv"])
 def test_sb3_gets_pictures_of_all_games(kind):
-    pytest.importorskip("resvg_py")
+    pytest.importorskip("resvg")
     sb3 = pytest.importorskip("carolus_env.envs.sb3")
     with pytest.raises(ValueError, match="render_mode must be None or 'rgb_array', got 'human'"):
         getattr(sb3, kind)(Rules(), 2, render_mode="human")

@@ -20,7 +20,7 @@ from carolus_env.play.session import Session
 from carolus_env.records import record_line
 
 image = pytest.importorskip("PIL.Image")
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_film_has_a_limit_that_is_told(page, file, monkeypatch):
 
 
 def test_without_the_extra_a_picture_is_refused_with_how_to_get_it(page, file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    monkeypatch.setitem(sys.modules, "resvg", None)
     status, answer = page.get(f"files/{file}/0/0/picture.png")
     assert status == 501 and "pip install 'carolus-env[render]'" in answer["error"]
     assert page.request("GET", f"/api/files/{file}/0/0/picture.svg")[0] == 200

@@ -24,7 +24,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
 from carolus_env.records import RecordError, position
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 pygame = pytest.importorskip("pygame")
 pytest.importorskip("PIL.Image")
 
@@ -155,7 +155,7 @@ def test_a_game_without_a_render_mode_loads_nothing_that_draws():
     code = (
         "import sys\nfrom carolus_env import carolus_magnus_v0\nenv = carolus_magnus_v0.env()\n"
         "env.reset(seed=1)\nenv.step(int(env.last()[0]['action_mask'].argmax()))\nenv.close()\n"
-        "print([m for m in ('PIL', 'resvg_py', 'pygame', 'matplotlib') if m in sys.modules])"
+        "print([m for m in ('PIL', 'resvg', 'pygame', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -164,7 +164,7 @@ def test_a_game_without_a_render_mode_loads_nothing_that_draws():
 
 
 def test_without_the_extra_the_modes_that_need_it_say_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    monkeypatch.setitem(sys.modules, "resvg", None)
     env = carolus_magnus_v0.env(render_mode="rgb_array")
     play(env, 1)
     with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):

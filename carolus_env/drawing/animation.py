@@ -128,7 +128,8 @@ def animation_gif(
         sheet.paste(sample, (0, i * height))
     found = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
     plain = [part for _, colour in found[:_PLAIN_COLOURS] for part in colour]
-    mixed = sheet.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
+    some = sheet.resize((-(-sheet.width // 2), -(-sheet.height // 2)), image.Resampling.NEAREST)
+    mixed = some.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
     colours = image.new("P", (1, 1))
     colours.putpalette([*plain, *mixed][: 3 * _GIF_COLOURS])
 

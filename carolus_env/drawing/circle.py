@@ -74,46 +74,51 @@ def _region(scene: Scene, k: int) -> Iterator[Part]:
         f'data-territories="{words.span(region)}"{actions}>'
         f"<title>{escape(words.region_words(scene, k))}</title>"
     )
-    yield Part("".join(_ground(scene, k, is_open)), region_box(first, size))
+    yield from _ground(scene, k, is_open)
     came = [sum(mark.clan == clan for mark in _marks_on(scene, region)) for clan in range(CLANS)]
     yield from _paladins(first, size, region["paladins"], came)
     yield Part("</g>")
 
 
-def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
+def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[Part]:
     """A region without its paladins: its outline and marks, the numbers, the castles."""
     region = scene.data["regions"][k]
     first, size = region["territories"][0], len(region["territories"])
-    owner = region["owner"]
+    owner, box = region["owner"], region_box(first, size)
     outline = region_outline(first, size)
     if owner == NOBODY:
-        yield f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>'
+        yield Part(f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>', box)
     else:
-        look = TEAM_LOOKS[owner]
-        yield f'<path fill="{look.fill}" stroke="{look.line}" stroke-width="2" d="{outline}"/>'
-    if size > 1:
-        stroke = TEAM_LOOKS[owner].line
-        yield (
-            f'<path class="line" stroke="{stroke}" stroke-width="1.5" '
-            f'stroke-dasharray="3 7" d="{region_seams(first, size)}"/>'
-        )
+        look, seams = TEAM_LOOKS[owner], ""
+        if size > 1:
+            seams = (
+                f'<path class="line" stroke="{look.line}" stroke-width="1.5" '
+                f'stroke-dasharray="3 7" d="{region_seams(first, size)}"/>'
+            )
+        land = f'<path fill="{look.fill}" stroke="{look.line}" stroke-width="2" d="{outline}"/>'
+        yield Part(land + seams, box)
     if k == 0:
-        yield pieces.outline(outline, "s-gold", 11)
+        yield Part(pieces.outline(outline, "s-gold", 11), box)
     if is_open:
-        yield pieces.outline(outline, "s-open", 4)
+        yield Part(pieces.outline(outline, "s-open", 4), box)
     if _marks_on(scene, region):
-        yield pieces.outline(outline, "s-last", 5, "14 7")
+        yield Part(pieces.outline(outline, "s-last", 5, "14 7"), box)
     for territory in range(first, first + size):
-        x, y = polar(NUMBER_RADIUS, angle_of(territory))
-        number = territory % TERRITORIES
-        if owner == NOBODY:
-            yield pieces.text(x, y, number, 16, "f-ink")
-        else:
-            yield pieces.text(x, y, number, 16, "number", TEAM_LOOKS[owner].text)
-            x, y = polar(CASTLE_RADIUS, angle_of(territory))
-            yield pieces.castle(x, y, 17.0, owner)
-            if number in scene.new_castles:
-                yield pieces.ring(x, y, 25.0, "s-last")
+        yield from _territory(scene, territory, owner)
+
+
+def _territory(scene: Scene, territory: int, owner: int) -> Iterator[Part]:
+    """A territory's number and castle."""
+    x, y = polar(NUMBER_RADIUS, angle_of(territory))
+    number = territory % TERRITORIES
+    if owner == NOBODY:
+        yield Part(pieces.text(x, y, number, 16, "f-ink"), around(x, y, 18, 14))
+        return
+    look = TEAM_LOOKS[owner]
+    yield Part(pieces.text(x, y, number, 16, "number", look.text), around(x, y, 18, 14))
+    x, y = polar(CASTLE_RADIUS, angle_of(territory))
+    ring = pieces.ring(x, y, 25.0, "s-last") if number in scene.new_castles else ""
+    yield Part(pieces.castle(x, y, 17.0, owner) + ring, around(x, y, 29, 29))
 
 
 def _marks_on(scene: Scene, region: dict[str, Any]) -> list[Decision]:

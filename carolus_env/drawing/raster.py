@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,11 @@ WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}
 
 WIDEST_OF_TILES: Final = 2000
 """Pixels across, up to which boards are put together from tiles; wider ones are posters."""
+
+_AS_IT_IS: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+"""The transform that changes nothing."""
+
+_OF_THREAD: Final = threading.local()
 
 _FONTS: Final = [str(path) for path in sorted((Path(__file__).parent / "fonts").glob("*.ttf"))]
 
@@ -71,13 +77,13 @@ def board_picture(state: np.void, *, width: int = WIDTH, **options: Any) -> Any:
 
 def _board(state: np.void, width: int, options: dict[str, Any]) -> tuple[Drawing, Any]:
     drawing = Drawing(state, width=width, **options)
-    image, _ = extra("PIL.Image"), extra("resvg_py")
+    image, _ = extra("PIL.Image"), extra("resvg")
     background = BACKGROUNDS[drawing.theme]
     if width > WIDEST_OF_TILES:
         return drawing, _picture(drawing.svg(), background).convert("RGB")
     canvas = image.new("RGB", drawing.size, background)
     for tile in _TILES.of(drawing):
-        canvas.paste(tile.image, tile.at, tile.image)
+        canvas.paste(tile.image, tile.at, tile.mask)
     return drawing, canvas
 
 
@@ -98,13 +104,34 @@ _TILES: Final = Tiles(_picture)
 def svg_png(svg: str, background: str | None = None) -> bytes:
     """Any SVG with text in DejaVu Sans as PNG, in the size that it states.
 
+    Args:
+        svg: the drawing.
+        background: a colour as ``"#rrggbb"``; None: transparent.
+
     Raises:
+        ValueError: for what is not SVG, or has no size.
         ImportError: without the extra ``render``, naming it.
     """
-    png: bytes = extra("resvg_py").svg_to_bytes(
-        svg_string=svg, background=background, skip_system_fonts=True, font_files=_FONTS
-    )
+    resvg = extra("resvg")
+    colour = None if background is None else (*bytes.fromhex(background.removeprefix("#")), 255)
+    try:
+        tree = resvg.usvg.Tree.from_str(svg, _options(resvg))
+        png: bytes = resvg.render(tree, _AS_IT_IS, bg_color=colour)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # Rust's, of no public class
+            raise
+        raise ValueError(f"this SVG cannot be drawn ({error}): {svg[:80]!r}") from None
     return png
+
+
+def _options(resvg: Any) -> Any:
+    """resvg's options with the fonts; each thread needs its own."""
+    if getattr(_OF_THREAD, "fonts", None) != _FONTS:
+        options = resvg.usvg.Options.default()
+        for path in _FONTS:
+            options.load_font_file(path)
+        _OF_THREAD.options, _OF_THREAD.fonts = options, _FONTS
+    return _OF_THREAD.options
 
 
 def extra(module: str) -> Any:

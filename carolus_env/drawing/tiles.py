@@ -27,17 +27,19 @@ class Tile(NamedTuple):
     """A part as a picture.
 
     Attributes:
-        image: PIL's, RGBA; None where nothing is to be seen.
+        image: PIL's, RGB; None where nothing is to be seen.
+        mask: its opacity, PIL's L. Apart, since pasting would take them apart each time.
         at: its left and top among the pixels.
     """
 
     image: Any
+    mask: Any
     at: tuple[int, int]
 
     @property
     def size(self) -> int:
         """Bytes that it takes, about."""
-        return _BYTES_OF_ONE + (4 * self.image.width * self.image.height if self.image else 0)
+        return _BYTES_OF_ONE + (5 * self.image.width * self.image.height if self.image else 0)
 
 
 class Place(NamedTuple):
@@ -137,9 +139,11 @@ class Tiles:
             left, top, width, height = one.pixels
             image = sheet.crop((x, y, x + width, y + height))
             seen = image.getchannel("A").getbbox()
-            tile = Tile(None, (0, 0))
+            tile = Tile(None, None, (0, 0))
             if seen is not None:
-                tile = Tile(image.crop(seen), (left + seen[0], top + seen[1]))
+                image = image.crop(seen)
+                at = left + seen[0], top + seen[1]
+                tile = Tile(image.convert("RGB"), image.getchannel("A"), at)
             self._kept[key] = tile
             self._bytes += tile.size
 

@@ -15,7 +15,9 @@ from typing import Any, Final
 from carolus_env.engine.rules import Rules
 from carolus_env.play import views
 from carolus_env.play.levels import LEVELS
+from carolus_env.play.library import Replay
 from carolus_env.play.preview import after_step
+from carolus_env.play.review import review
 from carolus_env.play.roster import OFFERED, Roster
 from carolus_env.play.session import Session, hint
 from carolus_env.system.stopping import Stop, Stopped
@@ -92,7 +94,8 @@ def _steps(roster: Roster) -> list[tuple[str, str, Callable[[], None]]]:
         for spec in {kind_of(spec): spec for spec in roster.advisers()}.values()
         if not roster.is_named(spec)
     ]
-    return [("", "the game", _play_and_show), *plays, *advises]
+    back = ("", "looking back at a game", _look_back)
+    return [("", "the game", _play_and_show), *plays, back, *advises]
 
 
 def _level_specs() -> list[str]:
@@ -112,6 +115,14 @@ def _play_and_show() -> None:
         for step in session.steps()[:1]:
             after_step(session.state, step.action)
         session.play(session.legal()[0].action)
+
+
+def _look_back() -> None:
+    """A review of a short game of people."""
+    session = Session.new(Rules(max_rounds=_ROUNDS), [None, None], seed=1)
+    while not session.over:
+        session.play(session.legal()[0].action)
+    review(Replay(session.record()), seats=[0])
 
 
 def _play(roster: Roster, spec: str) -> None:
