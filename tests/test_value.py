@@ -12,11 +12,13 @@ from carolus_env import bots, engine
 from carolus_env.bots import AgentError, model_files
 from carolus_env.bots.model_files import ModelError
 from carolus_env.bots.neural import model as policies
+from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import FEATURES, all_weights
-from carolus_env.bots.planner.plans import STOP, best_plans
+from carolus_env.bots.planner.plans import STOP, actions_of, best_plans
 from carolus_env.bots.value import ahead, inference, inputs, model, network, tables
 from carolus_env.bots.value.ahead import disc_values, values_ahead
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
+from carolus_env.bots.value.choice import Chooser, value_choices
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
 from carolus_env.engine import chance
@@ -31,7 +33,7 @@ from carolus_env.engine.rules import (
     TEAMS,
     Rules,
 )
-from carolus_env.engine.state import single
+from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.value.learning import learn, new_worker, update
 
@@ -435,6 +437,32 @@ def test_errors_are_drawn():
     wrong = bot_of(Rules(2), discs="now", errors=1.0).act(states, streams.copy())
     assert (right != wrong).mean() > 0.3
     assert engine.are_legal(states, wrong).all()
+
+
+@every_kind
+def test_values_by_differences_are_those_from_scratch(rules):
+    """A turn's choices are valued one from the other; some are over, regions merge in some."""
+    weights = ValueWeights.of(weights_of(rules.players))
+    net = inference.ValueNet.of(rules.players, weights)
+    chooser = Chooser.of(net, STOP, all_weights()[rules.players].copy(), candidates=0)
+    states = positions(rules)
+    most, regions = 0, set()
+    for state in states[np.isin(states["phase"], (PLACE, DISC, CROWN_CHOICE))][::9]:
+        count = list_choices(state, chooser.lister)
+        best = value_choices(state, chooser, count)
+        after = pick(single(state), np.zeros(count, np.int64))
+        for row, plan in enumerate(chooser.lister.choices[:count]):
+            for action in actions_of(int(plan)):
+                engine.step(after, np.array([action]), rows=np.array([row]), roll=False)
+        team = state["team"][state["player"]]
+        expected = inference.values(after, weights)[:, team]
+        np.testing.assert_allclose(chooser.values[:count], expected, atol=1e-5)
+        assert best == chooser.values[:count].argmax()
+        most = max(most, count)
+        regions |= set((after["regions"].astype(int) - int(state["regions"])).tolist())
+    if rules.paladins_per_clan == 40:  # games with few paladins are short
+        assert most > inference.MOST_CHANGES  # and so the sums were added up anew
+        assert {0, -1} <= regions
 
 
 # ------------------------------------------------------------------------------------ files

@@ -142,8 +142,8 @@ class Tiles:
             tile = Tile(None, None, (0, 0))
             if seen is not None:
                 image = image.crop(seen)
-                at = left + seen[0], top + seen[1]
-                tile = Tile(image.convert("RGB"), image.getchannel("A"), at)
+                corner = left + seen[0], top + seen[1]
+                tile = Tile(image.convert("RGB"), image.getchannel("A"), corner)
             self._kept[key] = tile
             self._bytes += tile.size
 

@@ -15,7 +15,7 @@ from numpy import int64
 
 from carolus_env.bots.planner.choices import EVERY, Lister, list_choices
 from carolus_env.bots.planner.plans import play_plan
-from carolus_env.bots.value.inference import ValueNet, team_value
+from carolus_env.bots.value.inference import ValueNet, forget_sums, like_value
 from carolus_env.engine.state import STATE, States
 from carolus_env.system.compiler import rare
 
@@ -55,10 +55,11 @@ class Chooser(NamedTuple):
 def value_choices(s, chooser, count):
     """Write the value after each of the first choices; returns the best one's index."""
     team, best = int64(s["team"][s["player"]]), 0
+    forget_sums(chooser.net)
     for k in range(count):
         chooser.after[0] = s
         play_plan(chooser.after[0], chooser.lister.choices[k])
-        chooser.values[k] = team_value(chooser.after[0], team, chooser.net)
+        chooser.values[k] = like_value(chooser.after[0], team, chooser.net)
         if chooser.values[k] > chooser.values[best]:
             best = k
     return best

@@ -7,7 +7,7 @@ share of the win.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 Floats = npt.NDArray[np.float32]
+
+MOST_CHANGES: Final = 32
+"""So often sums are changed by differences before they are added up anew."""
 
 
 class ValueWeights(NamedTuple):
@@ -61,6 +64,32 @@ class Units(NamedTuple):
         return cls(*(np.zeros(size, np.float32) for size in sizes))
 
 
+class Summed(NamedTuple):
+    """What the sums of `Units` were written for, and scratch to tell what is new."""
+
+    length: npt.NDArray[np.int64]
+    """``(1,)`` int64: the number of rows; 0: nothing that can be built on."""
+    changes: npt.NDArray[np.int64]
+    """``(1,)`` int64: how often the sums were changed since they were added up."""
+    rows: npt.NDArray[np.int32]
+    """``(MOST_ROWS,)`` int32: the rows."""
+    numbers: Floats
+    """``(3 F,)`` float32: the features."""
+    places: npt.NDArray[np.int64]
+    """``(MOST_ROWS,)`` int64, scratch: the places of rows, or features, that are new."""
+    before: npt.NDArray[np.int32]
+    """``(MOST_ROWS,)`` int32, scratch: the rows that were there."""
+    grown: Floats
+    """``(3 F,)`` float32, scratch: by how much the features are greater."""
+
+    @classmethod
+    def new(cls, seen: Seen) -> Summed:
+        """Fresh memory for what a network sees."""
+        one, places = np.zeros(1, np.int64), np.zeros(len(seen.rows), np.int64)
+        rows, numbers = np.zeros_like(seen.rows), np.zeros_like(seen.numbers)
+        return cls(one, one.copy(), rows, numbers, places, rows.copy(), numbers.copy())
+
+
 class ValueNet(NamedTuple):
     """A value network as kernels take it: weights and scratch."""
 
@@ -72,11 +101,14 @@ class ValueNet(NamedTuple):
     """Scratch: what it sees of a position."""
     units: Units
     """Scratch: what its layers put out."""
+    summed: Summed
+    """Scratch: what the sums were written for, where they go by differences."""
 
     @classmethod
     def of(cls, players: int, weights: ValueWeights) -> ValueNet:
         """A network with scratch of its own; the weights are shared."""
-        return cls(layout(players), weights, Seen.new(), Units.new(weights))
+        seen = Seen.new()
+        return cls(layout(players), weights, seen, Units.new(weights), Summed.new(seen))
 
 
 # ------------------------------------------------------------------------------------ layers
@@ -112,6 +144,84 @@ def write_sums(weights, seen, sums):
                 sums[j] += number * a[j]
 
 
+@part
+def _keep_summed(seen, summed):
+    """The sums were added up for what is seen now."""
+    summed.length[0], summed.changes[0] = seen.length[0], 0
+    for k in range(seen.length[0]):
+        summed.rows[k] = seen.rows[k]
+    for k in range(summed.numbers.shape[0]):
+        summed.numbers[k] = seen.numbers[k]
+
+
+@part
+def _exchange_rows(weights, seen, summed, sums):
+    """Take rows that are gone from the sums, and add those that came."""
+    rows, places, before = weights.rows, summed.places, summed.before
+    count, old_count, changed = seen.length[0], summed.length[0], 0
+    for k in range(min(count, old_count)):
+        places[changed], before[changed] = k, summed.rows[k]
+        changed += int64(seen.rows[k] != summed.rows[k])
+        summed.rows[k] = seen.rows[k]
+    twos = changed - changed % 2
+    for i in range(0, twos, 2):
+        a, b = rows[seen.rows[places[i]]], rows[before[i]]
+        c, d = rows[seen.rows[places[i + 1]]], rows[before[i + 1]]
+        for j in range(sums.shape[0]):
+            sums[j] += (a[j] - b[j]) + (c[j] - d[j])
+    if twos < changed:
+        a, b = rows[seen.rows[places[twos]]], rows[before[twos]]
+        for j in range(sums.shape[0]):
+            sums[j] += a[j] - b[j]
+    for k in range(count, old_count):
+        a = rows[summed.rows[k]]
+        for j in range(sums.shape[0]):
+            sums[j] -= a[j]
+    for k in range(old_count, count):
+        summed.rows[k] = seen.rows[k]
+        a = rows[seen.rows[k]]
+        for j in range(sums.shape[0]):
+            sums[j] += a[j]
+    summed.length[0] = count
+
+
+@part
+def _exchange_numbers(weights, seen, summed, sums):
+    """Take features out of the sums as they were, and add them as they are."""
+    numbers, places, grown = weights.numbers, summed.places, summed.grown
+    changed = 0
+    for k in range(numbers.shape[0]):
+        growth = seen.numbers[k] - summed.numbers[k]
+        places[changed], grown[changed] = k, growth
+        changed += int64(growth != 0)
+        summed.numbers[k] = seen.numbers[k]
+    twos = changed - changed % 2
+    for i in range(0, twos, 2):
+        a, b = numbers[places[i]], numbers[places[i + 1]]
+        for j in range(sums.shape[0]):
+            sums[j] += grown[i] * a[j] + grown[i + 1] * b[j]
+    if twos < changed:
+        a = numbers[places[twos]]
+        for j in range(sums.shape[0]):
+            sums[j] += grown[twos] * a[j]
+
+
+@rare
+def change_sums(weights, seen, summed, sums):
+    """`write_sums` by differences to the position before, if there is one to build on.
+
+    Choices of one turn lead to positions that are much alike. After some changes the sums are added
+    up anew, so that what is lost by rounding stays small.
+    """
+    if summed.length[0] == 0 or summed.changes[0] == MOST_CHANGES:
+        write_sums(weights, seen, sums)
+        _keep_summed(seen, summed)
+        return
+    summed.changes[0] += 1
+    _exchange_rows(weights, seen, summed, sums)
+    _exchange_numbers(weights, seen, summed, sums)
+
+
 @rare
 def write_chances(weights, stage, units):
     """The other layers, those of a stage, from ``units.sums`` on."""
@@ -131,10 +241,14 @@ def write_chances(weights, stage, units):
             second[j] += (a * w_a[j] + b * w_b[j]) + (c * w_c[j] + d * w_d[j])
     for j in range(hidden):
         second[j] = _leaky(second[j])
-    most = float32(-1e30)
+    most, fours = float32(-1e30), hidden - hidden % 4
     for team in range(teams):
         score = out_bias[team]
-        for j in range(hidden):
+        for j in range(0, fours, 4):
+            a, b = second[j] * w_out[j, team], second[j + 1] * w_out[j + 1, team]
+            c, d = second[j + 2] * w_out[j + 2, team], second[j + 3] * w_out[j + 3, team]
+            score += (a + b) + (c + d)
+        for j in range(fours, hidden):
             score += second[j] * w_out[j, team]
         for j in range(LINEAR):
             score += sums[wide + j] * w_out[hidden + j, team]
@@ -169,12 +283,23 @@ def write_value(s, net, chances):
         chances[team] = net.units.chances[team_role(s, team)]
 
 
+@kernel
+def forget_sums(net):
+    """Begin anew: the next `like_value` builds on nothing."""
+    net.summed.length[0] = 0
+
+
 @part
-def team_value(s, team, net):
-    """The team's expected share of the win in ``s``."""
+def like_value(s, team, net):
+    """The team's expected share of the win in ``s``, which is like the position before.
+
+    From `forget_sums` on nothing else may be valued by ``net``, and nothing be learnt.
+    """
     if s["phase"] == OVER:
         return turns.team_win_share(s, team)
-    write_roles(s, net)
+    write_seen(s, net.layout, net.seen)
+    change_sums(net.weights, net.seen, net.summed, net.units.sums)
+    write_chances(net.weights, net.seen.stage[0], net.units)
     return float(net.units.chances[team_role(s, team)])
 
 

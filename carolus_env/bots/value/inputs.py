@@ -78,6 +78,7 @@ from carolus_env.system.compiler import entry, kernel, part, rare
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
 _HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
+_CANNOT = -1000  # below all that is compared with it
 
 
 class Seen(NamedTuple):
@@ -98,8 +99,10 @@ class Seen(NamedTuple):
     discs: npt.NDArray[np.int64]
     """``(4, 2)`` int64, scratch: for each role, a kind of reach and the disc that gets there."""
     spare: npt.NDArray[np.int64]
-    """``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn; of its
-    own clans, or after it took a clan."""
+    """``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn: after it
+    took a clan, besides that clan's paladins there, and at last by its own clans."""
+    taken: npt.NDArray[np.int64]
+    """``(5,)`` int64, scratch: how much a margin grows with a clan's paladins, once it is taken."""
 
     @classmethod
     def new(cls) -> Seen:
@@ -113,6 +116,7 @@ class Seen(NamedTuple):
             np.zeros(MAX_PLAYERS, np.int64),
             np.zeros((MAX_PLAYERS, 2), np.int64),
             np.zeros((MAX_PLAYERS, CLANS + 1), np.int64),
+            np.zeros(CLANS, np.int64),
         )
 
 
@@ -181,9 +185,11 @@ def _put(seen, count, row):
 
 @part
 def _write_turns(s, seen):
-    """Write what each player can do in its next turn: ``discs`` and ``spare`` of `Seen`."""
+    """Write what each player can do in its next turn: ``discs``, ``spare``, ``taken`` of `Seen`."""
     players, phase = int64(s["players"]), s["phase"]
     dice = DICE[players]
+    for clan in range(CLANS):  # what one of two teams loses the other gains
+        seen.taken[clan] = 1 + int64(s["teams"] == 2 and s["control"][clan] != NOBODY)
     for place in range(players):
         seat = int64(s["order"][place])
         role = 0
@@ -208,7 +214,7 @@ def _write_turns(s, seen):
                 own += int64(s["reserves"][seat, clan])
         seen.spare[role, CLANS] = min(dice, own)
         for clan in range(CLANS):
-            seen.spare[role, clan] = -1
+            seen.spare[role, clan] = _CANNOT
             at_hand = int64(s["reserves"][seat, clan])
             holder = int64(s["control"][clan])
             if at_hand == 0 or (holder != NOBODY and int64(s["team"][holder]) == team):
@@ -265,12 +271,8 @@ def _write_region_rows(s, layout, seen, count):
             margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
             most = seen.spare[role, CLANS]
             for clan in range(CLANS):
-                spare = seen.spare[role, clan]
-                if spare >= 0:
-                    there = int64(s["region_paladins"][clan, region])
-                    if teams == 2 and s["control"][clan] != NOBODY:
-                        there = 2 * there  # what one team loses the other gains
-                    most = max(most, there + spare)
+                there = int64(s["region_paladins"][clan, region])
+                most = max(most, seen.taken[clan] * there + seen.spare[role, clan])
             reach = seen.discs[role, 0] if steps <= seen.discs[role, 1] else NOT
             owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
             row = (reach * AFTERS + _clipped(margin + most, LOST, WON)) * OWNERS + owned
@@ -374,10 +376,10 @@ def write_seen(s, layout, seen):
     """Find out what the network sees of ``s``, a game that is not over: write ``seen``."""
     write_seats(s, int64(s["player"]), seen.seats)
     _write_turns(s, seen)
-    count = _write_region_rows(s, layout, seen, 0)
-    count = _write_clan_rows(s, layout, seen, count)
+    count = _write_clan_rows(s, layout, seen, 0)
     count = _write_player_rows(s, layout, seen, count)
-    seen.length[0] = _write_position_rows(s, layout, seen, count)
+    count = _write_position_rows(s, layout, seen, count)
+    seen.length[0] = _write_region_rows(s, layout, seen, count)  # last: their number changes
     seen.stage[0] = stage_of(s)
     write_features(s, seen.features)
     width = _SCALES.shape[0]
