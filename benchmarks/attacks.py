@@ -99,6 +99,10 @@ def serving(checkout: Path) -> Iterator[Server]:
         server = Server(process, int(re.findall(r":(\d+)/", said)[0]))
         while server.ask("GET", "warm")[1].get("cold"):  # an older server has no such answer
             time.sleep(0.5)
+        before = -1.0
+        while server.cpu() - before > 0.1:  # what else it compiles in the background
+            before = server.cpu()
+            time.sleep(2.0)
         try:
             yield server
         finally:
