@@ -88,23 +88,20 @@ class Server:
 
 
 @contextmanager
-def serving(checkout: Path) -> Iterator[Server]:
+def run_server(env: dict[str, str], folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The page's server, started as a user does in a folder, and its port; ended by Ctrl-C."""
     command = [sys.executable, "-m", "carolus_env.play", "--no-open", "--port", "0"]
-    env = {**os.environ, "PYTHONPATH": str(checkout)}
     with subprocess.Popen(
-        command, cwd=checkout, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=folder,
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        server = Server(process, int(re.findall(r":(\d+)/", said)[0]))
-        while server.ask("GET", "warm")[1].get("cold"):  # an older server has no such answer
-            time.sleep(0.5)
-        before = -1.0
-        while server.cpu() - before > 0.1:  # what else it compiles in the background
-            before = server.cpu()
-            time.sleep(2.0)
         try:
-            yield server
+            assert process.stdout is not None
+            yield process, int(re.findall(r":(\d+)/", process.stdout.readline())[0])
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
@@ -112,6 +109,20 @@ def serving(checkout: Path) -> Iterator[Server]:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def serving(checkout: Path) -> Iterator[Server]:
+    """The server of a checkout, once it has compiled everything."""
+    with run_server({"PYTHONPATH": str(checkout)}, checkout) as (process, port):
+        server = Server(process, port)
+        while server.ask("GET", "warm")[1].get("cold"):  # an older server has no such answer
+            time.sleep(0.5)
+        before = -1.0
+        while server.cpu() - before > 0.1:  # what else it compiles in the background
+            before = server.cpu()
+            time.sleep(2.0)
+        yield server
 
 
 def place(server: Server, agent: str, players: int) -> tuple[str, dict[str, Any]] | str:

@@ -12,20 +12,15 @@ with motion, and the frames that the browser draws are counted. Needs Chromium a
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attacks import run_server
 from machine import line
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -40,35 +35,15 @@ FRAMES = """seconds => new Promise(done => {
   requestAnimationFrame(note);
 })"""
 """The times at which frames were drawn, in ms."""
-
-
-@contextmanager
-def serving(cache: str) -> Iterator[str]:
-    """The page's server, started as a user does; its address."""
-    command = [sys.executable, "-m", "carolus_env.play", "--no-open", "--port", "0"]
-    env = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    with subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None
-        try:
-            yield found[0]
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
+HERE = Path(__file__).parent.parent
 
 
 def first_decision(browser: Browser, cache: str, level: str) -> dict[str, float]:
     """Seconds from the command until the page is there, a game can begin, a disc is played."""
     started, times = time.perf_counter(), {}
-    with serving(cache) as address:
+    with run_server({"NUMBA_CACHE_DIR": cache}, HERE) as (_, port):
         page = browser.new_page()
-        page.goto(address)
+        page.goto(f"http://127.0.0.1:{port}/")
         button = page.locator(f".level.{level}")
         button.wait_for()
         times["page"] = time.perf_counter() - started
@@ -124,9 +99,9 @@ def main(argv: list[str] | None = None) -> int:
             times = first_decision(browser, cache, options.level)
             rows.append({"start": start, **{key: round(s, 2) for key, s in times.items()}})
             print(", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
-        with serving(cache) as address:
+        with run_server({"NUMBA_CACHE_DIR": cache}, HERE) as (_, port):
             page = browser.new_page(viewport={"width": 1360, "height": 860})
-            found = frames(page, address, options.seconds)
+            found = frames(page, f"http://127.0.0.1:{port}/", options.seconds)
             rows.append({key: round(value, 1) for key, value in found.items()})
             print(", ".join(f"{key} {value}" for key, value in rows[-1].items()))
         browser.close()
