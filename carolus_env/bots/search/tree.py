@@ -35,7 +35,7 @@ from carolus_env.bots.planner.choices import in_turn
 from carolus_env.bots.planner.evaluation import write_chances, write_scores
 from carolus_env.bots.planner.plans import first_of, list_plans, pack, play, play_plan
 from carolus_env.bots.search.forest import EXPLICIT, JUDGE, PLANNER, PLAYOUT, SINGLE, TURN, VALUE
-from carolus_env.bots.value.inference import write_value
+from carolus_env.bots.value.inference import forget_sums, write_value
 from carolus_env.engine.kernels import actions, generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import (
@@ -155,10 +155,11 @@ def value_choices(s, value, tree):
         tree: a `forest.Tree`.
     """
     team, best, found = int64(s["team"][s["player"]]), -1.0, tree.found
+    forget_sums(value)
     for k in range(tree.listed[0]):
         tree.valued[0] = s
         play_plan(tree.valued[0], tree.plans[k])
-        write_value(tree.valued[0], value, found)
+        write_value(tree.valued[0], value, found, like=True)
         tree.values[k] = _log_odds(found[team])
         if found[team] > best:
             best = found[team]

@@ -13,7 +13,7 @@ from carolus_env.bots.planner.choices import Lister, list_choices
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import play_plan
 from carolus_env.bots.turns.network import SUREST
-from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
+from carolus_env.bots.value.inference import ValueNet, ValueWeights, forget_sums, write_value
 from carolus_env.bots.value.network import LINEAR
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
@@ -105,6 +105,13 @@ def residual_of(units, head, stage):
     return found
 
 
+@kernel
+def list_candidates(s, judge):
+    """List the candidates in ``s``, to be judged one after the other; returns how many."""
+    forget_sums(judge.net)
+    return list_choices(s, judge.lister)
+
+
 @rare
 def judge_candidate(s, k, judge):
     """Judge the listed candidate ``k``: write its values, log odds and logit.
@@ -115,7 +122,7 @@ def judge_candidate(s, k, judge):
     after, net = judge.after[0], judge.net
     judge.after[0] = s
     play_plan(after, judge.lister.choices[k])
-    write_value(after, net, judge.values[k])
+    write_value(after, net, judge.values[k], like=True)
     residual = float32(0)
     if after["phase"] != OVER:
         residual = residual_of(net.units, judge.head, net.seen.stage[0])
@@ -141,7 +148,7 @@ def soften(count, logits, probabilities):
 @rare
 def judge_all(s, judge):
     """List and judge the candidates in ``s``; returns how many there are."""
-    count = list_choices(s, judge.lister)
+    count = list_candidates(s, judge)
     for k in range(count):
         judge_candidate(s, k, judge)
     return count

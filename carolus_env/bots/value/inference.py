@@ -270,36 +270,50 @@ def write_roles(s, net):
     write_chances(net.weights, net.seen.stage[0], net.units)
 
 
+@rare
+def write_like_roles(s, net):
+    """`write_roles` by differences to the position before."""
+    write_seen(s, net.layout, net.seen)
+    change_sums(net.weights, net.seen, net.summed, net.units.sums)
+    write_chances(net.weights, net.seen.stage[0], net.units)
+
+
 @part
-def write_value(s, net, chances):
-    """Write each team's expected share of the win in ``s``: ``(3,)`` float64."""
+def write_value(s, net, chances, like=False):
+    """Write each team's expected share of the win in ``s``: ``(3,)`` float64.
+
+    Args:
+        s: the position.
+        net: a `ValueNet`.
+        chances: written.
+        like: whether ``s`` is like the position before. From `forget_sums` on nothing else may be
+            valued by ``net`` then, and nothing be learnt.
+    """
     teams = int64(s["teams"])
     if s["phase"] == OVER:
         for team in range(teams):
             chances[team] = turns.team_win_share(s, team)
         return
-    write_roles(s, net)
+    if like:
+        write_like_roles(s, net)
+    else:
+        write_roles(s, net)
     for team in range(teams):
         chances[team] = net.units.chances[team_role(s, team)]
 
 
 @kernel
 def forget_sums(net):
-    """Begin anew: the next `like_value` builds on nothing."""
+    """Begin anew: the next position that is like the one before builds on nothing."""
     net.summed.length[0] = 0
 
 
 @part
 def like_value(s, team, net):
-    """The team's expected share of the win in ``s``, which is like the position before.
-
-    From `forget_sums` on nothing else may be valued by ``net``, and nothing be learnt.
-    """
+    """The team's expected share of the win in ``s``; see `write_value` for ``like``."""
     if s["phase"] == OVER:
         return turns.team_win_share(s, team)
-    write_seen(s, net.layout, net.seen)
-    change_sums(net.weights, net.seen, net.summed, net.units.sums)
-    write_chances(net.weights, net.seen.stage[0], net.units)
+    write_like_roles(s, net)
     return float(net.units.chances[team_role(s, team)])
 
 

@@ -14,7 +14,12 @@ import numpy.typing as npt
 from numpy import float32
 
 from carolus_env.bots.turns.inference import Head, Judge, log_odds, residual_of, soften
-from carolus_env.bots.value.inference import ValueWeights, write_chances, write_sums
+from carolus_env.bots.value.inference import (
+    ValueWeights,
+    change_sums,
+    forget_sums,
+    write_chances,
+)
 from carolus_env.bots.value.network import LEAK, LINEAR
 from carolus_env.system.compiler import entry, kernel, part, rare
 
@@ -58,16 +63,20 @@ class Layers(NamedTuple):
     g_second: Floats
     """``(hidden,)`` float32."""
     g_sums: Floats
-    """``(width,)`` float32."""
+    """``(K, width)`` float32."""
+    turned: Floats
+    """``(stages, hidden, width - LINEAR)`` float32: the hidden layer's weights by its units."""
 
     @classmethod
     def new(cls, judge: Judge) -> Layers:
         """Fresh memory for a network and its candidates."""
         most, units = len(judge.logits), judge.net.units
         width, hidden, teams = len(units.sums), len(units.second), len(units.chances)
+        stages = len(judge.net.weights.hidden)
         sizes: tuple[tuple[int, ...], ...] = (
             *((most, width), (most, width - LINEAR), (most, hidden), (most, teams)),
-            *((most,), (most,), (teams,), (hidden,), (width,)),
+            *((most,), (most,), (teams,), (hidden,), (most, width)),
+            (stages, hidden, width - LINEAR),
         )
         return cls(*(np.zeros(size, np.float32) for size in sizes))
 
@@ -96,7 +105,7 @@ def _recall(memory, d, k, judge, layers):
         seen.rows[i] = memory.rows[d, k, i]
     for i in range(memory.numbers.shape[2]):
         seen.numbers[i] = memory.numbers[d, k, i]
-    write_sums(net.weights, seen, units.sums)
+    change_sums(net.weights, seen, net.summed, units.sums)
     write_chances(net.weights, seen.stage[0], units)
     for j in range(units.sums.shape[0]):
         layers.sums[k, j] = units.sums[j]
@@ -111,12 +120,15 @@ def _recall(memory, d, k, judge, layers):
 
 @rare
 def _go_back(memory, d, k, judge, layers, gradients, with_value):
-    """Add the gradient of one candidate's logit, and of its scores if its value learns."""
+    """Add the gradient of one candidate's logit, and of its scores if its value learns.
+
+    The first layer learns later (`_teach_rows`), from ``layers.g_sums``, which is written.
+    """
     weights, head = judge.net.weights, judge.head
     own, own_head = gradients.weights, gradients.head
     stage, g_logit = memory.stages[d, k], layers.g_logits[k]
     sums, first, second = layers.sums[k], layers.first[k], layers.second[k]
-    g_scores, g_second, g_sums = layers.g_scores, layers.g_second, layers.g_sums
+    g_scores, g_second, g_sums = layers.g_scores, layers.g_second, layers.g_sums[k]
     wide, hidden, teams = first.shape[0], second.shape[0], g_scores.shape[0]
     out, g_out = weights.out[stage], own.out[stage]
     residual, g_residual = head.residual[stage], own_head.residual[stage]
@@ -136,17 +148,18 @@ def _go_back(memory, d, k, judge, layers, gradients, with_value):
     if with_value:
         for role in range(teams):
             own.out_bias[stage, role] += g_scores[role]
-    hiddens, g_hiddens = weights.hidden[stage], own.hidden[stage]
-    for i in range(0, wide, 4):  # four at a time: one sum would wait for the next
-        a, b = hiddens[i], hiddens[i + 1]
-        c, e = hiddens[i + 2], hiddens[i + 3]
-        g_a, g_b, g_c, g_e = float32(0), float32(0), float32(0), float32(0)
-        for j in range(hidden):
-            g_a += g_second[j] * a[j]
-            g_b += g_second[j] * b[j]
-            g_c += g_second[j] * c[j]
-            g_e += g_second[j] * e[j]
-        g_sums[i], g_sums[i + 1], g_sums[i + 2], g_sums[i + 3] = g_a, g_b, g_c, g_e
+    turned, g_hiddens, fours = layers.turned[stage], own.hidden[stage], hidden - hidden % 4
+    for i in range(wide):
+        g_sums[i] = 0
+    for j in range(0, fours, 4):  # four at a time: fewer passes over the sums
+        a, b, c, e = turned[j], turned[j + 1], turned[j + 2], turned[j + 3]
+        g_a, g_b, g_c, g_e = g_second[j], g_second[j + 1], g_second[j + 2], g_second[j + 3]
+        for i in range(wide):
+            g_sums[i] += (g_a * a[i] + g_b * b[i]) + (g_c * c[i] + g_e * e[i])
+    for j in range(fours, hidden):
+        a, g_a = turned[j], g_second[j]
+        for i in range(wide):
+            g_sums[i] += g_a * a[i]
     for i in range(wide):
         unit, into = first[i], g_hiddens[i]
         g_sums[i] *= float32(1) if unit > float32(0) else LEAK
@@ -154,20 +167,61 @@ def _go_back(memory, d, k, judge, layers, gradients, with_value):
             into[j] += unit * g_second[j]
     for j in range(hidden):
         own.hidden_bias[stage, j] += g_second[j]
-    for j in range(wide + LINEAR):
-        own.bias[j] += g_sums[j]
-    for i in range(memory.lengths[d, k]):
-        row = memory.rows[d, k, i]
-        gradients.touched[row] = True
-        into = own.rows[row]
-        for j in range(wide + LINEAR):
-            into[j] += g_sums[j]
-    for i in range(memory.numbers.shape[2]):
-        number = memory.numbers[d, k, i]
-        if number != 0:
-            into = own.numbers[i]
-            for j in range(wide + LINEAR):
-                into[j] += number * g_sums[j]
+
+
+@rare
+def _teach_rows(memory, d, layers, gradients):
+    """Add the gradients of the first layer, of all candidates of a decision together.
+
+    Candidates share most rows. A row that several candidates in a row have learns from the sum of
+    their gradients, so each candidate only visits what is new: where `change_sums` adds a row, its
+    gradient and all later ones are added, and where it takes one away, they are taken back.
+    """
+    own, rows, numbers, g_sums = gradients.weights, memory.rows[d], memory.numbers[d], layers.g_sums
+    width, later = g_sums.shape[1], -1
+    for k in range(memory.counts[d] - 1, -1, -1):
+        if memory.over[d, k] < 0:
+            if later >= 0:
+                for j in range(width):
+                    g_sums[k, j] += g_sums[later, j]
+            later = k
+    before, length_before = -1, 0
+    for k in range(memory.counts[d]):
+        if memory.over[d, k] >= 0:
+            continue
+        g, length = g_sums[k], memory.lengths[d, k]
+        if before < 0:
+            _add(own.bias, g, float32(1))
+        for i in range(max(length, length_before)):
+            new = rows[k, i] if i < length else -1
+            old = rows[before, i] if i < length_before else -1
+            if new != old:
+                if old >= 0:
+                    _add(own.rows[old], g, float32(-1))
+                if new >= 0:
+                    _add(own.rows[new], g, float32(1))
+                    gradients.touched[new] = True
+        for i in range(numbers.shape[1]):
+            growth = numbers[k, i] - (numbers[before, i] if before >= 0 else float32(0))
+            if growth != 0:
+                _add(own.numbers[i], g, growth)
+        before, length_before = k, length
+
+
+@kernel
+def _turn(hidden, turned):
+    """Write the hidden layer's weights with the last two axes exchanged."""
+    for stage in range(hidden.shape[0]):
+        for i in range(hidden.shape[1]):
+            for j in range(hidden.shape[2]):
+                turned[stage, j, i] = hidden[stage, i, j]
+
+
+@kernel
+def _add(into, vector, factor):
+    """Add ``factor`` times a vector."""
+    for j in range(into.shape[0]):
+        into[j] += factor * vector[j]
 
 
 @entry
@@ -186,8 +240,10 @@ def add_gradients(chosen, memory, judge, layers, gradients, loss, told):
     """
     logits, probabilities, values = judge.logits, judge.probabilities, layers.values
     teams = layers.g_scores.shape[0]
+    _turn(judge.net.weights.hidden, layers.turned)
     for i in range(chosen.shape[0]):
         d = chosen[i]
+        forget_sums(judge.net)
         count, choice, team = memory.counts[d], memory.chosen[d], memory.team[d]
         for k in range(count):
             residual = float32(0)
@@ -227,6 +283,7 @@ def add_gradients(chosen, memory, judge, layers, gradients, loss, told):
                     told[4] -= target * np.log(max(chance, float32(1e-9)))
                     layers.g_scores[role] = (chance - target) * loss.value * loss.share
             _go_back(memory, d, k, judge, layers, gradients, k == choice)
+        _teach_rows(memory, d, layers, gradients)
 
 
 # ------------------------------------------------------------------------------------ steps

@@ -15,10 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from numpy import float32, int64
 
-from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import FEATURES
 from carolus_env.bots.planner.plans import play_plan
-from carolus_env.bots.turns.inference import drawn, judge_all, judge_candidate, soften
+from carolus_env.bots.turns.inference import (
+    drawn,
+    judge_all,
+    judge_candidate,
+    list_candidates,
+    soften,
+)
 from carolus_env.bots.value.tables import MOST_ROWS
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
@@ -122,7 +127,7 @@ def _expect(count, judge, expected):
 def _judge_and_keep(s, judge, memory, d):
     """List, judge and keep the candidates; returns how many there are."""
     team = int64(s["team"][s["player"]])
-    count = list_choices(s, judge.lister)
+    count = list_candidates(s, judge)
     for k in range(count):
         judge_candidate(s, k, judge)
         _remember(memory, d, k, judge, team)
