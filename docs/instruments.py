@@ -88,9 +88,15 @@ def luck_table() -> str:
         foresight = " ".join(f"{part:.2f}" for part in row["foresight"])
         shares = (f"{row[name]:.2f}" for name in ("rolls", "decisions", "explained", "weight"))
         case = [str(row["players"]), str(row["games"]), row["value"], row["method"], foresight]
-        lines.append([*case, *shares, f"{row['saved_at_weight_1']:.2f}", saved])
+        play, luck = row["seconds_a_game"]
+        cost = [
+            f"{1e3 * play:.0f} + {1e3 * luck:.1f} ms",
+            f"{row['saved'][0] * play / (play + luck):.2f}",
+        ]
+        lines.append([*case, *shares, f"{row['saved_at_weight_1']:.2f}", saved, *cost])
     head = ["players", "games", "value", "method", "foresight", "rolls", "decisions", "explained"]
-    return markdown([*head, "weight", "saved at weight 1", "saved"], lines, rows)
+    head += ["weight", "saved at weight 1", "saved", "a game + its luck", "core-seconds saved"]
+    return markdown(head, lines, rows)
 
 
 def rollouts_table() -> str:

@@ -76,13 +76,15 @@ def overhead_table() -> str:
                 f"| {run['busy']:.0%} | {1e6 * run['driver_per_game']:.0f} us |"
             )
     task = load()["tasks"]["ray"]
+    pairs = zip(found["pairs"]["ray"], found["pairs"]["processes"], strict=True)
+    ratios = [ray["games_per_s"] / other["games_per_s"] for ray, other in pairs]
     return (
         "\n".join(lines) + f"\n\n{' against '.join(f'`{a}`' for a in found['agents'])}, "
-        f"in pairs. Other programs ran too, so games a second say "
-        f"little; the share of time in which workers play is with Ray {found['ratio']:.2f} times "
-        f"that with processes (median of the pairs). Tasks that do nothing: "
-        f"{task['tasks_per_s']:,.0f} "
-        f"a second, {1e6 * task['driver_per_task']:.0f} us of the driver's CPU each. {where()}\n"
+        f"{found['games']:,} games, in pairs. Games a second with Ray are "
+        f"{' and '.join(f'{ratio:.2f}' for ratio in ratios)} times those with processes; the share "
+        f"of time in which workers play is {found['ratio']:.2f} times theirs (median of the "
+        f"pairs). Tasks that do nothing: {task['tasks_per_s']:,.0f} a second, "
+        f"{1e6 * task['driver_per_task']:.0f} us of the driver's CPU each. {where()}\n"
     )
 
 

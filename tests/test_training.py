@@ -9,8 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -275,31 +273,6 @@ def test_the_same_seed_gives_the_same_policy(tmp_path):
         assert train.main(tiny(tmp_path / name)) == 0
         weights.append((tmp_path / name / "r" / "final.safetensors").read_bytes())
     assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
-def test_a_killed_run_continues_bit_by_bit(tmp_path):
-    options = [*TINY, "--runs", str(tmp_path), "--checkpoint-every", "256", "--steps", "4096"]
-    options += ["--bots", "greedy", "--self-share", "0.4", "--earlier-share", "0.4"]
-    whole = [sys.executable, "train.py", *options, "--name", "whole"]
-    killed = [sys.executable, "train.py", *options, "--name", "killed"]
-    subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
-    process = subprocess.Popen(killed, stdout=subprocess.DEVNULL)
-    numbers = tmp_path / "killed" / "resume" / "numbers.json"
-    while process.poll() is None:
-        try:
-            if json.loads(numbers.read_text())["decisions"] >= 1024:
-                break
-        except (OSError, ValueError):
-            time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert not (tmp_path / "killed" / "final.json").exists()
-    resume = [sys.executable, "train.py", "--resume", str(tmp_path / "killed")]
-    subprocess.run(resume, check=True, stdout=subprocess.DEVNULL)
-    for name in ("final.safetensors", "best.safetensors", "result.json"):
-        one, other = (tmp_path / run / name for run in ("whole", "killed"))
-        assert one.read_bytes() == other.read_bytes(), name
 
 
 @pytest.mark.slow

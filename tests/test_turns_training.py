@@ -5,10 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -494,36 +490,6 @@ def test_tensorboard_holds_losses_rates_and_times(tmp_path):
 
 
 # ------------------------------------------------------------------------------------ resuming
-
-
-def test_a_killed_run_continues_bit_by_bit(tmp_path):
-    options = [*TINY, "--runs", str(tmp_path), "--steps", "12800", "--checkpoint-every", "256"]
-    options += ["--eval-every", "6400", "--curve-every", "2560"]
-    whole = [sys.executable, "train.py", *options, "--name", "whole"]
-    killed = [sys.executable, "train.py", *options, "--name", "killed"]
-    subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
-    process = subprocess.Popen(killed, stdout=subprocess.DEVNULL)
-    numbers = tmp_path / "killed" / "resume" / "numbers.json"
-    while process.poll() is None:
-        try:
-            if json.loads(numbers.read_text())["decisions"] >= 2000:
-                break
-        except (OSError, ValueError):
-            time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert not (tmp_path / "killed" / "final.json").exists()
-    resume = [sys.executable, "train.py", "--resume", str(tmp_path / "killed")]
-    subprocess.run(resume, check=True, stdout=subprocess.DEVNULL)
-    for name in ("final.safetensors", "best.safetensors", "result.json"):
-        one, other = (tmp_path / run / name for run in ("whole", "killed"))
-        assert one.read_bytes() == other.read_bytes(), name
-    curves = [
-        json.loads((tmp_path / run / "curve.json").read_text()) for run in ("whole", "killed")
-    ]
-    for point in (point for curve in curves for points in curve.values() for point in points):
-        del point["seconds"], point["cpu_seconds"]
-    assert curves[0] == curves[1]
 
 
 @pytest.mark.slow

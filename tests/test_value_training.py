@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -321,37 +320,6 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
 
 
 # ------------------------------------------------------------------------------------ resuming
-
-
-@pytest.mark.slow
-def test_a_killed_run_continues_bit_by_bit(tmp_path):
-    options = [*TINY, "--runs", str(tmp_path), "--games", "600", "--checkpoint-every", "24"]
-    options += ["--eval-every", "300", "--curve-every", "250"]
-    whole = [sys.executable, "train.py", *options, "--name", "whole"]
-    killed = [sys.executable, "train.py", *options, "--name", "killed"]
-    subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
-    process = subprocess.Popen(killed, stdout=subprocess.DEVNULL)
-    numbers = tmp_path / "killed" / "resume" / "numbers.json"
-    while process.poll() is None:
-        try:
-            if json.loads(numbers.read_text())["games"] >= 100:
-                break
-        except (OSError, ValueError):
-            time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert not (tmp_path / "killed" / "final.json").exists()
-    resume = [sys.executable, "train.py", "--resume", str(tmp_path / "killed")]
-    subprocess.run(resume, check=True, stdout=subprocess.DEVNULL)
-    for name in ("final.safetensors", "best.safetensors", "result.json"):
-        one, other = (tmp_path / run / name for run in ("whole", "killed"))
-        assert one.read_bytes() == other.read_bytes(), name
-    curves = [
-        json.loads((tmp_path / run / "curve.json").read_text()) for run in ("whole", "killed")
-    ]
-    for point in (point for curve in curves for points in curve.values() for point in points):
-        del point["seconds"], point["cpu_seconds"]
-    assert curves[0] == curves[1]
 
 
 def test_an_interrupted_run_continues_bit_by_bit(tmp_path, monkeypatch, capsys):

@@ -18,6 +18,8 @@ d_k = x_k - l_k - x_(k-1) and at last y - x_K. Shares are of the variance of y:
                 knows what rolls are worth, less where it makes too much of them
     saved       how many games are worth one less luck; at weight 1, and at the weight from the
                 other deals, with its 95 % interval
+    CPU         milliseconds of one core that a game takes, and its luck; so in core-seconds a game
+                is worth `saved` times the first by their sum
 
 ``--ceiling`` asks the same of a perfect value function, for cheap agents in self-play: from
 positions before a roll, two rolls are drawn, and each is played on twice with other dice. The
@@ -28,6 +30,7 @@ decides; times the rolls of a game, the share of the result's variance.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -77,16 +80,21 @@ class Rolls(NamedTuple):
     """``(K, dice)``."""
     starts: States
     """``(G,)``: before the first decision of round 1."""
+    seconds: float
+    """Of the CPU, to play all games; all workers'."""
 
 
 def play(agents: tuple[str, str], players: int, deals: int, seed: int, workers: int) -> Rolls:
     """Play a pairing, and take its games apart."""
     plan = arena.Plan(Rules(players), agents, deals=deals, seed=seed)
+    arena.play_pairing(agents, plan.rules, 2, seed=seed)  # compiles
     cup = arena.Tournament(plan)
     found: dict[str, list[Any]] = {name: [] for name in ("games", "before", "after", "faces")}
     starts = []
     with tempfile.TemporaryDirectory() as folder:
+        spent = cpu_seconds()
         cup.run(workers=workers, records=Path(folder) / "games.jsonl")
+        spent = cpu_seconds() - spent
         for game, (_, record) in enumerate(read_records(Path(folder) / "games.jsonl")):
             start = None
             for played in play_events(start_of(record), record["events"]):
@@ -113,7 +121,14 @@ def play(agents: tuple[str, str], players: int, deals: int, seed: int, workers: 
         after=np.concatenate(found["after"]),
         faces=np.array(found["faces"]),
         starts=np.concatenate(starts),
+        seconds=spent,
     )
+
+
+def cpu_seconds() -> float:
+    """Of this process, and of its workers that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def measured(rolls: Rolls, spec: str, method: str) -> dict[str, Any]:
@@ -128,7 +143,11 @@ def measured(rolls: Rolls, spec: str, method: str) -> dict[str, Any]:
 
     starts = expected(rolls.starts, np.arange(games))
     after = expected(rolls.after, rolls.games)
-    worth = (luck(rolls.before, rolls.faces, value, method) * rolls.sides[rolls.games]).sum(axis=1)
+    luck(rolls.before[:1], rolls.faces[:1], value, method)  # compiles
+    spent = cpu_seconds()
+    of_teams = luck(rolls.before, rolls.faces, value, method)
+    spent = cpu_seconds() - spent
+    worth = (of_teams * rolls.sides[rolls.games]).sum(axis=1)
     first = np.searchsorted(rolls.games, np.arange(games))
     counts = np.bincount(rolls.games, minlength=games)
     last = first + counts - 1
@@ -153,6 +172,7 @@ def measured(rolls: Rolls, spec: str, method: str) -> dict[str, Any]:
         "weight": found["luck_weight"],
         "saved_at_weight_1": float((plain**2).sum() / (fixed**2).sum()),
         "saved": list(found["games_saved"]),
+        "seconds_a_game": [rolls.seconds / games, spent / games],
         "win_rate": float(rolls.scores.mean()),
         "adjusted_rate": found["adjusted_rate"][0],
         "adjusted_ci95": list(found["adjusted_ci95"][0]),

@@ -46,8 +46,8 @@ WIDTH = 2 * 1.96  # standard deviations in a 95 % interval
 Row = dict[str, Any]
 
 
-def rated(path: Path, players: int) -> list[Row]:
-    """The agents above `ABOVE` with their ratings, the weakest first.
+def rated(path: Path, players: int, above: str = ABOVE) -> list[Row]:
+    """The agents above the agent ``above`` with their ratings, the weakest first.
 
     Raises:
         ValueError: when the file does not name them.
@@ -63,9 +63,9 @@ def rated(path: Path, players: int) -> list[Row]:
     found = [{key: row[key] for key in ("spec", "elo", "low", "high")} for row in rows]
     found.sort(key=lambda row: row["elo"])
     names = [row["spec"] for row in found]
-    if found and ABOVE not in names:
-        raise ValueError(f"{path}: {ABOVE} is not among the agents for {players} players")
-    return found[names.index(ABOVE) + 1 :] if found else []
+    if found and above not in names:
+        raise ValueError(f"{path}: {above} is not among the agents for {players} players")
+    return found[names.index(above) + 1 :] if found else []
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -176,13 +176,16 @@ def main() -> int:
     parser.add_argument("ladders", type=Path, nargs="+", metavar="LADDER")
     parser.add_argument("--players", type=int, nargs="+", default=[2, 3, 4])
     parser.add_argument("--half", choices=HALF_NAMES, default="all")
+    parser.add_argument("--above", default=ABOVE, metavar="AGENT", help="default %(default)s")
     parser.add_argument("--suite", type=Path, help="a file, instead of the package's suite")
     parser.add_argument("--again", type=int, metavar="GAMES")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="other numbers of players stay as they are there")
     options = parser.parse_args()
     results = []
+    if options.json and options.json.exists():
+        results = json.loads(options.json.read_text())
     for players in options.players:
-        found = [rated(path, players) for path in options.ladders]
+        found = [rated(path, players, options.above) for path in options.ladders]
         agents = next(filter(None, found), [])
         if len(agents) < 3:
             print(f"{players} players: {len(agents)} rated agents, left out", file=sys.stderr)
@@ -196,14 +199,15 @@ def main() -> int:
                 "lose {lost:.4f} there, standard error {lost_error:.4f}, {listed:.4f} by the suite"
                 .format(**result["again"])
             )  # fmt: skip
+        results = [row for row in results if row["players"] != players]
         results.append({**result, "machine": line()})
+        if options.json:
+            write_json(options.json, sorted(results, key=lambda row: int(row["players"])))
         print(
             f"{players} players: {len(agents)} agents, Spearman {result['spearman']:.3f} "
             f"[{result['low']:.3f}, {result['high']:.3f}], {result['neighbours_in_order']} of "
             f"{result['neighbours']} neighbours in order, widest step {result['widest_step']:.0f}"
         )
-    if options.json:
-        write_json(options.json, results)
     return 0
 
 

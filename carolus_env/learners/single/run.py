@@ -9,7 +9,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ from carolus_env.learners.single.league import League
 from carolus_env.learners.single.player import TorchPlayer
 from carolus_env.learners.single.ppo import SelfPlayPPO
 from carolus_env.learners.training import Arrays, Progress, TrainingRun, prefixed, under
+
+_RECENT: Final = 1000
+"""Games of each kind of opponent that the progress tells of, the last ones."""
 
 
 class Run(TrainingRun[Config, Model]):
@@ -154,7 +157,7 @@ class Run(TrainingRun[Config, Model]):
         """Games have ended: the league learns how hard its opponents are."""
         self._ended.append(ended)
         for kind, shares in self.league.note(ended).items():
-            self._shares.setdefault(kind, deque(maxlen=1000)).extend(shares)
+            self._shares.setdefault(kind, deque(maxlen=_RECENT)).extend(map(float, shares))
 
     def _note_update(self) -> None:
         """Log the rollout and its update, and add a point to the curve."""
@@ -210,6 +213,7 @@ class Run(TrainingRun[Config, Model]):
             "league": about,
             "learner": self.model.numbers(),
             "games": self.env.games.numbers(),
+            "shares": {kind: list(shares) for kind, shares in self._shares.items()},
         }
         arrays = {
             **prefixed("learner/", self.model.arrays()),
@@ -228,6 +232,8 @@ class Run(TrainingRun[Config, Model]):
         self.model._n_updates = numbers["updates"]
         self.random.bit_generator.state = numbers["random"]
         self._remembered = numbers["remembered"]
+        told = numbers["shares"].items()
+        self._shares = {kind: deque(shares, maxlen=_RECENT) for kind, shares in told}
         self.model.observe_again()
 
 
