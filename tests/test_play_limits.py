@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import http.client
 import io
@@ -23,12 +24,12 @@ from test_play_server import finished, new_game, play_on
 from carolus_env import bots
 from carolus_env.arena import ladder
 from carolus_env.bots import Agent
-from carolus_env.engine.rules import Rules
+from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.play import app_state, connections, levels, roster, work
 from carolus_env.play.app_state import AppState
 from carolus_env.play.library import Replay
 from carolus_env.play.roster import Roster, RosterError
-from carolus_env.play.session import Session, TurnError
+from carolus_env.play.session import Session, TurnError, hint
 from carolus_env.play.warm import Warmth
 from carolus_env.records import record_line
 from carolus_env.records.files import scan_file
@@ -51,8 +52,20 @@ def in_time(done: Any) -> bool:
     return bool(done())
 
 
+@functools.cache
+def compile_endless() -> None:
+    """Compile what `ENDLESS` runs: the compiler looks at no flag, so it would not end in time."""
+    quick = bots.make("value:next=2,rolls=1,discs=now")
+    session = Session.new(Rules(), [quick, quick], seed=5)
+    while session.state["phase"] != PLACE:
+        session.ask_agent()
+    hint(quick, session.state, 1)
+    session.ask_agent()
+
+
 def thinking_game(page: Page, *agents: str | None) -> dict[str, Any]:
     """A game in which a bot that never finishes is to begin a turn."""
+    compile_endless()
     game = new_game(page, agents=[None, None], seed=5)
     key = game["key"]
     while game["phase"] != "place":

@@ -8,7 +8,7 @@ from typing import Any
 import test_play_browser
 from page import Page, serving
 from test_play_browser import Open, click_to, decided, drop, start_game, sync_api
-from test_play_limits import ENDLESS, in_time, thinking_game
+from test_play_limits import ENDLESS, compile_endless, in_time, thinking_game
 from test_play_server import finished
 
 from carolus_env.play.app_state import AppState
@@ -68,6 +68,7 @@ def test_a_search_ends_when_the_page_is_left_or_the_game_forgotten(
 
 
 def test_a_hint_that_takes_long_is_stopped(open_tab: Open) -> None:
+    compile_endless()
     with serving(AppState(Roster([ENDLESS]))) as page:
         tab = open_tab(page.address)
         start_game(tab)

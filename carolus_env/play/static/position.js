@@ -29,8 +29,7 @@ class PositionPage {
       el(
         "section",
         { class: "panel", "aria-label": "The position" },
-        el("div", { class: "card" }, this.title, el("div", { class: "tools" }, this.agent, this.ask), this.opinions.element),
-        el("div", { class: "tools outside" }, share),
+        el("div", { class: "card" }, this.title, el("div", { class: "tools" }, this.agent, this.ask, share), this.opinions.element),
         pasteCard(),
         this.stage.words.card,
       ),

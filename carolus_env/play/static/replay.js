@@ -67,13 +67,20 @@ class Viewer {
       el(
         "section",
         { class: "panel", "aria-label": "The game" },
-        el("div", { class: "card" }, this.title, this.result, picker),
+        el(
+          "div",
+          { class: "card" },
+          this.title,
+          this.result,
+          picker,
+          // Above what comes and goes: a button that moves away under the pointer is not pressed.
+          el("div", { class: "tools" }, el("button", { type: "button", class: "quiet", onclick: () => this.playFromHere() }, "Play from here"), share, this.save),
+        ),
         this.looking,
         el("div", { class: "card" }, el("h2", {}, "Opinions"), this.advisers, this.opinions.element),
         el("div", { class: "card" }, el("h2", {}, "Log"), this.log.element),
         this.stage.words.card,
         problemsCard(this.file),
-        el("div", { class: "tools outside" }, el("button", { type: "button", class: "quiet", onclick: () => this.playFromHere() }, "Play from here"), share, this.save),
       ),
     );
     this.log.element.addEventListener("click", (event) => {
