@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import learners
 import results
 import scale
 
@@ -217,6 +218,7 @@ PLOTS = {
     "learning": learning,
     "suite": suite,
     "cluster": lambda: scale.figure(empty, COLOURS),
+    "strength": lambda: learners.figure(empty, COLOURS),
 }
 
 

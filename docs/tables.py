@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import instruments
+import learners
 import numpy as np
 import results
 import scale
@@ -271,6 +272,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bot pairings": results.bot_pairings_table,
     "fields": state.fields_table,
     **instruments.game_tables(),
+    **learners.TABLES,
     "ladder 2": lambda: ladder(2),
     "ladder 3": lambda: ladder(3),
     "ladder 4": lambda: ladder(4),
