@@ -68,9 +68,9 @@ def margin(learner: str, look: str, *, difference: bool) -> float:
 def table(learner: str) -> str:
     """One learner's cases: CPU-minutes, each seed, the mean and the difference to the base."""
     looks, found = LOOKS[learner], cases(learner)
-    heads = ["", "CPU-minutes", "against `planner`, by seed", "mean", f"less *{BASE}*"]
+    heads = ["", "CPU-minutes", "against `planner`, by seed", "mean", "difference"]
     if len(looks) > 1:
-        heads += ["looking ahead at discs", f"less *{BASE}*"]
+        heads += ["looking ahead at discs", "difference"]
     lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | --- |" + " ---: |" * (len(heads) - 3)]
     for case, rows in found.items():
         minutes = sum(row["seconds"] for row in rows) / len(rows) / 60
@@ -88,8 +88,9 @@ def table(learner: str) -> str:
     margins = " and ".join(f"{100 * margin(learner, look, difference=True):.1f}" for look in looks)
     [machine] = {row["machine"] for rows in found.values() for row in rows}
     return (
-        "\n".join(lines) + f"\n\n{first:,} paired games a run. Differences are give or take "
-        f"{margins} points (95 %, by the spread between seeds). {machine}\n"
+        "\n".join(lines)
+        + f"\n\n{first:,} paired games a run. Differences from *{BASE}* are give or take "
+        f"{margins} points (95 %, by the spread between seeds). Machine: {machine}.\n"
     )
 
 

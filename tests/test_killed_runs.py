@@ -37,8 +37,8 @@ RUNS = {
     ),
     "single": Run(
         f"--learner single {COMMON} --games 16 --rollout 16 --batch 64 --epochs 1 --region 4 "
-        "--trunk 4 --remember-every 256 --steps 4096 --checkpoint-every 256 --eval-every 512 "
-        "--bots greedy --self-share 0.4 --earlier-share 0.4",
+        "--trunk 4 --steps 4096 --checkpoint-every 256 --eval-every 512 --bots greedy random "
+        "--self-share 0.4",
         *("decisions", 1024),
     ),
 }

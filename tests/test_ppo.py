@@ -104,7 +104,7 @@ def test_the_payoffs_of_1000_training_games_are_those_of_their_records(players):
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_against_others_the_learner_is_paid_what_its_seat_is_paid(tmp_path, players):
     config = Config(players=players, games=32, rollout=64, region=4, trunk=4, max_rounds=25,
-                    bots=("greedy", "random"), self_share=0.3, earlier_share=0.2)  # fmt: skip
+                    bots=("greedy", "random"), self_share=0.5)  # fmt: skip
     run = Run(config, tmp_path)
     paid = []
     step = run.env.step_wait

@@ -1,4 +1,4 @@
-"""Training: the league's seating, what a run leaves behind, resuming, and errors."""
+"""Training: who sits where, what a run leaves behind, resuming, and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from carolus_env.learners.measures import evaluate  # noqa: E402
 from carolus_env.learners.provenance import commit, commit_of  # noqa: E402
 from carolus_env.learners.reading import read  # noqa: E402
 from carolus_env.learners.single.config import Config  # noqa: E402
-from carolus_env.learners.single.league import League  # noqa: E402
+from carolus_env.learners.single.opponents import SelfOrBots  # noqa: E402
 from carolus_env.learners.single.player import TorchPlayer  # noqa: E402
 from carolus_env.learners.single.run import Run  # noqa: E402
 
@@ -41,7 +41,7 @@ TINY = [
     *("--batch", "64", "--epochs", "1"),
     *("--region", "4", "--trunk", "4"),
     *("--eval-games", "4", "--final-games", "8", "--eval-every", "512"),
-    *("--remember-every", "256", "--steps", "768"),
+    *("--steps", "768"),
 ]
 
 
@@ -49,80 +49,54 @@ def tiny(folder, *more):
     return [*TINY, "--runs", str(folder), "--name", "r", *more]
 
 
-def league_of(rules, bots=("greedy", "random"), **options):
-    default = {"earlier": 2, "active": 3, "self_share": 0.4, "earlier_share": 0.3, "hardness": 1.0}
-    return League(rules, bots, lambda weights: make("random"), **{**default, **options})
-
-
-# ------------------------------------------------------------------------------------ the league
+# ------------------------------------------------------------------------------------ opponents
 
 
 @pytest.mark.parametrize("partners", ["opposite", "adjacent"])
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_league_seats_one_kind_of_opponent_and_the_learner_as_partner(players, partners):
+def test_a_game_has_one_bot_or_none_and_the_learner_as_partner(players, partners):
     rules = Rules(players, partners=partners)
-    league = league_of(rules, hardness=0)
     random = np.random.default_rng(0)
-    league.remember({"a": np.zeros(1, np.float32)})
-    league.draw_active(random)
     seats = random.integers(players, size=20_000)
-    seatings = league.seat(seats, random)
+    seatings = SelfOrBots(rules, ("greedy", "random"), 0.4).seat(seats, random)
     team = np.array([rules.team(seat) for seat in range(players)])
-    kinds = []
+    met = []
     for seat, seating in zip(seats, seatings, strict=True):
         others = {int(seating[other]) for other in range(players) if team[other] != team[seat]}
         partners_seen = {seating[other] for other in range(players) if team[other] == team[seat]}
         assert len(others) == 1
         assert partners_seen == {LEARNER}
-        kinds.append(others.pop())
-    shares = {kind: kinds.count(kind) / len(kinds) for kind in set(kinds)}
-    assert shares == pytest.approx({LEARNER: 0.4, 0: 0.15, 1: 0.15, 2: 0.3}, abs=0.02)
-    assert [league.kind(k) for k in (0, 1, 2)] == ["greedy", "random", "earlier"]
+        met.append(others.pop())
+    shares = {agent: met.count(agent) / len(met) for agent in set(met)}
+    assert shares == pytest.approx({LEARNER: 0.4, 0: 0.3, 1: 0.3}, abs=0.02)
 
 
-def test_the_learner_holds_every_seat_until_there_are_earlier_selves():
-    league = league_of(Rules(2), bots=(), self_share=0.5, earlier_share=0.5)
+def test_without_bots_the_learner_plays_every_seat():
     random = np.random.default_rng(0)
-    assert (league.seat(np.zeros(100, np.int64), random) == LEARNER).all()
-
-
-def test_hard_opponents_are_met_more_often():
-    league = league_of(Rules(2), self_share=0.0, earlier_share=0.0, hardness=2.0)
-    league.won[:2] = (0.9, 0.5)
-    seatings = league.seat(np.zeros(20_000, np.int64), np.random.default_rng(1))
-    assert np.mean(seatings[:, 1] == 1) == pytest.approx(0.25 / 0.26, abs=0.01)
+    seatings = SelfOrBots(Rules(2), (), 0.5).seat(np.zeros(100, np.int64), random)
+    assert (seatings == LEARNER).all()
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_league_learns_from_results_how_hard_an_opponent_is(players):
+def test_shares_of_the_win_are_told_by_bot(players):
     rules = Rules(players)
-    league = league_of(rules, self_share=0.0, earlier_share=0.0)
-    games = LearnerGames(rules, 64, league, seed=3)
-    streams, found = new_streams(1, 64), []
-    while len(found) < 300:
+    opponents = SelfOrBots(rules, ("greedy", "random"), 0.2)
+    games = LearnerGames(rules, 64, opponents, seed=3)
+    streams, found = new_streams(1, 64), {"greedy": [], "random": []}
+    while len(found["random"]) < 150:
         ended = games.step(engine.random_actions(games.states, streams))
-        for shares in league.note(ended).values():
-            found += shares
+        for bot, shares in opponents.shares(ended).items():
+            found[bot] += shares
         games.restart(ended.rows)
-    assert 0 <= min(found) < 1 / rules.teams < max(found) <= 1
-    assert league.won[0] < 0.3, "random play loses to greedy"
-    assert league.won[1] == pytest.approx(1 / rules.teams, abs=0.25), "and is random's equal"
+    assert 0 <= min(found["random"]) < 1 / rules.teams < max(found["random"]) <= 1
+    assert np.mean(found["greedy"]) < 0.3, "random play loses to greedy"
+    assert np.mean(found["random"]) == pytest.approx(1 / rules.teams, abs=0.1), "its equal"
 
 
-def test_a_new_earlier_self_replaces_the_one_beaten_most_easily():
-    league = league_of(Rules(2), earlier=3)
-    for number in range(3):
-        league.remember({"a": np.full(1, number, np.float32)})
-    league.won[2:] = (0.5, 0.8, 0.6)
-    league.remember({"a": np.full(1, 9, np.float32)})
-    assert [int(one["a"][0]) for one in league.earlier] == [0, 9, 2]
-    assert league.won[3] == 0.5
-
-
-@pytest.mark.parametrize(("own", "earlier"), [(0.8, 0.3), (-0.1, 0.5), (1.1, 0.0)])
-def test_league_refuses_impossible_shares(own, earlier):
-    with pytest.raises(ValueError, match="must lie between 0 and 1"):
-        league_of(Rules(), self_share=own, earlier_share=earlier)
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_an_impossible_share_is_refused(share):
+    with pytest.raises(ValueError, match="self_share must lie between 0 and 1"):
+        SelfOrBots(Rules(), ("greedy",), share)
 
 
 # ------------------------------------------------------------------------------------ a run
@@ -228,7 +202,7 @@ def test_the_former_default_of_bots_to_meet_becomes_the_ladder(tmp_path):
 def test_tensorboard_holds_losses_evaluations_and_statistics_of_games(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    options = ("--bots", "random", "--self-share", "0.5", "--earlier-share", "0.2")
+    options = ("--bots", "random", "--self-share", "0.7")
     options += ("--eval-bots", "random")
     assert train.main(tiny(tmp_path, *options, "--rollout", "64", "--steps", "4096")) == 0
     events = EventAccumulator(str(tmp_path / "r" / "tensorboard"))
@@ -392,7 +366,7 @@ def test_this_code_has_the_commit_of_its_checkout():
         (["--learning-rate", "2"], r"learning_rate must lie in \(0, 1\), got 2"),
         (["--bots", "nobody"], "unknown agent 'nobody'; known are"),
         (["--device", "abacus"], "device 'abacus' is unknown to PyTorch"),
-        (["--self-share", "0.9", "--earlier-share", "0.9"], "not exceed 1 together"),
+        (["--self-share", "1.5"], "self_share must lie between 0 and 1, got 1.5"),
         (["--region", "0"], "region must be an integer from 1 to 4096, got 0"),
         (["--start", "nowhere"], "nowhere.json: cannot be read"),
         (["--start", "2p"], "is a model of .*, not "),
@@ -529,14 +503,18 @@ def test_a_run_of_single_decisions_that_was_begun_as_ppo_goes_on_as_such(tmp_pat
     assert train.read_job(["--resume", str(tmp_path)]).config == Config(players=3, trunk=64)
 
 
-def test_a_run_begun_with_an_option_that_is_gone_is_resumed_if_it_did_not_use_it(tmp_path, capsys):
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({"config": {"players": 3, "shaping": 0.0}, "command": "old"}))
+@pytest.mark.parametrize("learner", [{}, {"learner": "single"}])
+@pytest.mark.parametrize("name", ["shaping", "earlier_share"])
+def test_a_run_begun_with_an_option_that_is_gone_is_resumed_if_it_did_not_use_it(
+    tmp_path, capsys, name, learner
+):
+    path, options = tmp_path / "config.json", {"players": 3, "hardness": 1.0, **learner}
+    path.write_text(json.dumps({"config": {**options, name: 0.0}, "command": "old"}))
     assert train.read_job(["--resume", str(tmp_path)]).config.players == 3
-    path.write_text(json.dumps({"config": {"players": 3, "shaping": 0.5}, "command": "old"}))
+    path.write_text(json.dumps({"config": {**options, name: 0.5}, "command": "old"}))
     assert train.main(["--resume", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert "option 'shaping' no longer exists; resume the run with the version that began" in error
+    assert f"option '{name}' no longer exists; resume the run with the version that beg" in error
 
 
 @pytest.mark.parametrize("option", ["--config", "--resume"])

@@ -15,6 +15,7 @@ from carolus_env.bots.neural import model as policies
 from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import FEATURES, all_weights
 from carolus_env.bots.planner.plans import STOP, actions_of, best_plans
+from carolus_env.bots.turns import model as turns_model
 from carolus_env.bots.value import ahead, inference, inputs, model, network, tables
 from carolus_env.bots.value.ahead import disc_values, values_ahead
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
@@ -485,9 +486,10 @@ def test_other_models_are_refused():
         model.ValueModel(size, {**weights_of(2), "rows": np.zeros((2, 2), np.float32)})
     with pytest.raises(ValueError, match="width must be from 16 to 1024, got 3"):
         Size(2, width=3)
-    with pytest.raises(ModelError, match="format must be 'carolus-value', got 'carolus-policy'"):
+    with pytest.raises(ModelError, match="got 'carolus-policy', a model that the bot ppo or"):
         model.load(policies.SHIPPED / "2p")
     assert model_files.NAMES == ("2p", "3p", "4p")
+    assert {*model_files.PLAYED_BY} == {model.FORMAT, policies.FORMAT, turns_model.FORMAT}
 
 
 # ------------------------------------------------------------------------------------ learning

@@ -73,7 +73,8 @@ CASES: Final[dict[Learner, dict[str, dict[str, Any]]]] = {
     },
     "single": {
         BASE: {},
-        "no league: itself in every seat": {"self_share": 1.0, "earlier_share": 0.0},
+        "a fifth of the games against `planner`": {"bots": ("planner",)},
+        "half of them": {"bots": ("planner",), "self_share": 0.5},
     },
 }
 """What differs, by learner and case."""

@@ -25,6 +25,12 @@ from carolus_env.system.untrusted import DataError, cut, shown
 
 NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
+PLAYED_BY: Final = {
+    "carolus-policy": "ppo or search",
+    "carolus-turns": "ppo",
+    "carolus-value": "value or search",
+}
+"""The bots that play models of a format."""
 LARGEST: Final = 64 * 2**20
 """Most bytes of weights that are read; a typical model has 0.4 to 4 million."""
 _LARGEST_JSON: Final = 2**20
@@ -173,10 +179,16 @@ def format_of(path: str | Path, among: tuple[str, ...]) -> str:
         found = untrusted.get(about, "format", str)
         if found not in among:
             allowed = " or ".join(map(repr, among))
-            raise DataError(f"format must be {allowed}, got {shown(found)}")
+            raise DataError(f"format must be {allowed}, got {shown(found)}{_played_by(found)}")
     except DataError as error:
         raise ModelError(f"{where}: {error}") from None
     return found
+
+
+def _played_by(found: Any) -> str:
+    """What to say of a model of a format that is not wanted."""
+    bot = PLAYED_BY.get(found) if isinstance(found, str) else None
+    return "" if bot is None else f", a model that the bot {bot} plays"
 
 
 # ------------------------------------------------------------------------------------ agents
@@ -273,7 +285,9 @@ def _read_json(kind: Kind, path: Path) -> dict[str, Any]:
     try:
         for key, value in kind.versions.items():
             if untrusted.get(about, key, type(value)) != value:
-                raise DataError(f"{key} must be {value!r}, got {shown(about[key])}")
+                raise DataError(
+                    f"{key} must be {value!r}, got {shown(about[key])}{_played_by(about[key])}"
+                )
         for key in _sizes(kind):
             untrusted.get(about, key, int)
         untrusted.get(about, "sha256", str)

@@ -20,8 +20,10 @@ CONFIGS: Final[dict[str, type[RunOptions]]] = {
 """The options of each learner."""
 DEFAULT: Final = TurnConfig.learner_name
 """The learner of options that name none."""
-_REMOVED: Final = {"shaping": 0.0}
-"""Options of earlier versions, with the value that left them unused."""
+_REMOVED: Final = {"shaping": 0.0, "earlier_share": 0.0}
+"""Options of earlier versions, with the value that left them unused ..."""
+_WITH_THEM: Final = ("earlier", "on_duty", "hardness", "remember_every")
+"""... and those that meant nothing then."""
 _FIRST_BOTS: Final = ["random", "greedy", "planner"]
 """The default of ``eval_bots`` before policies were placed on the ladder."""
 
@@ -62,14 +64,17 @@ def from_run(options: Mapping[str, Any]) -> RunOptions:
         options["learner"] = Config.learner_name
     if "learner" not in options:  # begun when there was only one
         options["learner"] = Config.learner_name
+        if options.get("eval_bots") == _FIRST_BOTS:
+            del options["eval_bots"]
+    if options["learner"] == Config.learner_name:
         for name, unused in _REMOVED.items():
             if options.pop(name, unused) != unused:
                 raise ValueError(
                     f"option {name!r} no longer exists; "
                     "resume the run with the version that began it"
                 )
-        if options.get("eval_bots") == _FIRST_BOTS:
-            del options["eval_bots"]
+        for name in _WITH_THEM:
+            options.pop(name, None)
     return from_mapping(options)
 
 

@@ -1,1 +1,1 @@
-"""PPO over single decisions with Stable-Baselines3, against a league; `export` writes ONNX."""
+"""PPO over single decisions with Stable-Baselines3; `export` writes ONNX."""

@@ -56,19 +56,9 @@ class Config(RunOptions):
     """Where the network is trained: cpu, cuda, ...; auto: cuda if there is one."""
 
     bots: tuple[str, ...] = ()
-    """Bots as opponents, by spec."""
+    """Bots as opponents, by spec; by default the learner plays every seat of all games."""
     self_share: float = 0.8
-    """Share of the games in which the learner plays every seat."""
-    earlier_share: float = 0.2
-    """Share of the games against an earlier self; the bots share the rest."""
-    earlier: int = 30
-    """How many earlier selves are stored."""
-    on_duty: int = 3
-    """How many of them are active as opponents in a rollout."""
-    hardness: float = 1.0
-    """How strongly hard opponents are preferred; 0: not at all."""
-    remember_every: int = 100_000
-    """Decisions after which the next earlier self is stored."""
+    """Share of the games in which it plays every seat, where there are bots."""
 
     @property
     def budget(self) -> str:
@@ -100,8 +90,7 @@ class Config(RunOptions):
         super().check()
         _ = self.size
         self.check_counts(
-            *("steps", "games", "rollout", "batch", "epochs", "threads", "remember_every"),
-            "on_duty",
+            *("steps", "games", "rollout", "batch", "epochs", "threads"),
         )
         if self.games * self.rollout < 2:
             raise ValueError("games times rollout must be at least 2")
@@ -111,11 +100,9 @@ class Config(RunOptions):
         for name in ("learning_rate", "learning_rate_end"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
-        for name in ("entropy", "entropy_end", "value_weight", "hardness"):
+        for name in ("entropy", "entropy_end", "value_weight"):
             if not 0 <= getattr(self, name) <= 100:
                 raise ValueError(f"{name} must lie in [0, 100], got {getattr(self, name)}")
-        if self.earlier < 0:
-            raise ValueError(f"earlier must be at least 0, got {self.earlier}")
         for spec in self.bots:
             make(spec)
         try:

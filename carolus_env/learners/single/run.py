@@ -1,4 +1,4 @@
-"""A training run of self-play PPO against a league; see `carolus_env.learners.training`.
+"""A training run of self-play PPO over single decisions; see `carolus_env.learners.training`.
 
 Its models are policies (`carolus_env.bots.neural.model`).
 """
@@ -23,13 +23,13 @@ from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.learners.curve import Look
 from carolus_env.learners.measures import Evaluation, game_statistics
 from carolus_env.learners.single.config import Config
-from carolus_env.learners.single.league import League
+from carolus_env.learners.single.opponents import SelfOrBots
 from carolus_env.learners.single.player import TorchPlayer
 from carolus_env.learners.single.ppo import SelfPlayPPO
 from carolus_env.learners.training import Arrays, Progress, TrainingRun, prefixed, under
 
 _RECENT: Final = 1000
-"""Games of each kind of opponent that the progress tells of, the last ones."""
+"""Games against each bot that the progress tells of, the last ones."""
 
 
 class Run(TrainingRun[Config, Model]):
@@ -70,18 +70,9 @@ class Run(TrainingRun[Config, Model]):
         super().__init__(config, folder, command=command, show=show)
         torch.set_num_threads(config.threads)
         self.callbacks = callbacks
-        self.league = League(
-            self.rules,
-            config.bots,
-            lambda weights: TorchPlayer(weights, config.players, temperature=1.0, device="cpu"),
-            earlier=config.earlier,
-            self_share=config.self_share,
-            earlier_share=config.earlier_share,
-            active=config.on_duty,
-            hardness=config.hardness,
-        )
+        self.opponents = SelfOrBots(self.rules, config.bots, config.self_share)
         self.env = CarolusVecEnv(
-            self.rules, config.games, self.league, seed=config.seed, dtype=np.uint8
+            self.rules, config.games, self.opponents, seed=config.seed, dtype=np.uint8
         )
         self.model = SelfPlayPPO(
             self.env,
@@ -102,8 +93,6 @@ class Run(TrainingRun[Config, Model]):
         self._start: Mapping[str, Any] | None = None
         if config.start is not None:
             self._start_from(config.start)
-        self.random = np.random.default_rng(config.seed)
-        self._remembered = 0  # decisions when the last earlier self was stored
         self._shares: dict[str, deque[float]] = {}
         self._ended: list[Ended] = []
 
@@ -142,22 +131,14 @@ class Run(TrainingRun[Config, Model]):
             logger.close()
 
     def _update(self) -> bool:
-        self._prepare_rollout()
+        self.model.ent_coef = self.config.entropy_at(1 - self.share)
         return self.model.update()
 
-    def _prepare_rollout(self) -> None:
-        """Set the entropy weight, keep an earlier self when one is due, draw opponents."""
-        self.model.ent_coef = self.config.entropy_at(1 - self.share)
-        if self.decisions - self._remembered >= self.config.remember_every:
-            self._remembered = self.decisions
-            self.league.remember(self.model.weights())
-        self.league.draw_active(self.random)
-
     def _note_games(self, ended: Ended) -> None:
-        """Games have ended: the league learns how hard its opponents are."""
+        """Games have ended: keep what the progress tells of them."""
         self._ended.append(ended)
-        for kind, shares in self.league.note(ended).items():
-            self._shares.setdefault(kind, deque(maxlen=_RECENT)).extend(map(float, shares))
+        for bot, shares in self.opponents.shares(ended).items():
+            self._shares.setdefault(bot, deque(maxlen=_RECENT)).extend(shares)
 
     def _note_update(self) -> None:
         """Log the rollout and its update, and add a point to the curve."""
@@ -204,20 +185,15 @@ class Run(TrainingRun[Config, Model]):
     # ------------------------------------------------------------------------ resuming
 
     def _state(self) -> tuple[dict[str, Any], Arrays]:
-        about, earlier = self.league.state()
         numbers = {
             "decisions": self.decisions,
             "updates": int(self.model._n_updates),
-            "remembered": self._remembered,
-            "random": self.random.bit_generator.state,
-            "league": about,
             "learner": self.model.numbers(),
             "games": self.env.games.numbers(),
-            "shares": {kind: list(shares) for kind, shares in self._shares.items()},
+            "shares": {bot: list(shares) for bot, shares in self._shares.items()},
         }
         arrays = {
             **prefixed("learner/", self.model.arrays()),
-            **prefixed("league/", earlier),
             **prefixed("games/", self.env.games.arrays()),
             "lengths": self.env.lengths,
         }
@@ -225,15 +201,12 @@ class Run(TrainingRun[Config, Model]):
 
     def _restore(self, numbers: Mapping[str, Any], arrays: Arrays) -> None:
         self.model.restore(numbers["learner"], under("learner/", arrays))
-        self.league.restore(numbers["league"], under("league/", arrays))
         self.env.games.restore(numbers["games"], under("games/", arrays))
         self.env.lengths[:] = arrays["lengths"]
         self.model.num_timesteps = numbers["decisions"]
         self.model._n_updates = numbers["updates"]
-        self.random.bit_generator.state = numbers["random"]
-        self._remembered = numbers["remembered"]
         told = numbers["shares"].items()
-        self._shares = {kind: deque(shares, maxlen=_RECENT) for kind, shares in told}
+        self._shares = {bot: deque(shares, maxlen=_RECENT) for bot, shares in told}
         self.model.observe_again()
 
 
