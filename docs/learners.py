@@ -68,13 +68,14 @@ def margin(learner: str, look: str, *, difference: bool) -> float:
 def table(learner: str) -> str:
     """One learner's cases: CPU-minutes, each seed, the mean and the difference to the base."""
     looks, found = LOOKS[learner], cases(learner)
-    heads = ["", "CPU-minutes", "against `planner`, by seed", "mean", "difference"]
+    time = "minutes" if learner == "single" else "CPU-minutes"
+    heads = ["", time, "against `planner`, by seed", "mean", "difference"]
     if len(looks) > 1:
         heads += ["looking ahead at discs", "difference"]
     lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | --- |" + " ---: |" * (len(heads) - 3)]
     for case, rows in found.items():
         minutes = sum(row["seconds"] for row in rows) / len(rows) / 60
-        cells = [case, f"{minutes:.1f}"]
+        cells = [case, f"{minutes:.2f}"]
         for look in looks:
             if look == looks[0]:
                 cells.append(", ".join(f"{100 * row[look][0]:.1f}" for row in rows))
@@ -106,7 +107,7 @@ def pace_table() -> str:
         cells = [f"`{row['learner']}`", str(row["players"]), str(row["workers"])]
         if row["learner"] == "ppo":
             parts = ", ".join(f"{name} {us:.1f} us" for name, us in row["us"].items())
-            cells += [f"{row['per_s']:,.0f} decisions", parts, f"{used(row):.0%}"]
+            cells += [f"{row['per_s']:,.0f} decisions", parts, results.percent(used(row))]
         else:
             cells += [f"{row['per_s']:,.0f} games", f"{row['us']['a game'] / 1000:.2f} ms", ""]
         lines.append("| " + " | ".join(cells) + " |")
