@@ -52,7 +52,7 @@ class RunOptions:
     """Decisions or games between two evaluations, each with a checkpoint."""
     eval_games: int = 100
     """Games against each agent in an evaluation."""
-    final_games: int = 2000
+    final_games: int = 600
     """Games against each agent in the final evaluation."""
     eval_bots: tuple[str, ...] = ()
     """Bots that are met in evaluations besides rungs of the ladder, by spec."""
