@@ -71,7 +71,7 @@ def wait_for_checkpoint(process: subprocess.Popen[str], learner: str, folder: Pa
 
 def actors(process: subprocess.Popen[str]) -> list[int]:
     """The worker processes of a run."""
-    listed = ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)]
+    listed = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(process.pid)]
     lines = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.splitlines()
     return [int(line.split()[0]) for line in lines if "spawn_main" in line]
 
