@@ -39,8 +39,10 @@ _USUAL_WIDTH: Final = 32  # choices per position that there is memory for, on av
 MOVES: Final = ("turn", "single")
 CHANCES: Final = ("open", "explicit")
 LEAVES: Final = ("planner", "playout")
+CROWNS: Final = ("planner", "value")
 TURN, SINGLE = range(len(MOVES))
 OPEN, EXPLICIT = range(len(CHANCES))
+BY_PLANNER, BY_VALUE = range(len(CROWNS))
 PLANNER, PLAYOUT, JUDGE, VALUE = range(len(LEAVES) + 2)
 # A judge values the leaf, a value network the position after each of its choices.
 
@@ -54,6 +56,8 @@ class Settings(NamedTuple):
     """`OPEN` or `EXPLICIT`."""
     leaf: int
     """`PLANNER`, `PLAYOUT`, `JUDGE` or `VALUE`."""
+    crowns: int
+    """What chooses the crowns of a roll inside the tree: `BY_PLANNER` or `BY_VALUE`."""
     root: int
     """Where paladins may go in plans at the root: an index into `plans.WIDTHS`."""
     plans: int

@@ -27,6 +27,7 @@ from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights, chances
 from carolus_env.bots.planner.plans import WIDTHS, actions_of
 from carolus_env.bots.search.forest import (
+    BY_PLANNER,
     CHANCES,
     JUDGE,
     LEAVES,
@@ -74,6 +75,21 @@ class TreeOptions:
     root_width: int = root_width(0)
     c: float = option(0.2, "exploration", among=(0.0, 100.0))
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
+
+    def settings(self, leaf: int) -> Settings:
+        """The options in numbers, for positions valued by ``leaf``, see `Settings`."""
+        return Settings(
+            moves=MOVES.index(self.moves),
+            chance=CHANCES.index(self.chance),
+            leaf=leaf,
+            crowns=BY_PLANNER,
+            root=WIDTHS.index(self.root),
+            plans=WIDTHS.index(self.plans),
+            root_width=int(self.root_width or self.width),
+            width=int(self.width),
+            exploration=float(self.c),
+            temperature=float(self.temperature),
+        )
 
 
 @dataclass(frozen=True)
@@ -151,17 +167,7 @@ class MctsBot(Agent):
                     "MctsOptions, whose leaf says how positions are valued",
                 )
             leaf = LEAVES.index(self.options.leaf)
-        self._settings = Settings(
-            moves=MOVES.index(self.options.moves),
-            chance=CHANCES.index(self.options.chance),
-            leaf=leaf,
-            root=WIDTHS.index(self.options.root),
-            plans=WIDTHS.index(self.options.plans),
-            root_width=int(self.options.root_width or self.options.width),
-            width=int(self.options.width),
-            exploration=float(self.options.c),
-            temperature=float(self.options.temperature),
-        )
+        self._settings = self.options.settings(leaf)
         self._forest: Forest | None = None
         self._plans: dict[tuple[int, bytes], list[int]] = {}
 
@@ -436,7 +442,7 @@ def _go_down(states, settings, weights, forest, generators, begins):
         if begins:
             begin(s, settings, weights[s["players"]], tree, generators[g])
         else:
-            generators[g] = go_down(s, settings, weights[s["players"]], tree, generators[g])
+            generators[g] = go_down(s, settings, weights[s["players"]], tree, generators[g], None)
 
 
 @entry

@@ -34,8 +34,17 @@ from carolus_env.bots.planner.bot import best_crown
 from carolus_env.bots.planner.choices import in_turn
 from carolus_env.bots.planner.evaluation import write_chances, write_scores
 from carolus_env.bots.planner.plans import first_of, list_plans, pack, play, play_plan
-from carolus_env.bots.search.forest import EXPLICIT, JUDGE, PLANNER, PLAYOUT, SINGLE, TURN, VALUE
-from carolus_env.bots.value.inference import forget_sums, write_value
+from carolus_env.bots.search.forest import (
+    BY_PLANNER,
+    EXPLICIT,
+    JUDGE,
+    PLANNER,
+    PLAYOUT,
+    SINGLE,
+    TURN,
+    VALUE,
+)
+from carolus_env.bots.value.inference import forget_sums, like_value, write_value
 from carolus_env.engine.kernels import actions, generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import (
@@ -43,6 +52,7 @@ from carolus_env.engine.rules import (
     CLANS,
     CROWN_CHOICE,
     DISC,
+    FIRST_CROWN,
     FIRST_PLACE,
     MAX_TEAMS,
     OVER,
@@ -139,7 +149,7 @@ def list_choices(s, settings, weights, tree, previous):
         return
     play_plan(tree.valued[0], plans[0])
     if settings.leaf == JUDGE:
-        roll_and_crown(tree.valued[0], settings.moves, weights, tree.scratch)
+        roll_and_crown(tree.valued[0], settings, weights, tree, None)
 
 
 @rare
@@ -268,20 +278,50 @@ def child_at(nodes, edges, edge, key):
     return child
 
 
+@part
+def _crown_by_value(s, value, spare):
+    """The clan that the crown should become by the network's value after it, as an action."""
+    team, chosen, best = int64(s["team"][s["player"]]), -1, -1.0
+    clans = legal.clans_to_take(s)
+    forget_sums(value)
+    for clan in range(CLANS):
+        if clans >> clan & 1 == 0:
+            continue
+        spare[0] = s
+        play(spare[0], FIRST_CROWN + clan)
+        found = like_value(spare[0], team, value)
+        if found > best:
+            chosen, best = FIRST_CROWN + clan, found
+    return chosen
+
+
+@part
+def _crown(s, settings, weights, tree, value):
+    """The clan that the crown should become, as `Settings.crowns` says."""
+    if value is None:
+        return best_crown(s, weights, tree.scratch)
+    if settings.crowns == BY_PLANNER:
+        return best_crown(s, weights, tree.scratch)
+    return _crown_by_value(s, value, tree.valued)
+
+
 @kernel
-def roll_and_crown(s, moves, weights, scratch):
-    """Roll due dice; where choices are whole turns, also decide crowns."""
+def roll_and_crown(s, settings, weights, tree, value):
+    """Roll due dice; where choices are whole turns, also decide crowns.
+
+    With a value network ``value``, ``tree.valued`` may be overwritten.
+    """
     turns.roll_on(s)
-    while moves == TURN and s["phase"] == CROWN_CHOICE:
-        play(s, best_crown(s, weights, scratch))
+    while settings.moves == TURN and s["phase"] == CROWN_CHOICE:
+        play(s, _crown(s, settings, weights, tree, value))
         turns.roll_on(s)
 
 
 @rare
-def go_down(s, settings, weights, tree, bits):
+def go_down(s, settings, weights, tree, bits, value):
     """Go from the root, which is ``s``, to a position that is over or not in the tree.
 
-    Writes the path and the leaf, and lists the choices there.
+    Writes the path and the leaf, and lists the choices there. ``value`` is a `ValueNet` or None.
 
     Returns:
         The advanced stream.
@@ -297,7 +337,7 @@ def go_down(s, settings, weights, tree, bits):
         depth += 1
         path[depth] = edge
         last = play_plan(leaf, edges[edge]["plan"])
-        roll_and_crown(leaf, settings.moves, weights, tree.scratch)
+        roll_and_crown(leaf, settings, weights, tree, value)
         if leaf["phase"] == OVER:
             break
         node = child_at(nodes, edges, edge, key_of(leaf, settings.chance))
@@ -361,7 +401,7 @@ def simulate(s, settings, weights, tree, bits, net, policy, value):
     scratch; or a value network ``value`` does. When all are None, ``settings.leaf`` says how the
     position is valued.
     """
-    bits = go_down(s, settings, weights, tree, bits)
+    bits = go_down(s, settings, weights, tree, bits, value)
     ask(net, policy, value, tree)
     grow(settings, weights, tree, policy, 0)
     if net is None and settings.leaf == PLAYOUT and tree.leaf[0]["phase"] != OVER:
