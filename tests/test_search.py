@@ -19,11 +19,15 @@ import carolus_env as ce
 from carolus_env import bots, engine
 from carolus_env.bots import MctsBot, ModelError, NetworkJudge, ValueJudge, ValueSearchOptions
 from carolus_env.bots.neural import model as policy_model
+from carolus_env.bots.planner.bot import best_crown
+from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import actions_of
+from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CROWNS, VALUE, Forest, tree_of
+from carolus_env.bots.search.tree import _crown
 from carolus_env.bots.value import model, network
 from carolus_env.bots.value.inputs import inputs
 from carolus_env.bots.value.model import ValueModel
-from carolus_env.engine.rules import DISC, MOVE, PLACE, Rules
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules
 from carolus_env.engine.streams import new_streams
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -139,7 +143,9 @@ def test_in_mid_turn_the_player_goes_on_maximising():
 
 
 @every_number
-@pytest.mark.parametrize("ways", [{}, {"moves": "single"}, {"chance": "explicit", "width": 4}])
+@pytest.mark.parametrize(
+    "ways", [{"crowns": "value"}, {"moves": "single"}, {"chance": "explicit", "width": 4}]
+)
 def test_a_search_counts_every_simulation_and_knows_no_dice_to_come(players, ways):
     states = middle_games(Rules(players), 25)[::9].copy()
     other = states.copy()
@@ -182,6 +188,43 @@ def test_an_opinion_is_the_searchs_visits_and_mean_values():
             assert given.values[row] == pytest.approx(shares(states[row : row + 1])[0], abs=3e-5)
 
 
+@every_number
+def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(players):
+    states = middle_games(Rules(players), 100)
+    states = states[
+        (states["phase"] == CROWN_CHOICE) & (engine.legal_masks(states).sum(axis=1) > 1)
+    ]
+    weights, differ = all_weights()[players], 0
+    net = ValueJudge(random_model(players)).net(players)
+    for state in states[:20]:
+        tree = tree_of(Forest.new(1, 2, 8), 0)
+        chosen = {
+            crowns: _crown(
+                state, ValueSearchOptions(crowns=crowns).settings(VALUE), weights, tree, net
+            )
+            for crowns in CROWNS
+        }
+        legal = engine.legal_actions(state).tolist()
+        values = shares(np.concatenate([after(state, [action]) for action in legal]))
+        team = int(state["team"][state["player"]])
+        of_chosen = values[legal.index(chosen["value"]), team]
+        assert of_chosen == pytest.approx(values[:, team].max(), abs=3e-5)
+        assert chosen["planner"] == best_crown(state, weights, tree.scratch)
+        differ += chosen["value"] != chosen["planner"]
+    assert differ
+
+
+def test_a_search_by_the_clock_has_defaults_of_its_own():
+    """Those of a number of simulations never change: the ladder's rungs play by them."""
+    counted = ValueSearchOptions(sims=100).settings(VALUE)
+    timed = ValueSearchOptions(seconds=1.0).settings(VALUE)
+    assert (counted.width, counted.root_width, counted.crowns) == (32, 128, BY_PLANNER)
+    assert (timed.width, timed.root_width, timed.crowns) == (12, 128, BY_VALUE)
+    assert counted._replace(width=12, crowns=BY_VALUE) == timed
+    said = ValueSearchOptions(seconds=1.0, width=9, root_width=0, crowns="planner").settings(VALUE)
+    assert (said.width, said.root_width, said.crowns) == (9, 9, BY_PLANNER)
+
+
 def test_the_compiler_changes_nothing(saved):
     code = (
         "import sys, carolus_env as ce\n"
@@ -192,7 +235,7 @@ def test_the_compiler_changes_nothing(saved):
         "    ce.step(games, bot.act(games, streams))\n"
         "print(bot.simulations, games.tobytes().hex())"
     )
-    spec = f"search:{saved},sims=3,width=3,root_width=3"
+    spec = f"search:{saved},sims=3,width=3,root_width=3,crowns=value"
     printed = [
         subprocess.run(
             [sys.executable, "-c", code, spec],
