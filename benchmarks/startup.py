@@ -42,6 +42,18 @@ envs = gymnasium.make_vec(
 _, info = envs.reset(seed=1)
 envs.step(info["action_mask"].argmax(axis=1))
 """,
+    "first vector step against planner": """
+import gymnasium
+import carolus_env
+envs = gymnasium.make_vec(
+    "CarolusMagnus-v0",
+    num_envs=1024,
+    vectorization_mode="vector_entry_point",
+    opponents="planner",
+)
+_, info = envs.reset(seed=1)
+envs.step(info["action_mask"].argmax(axis=1))
+""",
 }
 
 

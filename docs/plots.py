@@ -38,6 +38,7 @@ LINES = {
     "step_u8": (VERMILION, "--"),
     "step_f32": (GREEN, "--"),
     "gym_vector": (PURPLE, ":"),
+    "gym_turns": (BLACK, ":"),
     "sb3_vec_env": (GREY, ":"),
 }
 """Colour: what is written at each decision; line style: who calls the engine."""

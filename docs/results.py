@@ -6,13 +6,15 @@ docs/tables.py writes the tables into the pages; docs/plots.py draws the same ro
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from carolus_env.analysis.runs import stratified_bootstrap
 
-FOLDER = Path(__file__).parent.parent / "benchmarks" / "results"
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+FOLDER = BENCHMARKS / "results"
 
 Row = dict[str, Any]
 
@@ -28,6 +30,7 @@ MODES = {
     "step_u8": "as `step_mask`, and the uint8 observation",
     "step_f32": "as `step_mask`, and the float32 observation",
     "gym_vector": "Gymnasium: the learner's decisions, random opponents",
+    "gym_turns": "Gymnasium, whole turns: the learner's steps, random opponents",
     "sb3_vec_env": "Stable-Baselines3: the learner's decisions, random opponents",
     "single": "one game from Python: mask view, choice, step",
     "aec_raw": "PettingZoo: `last()`, choice, `step`",
@@ -303,10 +306,21 @@ def integrations_table() -> str:
         passed = ", ".join(name for name, result in checks.items() if result == "ok")
         measured = [f"{name}: {result}" for name, result in checks.items() if result != "ok"]
         told = "; ".join(text for text in (passed, *measured) if text)
-        more.append(f"- **{row['library']}**: {told}. *Limits:* {row['limits']}.\n")
+        more.append(
+            f"- **{row['library']}** (`pip install {required(row['name'])}`): {told}. "
+            f"*Limits:* {row['limits']}.\n"
+        )
     head = ["library", "version", "players", "trains", "plays in `evaluate`", "lines"]
     where = markdown(head, lines, rows).partition("\nMachine: ")
     return f"{where[0]}\nAlso checked:\n\n{''.join(more)}{where[1]}{where[2]}"
+
+
+def required(check: str) -> str:
+    """What a check of another library was run with, as words for pip."""
+    script = BENCHMARKS / "integrations" / f"check_{check}.py"
+    lines = [line for line in script.read_text().splitlines() if line.startswith("# requires:")]
+    words = " ".join(line.partition(":")[2] for line in lines).split()
+    return " ".join(shlex.quote(word) if "[" in word else word for word in words)
 
 
 def memory_table() -> str:

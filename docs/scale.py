@@ -84,7 +84,8 @@ def overhead_table() -> str:
         f"{' and '.join(f'{ratio:.2f}' for ratio in ratios)} times those with processes; the share "
         f"of time in which workers play is {found['ratio']:.2f} times theirs (median of the "
         f"pairs). Tasks that do nothing: {task['tasks_per_s']:,.0f} a second, "
-        f"{1e6 * task['driver_per_task']:.0f} us of the driver's CPU each. {where()}\n"
+        f"{1e6 * task['driver_per_task']:.0f} us of the driver's CPU each. Before the start-up "
+        f"above Ray takes {found['connecting']:.1f} s to start a cluster here. {where()}\n"
     )
 
 
@@ -101,7 +102,8 @@ def scale_table() -> str:
         "100,000 games on 1,000 cores |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    start = max(run["start"] for run in load()["overhead"]["pairs"]["ray"])
+    found = load()["overhead"]
+    start = found["connecting"] + max(run["start"] for run in found["pairs"]["ray"])
     for agent in AGENTS:
         games, _ = block(agent)
         total = start + 100_000 * a_game(agent) / min(1000.0, busy(agent))
@@ -130,7 +132,7 @@ def training_table() -> str:
             f"| `{row['learner']}` | {row['where']} | {row['per_s']:,.0f} {row['unit']} | "
             f"{row['per_s'] / alone['per_s']:.2f} | {waits} | {sent} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + f"\n\nMachine: {load()['machine']}.\n"
 
 
 def plot(axes: Any, colours: tuple[str, ...]) -> None:

@@ -5,8 +5,7 @@
     python examples/own_ideas.py --idea network --steps 500000 --seed 2
 
 Each idea is one class below, put into the training loop of ppo_torch.py in `main`. The evaluation
-is the same for all of them: the usual payoffs, against the usual opponent. docs/training.md has
-what they gave.
+is the same for all of them: the usual payoffs, against the usual opponent.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""The wheel, installed without extras in a new virtual environment and used elsewhere."""
+"""The sdist, and the wheel that it makes: installed without extras in a new environment, and used
+outside the repository."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -18,18 +21,21 @@ def call(*words: object, cwd: Path, **options) -> subprocess.CompletedProcess[st
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
+def dist(tmp_path_factory) -> Path:
+    """The folder of the sdist, and of the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
     done = call(
-        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder),
-        ROOT,
-        cwd=folder,
-        capture_output=True,
+        *(sys.executable, "-m", "build", "--outdir", folder, ROOT), cwd=folder, capture_output=True
     )
-    if done.returncode and "ConnectionError" in done.stderr:
+    if done.returncode and "ConnectionError" in done.stdout + done.stderr:
         pytest.skip("no package registry can be reached")
-    assert done.returncode == 0, done.stderr
-    return next(folder.glob("*.whl"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist) -> Path:
+    return next(dist.glob("*.whl"))
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +72,24 @@ def test_the_wheel_holds_the_models_and_nothing_of_the_clone(wheel):
     assert {name.partition("/")[0] for name in names} == {"carolus_env", f"{names_of(wheel)}"}
 
 
+def test_the_sdist_holds_the_clone_but_no_runs(dist):
+    [sdist] = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = ("pyproject.toml", "train.py", "tests/test_installed.py", "docs/long_description.py")
+    assert names >= {*wanted, "examples/ppo_torch.py", "agents/value_2p.toml"}
+    assert not any(name.startswith(("runs/", ".venv/", ".ci/", ".git/")) for name in names)
+
+
+def test_an_index_would_take_both(dist):
+    files = sorted(dist.iterdir())
+    assert len(files) == 2
+    done = call(
+        *(sys.executable, "-m", "twine", "check", "--strict", *files), cwd=dist, capture_output=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def names_of(wheel: Path) -> str:
     return "-".join(wheel.name.split("-")[:2]) + ".dist-info"
 
@@ -97,3 +121,17 @@ def test_gymnasium_finds_the_environment_without_an_import(bare, tmp_path):
     )
     done = call(bare / "python", "-c", code, cwd=tmp_path, capture_output=True)
     assert (done.returncode, done.stdout) == (0, "0.0\n"), done.stderr
+
+
+README = (ROOT / "README.md").read_text()
+SNIPPETS = [
+    snippet
+    for snippet in re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    if "sb3_contrib" not in snippet  # which no extra of the package is without
+]
+
+
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_snippets_of_the_readme_run_where_only_the_wheel_is(bare, tmp_path, number):
+    done = call(bare / "python", "-c", SNIPPETS[number], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr

@@ -176,7 +176,6 @@ except arena.ArenaError as error:
 """
 
 
-@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_told_of_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED)

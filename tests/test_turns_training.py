@@ -13,6 +13,7 @@ pytest.importorskip("tyro")
 pytest.importorskip("rich")
 
 from carolus_env import arena, bots, engine
+from carolus_env.analysis.suite import data
 from carolus_env.bots import AgentError
 from carolus_env.bots.model_files import ModelError
 from carolus_env.bots.neural import model as single_model
@@ -28,6 +29,7 @@ from carolus_env.bots.value.network import LEAK, LINEAR, Size
 from carolus_env.commands import train
 from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.streams import new_streams
+from carolus_env.learners import measures
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.turns.crew import Crew
 from carolus_env.learners.turns.run import TurnRun
@@ -461,6 +463,26 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, rules, c
     assert "playing its likeliest choice: Elo " in shown
     following = f"evaluate.py ppo:{folder}/best planner --players {players}"
     assert "".join(following.split()) in "".join(shown.split())
+
+
+def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
+    tmp_path, monkeypatch, capsys
+):
+    whole = data.shipped(2)
+    discs = [one for one in whole.decisions if one.kind == "disc"]  # all listed: no rollouts
+    few = [one for half in data.HALVES for one in discs if one.half == half][::40]
+    assert {one.half for one in few} == set(data.HALVES)
+    suite = dataclasses.replace(whole, decisions=tuple(few))
+    monkeypatch.setattr(measures, "shipped", lambda players: suite)
+    assert train.main(tiny(tmp_path, "--eval-suite")) == 0
+    folder = tmp_path / "r"
+    result = json.loads((folder / "result.json").read_text())
+    best = bots.make(f"ppo:{folder}/best,candidates=6")
+    wanted = measures.measure(suite, best, "learn").summary()["disc"]
+    assert result["loss"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
+    curve = json.loads((folder / "curve.json").read_text())
+    assert all(0 <= point["loss"][0] <= 1 for point in curve["evaluation"])
+    assert "loss a decision" in capsys.readouterr().out
 
 
 def test_some_thousand_decisions_beat_the_untrained_network(tmp_path):

@@ -3,7 +3,7 @@
 $ python train.py                          # 2 players, some minutes on two cores
 $ python train.py --players 4 --steps 5000000 --name four
 $ python train.py --learner value          # a value network; --help then lists its options
-$ python train.py --config agents/2p.toml  # options from a file; the command line overrides it
+$ python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
 $ python train.py --resume runs/four       # continue an interrupted run
 
 docs/training.md explains how training works, and what a run leaves behind.
@@ -44,8 +44,8 @@ from carolus_env.system.processes import WorkerError
 
 PROGRAM: Final = "python train.py"
 VALUE = (
-    "after the same time --learner value is stronger, which learns a value instead of a policy "
-    "(docs/training.md)"
+    "after the same time --learner value is stronger, which learns a value instead of a policy: "
+    "with 2 players it wins 90 % against planner after a CPU-minute, ppo 84 % (docs/training.md)"
 )
 
 
@@ -290,7 +290,8 @@ def _stopping(run: TrainingRun[Any, Any], console: Console) -> Iterator[None]:
 
 def _rating(found: Evaluation) -> str:
     """A rating in a line of text."""
-    return f"Elo {found.elo:.0f} ({found.low:.0f} to {found.high:.0f}; planner: 0)"
+    text = f"Elo {found.elo:.0f} ({found.low:.0f} to {found.high:.0f}; planner: 0)"
+    return text if found.loss is None else f"{text}, loss a decision {found.loss[0]:.1%}"
 
 
 def _finish(run: TrainingRun[Any, Any], console: Console, program: str) -> int:
@@ -309,6 +310,8 @@ def _finish(run: TrainingRun[Any, Any], console: Console, program: str) -> int:
         row = f"{result['games']:,}", f"{result['win_rate']:.1%}", interval
         table.add_row(spec, elos.get(spec, "-"), *row)
     console.print(table)
+    if (run.folder / "curve.png").exists():
+        console.print(f"its curve: {run.folder}/curve.png")
     bot = "value" if run.config.learner_name == "value" else "ppo"
     spec = f"{bot}:{run.folder}/best"
     evaluate, play = typed("evaluate", program), typed("play", program)

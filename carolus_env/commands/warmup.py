@@ -1,12 +1,12 @@
 """Compile kernels now, rather than when they are first used.
 
-    carolus warmup                          # the environments, and the agents without models
+    carolus warmup                          # all but sb3, and the agents without models
     carolus warmup aec value:2p --workers 4
 
-NAME is an interface (engine, aec, gym, vector, turns, sb3) or an agent, as docs/bots.md names it.
-Compiled code is kept for this machine and this version of the package (docs/installing.md), so
-that every later process starts at once. The engine comes first, since everything uses it; the
-others are compiled side by side.
+NAME is an interface (engine, batch, aec, gym, vector, turns, sb3, arena) or an agent, as
+docs/bots.md names it. Compiled code is kept for this machine and this version of the package
+(docs/installing.md), so that every later process starts at once. The engine comes first, since
+everything uses it; the others are compiled side by side.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 import carolus_env as ce
-from carolus_env import bots, engine
+from carolus_env import arena, bots, engine
 from carolus_env.engine import observation
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import new_streams
@@ -53,8 +53,16 @@ def _engine() -> None:
         observation.observe(games, np.zeros(2, np.int64), dtype=dtype)
     game = ce.Game(seed=0)
     game.play(int(game.legal_actions[0]))
+
+
+def _batch() -> None:
     batch = ce.GameBatch(Rules(), 2, seed=0)
-    batch.step(batch.sample())
+    batch.step(batch.sample(np.ones_like(batch.masks, np.float32)))
+    for dtype in (None, "uint8", "float32"):
+        batch = ce.GameBatch(Rules(), 2, seed=0, observation=dtype)
+        batch.step(batch.sample())
+        batch.rollout(1)
+    ce.playout(batch.states, new_streams(0, 2))
 
 
 def _aec() -> None:
@@ -88,17 +96,26 @@ def _sb3() -> None:
     env.step(env.action_masks().argmax(axis=1))
 
 
+def _arena() -> None:
+    arena.play_pairing((bots.make("random"), bots.make("random")), Rules(), 2, seed=0)
+
+
 INTERFACES: Final[dict[str, Callable[[], None]]] = {
     "engine": _engine,
+    "batch": _batch,
     "aec": _aec,
     "gym": lambda: _one(CarolusEnv()),
     "vector": lambda: _many(CarolusVectorEnv(2)),
     "turns": _turns,
     "sb3": _sb3,
+    "arena": _arena,
 }
 """What can be compiled besides agents: a function that uses it once."""
 
-USUAL: Final = ("engine", "aec", "gym", "vector", "turns", "random", "greedy", "planner", "mcts")
+USUAL: Final = (
+    *("engine", "batch", "aec", "gym", "vector", "turns", "arena"),
+    *("random", "greedy", "planner", "mcts"),
+)
 """Compiled where nothing is named."""
 
 

@@ -276,7 +276,7 @@ class GameBatch:
 
     def clone(self) -> GameBatch:
         """An independent copy, with the same future dice and samples."""
-        return copy.deepcopy(self)
+        return copy.deepcopy(self, {id(self.states): engine.copy(self.states)})
 
     def _repr_svg_(self) -> str:
         """The first eight boards, for a notebook."""

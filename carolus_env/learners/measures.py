@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env import arena
+from carolus_env.analysis.suite.data import shipped
+from carolus_env.analysis.suite.measure import ALL, measure
 from carolus_env.arena import ladder
 from carolus_env.arena.seating import deals_for, pairing
 from carolus_env.bots import Agent, make
@@ -39,6 +41,9 @@ class Evaluation:
     """The rungs that it was measured by."""
     results: dict[str, dict[str, Any]]
     """``win_rate``, ``ci95`` and ``games`` of the agent against each rung and other agent."""
+    loss: list[float] | None = None
+    """What a decision of the suite's ``learn`` half gives away, in shares of the win: the mean, the
+    lower and the upper end of its 95 % interval. None where that was not asked for."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON."""
@@ -46,7 +51,13 @@ class Evaluation:
 
 
 def evaluate(
-    agent: Agent, rules: Rules, games: int, *, near: float | None, others: Sequence[str] = ()
+    agent: Agent,
+    rules: Rules,
+    games: int,
+    *,
+    near: float | None,
+    others: Sequence[str] = (),
+    suite: bool = False,
 ) -> Evaluation:
     """Place an agent on the ladder.
 
@@ -61,6 +72,7 @@ def evaluate(
         games: against each agent.
         near: a guess of its rating; None: nothing is known.
         others: specs of agents that it plays besides.
+        suite: whether its loss in the suite's positions, which are of the usual rules, is measured.
     """
     players = rules.players
     elo = near if near is not None and _stands_near(agent, rules, near) else _guess(agent, rules)
@@ -77,7 +89,14 @@ def evaluate(
     for spec in others:
         if spec not in results:
             results[spec] = _against(agent, rules, spec, games)[1]
-    return Evaluation(elo, found.low, found.high, list(met), results)
+    loss = _loss(agent, players) if suite else None
+    return Evaluation(elo, found.low, found.high, list(met), results, loss)
+
+
+def _loss(agent: Agent, players: int) -> list[float]:
+    """The agent's loss a decision on the half of the suite that learners may look at."""
+    found = measure(shipped(players), agent, half="learn").summary()[ALL]
+    return [found.mean, found.low, found.high]
 
 
 def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:

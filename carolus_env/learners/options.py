@@ -56,6 +56,9 @@ class RunOptions:
     """Games against each agent in the final evaluation."""
     eval_bots: tuple[str, ...] = ()
     """Bots that are met in evaluations besides rungs of the ladder, by spec."""
+    eval_suite: bool = False
+    """Also measure, in every evaluation, what decisions give away in the learn half of the suite of
+    positions; some seconds each."""
     checkpoint_every: int | None = None
     """As eval_every, between two checkpoints; by default one at each evaluation."""
 

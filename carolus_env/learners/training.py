@@ -217,6 +217,7 @@ class TrainingRun(ABC, Generic[C, M]):
             games,
             near=self.curve.elo(),
             others=self.config.eval_bots,
+            suite=self.config.eval_suite,
         )
 
     def note_evaluation(self) -> None:
@@ -230,6 +231,8 @@ class TrainingRun(ABC, Generic[C, M]):
         self.curve.evaluation.append({**self.point(), **found.to_dict()})
         self.curve.save(self.folder, self.rules.players, self.look)
         values = {"elo": found.elo, "elo_low": found.low, "elo_high": found.high}
+        if found.loss is not None:
+            values["suite_loss"] = found.loss[0]
         values |= {spec: found.results[spec]["win_rate"] for spec in self.config.eval_bots}
         self._log({f"evaluation/{name}": value for name, value in values.items()})
         self.show(self._progress(found))

@@ -2,7 +2,7 @@
 # # First steps
 #
 # A game as a board, an environment with masks, a batch of a thousand games, and a match of two
-# agents: each in a few lines. It needs `pip install carolus-env` and nothing more.
+# agents: each in a few lines. It needs no extra.
 
 # %%
 import random

@@ -3,7 +3,7 @@
 #
 # A search needs three things of a game: the legal actions, copies that can be played on, and the
 # dice as something to reason about. Here is a Monte Carlo search that beats `greedy`, and then one
-# step of expectation over all outcomes of a roll. It needs `pip install carolus-env`.
+# step of expectation over all outcomes of a roll. It needs no extra.
 
 # %%
 import numpy as np
