@@ -291,6 +291,20 @@ def arrays_table() -> str:
     return markdown(head, lines, rows)
 
 
+def copies_table() -> str:
+    """Microseconds to copy games as bytes, and field by field."""
+    rows = load("copies")
+    lines = [
+        [
+            *(f"`{row['what']}`", f"{row['games']:,}"),
+            *(f"{row[way]:,.3g} us" for way in ("bytes", "fields")),
+            f"{row['ratio']:.3g} ({row['min']:.3g} to {row['max']:.3g})",
+        ]
+        for row in rows
+    ]
+    return markdown(["call", "games", "as bytes", "by NumPy", "times as fast"], lines, rows)
+
+
 SHOWN = ("players", "trains", "plays in evaluate")
 """Checks of benchmarks/integrations/ that have a column of their own."""
 

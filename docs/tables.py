@@ -259,6 +259,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "integrations": results.integrations_table,
     "arrays": arrays.arrays_table,
     "benchmark arrays": results.arrays_table,
+    "benchmark copies": results.copies_table,
     "benchmark startup": results.startup_table,
     "benchmark threads": results.threads_table,
     "benchmark throughput": results.throughput_table,
