@@ -17,6 +17,7 @@ from typing import Any
 
 import instruments
 import learners
+import libraries
 import numpy as np
 import results
 import scale
@@ -256,7 +257,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark peers": results.peers_table,
     "benchmark referee": results.referee_table,
     "benchmark rendering": results.rendering_table,
-    "integrations": results.integrations_table,
+    "integrations": libraries.integrations_table,
     "arrays": arrays.arrays_table,
     "benchmark arrays": results.arrays_table,
     "benchmark copies": results.copies_table,

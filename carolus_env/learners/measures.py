@@ -46,8 +46,8 @@ class Evaluation:
     lower and the upper end of its 95 % interval. None where that was not asked for."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON."""
-        return asdict(self)
+        """As plain values for JSON, without what was not measured."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def evaluate(
