@@ -40,7 +40,11 @@ def game(players: int, seed: int) -> tuple[list[str], list[int], list[float]]:
 
 
 def self_play(players: int, checks: Checks) -> None:
-    """DQN of every seat, which share a network, plays and learns a little."""
+    """DQN of every seat, which share a network, plays and learns a little.
+
+    A network that has learnt nothing plays long games: there are steps for some of them to end.
+    """
+    torch.manual_seed(players)
     env = make_env(players)
     seen = env.observation_space["observation"].shape
     network = Net(state_shape=seen, action_shape=env.action_space.n, hidden_sizes=[64])
@@ -55,16 +59,16 @@ def self_play(players: int, checks: Checks) -> None:
     ]
     learner = MultiAgentOffPolicyAlgorithm(algorithms=seats, env=env)
     envs = DummyVectorEnv([lambda: make_env(players)] * 4)
-    buffer = VectorReplayBuffer(4000, 4)
+    buffer = VectorReplayBuffer(8000, 4)
     collector = Collector[Any](learner, envs, buffer, exploration_noise=True)
     before = torch.cat([weights.flatten() for weights in network.parameters()]).clone()
     learner.run_training(
         OffPolicyTrainerParams(
             training_collector=collector,
             max_epochs=1,
-            epoch_num_steps=2000,
+            epoch_num_steps=8000,
             collection_step_num_env_steps=400,
-            update_step_num_gradient_steps_per_sample=1 / 100,
+            update_step_num_gradient_steps_per_sample=1 / 400,
             test_in_training=False,
             show_progress=False,
             multi_agent_return_reduction=lambda returns: returns[:, 0],
