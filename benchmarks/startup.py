@@ -25,6 +25,16 @@ from machine import line
 
 WARM_RUNS = 5  # for each cold one, which takes far longer
 
+VECTOR = """
+import gymnasium
+import carolus_env
+envs = gymnasium.make_vec(
+    "CarolusMagnus-v0", num_envs=1024, vectorization_mode="vector_entry_point"{options}
+)
+_, info = envs.reset(seed=1)
+envs.step(info["action_mask"].argmax(axis=1))
+"""
+
 FIRST_STEPS = {
     "first AEC step": """
 from carolus_env import carolus_magnus_v0
@@ -33,27 +43,8 @@ env.reset(seed=1)
 seen, *_ = env.last()
 env.step(int(seen["action_mask"].argmax()))
 """,
-    "first vector step": """
-import gymnasium
-import carolus_env
-envs = gymnasium.make_vec(
-    "CarolusMagnus-v0", num_envs=1024, vectorization_mode="vector_entry_point"
-)
-_, info = envs.reset(seed=1)
-envs.step(info["action_mask"].argmax(axis=1))
-""",
-    "first vector step against planner": """
-import gymnasium
-import carolus_env
-envs = gymnasium.make_vec(
-    "CarolusMagnus-v0",
-    num_envs=1024,
-    vectorization_mode="vector_entry_point",
-    opponents="planner",
-)
-_, info = envs.reset(seed=1)
-envs.step(info["action_mask"].argmax(axis=1))
-""",
+    "first vector step": VECTOR.format(options=""),
+    "first vector step against planner": VECTOR.format(options=', opponents="planner"'),
 }
 
 

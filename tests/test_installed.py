@@ -4,7 +4,6 @@ outside the repository."""
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -12,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from test_docs import SNIPPETS
 
 ROOT = Path(__file__).parent.parent
 
@@ -123,15 +123,10 @@ def test_gymnasium_finds_the_environment_without_an_import(bare, tmp_path):
     assert (done.returncode, done.stdout) == (0, "0.0\n"), done.stderr
 
 
-README = (ROOT / "README.md").read_text()
-SNIPPETS = [
-    snippet
-    for snippet in re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    if "sb3_contrib" not in snippet  # which no extra of the package is without
-]
+WITHOUT_EXTRAS = [number for number, code in enumerate(SNIPPETS) if "sb3_contrib" not in code]
 
 
-@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+@pytest.mark.parametrize("number", WITHOUT_EXTRAS)
 def test_snippets_of_the_readme_run_where_only_the_wheel_is(bare, tmp_path, number):
     done = call(bare / "python", "-c", SNIPPETS[number], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ pytest.importorskip("rich")
 
 from carolus_env import arena, bots, engine
 from carolus_env.analysis.suite import data
+from carolus_env.arena import placing
 from carolus_env.bots import AgentError
 from carolus_env.bots.model_files import ModelError
 from carolus_env.bots.neural import model as single_model
@@ -29,7 +30,6 @@ from carolus_env.bots.value.network import LEAK, LINEAR, Size
 from carolus_env.commands import train
 from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.streams import new_streams
-from carolus_env.learners import measures
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.turns.crew import Crew
 from carolus_env.learners.turns.run import TurnRun
@@ -473,12 +473,12 @@ def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
     few = [one for half in data.HALVES for one in discs if one.half == half][::40]
     assert {one.half for one in few} == set(data.HALVES)
     suite = dataclasses.replace(whole, decisions=tuple(few))
-    monkeypatch.setattr(measures, "shipped", lambda players: suite)
-    assert train.main(tiny(tmp_path, "--eval-suite")) == 0
+    monkeypatch.setattr(placing, "shipped", lambda players: suite)
+    assert train.main(tiny(tmp_path, "--eval-suite", "learn")) == 0
     folder = tmp_path / "r"
     result = json.loads((folder / "result.json").read_text())
     best = bots.make(f"ppo:{folder}/best,candidates=6")
-    wanted = measures.measure(suite, best, "learn").summary()["disc"]
+    wanted = placing.measure(suite, best, "learn").summary()["disc"]
     assert result["loss"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
     curve = json.loads((folder / "curve.json").read_text())
     assert all(0 <= point["loss"][0] <= 1 for point in curve["evaluation"])

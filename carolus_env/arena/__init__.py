@@ -19,8 +19,9 @@ played at once. See docs/evaluation.md.
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
 games; ``summary`` the statistics of a tournament; ``payoffs`` its table and what one rating cannot
 say; ``pool`` worker processes; ``tournament`` resuming; ``stopping`` stop rules; ``length`` their
-options; ``console`` output to a terminal; ``protocol`` CarolusBench; ``arguments`` checks of
-arguments. ``ratings`` and ``report`` need the extra ``arena``.
+options; ``console`` output to a terminal; ``protocol`` CarolusBench; ``ladder`` the agents with
+ratings; ``placing`` how strong one agent is; ``arguments`` checks of arguments.
+``ratings`` and ``report`` need the extra ``arena``.
 """
 
 from carolus_env.analysis.sequential import SequentialTest

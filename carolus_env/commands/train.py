@@ -30,8 +30,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from carolus_env.arena import ladder
+from carolus_env.arena.placing import Evaluation
 from carolus_env.commands.choice import missing, typed
-from carolus_env.learners.measures import Evaluation
 from carolus_env.learners.options import Learner, RunOptions
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.reading import CONFIGS, DEFAULT, from_run, read

@@ -276,6 +276,7 @@ class GameBatch:
 
     def clone(self) -> GameBatch:
         """An independent copy, with the same future dice and samples."""
+        # The games are copied beforehand: deepcopy would do it field by field.
         return copy.deepcopy(self, {id(self.states): engine.copy(self.states)})
 
     def _repr_svg_(self) -> str:

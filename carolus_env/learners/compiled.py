@@ -12,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from carolus_env.arena.placing import Evaluation
 from carolus_env.bots.model_files import Trained
-from carolus_env.learners.measures import Evaluation
 from carolus_env.learners.options import CompiledOptions
 from carolus_env.learners.scalars import Scalars
 from carolus_env.learners.training import Progress, TrainingRun

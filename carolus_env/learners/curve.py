@@ -62,14 +62,14 @@ class Curve:
         if self.training and self.evaluation:
             write_file(folder / "curve.png", self.draw(players, look))
 
-    def _draw_losses(self, another_axis: Callable[[], Any], look: Look) -> None:
-        """Losses on the suite, where they were measured, on an axis of their own."""
+    def _draw_losses(self, above: Any, look: Look) -> None:
+        """Losses on the suite, where they were measured, on their own axis beside ``above``."""
         known = [point for point in self.evaluation if point.get("loss") is not None]
         if not known:
             return
         places = [point[look.unit] / look.scale for point in known]
         mean, low, high = (100 * np.array([point["loss"][k] for point in known]) for k in range(3))
-        axis = another_axis()
+        axis = above.twinx()
         (line,) = axis.plot(places, mean, marker=".", ls="--", color="tab:red")
         axis.fill_between(places, low, high, color=line.get_color(), alpha=0.12, lw=0)
         axis.set_ylim(0, 1.05 * high.max())
@@ -106,7 +106,7 @@ class Curve:
                     color="grey",
                 )
         above.set(title=f"evaluation: {look.plays}", ylabel="Elo above planner (95 % interval)")
-        self._draw_losses(above.twinx, look)
+        self._draw_losses(above, look)
         drawn = [(point[look.unit] / look.scale, look.lines(point)) for point in self.training]
         for name in sorted({name for _, numbers in drawn for name in numbers}):
             points = [(place, numbers[name]) for place, numbers in drawn if name in numbers]

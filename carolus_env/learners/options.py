@@ -56,9 +56,9 @@ class RunOptions:
     """Games against each agent in the final evaluation."""
     eval_bots: tuple[str, ...] = ()
     """Bots that are met in evaluations besides rungs of the ladder, by spec."""
-    eval_suite: bool = False
-    """Also measure, in every evaluation, what decisions give away in the learn half of the suite of
-    positions; some seconds each."""
+    eval_suite: Literal["learn"] | None = None
+    """Also measure, in every evaluation, what decisions give away in this half of the suite of
+    positions; some seconds each. The other half is for what is published."""
     checkpoint_every: int | None = None
     """As eval_every, between two checkpoints; by default one at each evaluation."""
 

@@ -20,10 +20,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy.typing as npt
 
+from carolus_env.arena.placing import Evaluation, evaluate, holds
 from carolus_env.bots import Agent
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve, Look
-from carolus_env.learners.measures import Evaluation, evaluate, holds
 from carolus_env.learners.options import RunOptions
 from carolus_env.learners.provenance import provenance
 from carolus_env.system.files import write_json
@@ -205,7 +205,7 @@ class TrainingRun(ABC, Generic[C, M]):
     # ------------------------------------------------------------------------ evaluation
 
     def evaluate(self, games: int, model: M | None = None) -> Evaluation:
-        """Place a model on the ladder; see `measures.evaluate`.
+        """Place a model on the ladder; see `placing.evaluate`.
 
         Args:
             games: against each agent.
@@ -217,7 +217,7 @@ class TrainingRun(ABC, Generic[C, M]):
             games,
             near=self.curve.elo(),
             others=self.config.eval_bots,
-            suite=self.config.eval_suite,
+            half=self.config.eval_suite,
         )
 
     def note_evaluation(self) -> None:

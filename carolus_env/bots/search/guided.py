@@ -6,7 +6,7 @@ the dice; or a policy with a value (`bots.neural`). A model's file says which it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from carolus_env.bots.agent import Agent
@@ -20,7 +20,7 @@ from carolus_env.bots.value import model as value_model
 
 AUTO: Final = "auto"
 _WIDE: Final = 32  # plans of a later turn
-_NARROW: Final = 12  # the same where the clock ends the search: twice as many simulations
+_NARROW: Final = 12  # the same where the clock ends the search: half as many simulations more
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,8 @@ class ValueSearchOptions(TreeOptions):
         timed = self.seconds > 0
         width = self.width or (_NARROW if timed else _WIDE)
         crowns = CROWNS[timed] if self.crowns == AUTO else self.crowns
-        return (
-            super()
-            .settings(leaf)
-            ._replace(width=width, root_width=self.root_width or width, crowns=CROWNS.index(crowns))
-        )
+        found = TreeOptions.settings(replace(self, width=width), leaf)
+        return found._replace(crowns=CROWNS.index(crowns))
 
 
 def make_search(argument: str) -> Agent:

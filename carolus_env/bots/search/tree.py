@@ -44,7 +44,7 @@ from carolus_env.bots.search.forest import (
     TURN,
     VALUE,
 )
-from carolus_env.bots.value.inference import forget_sums, like_value, write_value
+from carolus_env.bots.value.inference import forget_sums, write_value
 from carolus_env.engine.kernels import actions, generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import (
@@ -52,7 +52,6 @@ from carolus_env.engine.rules import (
     CLANS,
     CROWN_CHOICE,
     DISC,
-    FIRST_CROWN,
     FIRST_PLACE,
     MAX_TEAMS,
     OVER,
@@ -157,14 +156,14 @@ def value_choices(s, value, tree):
     """Value the listed choices of ``s`` by the positions after them, before any dice.
 
     Writes the log odds of the team to move after each choice, and as the tree's ``chances`` the
-    value after the choice that is best for it.
+    value after the choice that is best for it; returns the index of that choice.
 
     Args:
         s: the position.
         value: a `ValueNet`.
         tree: a `forest.Tree`.
     """
-    team, best, found = int64(s["team"][s["player"]]), -1.0, tree.found
+    team, chosen, best, found = int64(s["team"][s["player"]]), 0, -1.0, tree.found
     forget_sums(value)
     for k in range(tree.listed[0]):
         tree.valued[0] = s
@@ -172,10 +171,11 @@ def value_choices(s, value, tree):
         write_value(tree.valued[0], value, found, like=True)
         tree.values[k] = _log_odds(found[team])
         if found[team] > best:
-            best = found[team]
+            chosen, best = k, found[team]
             for other in range(int64(s["teams"])):
                 tree.chances[other] = found[other]
     tree.valued[0] = s
+    return chosen
 
 
 @rare
@@ -279,37 +279,22 @@ def child_at(nodes, edges, edge, key):
 
 
 @part
-def _crown_by_value(s, value, spare):
-    """The clan that the crown should become by the network's value after it, as an action."""
-    team, chosen, best = int64(s["team"][s["player"]]), -1, -1.0
-    clans = legal.clans_to_take(s)
-    forget_sums(value)
-    for clan in range(CLANS):
-        if clans >> clan & 1 == 0:
-            continue
-        spare[0] = s
-        play(spare[0], FIRST_CROWN + clan)
-        found = like_value(spare[0], team, value)
-        if found > best:
-            chosen, best = FIRST_CROWN + clan, found
-    return chosen
-
-
-@part
 def _crown(s, settings, weights, tree, value):
-    """The clan that the crown should become, as `Settings.crowns` says."""
+    """The clan that the crown should become, as `Settings.crowns` says, as an action."""
     if value is None:
         return best_crown(s, weights, tree.scratch)
     if settings.crowns == BY_PLANNER:
         return best_crown(s, weights, tree.scratch)
-    return _crown_by_value(s, value, tree.valued)
+    tree.listed[0] = _list_actions(s, tree.plans, 0)
+    return first_of(tree.plans[value_choices(s, value, tree)])
 
 
 @kernel
 def roll_and_crown(s, settings, weights, tree, value):
     """Roll due dice; where choices are whole turns, also decide crowns.
 
-    With a value network ``value``, ``tree.valued`` may be overwritten.
+    With a value network ``value``, the choices listed in the tree, their values and ``valued`` may
+    be overwritten.
     """
     turns.roll_on(s)
     while settings.moves == TURN and s["phase"] == CROWN_CHOICE:

@@ -16,12 +16,13 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
+from carolus_env.arena.placing import Evaluation
 from carolus_env.bots import Agent
 from carolus_env.bots.neural.model import Model, find, load, save
 from carolus_env.envs.learner import Ended
 from carolus_env.envs.sb3 import CarolusVecEnv
 from carolus_env.learners.curve import Look
-from carolus_env.learners.measures import Evaluation, game_statistics
+from carolus_env.learners.measures import game_statistics
 from carolus_env.learners.single.config import Config
 from carolus_env.learners.single.opponents import SelfOrBots
 from carolus_env.learners.single.player import TorchPlayer
