@@ -258,13 +258,9 @@ def _count_regions(s, features):
     features[0, ATTACK], features[1, ATTACK], features[2, ATTACK] = attack_0, attack_1, attack_2
 
 
-@part
-def write_features(s, features):
-    """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
-    for team in range(MAX_TEAMS):
-        for k in range(features.shape[1]):
-            features[team, k] = 0.0
-    _count_clans(s, features)
+@rare
+def count_but_clans(s, features):
+    """Write all of `FEATURES` but those of the clans to rows that hold zeros."""
     _count_regions(s, features)
     to_win = CASTLES_TO_WIN[int64(s["players"])]
     for team in range(int64(s["teams"])):
@@ -278,6 +274,22 @@ def write_features(s, features):
         features[team, HIGHEST] += _HIGHEST[hand]
         features[team, RESERVE] += int64(s["crowns"][player])
         features[team, RESERVE] += reserve_size(s, player)
+
+
+@kernel
+def forget_features(features):
+    """Write zeros."""
+    for team in range(MAX_TEAMS):
+        for k in range(features.shape[1]):
+            features[team, k] = 0.0
+
+
+@part
+def write_features(s, features):
+    """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
+    forget_features(features)
+    _count_clans(s, features)
+    count_but_clans(s, features)
 
 
 # ------------------------------------------------------------------------------------ scores
@@ -294,12 +306,18 @@ def weigh(features, weights, scores):
     scores[0], scores[1], scores[2] = score_0, score_1, score_2
 
 
+@kernel
+def write_final_scores(s, scores):
+    """Write each team's score where the game is over: `SURE` if it has won, else 0."""
+    for team in range(MAX_TEAMS):
+        scores[team] = SURE * (int64(s["winners"]) >> team & 1)
+
+
 @rare
 def write_scores(s, weights, features, scores):
     """Write each team's score to ``scores``, ``(3,)`` float64; `SURE` if it has won."""
     if s["phase"] == OVER:
-        for team in range(MAX_TEAMS):
-            scores[team] = SURE * (int64(s["winners"]) >> team & 1)
+        write_final_scores(s, scores)
         return
     write_features(s, features)
     weigh(features, weights, scores)

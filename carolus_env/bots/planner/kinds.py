@@ -13,6 +13,9 @@ and the margins of that one region. The first plan of a kind is played out and i
 counted; for the others only what can differ is written anew. All but the sums with tenths are whole
 numbers, and those are added up in the same order, so scores are equal to the last bit.
 
+Most plans are not among the best. *Rough* scores tell them apart: what is the same in a kind is
+weighed once, and so is each clan's share. They are the scores but for rounding, less than `ROUGH`.
+
 Placements are a word of *shares*: byte k is ``TO_COURT`` for each paladin of clan k to the court,
 plus ``TO_REGION`` for each to the region.
 """
@@ -31,11 +34,13 @@ from carolus_env.bots.planner.evaluation import (
     FEATURES,
     HOLD,
     NOBODY_ROW,
+    SURE,
+    count_but_clans,
     count_clan,
+    forget_features,
     heir_of,
     margin,
     weigh,
-    write_scores,
 )
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.kernels.regions import region_at, strength
@@ -48,6 +53,8 @@ TO_REGION: Final = 1
 TO_COURT: Final = max(DICE) + 1
 _SHARES: Final = TO_COURT * TO_COURT
 _FIRST, _LAST = CLAN_FEATURES
+ROUGH: Final = 1e-9
+"""By how much a difference of rough scores may be wrong; rounding stays far below."""
 
 _CONTROLS: Final = 1 << CLANS
 _ROWS: Final = 512  # of kinds that are known at a time, a power of 2
@@ -62,6 +69,8 @@ KIND: Final = np.dtype(
         ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
         ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
         ("attack", "<f8", (MAX_TEAMS,)),  # the same
+        ("rest", "<f8", (MAX_TEAMS,)),  # the score, less what the clans and that region add
+        ("winners", "<i8"),  # where the game is over, bit t: team t has won; else 0
     ]
 )
 
@@ -75,6 +84,8 @@ class Kinds(NamedTuple):
     """``(2,)`` STATE: where plans are played out."""
     clans: npt.NDArray[np.float64]
     """``(5, 25, 3, F)`` float64: by clan and share, `CLAN_FEATURES` of that clan alone."""
+    weighed: npt.NDArray[np.float64]
+    """``(5, 25, 3)`` float64: the same, times their weights and added up."""
     effects: npt.NDArray[np.int64]
     """``(5, 25)`` int64: by clan and share, see `_effect`."""
     powers: npt.NDArray[np.int64]
@@ -94,6 +105,7 @@ class Kinds(NamedTuple):
             np.zeros(1, np.int64),
             np.zeros(2, STATE),
             np.zeros((CLANS, _SHARES, MAX_TEAMS, len(FEATURES))),
+            np.zeros((CLANS, _SHARES, MAX_TEAMS)),
             np.zeros((CLANS, _SHARES), np.int64),
             np.zeros((_CONTROLS, TERRITORIES + 1, MAX_TEAMS + 1), np.int64),
             np.zeros(_CONTROLS, np.int64),
@@ -128,9 +140,25 @@ def _effect(clan, team, before, on_region):
     return added + (int64(team != before) << clan)
 
 
+@kernel
+def _weighed_clans(features, weights):
+    """A team's `CLAN_FEATURES` times their weights, added up."""
+    total = 0.0
+    for k in range(_FIRST, _LAST + 1):
+        total += weights[k] * features[k]
+    return total
+
+
 @part
-def begin_kinds(s, most, kinds):
-    """Forget the position before, and learn what up to ``most`` paladins of each clan can do."""
+def begin_kinds(s, most, weights, kinds):
+    """Forget the position before, and learn what up to ``most`` paladins of each clan can do.
+
+    Args:
+        s: the position.
+        most: paladins of a clan.
+        weights: ``(F,)`` of the evaluation.
+        kinds: a `Kinds`.
+    """
     kinds.serial[0] += 1
     player = int64(s["player"])
     for clan in range(CLANS):
@@ -152,6 +180,8 @@ def begin_kinds(s, most, kinds):
                     for k in range(_FIRST, _LAST + 1):
                         counted[row, k] = 0.0
                 count_clan(kinds.states[1], clan, counted)
+                for row in range(MAX_TEAMS):
+                    kinds.weighed[clan, share, row] = _weighed_clans(counted[row], weights)
 
 
 # ------------------------------------------------------------------------------------ kinds
@@ -207,11 +237,22 @@ def _region_with(s, territory):
     return found
 
 
+@kernel
+def _write_clans(shares, teams, clans, features):
+    """Write `CLAN_FEATURES`: the sums of what each clan's share leads to."""
+    for team in range(teams):
+        for k in range(_FIRST, _LAST + 1):
+            total = 0.0
+            for clan in range(CLANS):
+                total += clans[clan, share_of(shares, clan), team, k]
+            features[team, k] = total
+
+
 @rare
 def _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores):
-    """Play a plan out, write the scores after it, and what is needed for others of its kind.
+    """Play a plan out, and find what others of its kind have in common with it.
 
-    Plans that end the game have no kind: their scores are known at once.
+    Plans that end the game are not remembered as a kind: their scores are known at once.
     """
     row = _row(key)
     kind, features = kinds.kinds[row], kinds.features[row]
@@ -219,11 +260,15 @@ def _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores):
     after = kinds.states[0]
     _place_all(after, shares, 1 + target % int64(s["regions"]))
     move_emperor(after, stop)
-    write_scores(after, weights, features, scores)
+    kind["winners"] = int64(after["winners"]) if after["phase"] == OVER else 0
     if after["phase"] == OVER:
         kind["key"] = 0
         return
     kind["key"] = key
+    forget_features(features)
+    _write_clans(shares, int64(s["teams"]), kinds.clans, features)
+    count_but_clans(after, features)
+    weigh(features, weights, scores)
     # The region of the paladins, which may have merged with others.
     region = _region_with(after, int64(s["region_first"][region_at(s, target)]))
     owner = int64(after["region_owner"][region]) & NOBODY_ROW
@@ -239,19 +284,11 @@ def _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores):
     margin_2 = margin(power_2, power_0, power_1)
     for team in range(MAX_TEAMS):
         own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
-        kind["hold"][team] = features[team, HOLD] - own * int64(team == owner)
-        kind["attack"][team] = features[team, ATTACK] - own * int64(team != owner)
-
-
-@kernel
-def _write_clans(shares, teams, clans, features):
-    """Write `CLAN_FEATURES`: the sums of what each clan's share leads to."""
-    for team in range(teams):
-        for k in range(_FIRST, _LAST + 1):
-            total = 0.0
-            for clan in range(CLANS):
-                total += clans[clan, share_of(shares, clan), team, k]
-            features[team, k] = total
+        owns = int64(team == owner)
+        kind["hold"][team] = features[team, HOLD] - own * owns
+        kind["attack"][team] = features[team, ATTACK] - own * (1 - owns)
+        kind["rest"][team] = scores[team] - own * weights[HOLD if owns == 1 else ATTACK]
+        kind["rest"][team] -= _weighed_clans(features[team], weights)
 
 
 @kernel
@@ -263,8 +300,8 @@ def _write_margin(kind, team, own, features):
 
 
 @part
-def write_scores_after(s, shares, effect, target, stop, targets, weights, kinds, scores):
-    """Write each team's score after a plan, as `write_scores` does in the position after it.
+def kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores):
+    """The row in `Kinds` of a plan's kind; a new kind is learnt.
 
     Args:
         s: the position before the plan, for which `begin_kinds` was called.
@@ -276,9 +313,9 @@ def write_scores_after(s, shares, effect, target, stop, targets, weights, kinds,
         targets: all targets are below that.
         weights: ``(F,)`` of the evaluation.
         kinds: a `Kinds`.
-        scores: ``(3,)`` float64, written.
+        scores: ``(3,)`` float64, scratch.
     """
-    serial, teams = kinds.serial[0], int64(s["teams"])
+    serial = kinds.serial[0]
     control, added = effect % _CONTROLS, effect >> 8
     if kinds.powers_of[control] != serial:
         _write_powers(s, shares, control, targets, kinds)
@@ -287,17 +324,94 @@ def write_scores_after(s, shares, effect, target, stop, targets, weights, kinds,
     heir = heir_of(powers[MAX_TEAMS], powers[0] + added_0, powers[1] + added_1, powers[2] + added_2)
     key = _key(serial, control, stop, target, heir)
     row = _row(key)
-    kind, features = kinds.kinds[row], kinds.features[row]
+    kind = kinds.kinds[row]
     power_0 = int64(kind["powers"][0]) + added_0
     power_1 = int64(kind["powers"][1]) + added_1
     power_2 = int64(kind["powers"][2]) + added_2
     heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
     if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
         _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores)
-    else:
-        _write_clans(shares, teams, kinds.clans, features)
-        _write_margin(kind, 0, margin(power_0, power_1, power_2), features)
-        _write_margin(kind, 1, margin(power_1, power_0, power_2), features)
-        if teams > 2:
-            _write_margin(kind, 2, margin(power_2, power_0, power_1), features)
-        weigh(features, weights, scores)
+    return row
+
+
+@kernel
+def _margins(kind, effect):
+    """Each team's margin on the region with the paladins, after a plan of the kind."""
+    added = effect >> 8
+    power_0 = int64(kind["powers"][0]) + (added & 255)
+    power_1 = int64(kind["powers"][1]) + (added >> 8 & 255)
+    power_2 = int64(kind["powers"][2]) + (added >> 16)
+    margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
+    return margin_0, margin_1, margin(power_2, power_0, power_1)
+
+
+@kernel
+def write_weighed_clans(shares, kinds, weighed):
+    """Write what the clans add to each team's rough score after placements, ``(3,)`` float64."""
+    clans = kinds.weighed
+    total_0, total_1, total_2 = 0.0, 0.0, 0.0
+    for clan in range(CLANS):
+        share = share_of(shares, clan)
+        total_0 += clans[clan, share, 0]
+        total_1 += clans[clan, share, 1]
+        total_2 += clans[clan, share, 2]
+    weighed[0], weighed[1], weighed[2] = total_0, total_1, total_2
+
+
+@kernel
+def write_rough_scores(row, effect, weighed, weights, kinds, scores):
+    """Write each team's score after a plan, but for rounding.
+
+    Args:
+        row: of its kind.
+        effect: the sum of its placements' effects.
+        weighed: what the clans add, see `write_weighed_clans`.
+        weights: ``(F,)`` of the evaluation.
+        kinds: a `Kinds`.
+        scores: ``(3,)`` float64, written.
+    """
+    kind = kinds.kinds[row]
+    if kind["winners"] != 0:
+        _write_sure(kind, scores)
+        return
+    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    owner = int64(kind["owner"])
+    factor_0 = weights[HOLD] if owner == 0 else weights[ATTACK]
+    factor_1 = weights[HOLD] if owner == 1 else weights[ATTACK]
+    factor_2 = weights[HOLD] if owner == 2 else weights[ATTACK]
+    scores[0] = kind["rest"][0] + weighed[0] + margin_0 * factor_0
+    scores[1] = kind["rest"][1] + weighed[1] + margin_1 * factor_1
+    scores[2] = kind["rest"][2] + weighed[2] + margin_2 * factor_2
+
+
+@kernel
+def _write_sure(kind, scores):
+    """Write the scores where the game is over."""
+    for team in range(MAX_TEAMS):
+        scores[team] = SURE * (int64(kind["winners"]) >> team & 1)
+
+
+@part
+def write_scores_after(row, shares, effect, teams, weights, kinds, scores):
+    """Write each team's score after a plan, as `write_scores` does in the position after it.
+
+    Args:
+        row: of its kind.
+        shares: the placements.
+        effect: the sum of their effects.
+        teams: the number of teams.
+        weights: ``(F,)`` of the evaluation.
+        kinds: a `Kinds`.
+        scores: ``(3,)`` float64, written.
+    """
+    kind, features = kinds.kinds[row], kinds.features[row]
+    if kind["winners"] != 0:
+        _write_sure(kind, scores)
+        return
+    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    _write_clans(shares, teams, kinds.clans, features)
+    _write_margin(kind, 0, margin_0, features)
+    _write_margin(kind, 1, margin_1, features)
+    if teams > 2:
+        _write_margin(kind, 2, margin_2, features)
+    weigh(features, weights, scores)

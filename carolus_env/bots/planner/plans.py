@@ -25,13 +25,17 @@ from carolus_env.bots.planner.evaluation import (
     write_scores,
 )
 from carolus_env.bots.planner.kinds import (
+    ROUGH,
     TO_COURT,
     TO_REGION,
     Kinds,
     begin_kinds,
+    kind_after,
     share_of,
     with_one_more,
+    write_rough_scores,
     write_scores_after,
+    write_weighed_clans,
 )
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.kernels.legal import emperor_steps
@@ -78,6 +82,8 @@ class PlanScratch(NamedTuple):
     """``(4, F)`` float64: the features of each team, see `evaluation.write_features`."""
     scores: npt.NDArray[np.float64]
     """``(3,)`` float64: the score of each team, see `evaluation.write_scores`."""
+    weighed: npt.NDArray[np.float64]
+    """``(3,)`` float64: what the clans add to it."""
     kinds: Kinds
     """What plans have in common."""
     found: npt.NDArray[np.int64]
@@ -93,6 +99,7 @@ class PlanScratch(NamedTuple):
             np.zeros(depth, STATE),
             np.zeros(depth, LEVEL),
             np.zeros((MAX_TEAMS + 1, len(FEATURES))),
+            np.zeros(MAX_TEAMS),
             np.zeros(MAX_TEAMS),
             Kinds.new(),
             np.zeros(1, np.int64),
@@ -206,7 +213,7 @@ def list_plans(s, width, weights, scratch, plans, values):
     Returns:
         The number of plans listed, at most K, and at least 1 even where the work is to end.
     """
-    states, levels, kinds = scratch.states, scratch.levels, scratch.kinds
+    states, levels, kinds, scores = scratch.states, scratch.levels, scratch.kinds, scratch.scores
     regions, teams = int64(s["regions"]), int64(s["teams"])
     player, left = int64(s["player"]), int64(s["placements_left"])
     team = int64(s["team"][player])
@@ -214,7 +221,7 @@ def list_plans(s, width, weights, scratch, plans, values):
     one_rival, other_rival = rivals(team, teams)
     stops = min(emperor_steps(s), regions)  # after a full circle the same stops come again
     targets = 1 + (stops if width == STOP else regions)  # 0 the court, k the region k steps ahead
-    begin_kinds(s, left, kinds)
+    begin_kinds(s, left, weights, kinds)
     _begin(levels[0], int64(clan_word(s["reserves"][player])))
     states[0] = s
     plan, shares, effect, went, scattered = 0, 0, 0, 0, 0
@@ -254,17 +261,21 @@ def list_plans(s, width, weights, scratch, plans, values):
         bound = width == STOP and went != 0  # else he may stop anywhere
         nearest, farthest = went if bound else 1, went if bound else stops
         found += farthest + 1 - nearest
+        if scattered == 0:
+            write_weighed_clans(shares, kinds, scratch.weighed)
         for stop in range(nearest, farthest + 1):
+            row = -1
             if scattered == 1:
                 _write_scores_after_move(states[left], stop, weights, scratch)
             else:
                 target = went if went != 0 else stop
-                write_scores_after(
-                    s, shares, effect, target, stop, targets, weights, kinds, scratch.scores
-                )
-            most = advantage_at_most(scratch.scores, team, one_rival, other_rival)
+                row = kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores)
+                write_rough_scores(row, effect, scratch.weighed, weights, kinds, scores)
+            most = advantage_at_most(scores, team, one_rival, other_rival) + ROUGH
             if kept < longest or most > values[longest - 1]:
-                value = advantage(scratch.scores, team, teams)
+                if row >= 0:
+                    write_scores_after(row, shares, effect, teams, weights, kinds, scores)
+                value = advantage(scores, team, teams)
                 kept = _keep(pack(plan, FIRST_MOVE + stop - 1, left), value, plans, values, kept)
         depth = depth if left > 0 else -1
     scratch.found[0] = found
