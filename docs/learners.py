@@ -22,9 +22,12 @@ BASE: Final = "as it is"
 LOOKS: Final = {
     "ppo": ("discs=now", "discs=turn"),
     "value": ("discs=now,next=0", "discs=turn,next=0"),
+    "value long": ("candidates=32,plans=stop,next=0",),
     "single": ("plain",),
 }
-"""How the networks played: as they learnt, and looking one turn ahead at discs."""
+"""How the networks of a study played: as they learnt, and looking one turn ahead at discs."""
+RIVALS: Final = {"value long": "value:2p"}
+"""Whom they met, where it was not the planner."""
 DRAWN: Final = ("ppo", "value")
 WIDTHS: Final = (16, 32, 64, 128, 256)
 """64 is the base."""
@@ -32,11 +35,11 @@ AMOUNTS: Final = ("a quarter of", "half", BASE, "twice", "four times")
 """How the names of the cases with other budgets begin; the base is in its place."""
 
 
-def cases(learner: str) -> dict[str, list[results.Row]]:
-    """The runs of a learner by case, in the study's order."""
+def cases(study: str) -> dict[str, list[results.Row]]:
+    """The runs of a study by case, in its order."""
     found: dict[str, list[results.Row]] = {}
     for row in results.load("ablations"):
-        if row["learner"] == learner:
+        if row["study"] == study:
             found.setdefault(row["case"], []).append(row)
     return found
 
@@ -46,36 +49,39 @@ def mean(rows: list[results.Row], look: str) -> float:
     return sum(row[look][0] for row in rows) / len(rows)
 
 
-def error(learner: str, look: str) -> tuple[float, int]:
+def error(study: str, look: str) -> tuple[float, int]:
     """The standard deviation of a run's share, pooled over cases, and its degrees of freedom."""
     squares, free = 0.0, 0
-    for rows in cases(learner).values():
+    for rows in cases(study).values():
         middle = mean(rows, look)
         squares += sum((row[look][0] - middle) ** 2 for row in rows)
         free += len(rows) - 1
     return math.sqrt(squares / free), free
 
 
-def margin(learner: str, look: str, *, difference: bool) -> float:
+def margin(study: str, look: str, *, difference: bool) -> float:
     """Half of a 95 % interval, for a case's mean or for the difference of two."""
     from scipy.stats import t
 
-    spread, free = error(learner, look)
-    runs = min(map(len, cases(learner).values()))
+    spread, free = error(study, look)
+    runs = min(map(len, cases(study).values()))
     return float(t.ppf(0.975, free)) * spread * math.sqrt((2 if difference else 1) / runs)
 
 
-def table(learner: str) -> str:
-    """One learner's cases: CPU-minutes, each seed, the mean and the difference to the base."""
-    looks, found = LOOKS[learner], cases(learner)
-    time = "minutes" if learner == "single" else "CPU-minutes"
-    heads = ["", time, "against `planner`, by seed", "mean", "difference"]
+def table(study: str) -> str:
+    """A study's cases: CPU-minutes, each seed, the mean and the difference to the base."""
+    looks, found = LOOKS[study], cases(study)
+    time = "minutes" if study == "single" else "CPU-minutes"
+    if study in RIVALS:
+        time = "games"
+    heads = ["", time, f"against `{RIVALS.get(study, 'planner')}`, by seed", "mean", "difference"]
     if len(looks) > 1:
         heads += ["looking ahead at discs", "difference"]
     lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | --- |" + " ---: |" * (len(heads) - 3)]
     for case, rows in found.items():
         minutes = sum(row["seconds"] for row in rows) / len(rows) / 60
-        cells = [case, f"{minutes:.2f}"]
+        games = sum(row["done"] for row in rows) / len(rows)
+        cells = [case, f"{games:,.0f}" if time == "games" else f"{minutes:.2f}"]
         for look in looks:
             if look == looks[0]:
                 cells.append(", ".join(f"{100 * row[look][0]:.1f}" for row in rows))
@@ -86,7 +92,7 @@ def table(learner: str) -> str:
             ]
         lines.append("| " + " | ".join(cells) + " |")
     [first] = {row["games"] for rows in found.values() for row in rows}
-    margins = " and ".join(f"{100 * margin(learner, look, difference=True):.1f}" for look in looks)
+    margins = " and ".join(f"{100 * margin(study, look, difference=True):.1f}" for look in looks)
     [machine] = {row["machine"] for rows in found.values() for row in rows}
     return (
         "\n".join(lines)
@@ -136,7 +142,7 @@ def time_table() -> str:
 
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
-    **{f"ablations {learner}": functools.partial(table, learner) for learner in LOOKS},
+    **{f"ablations {study}": functools.partial(table, study) for study in LOOKS},
     "learners' pace": pace_table,
     "learners' time": time_table,
 }

@@ -16,12 +16,13 @@ from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import FEATURES, all_weights
 from carolus_env.bots.planner.plans import STOP, actions_of, best_plans
 from carolus_env.bots.turns import model as turns_model
-from carolus_env.bots.value import ahead, inference, inputs, model, network, tables
+from carolus_env.bots.value import ahead, inference, inputs, model, network, tables, timed
 from carolus_env.bots.value.ahead import disc_values, values_ahead
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.choice import Chooser, value_choices
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.network import LEAK, LINEAR, Size
+from carolus_env.bots.value.timed import TimedValueBot
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
     CROWN_CHOICE,
@@ -464,6 +465,73 @@ def test_values_by_differences_are_those_from_scratch(rules):
     if rules.paladins_per_clan == 40:  # games with few paladins are short
         assert most > inference.MOST_CHANGES  # and so the sums were added up anew
         assert {0, -1} <= regions
+
+
+# ------------------------------------------------------------------------------------ the clock
+
+
+def timed_bot(rules, **options):
+    size = Size(rules.players, 24, 8)
+    options = ValueOptions(**{"plans": "stop", **options})
+    return TimedValueBot(model.ValueModel(size, weights_of(rules.players)), options)
+
+
+@pytest.mark.parametrize("rules", [ALL_KINDS[0], Rules(3)], ids=repr)
+def test_with_time_enough_all_plans_are_followed_through_every_roll(rules):
+    states = positions(rules, most=300)
+    states = states[np.isin(states["phase"], (PLACE, MOVE, DISC))][:12]
+    streams = new_streams(1, len(states))
+    expected = bot_of(rules, candidates=4, next=4, rolls=0).act(states, streams.copy())
+    bot = timed_bot(rules, candidates=4, seconds=1000.0)
+    np.testing.assert_array_equal(bot.act(states, streams.copy()), expected)
+    found = bot.opinion(states, streams)
+    np.testing.assert_array_equal(found.probabilities.argmax(axis=1), expected)
+    np.testing.assert_allclose(found.values.sum(axis=1), 1, atol=1e-5)
+
+
+def test_its_opinion_is_the_mean_over_the_dice():
+    states = positions(Rules(2), most=300)
+    states = states[states["phase"] == MOVE][:3]
+    found = timed_bot(Rules(2), candidates=1, seconds=1000.0).opinion(states, new_streams(1, 3))
+    for row, state in enumerate(states):
+        after = single(state)
+        engine.step(after, found.probabilities[row : row + 1].argmax(axis=1), roll=False)
+        if after["phase"][0] == ROLL:  # positions ahead have one candidate here, too
+            expected = through_the_dice(after[0], ValueWeights.of(weights_of(2)), 1)
+            np.testing.assert_allclose(found.values[row], expected, atol=1e-5)
+
+
+def test_without_time_the_best_plan_is_played_by_the_position_after_it():
+    states = positions(Rules(2), most=300)
+    states = states[states["phase"] == PLACE][:6]
+    bot = timed_bot(Rules(2), candidates=5, seconds=1e-9)
+    for state in states:
+        plan = best_now(state, ValueWeights.of(weights_of(2)), 5)[0]
+        game, streams = single(state), new_streams(1, 1)
+        for action in plan:  # the rest of the turn is remembered
+            assert bot.act(game, streams).tolist() == [action]
+            engine.step(game, np.array([action]))
+
+
+def test_a_turn_is_thought_about_once(monkeypatch):
+    states = positions(Rules(2), most=300)
+    game = single(states[(states["phase"] == PLACE) & (states["placements_left"] == 3)][0])
+    bot, streams, thought = timed_bot(Rules(2), seconds=0.01), new_streams(1, 1), []
+    listed = timed._list
+    monkeypatch.setattr(timed, "_list", lambda *given: thought.append(1) or listed(*given))
+    for _ in range(4):
+        engine.step(game, bot.act(game, streams))
+    assert thought == [1]
+
+
+def test_the_clock_goes_with_no_errors():
+    with pytest.raises(AgentError, match=r"no errors with seconds=0.1, got errors=0.5"):
+        ValueOptions(seconds=0.1, errors=0.5)
+    with pytest.raises(AgentError, match=r"seconds=0.1 needs a TimedValueBot"):
+        bot_of(Rules(2), seconds=0.1)
+    assert isinstance(bots.make("value:2p,seconds=0.1"), TimedValueBot)
+    assert not bots.is_compiled(bots.make("value:2p,seconds=0.1"))
+    assert bots.is_compiled(bots.make("value:2p"))
 
 
 # ------------------------------------------------------------------------------------ files

@@ -160,7 +160,9 @@ def test_a_run_can_begin_with_a_model(tmp_path):
         small(start=str(tmp_path / "own"), width=24).check()
 
 
-@pytest.mark.parametrize("spec", ["planner", "value:2p,errors=0.1", "value:3p"])
+@pytest.mark.parametrize(
+    "spec", ["planner", "value:2p,errors=0.1", "value:2p,seconds=0.1", "value:3p"]
+)
 def test_what_cannot_be_learnt_against_is_refused(spec):
     with pytest.raises(ValueError, match="value"):
         small(against=spec).check()

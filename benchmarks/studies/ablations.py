@@ -1,12 +1,13 @@
 """What a choice of the training is worth: runs that differ in one option, three seeds each.
 
     python -m benchmarks.studies.ablations --json benchmarks/results/ablations.json
-    python -m benchmarks.studies.ablations --learners value --seeds 1 --games 200
+    python -m benchmarks.studies.ablations --studies value --seeds 1 --games 200
 
 A run begins with random weights and has one worker. Its last network then plays paired games
-against `planner`, on deals that no run has seen, the same for all. The first case of a learner is
-the one that the others differ from: about a CPU-minute of learning with the options of
-``train.py``, but those in `BASES`.
+against `planner` or another agent, on deals that no run has seen, the same for all. The first case
+of a study is the one that the others differ from: the options of ``train.py``, but those of
+`Study.base`. In the study "value long" each run learns for five CPU-minutes, whatever its options,
+and the networks play alike, against the one that ships.
 
 What is in the file is not run again, so an interrupted study continues.
 """
@@ -21,7 +22,7 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from benchmarks.machine import line
 from carolus_env.arena import play_pairing
@@ -29,62 +30,99 @@ from carolus_env.learners.options import Learner
 from carolus_env.system.files import check_writable, write_json
 
 BASE: Final = "as it is"
-BASES: Final[dict[Learner, dict[str, Any]]] = {
-    "ppo": {"steps": 600_000},
-    "value": {"games": 10_000},
-    "single": {},
+
+
+class Study(NamedTuple):
+    """Runs that differ in one option."""
+
+    learner: Learner
+    base: dict[str, Any]
+    """The budget, and what else is not as in ``train.py``."""
+    cases: dict[str, dict[str, Any]]
+    """What differs, by case."""
+    looks: tuple[str, ...]
+    """How the results play: options of the agent."""
+    rival: str
+    """Whom they meet: an agent that plays by the same options, or ``planner``."""
+
+
+STUDIES: Final = {
+    "ppo": Study(
+        "ppo",
+        {"steps": 600_000},
+        {
+            BASE: {},
+            "GAE 0.8": {"gae_lambda": 0.8},
+            "GAE 0.97": {"gae_lambda": 0.97},
+            "entropy 0": {"entropy": 0.0},
+            "entropy 0.01": {"entropy": 0.01},
+            "5 candidates": {"candidates": 5},
+            "8 candidates": {"candidates": 8},
+            "32 candidates": {"candidates": 32},
+            "width 16": {"width": 16},
+            "width 32": {"width": 32},
+            "width 128": {"width": 128},
+            "width 256": {"width": 256},
+            "a quarter of the decisions": {"steps": 150_000},
+            "half the decisions": {"steps": 300_000},
+            "twice the decisions": {"steps": 1_200_000},
+            "four times the decisions": {"steps": 2_400_000},
+        },
+        ("discs=now", "discs=turn"),
+        "planner",
+    ),
+    "value": Study(
+        "value",
+        {"games": 10_000},
+        {
+            BASE: {},
+            "lambda 0": {"trace": 0.0},
+            "lambda 0.8": {"trace": 0.8},
+            "no exploration": {"exploration": 0.0},
+            "4 candidates": {"candidates": 4},
+            "8 candidates": {"candidates": 8},
+            "32 candidates": {"candidates": 32},
+            "width 16": {"width": 16},
+            "width 32": {"width": 32},
+            "width 128": {"width": 128},
+            "width 256": {"width": 256},
+            "a quarter of the games": {"games": 2_500},
+            "half the games": {"games": 5_000},
+            "twice the games": {"games": 20_000},
+            "four times the games": {"games": 40_000},
+        },
+        ("discs=now,next=0", "discs=turn,next=0"),
+        "planner",
+    ),
+    "value long": Study(
+        "value",
+        {"minutes": 5.0},
+        {
+            BASE: {},
+            "no features": {"features": False},
+            "lambda 0.8": {"trace": 0.8},
+            "rate 0.06": {"rate": 0.06},
+            "exploration 0.1": {"exploration": 0.1},
+            "8 candidates": {"candidates": 8},
+            "width 32": {"width": 32},
+            "width 128": {"width": 128},
+            "width 256": {"width": 256},
+        },
+        ("candidates=32,plans=stop,next=0",),
+        "value:2p",
+    ),
+    "single": Study(
+        "single",
+        {},
+        {
+            BASE: {},
+            "a fifth of the games against `planner`": {"bots": ("planner",)},
+            "half of them": {"bots": ("planner",), "self_share": 0.5},
+        },
+        ("",),
+        "planner",
+    ),
 }
-"""Each learner's budget, and what else is not as in ``train.py``."""
-CASES: Final[dict[Learner, dict[str, dict[str, Any]]]] = {
-    "ppo": {
-        BASE: {},
-        "GAE 0.8": {"gae_lambda": 0.8},
-        "GAE 0.97": {"gae_lambda": 0.97},
-        "entropy 0": {"entropy": 0.0},
-        "entropy 0.01": {"entropy": 0.01},
-        "5 candidates": {"candidates": 5},
-        "8 candidates": {"candidates": 8},
-        "32 candidates": {"candidates": 32},
-        "width 16": {"width": 16},
-        "width 32": {"width": 32},
-        "width 128": {"width": 128},
-        "width 256": {"width": 256},
-        "a quarter of the decisions": {"steps": 150_000},
-        "half the decisions": {"steps": 300_000},
-        "twice the decisions": {"steps": 1_200_000},
-        "four times the decisions": {"steps": 2_400_000},
-    },
-    "value": {
-        BASE: {},
-        "lambda 0": {"trace": 0.0},
-        "lambda 0.8": {"trace": 0.8},
-        "no exploration": {"exploration": 0.0},
-        "4 candidates": {"candidates": 4},
-        "8 candidates": {"candidates": 8},
-        "32 candidates": {"candidates": 32},
-        "width 16": {"width": 16},
-        "width 32": {"width": 32},
-        "width 128": {"width": 128},
-        "width 256": {"width": 256},
-        "a quarter of the games": {"games": 2_500},
-        "half the games": {"games": 5_000},
-        "twice the games": {"games": 20_000},
-        "four times the games": {"games": 40_000},
-    },
-    "single": {
-        BASE: {},
-        "a fifth of the games against `planner`": {"bots": ("planner",)},
-        "half of them": {"bots": ("planner",), "self_share": 0.5},
-    },
-}
-"""What differs, by learner and case."""
-LOOKS: Final[dict[Learner, tuple[str, ...]]] = {
-    "ppo": ("discs=now", "discs=turn"),
-    "value": ("discs=now,next=0", "discs=turn,next=0"),
-    "single": ("",),
-}
-"""How the result plays: as it learnt, and looking one turn ahead at discs."""
-RIVAL: Final = "planner"
 DEALS: Final = 770_001
 """Seed of the first deal."""
 
@@ -120,33 +158,47 @@ def trained(learner: Learner, options: Mapping[str, Any], folder: Path) -> tuple
     run.train()
     run.save(run.snapshot(), "last")
     name = "value" if learner == "value" else "ppo"
-    kept = "" if learner == "single" else f",candidates={run.config.candidates}"
     point = run.point()
     seconds = point.get("cpu_seconds", point["seconds"])
-    return f"{name}:{folder / 'last'}{kept}", {"done": run.done, "seconds": seconds}
+    took: Row = {"done": run.done, "seconds": seconds}
+    if learner != "single":
+        took["candidates"] = run.config.candidates
+    return f"{name}:{folder / 'last'}", took
 
 
-def measure(learner: Learner, case: str, seed: int, games: int) -> Row:
-    """A run and its games against `RIVAL`."""
+def players(spec: str, look: str, study: Study, candidates: int | None) -> tuple[str, str]:
+    """The agents that meet: the network, which compares as many turns as it learnt with, and the
+    rival."""
+    if candidates is not None and "candidates" not in look:
+        look = f"candidates={candidates},{look}"
+    rival = study.rival if study.rival == "planner" else f"{study.rival},{look}"
+    return (f"{spec},{look}" if look else spec), rival
+
+
+def measure(name: str, case: str, seed: int, games: int) -> Row:
+    """A run and its games against the study's rival."""
     from carolus_env.engine.rules import Rules
 
-    options = {**BASES[learner], **CASES[learner][case], "seed": seed}
-    row: Row = {"learner": learner, "case": case, "seed": seed}
+    study = STUDIES[name]
+    options = {**study.base, **study.cases[case], "seed": seed}
+    row: Row = {"study": name, "case": case, "seed": seed}
     with tempfile.TemporaryDirectory() as folder:
-        spec, took = trained(learner, options, Path(folder))
+        spec, took = trained(study.learner, options, Path(folder))
+        candidates = took.pop("candidates", None)
         row |= took
-        for look in LOOKS[learner]:
-            agent = f"{spec},{look}" if look else spec
-            found = play_pairing((agent, RIVAL), Rules(2), games, seed=DEALS)
+        for look in study.looks:
+            found = play_pairing(
+                players(spec, look, study, candidates), Rules(2), games, seed=DEALS
+            )
             row[look or "plain"] = [found.win_rate[0], *found.ci95[0]]
     return {**row, "games": games, "machine": line()}
 
 
 def told(row: Row) -> str:
     """A row as a line of text."""
-    shares = (f"{row[look or 'plain'][0]:.1%} {look}" for look in LOOKS[row["learner"]])
+    shares = (f"{row[look or 'plain'][0]:.1%} {look}" for look in STUDIES[row["study"]].looks)
     return "  ".join(
-        [f"{row['learner']:7}{row['case']:32} seed {row['seed']} {row['seconds']:6.1f} s", *shares]
+        [f"{row['study']:11}{row['case']:32} seed {row['seed']} {row['seconds']:6.1f} s", *shares]
     )
 
 
@@ -155,9 +207,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--learners", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--studies", nargs="+", choices=list(STUDIES), default=list(STUDIES))
+    parser.add_argument("--cases", nargs="+", metavar="CASE", help="only these")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--games", type=int, default=1000, help="against `planner`, %(default)s")
+    parser.add_argument("--games", type=int, default=1000, help="of each result, %(default)s")
     parser.add_argument("--processes", type=int, default=2, help="runs side by side, %(default)s")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -166,13 +219,13 @@ def main() -> int:
         check_writable(options.json)
         if options.json.exists():
             rows = json.loads(options.json.read_text())
-    there = {(row["learner"], row["case"], row["seed"]) for row in rows}
+    there = {(row["study"], row["case"], row["seed"]) for row in rows}
     missing = [
-        (learner, case, seed)
-        for learner in options.learners
+        (name, case, seed)
+        for name in options.studies
         for seed in options.seeds
-        for case in CASES[learner]
-        if (learner, case, seed) not in there
+        for case in STUDIES[name].cases
+        if (name, case, seed) not in there and (not options.cases or case in options.cases)
     ]
     pool = ProcessPoolExecutor(options.processes, get_context("spawn"))
     jobs = [pool.submit(measure, *one, options.games) for one in missing]
@@ -181,8 +234,8 @@ def main() -> int:
             rows.append(job.result())
             print(told(rows[-1]), flush=True)
             if options.json:
-                order = [(name, case) for name, cases in CASES.items() for case in cases]
-                rows.sort(key=lambda row: (order.index((row["learner"], row["case"])), row["seed"]))
+                order = [(name, case) for name, study in STUDIES.items() for case in study.cases]
+                rows.sort(key=lambda row: (order.index((row["study"], row["case"])), row["seed"]))
                 write_json(options.json, rows)
     finally:
         pool.shutdown(cancel_futures=True)  # after an error nothing more begins

@@ -16,6 +16,7 @@ from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
 from carolus_env.bots.turns.model import TurnModel
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.model import ValueModel
+from carolus_env.bots.value.timed import TimedValueBot
 
 __all__ = [
     "Agent",
@@ -39,6 +40,7 @@ __all__ = [
     "PolicyOptions",
     "RandomBot",
     "SearchOptions",
+    "TimedValueBot",
     "TreeOptions",
     "TurnModel",
     "TurnPolicy",

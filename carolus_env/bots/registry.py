@@ -25,7 +25,8 @@ from carolus_env.bots.random import RandomBot
 from carolus_env.bots.search.guided import ValueSearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
 from carolus_env.bots.turns.bot import TurnPolicyOptions, make_ppo
-from carolus_env.bots.value.bot import ValueOptions, make_value
+from carolus_env.bots.value.bot import ValueOptions
+from carolus_env.bots.value.timed import make_value
 from carolus_env.engine.state import States
 from carolus_env.system import failures
 from carolus_env.system.untrusted import cut

@@ -26,6 +26,7 @@ from carolus_env.bots.neural.inference import NetArrays
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights, chances
 from carolus_env.bots.planner.plans import WIDTHS, actions_of
+from carolus_env.bots.remembered import Remembered
 from carolus_env.bots.search.forest import (
     BY_PLANNER,
     CHANCES,
@@ -41,7 +42,7 @@ from carolus_env.bots.search.judges import Judge, ValueJudge
 from carolus_env.bots.search.tree import ask, back_up, begin, go_down, grow, simulate
 from carolus_env.bots.value.inference import ValueNet
 from carolus_env.engine.rules import ACTIONS, DISCS, MAX_TEAMS, OVER, TEAMS
-from carolus_env.engine.state import States, as_states, common_players, single
+from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.system import stopping
 from carolus_env.system.compiler import entry
@@ -49,7 +50,6 @@ from carolus_env.system.compiler import entry
 _WIDEST: Final = 80  # single actions in a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
 _PORTION: Final = 32  # simulations between checks of the clock and the visits
-_REMEMBERED: Final = 10_000  # rests of plans
 
 
 def root_width(default: int) -> Any:
@@ -169,7 +169,7 @@ class MctsBot(Agent):
             leaf = LEAVES.index(self.options.leaf)
         self._settings = self.options.settings(leaf)
         self._forest: Forest | None = None
-        self._plans: dict[tuple[int, bytes], list[int]] = {}
+        self._remembered = Remembered()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_forest": None}  # memory is allocated again where it is needed
@@ -177,42 +177,15 @@ class MctsBot(Agent):
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
-        plans = [
-            self._plans.get((int(stream), _position(state)), [])
-            for state, stream in zip(states, generators, strict=True)
-        ]
+        plans = self._remembered.rests(states, generators)
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
         if len(new):
             streams = generators[new]
             found = self._considered(states[new], streams, fully=False)
             generators[new] = streams
             for row, choices in zip(new.tolist(), found, strict=True):
-                plans[row] = list(choices[0].actions)
-        actions = np.array([plan[0] for plan in plans], np.int64)
-        self._remember(states, generators, actions, plans)
-        return actions
-
-    def _remember(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        actions: npt.NDArray[np.int64],
-        plans: list[list[int]],
-    ) -> None:
-        """Keep the rest of each plan under its game: the stream and the next position.
-
-        Equal games, of one deal against different opponents, say, share it; so it stays.
-        """
-        rows = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
-        if not len(rows):
-            return
-        after = states[rows]
-        engine.step(after, actions[rows], roll=False)
-        for row, state in zip(rows.tolist(), after, strict=True):
-            self._plans[int(generators[row]), _position(state)] = plans[row][1:]
-        # A game asks for the rest of its plan at its next decision: the oldest are of past turns.
-        for _ in range(len(self._plans) - max(_REMEMBERED, 2 * len(states))):
-            del self._plans[next(iter(self._plans))]
+                plans[row] = choices[0].actions
+        return self._remembered.keep(states, generators, plans)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """A search from each game: each first action's share of the visits, and their mean value.
@@ -372,13 +345,6 @@ class MctsBot(Agent):
             self._forest = Forest.new(trees, nodes, max(width, DISCS))
         scratch = self._forest.scratch._replace(stop=stopping.current().flag)
         return self._forest._replace(scratch=scratch)
-
-
-def _position(state: np.void) -> bytes:
-    """A position as bytes, without its generator."""
-    bare = single(state)
-    bare["generator"] = 0
-    return bare.tobytes()
 
 
 def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:

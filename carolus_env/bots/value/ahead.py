@@ -206,6 +206,28 @@ def _value_through_dice(s, ahead, rolls, bits):
 
 
 @rare
+def follow(s, plan, ahead, rolls, bits):
+    """Follow a plan through the dice, if any are due after it.
+
+    Args:
+        s: a position of an action turn; it is not changed.
+        plan: one of its plans.
+        ahead: an `Ahead`, whose ``means`` are written: each team's mean share of the win.
+        rolls: how many are sampled; 0: every roll, by its probability.
+        bits: the stream of sampled rolls.
+
+    Returns:
+        Whether dice are due.
+    """
+    ahead.after[0] = s
+    play_plan(ahead.after[0], plan)
+    if ahead.after[0]["phase"] != ROLL:
+        return False
+    _value_through_dice(ahead.after[0], ahead, rolls, bits)
+    return True
+
+
+@rare
 def best_turn(s, chooser, ahead):
     """The best choice, a plan, of those that are best now, by what follows the dice.
 
@@ -234,10 +256,7 @@ def best_turn(s, chooser, ahead):
             k = other if chooser.values[other] > chooser.values[k] else k
         now = chooser.values[k]
         chooser.values[k] = -2.0  # taken
-        ahead.after[0] = s
-        play_plan(ahead.after[0], chooser.lister.choices[k])
-        if ahead.after[0]["phase"] == ROLL:
-            _value_through_dice(ahead.after[0], ahead, rolls, bits)
+        if follow(s, chooser.lister.choices[k], ahead, rolls, bits):
             now = ahead.means[team]
         if now > best:
             chosen, best = chooser.lister.choices[k], now

@@ -1,20 +1,21 @@
 """``value`` plays by a trained value network: whole turns, discs and crowns by what follows.
 
-Models are files (`bots.value.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
+Models are files (`bots.value.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package. With
+``seconds`` the bot is `timed.TimedValueBot`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import Agent, Opinion
+from carolus_env.bots.agent import AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.model_files import ByPlayers, parsed
+from carolus_env.bots.model_files import ByPlayers
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.choices import EVERY, in_turn
 from carolus_env.bots.planner.evaluation import all_weights
@@ -69,10 +70,20 @@ class ValueOptions:
         "roll, by its probability",
         among=(0, 100_000),
     )
+    seconds: float = option(
+        0.0,
+        "seconds for a turn: its best plans are followed through every roll, the best first, until "
+        "they are over; 0: `next` and `rolls` say how far",
+        among=(0.0, 3600.0),
+    )
     errors: float = errors_option()
 
     def __post_init__(self) -> None:
         check("value", self)
+        if self.seconds and self.errors:
+            raise AgentError(
+                "value", f"takes no errors with seconds={self.seconds}, got errors={self.errors}"
+            )
 
 
 class Player(NamedTuple):
@@ -140,16 +151,23 @@ class ValueBot(CompiledByPlayers):
     Args:
         value: a model, for games of ``value.size.players`` players; None: the models of the
             package, each read when it is first needed.
-        options: see `ValueOptions`.
+        options: see `ValueOptions`; with ``seconds`` use `TimedValueBot`.
+
+    Raises:
+        AgentError: for options with ``seconds``.
     """
 
     name = "value"
+    timed: ClassVar[bool] = False
+    """Whether it plays by the clock."""
     entries = Entries(_act, _play_on)
 
     def __init__(
         self, value: ValueModel | None = None, options: ValueOptions | None = None
     ) -> None:
         self.options = options or ValueOptions()
+        if self.options.seconds and not self.timed:
+            raise AgentError(self.name, f"seconds={self.options.seconds} needs a TimedValueBot")
         self._weights = ByPlayers(
             value, model.shipped, lambda found: ValueWeights.of(found.weights)
         )
@@ -187,9 +205,3 @@ def _think(states, player, actions, values):
             player.chooser.after[0] = s
             play_plan(after, choice)
             write_value(after, player.chooser.net, values[g])
-
-
-def make_value(argument: str) -> Agent:
-    """``value:ARGUMENT``: a model's name or path or nothing, then options, separated by commas."""
-    value, options = parsed("value", argument, ValueOptions, model.find)
-    return ValueBot(value, options)

@@ -76,8 +76,10 @@ class ValueConfig(CompiledOptions):
         if self.against is None:
             return None
         bot = make(self.against)
-        if not isinstance(bot, ValueBot) or bot.options.errors:
-            raise ValueError(f"against must be a value bot without errors, got {self.against!r}")
+        if not isinstance(bot, ValueBot) or bot.options.errors or bot.timed:
+            raise ValueError(
+                f"against must be a value bot without errors and seconds, got {self.against!r}"
+            )
         bot.player(self.players)
         return bot
 
