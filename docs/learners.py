@@ -1,6 +1,7 @@
 """The compiled learners: what their options are worth, and what they do in a second.
 
-The first is measured by benchmarks/studies/ablations.py, the second by benchmarks/learners.py.
+The first is measured by benchmarks/studies/ablations.py and supervised.py there, the second by
+benchmarks/learners.py.
 
 The spread between seeds is taken as the same in all cases of a learner, so that few seeds tell it
 well: pooled over the cases, with as many degrees of freedom as there are runs less cases.
@@ -141,8 +142,31 @@ def time_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def supervised_table() -> str:
+    """Networks fitted to rollouts: their distance to others, and their games against the start."""
+    found = results.load("supervised")
+    passes = len(found["rows"][0]["known"]) - 1
+    lines = [
+        f"| positions | quick less deep | distance there before | rate | distance at random: before "
+        f"| after 1 pass | after {passes} | against the start |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for row in found["rows"]:
+        known, (won, low, high) = row["known"], row["won"]
+        cells = [row["set"], f"{found['differ'][row['set']]:.3f}", f"{row['before']:.3f}"]
+        cells += [f"{row['rate']:g}", f"{known[0]:.4f}", f"{known[1]:.4f}", f"{known[-1]:.4f}"]
+        cells.append(f"{100 * won:.1f} % ({100 * low:.1f} - {100 * high:.1f})")
+        lines.append("| " + " | ".join(cells) + " |")
+    return (
+        "\n".join(lines)
+        + f"\n\n{found['positions']:,} positions of each kind, {found['rollouts']} rollouts each; "
+        f"{found['games']:,} games. Machine: {found['machine']}.\n"
+    )
+
+
 TABLES: Final[dict[str, Callable[[], str]]] = {
     **{f"ablations {study}": functools.partial(table, study) for study in LOOKS},
+    "supervised": supervised_table,
     "learners' pace": pace_table,
     "learners' time": time_table,
 }
