@@ -147,7 +147,7 @@ def supervised_table() -> str:
     found = results.load("supervised")
     passes = len(found["rows"][0]["known"]) - 1
     lines = [
-        f"| positions | quick less deep | distance there before | rate | distance at random: before "
+        "| positions | quick less deep | distance there before | rate | distance at random: before "
         f"| after 1 pass | after {passes} | against the start |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]

@@ -347,8 +347,8 @@ def in_turns(states):
 def test_plans_are_listed_as_if_each_was_played_out(rules, seed, width, fitted):
     random = np.random.default_rng(seed)
     weights = evaluation.all_weights()[rules.players].copy()
-    if not fitted:  # every feature counts
-        weights[:] = random.normal(size=len(weights))
+    if not fitted:  # every feature counts, and rounding by as much as weights are large
+        weights[:] = random.normal(size=len(weights)) * 10.0 ** random.integers(-6, 9)
     turns = in_turns(history(rules, seed, games=2, limit=300).reshape(-1))
     for game in turns[random.permutation(len(turns))[:4]]:
         one = np.array([game])

@@ -14,7 +14,7 @@ counted; for the others only what can differ is written anew. All but the sums w
 numbers, and those are added up in the same order, so scores are equal to the last bit.
 
 Most plans are not among the best. *Rough* scores tell them apart: what is the same in a kind is
-weighed once, and so is each clan's share. They are the scores but for rounding, less than `ROUGH`.
+weighed once, and so is each clan's share. They are the scores but for rounding (`slack`).
 
 Placements are a word of *shares*: byte k is ``TO_COURT`` for each paladin of clan k to the court,
 plus ``TO_REGION`` for each to the region.
@@ -53,8 +53,7 @@ TO_REGION: Final = 1
 TO_COURT: Final = max(DICE) + 1
 _SHARES: Final = TO_COURT * TO_COURT
 _FIRST, _LAST = CLAN_FEATURES
-ROUGH: Final = 1e-9
-"""By how much a difference of rough scores may be wrong; rounding stays far below."""
+_ROUGH: Final = 1e-9
 
 _CONTROLS: Final = 1 << CLANS
 _ROWS: Final = 512  # of kinds that are known at a time, a power of 2
@@ -138,6 +137,15 @@ def _effect(clan, team, before, on_region):
     """
     added = 0 if team == NOBODY else on_region << 8 * (1 + team)
     return added + (int64(team != before) << clan)
+
+
+@kernel
+def slack(weights):
+    """By how much a difference of rough scores may be wrong, at most; rounding stays far below."""
+    total = 1.0
+    for k in range(weights.shape[0]):
+        total += abs(weights[k])
+    return _ROUGH * total
 
 
 @kernel

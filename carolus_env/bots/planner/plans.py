@@ -25,13 +25,13 @@ from carolus_env.bots.planner.evaluation import (
     write_scores,
 )
 from carolus_env.bots.planner.kinds import (
-    ROUGH,
     TO_COURT,
     TO_REGION,
     Kinds,
     begin_kinds,
     kind_after,
     share_of,
+    slack,
     with_one_more,
     write_rough_scores,
     write_scores_after,
@@ -217,7 +217,7 @@ def list_plans(s, width, weights, scratch, plans, values):
     regions, teams = int64(s["regions"]), int64(s["teams"])
     player, left = int64(s["player"]), int64(s["placements_left"])
     team = int64(s["team"][player])
-    longest = plans.shape[0]
+    longest, rough = plans.shape[0], slack(weights)
     one_rival, other_rival = rivals(team, teams)
     stops = min(emperor_steps(s), regions)  # after a full circle the same stops come again
     targets = 1 + (stops if width == STOP else regions)  # 0 the court, k the region k steps ahead
@@ -271,7 +271,7 @@ def list_plans(s, width, weights, scratch, plans, values):
                 target = went if went != 0 else stop
                 row = kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores)
                 write_rough_scores(row, effect, scratch.weighed, weights, kinds, scores)
-            most = advantage_at_most(scores, team, one_rival, other_rival) + ROUGH
+            most = advantage_at_most(scores, team, one_rival, other_rival) + rough
             if kept < longest or most > values[longest - 1]:
                 if row >= 0:
                     write_scores_after(row, shares, effect, teams, weights, kinds, scores)
