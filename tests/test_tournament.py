@@ -777,10 +777,11 @@ def test_the_oldest_plans_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -
     rows = np.arange(plan.games)
     remembers = [bots.make(spec) for spec in plan.agents]
     wanted = actions_of(plan, rows, remembers)
-    monkeypatch.setattr("carolus_env.bots.search.mcts._REMEMBERED", 3)
+    monkeypatch.setattr("carolus_env.bots.remembered._REMEMBERED", 3)
     forgets = [bots.make(spec) for spec in plan.agents]
     assert actions_of(plan, rows, forgets) == wanted
-    assert len(forgets[0]._plans) <= 2 * plan.games < len(remembers[0]._plans)  # type: ignore[attr-defined]
+    few, many = forgets[0]._remembered, remembers[0]._remembered  # type: ignore[attr-defined]
+    assert len(few) <= 2 * plan.games < len(many)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

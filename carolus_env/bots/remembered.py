@@ -23,6 +23,9 @@ class Remembered:
     def __init__(self) -> None:
         self._rests: dict[tuple[int, bytes], list[int]] = {}
 
+    def __len__(self) -> int:
+        return len(self._rests)
+
     def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
         """The actions that are left of each game's plan; none where there is no plan."""
         keys = zip(streams.tolist(), map(_position, states), strict=True)
