@@ -28,7 +28,7 @@ def test_a_fit_comes_closer_to_what_it_is_fitted_to() -> None:
 @pytest.mark.slow
 def test_the_study_runs() -> None:
     found = supervised.study(
-        "2p", 2, selfplay=8, positions=20, rollouts=2, rates=[0.01], passes=1, games=2
+        "2p", selfplay=8, positions=20, rollouts=2, rates=[0.01], passes=1, games=2
     )
     assert [row["set"] for row in found["rows"]] == list(supervised.SETS)
     assert found["differ"][supervised.SETS[0]] > found["differ"][supervised.SETS[1]]

@@ -46,6 +46,24 @@ class Study(NamedTuple):
     """Whom they meet: an agent that plays by the same options, or ``planner``."""
 
 
+def _candidates(*counts: int) -> dict[str, dict[str, Any]]:
+    return {f"{count} candidates": {"candidates": count} for count in counts}
+
+
+def _widths(*widths: int) -> dict[str, dict[str, Any]]:
+    return {f"width {width}": {"width": width} for width in widths}
+
+
+def _amounts(option: str, base: int, unit: str) -> dict[str, dict[str, Any]]:
+    """Other budgets than the base's."""
+    return {
+        f"a quarter of the {unit}": {option: base // 4},
+        f"half the {unit}": {option: base // 2},
+        f"twice the {unit}": {option: 2 * base},
+        f"four times the {unit}": {option: 4 * base},
+    }
+
+
 STUDIES: Final = {
     "ppo": Study(
         "ppo",
@@ -56,17 +74,9 @@ STUDIES: Final = {
             "GAE 0.97": {"gae_lambda": 0.97},
             "entropy 0": {"entropy": 0.0},
             "entropy 0.01": {"entropy": 0.01},
-            "5 candidates": {"candidates": 5},
-            "8 candidates": {"candidates": 8},
-            "32 candidates": {"candidates": 32},
-            "width 16": {"width": 16},
-            "width 32": {"width": 32},
-            "width 128": {"width": 128},
-            "width 256": {"width": 256},
-            "a quarter of the decisions": {"steps": 150_000},
-            "half the decisions": {"steps": 300_000},
-            "twice the decisions": {"steps": 1_200_000},
-            "four times the decisions": {"steps": 2_400_000},
+            **_candidates(5, 8, 32),
+            **_widths(16, 32, 128, 256),
+            **_amounts("steps", 600_000, "decisions"),
         },
         ("discs=now", "discs=turn"),
         "planner",
@@ -79,17 +89,9 @@ STUDIES: Final = {
             "lambda 0": {"trace": 0.0},
             "lambda 0.8": {"trace": 0.8},
             "no exploration": {"exploration": 0.0},
-            "4 candidates": {"candidates": 4},
-            "8 candidates": {"candidates": 8},
-            "32 candidates": {"candidates": 32},
-            "width 16": {"width": 16},
-            "width 32": {"width": 32},
-            "width 128": {"width": 128},
-            "width 256": {"width": 256},
-            "a quarter of the games": {"games": 2_500},
-            "half the games": {"games": 5_000},
-            "twice the games": {"games": 20_000},
-            "four times the games": {"games": 40_000},
+            **_candidates(4, 8, 32),
+            **_widths(16, 32, 128, 256),
+            **_amounts("games", 10_000, "games"),
         },
         ("discs=now,next=0", "discs=turn,next=0"),
         "planner",
@@ -103,10 +105,8 @@ STUDIES: Final = {
             "lambda 0.8": {"trace": 0.8},
             "rate 0.06": {"rate": 0.06},
             "exploration 0.1": {"exploration": 0.1},
-            "8 candidates": {"candidates": 8},
-            "width 32": {"width": 32},
-            "width 128": {"width": 128},
-            "width 256": {"width": 256},
+            **_candidates(8),
+            **_widths(32, 128, 256),
         },
         ("candidates=32,plans=stop,next=0",),
         "value:2p",

@@ -36,7 +36,7 @@ from carolus_env.bots.value.inference import ValueWeights, values
 from carolus_env.bots.value.inputs import write_seen
 from carolus_env.bots.value.network import shapes
 from carolus_env.engine import chance
-from carolus_env.engine.rules import OVER, ROLL, TEAMS, Rules
+from carolus_env.engine.rules import OVER, ROLL, Rules
 from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.value.learning import new_worker, update
@@ -138,7 +138,6 @@ def fitted(
 
 def study(
     spec: str,
-    players: int,
     *,
     selfplay: int,
     positions: int,
@@ -149,7 +148,7 @@ def study(
 ) -> Row:
     """Everything, for one network."""
     start = model.find(spec)
-    weights = ValueWeights.of(start.weights)
+    players, weights = start.size.players, ValueWeights.of(start.weights)
     found = after_turns(players, selfplay, seed=1)
     quick = values(found, weights)
     apart = np.abs(deep_values(found, weights) - quick).max(axis=1)
@@ -198,7 +197,6 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--network", default="2p", help="model of a value network, %(default)s")
-    parser.add_argument("--players", type=int, default=2, choices=list(range(2, len(TEAMS))))
     parser.add_argument("--selfplay", type=int, default=2500, help="games, %(default)s")
     parser.add_argument("--positions", type=int, default=8000, help="of each set, %(default)s")
     parser.add_argument("--rollouts", type=int, default=16, help="of each position, %(default)s")
@@ -207,10 +205,10 @@ def main() -> int:
     parser.add_argument("--games", type=int, default=1000, help="of each result, %(default)s")
     parser.add_argument("--json", type=Path)
     given = vars(parser.parse_args())
-    path, spec, players = (given.pop(name) for name in ("json", "network", "players"))
+    path, spec = given.pop("json"), given.pop("network")
     if path:
         check_writable(path)
-    found = study(spec, players, **given)
+    found = study(spec, **given)
     if path:
         write_json(path, found)
     return 0

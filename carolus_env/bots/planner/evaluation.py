@@ -307,17 +307,17 @@ def weigh(features, weights, scores):
 
 
 @kernel
-def write_final_scores(s, scores):
-    """Write each team's score where the game is over: `SURE` if it has won, else 0."""
+def write_final_scores(winners, scores):
+    """Write each team's score where the game is over: `SURE` if it has won (bit t), else 0."""
     for team in range(MAX_TEAMS):
-        scores[team] = SURE * (int64(s["winners"]) >> team & 1)
+        scores[team] = SURE * (int64(winners) >> team & 1)
 
 
 @rare
 def write_scores(s, weights, features, scores):
     """Write each team's score to ``scores``, ``(3,)`` float64; `SURE` if it has won."""
     if s["phase"] == OVER:
-        write_final_scores(s, scores)
+        write_final_scores(s["winners"], scores)
         return
     write_features(s, features)
     weigh(features, weights, scores)

@@ -34,13 +34,13 @@ from carolus_env.bots.planner.evaluation import (
     FEATURES,
     HOLD,
     NOBODY_ROW,
-    SURE,
     count_but_clans,
     count_clan,
     forget_features,
     heir_of,
     margin,
     weigh,
+    write_final_scores,
 )
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.kernels.regions import region_at, strength
@@ -307,6 +307,14 @@ def _write_margin(kind, team, own, features):
     features[team, ATTACK] = kind["attack"][team] + own * (1 - owns)
 
 
+@kernel
+def _powers(kind, added):
+    """Each team's strength on the region with the paladins, after a plan of the kind."""
+    power_0 = int64(kind["powers"][0]) + (added & 255)
+    power_1 = int64(kind["powers"][1]) + (added >> 8 & 255)
+    return power_0, power_1, int64(kind["powers"][2]) + (added >> 16)
+
+
 @part
 def kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores):
     """The row in `Kinds` of a plan's kind; a new kind is learnt.
@@ -333,9 +341,7 @@ def kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores)
     key = _key(serial, control, stop, target, heir)
     row = _row(key)
     kind = kinds.kinds[row]
-    power_0 = int64(kind["powers"][0]) + added_0
-    power_1 = int64(kind["powers"][1]) + added_1
-    power_2 = int64(kind["powers"][2]) + added_2
+    power_0, power_1, power_2 = _powers(kind, added)
     heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
     if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
         _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores)
@@ -345,10 +351,7 @@ def kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores)
 @kernel
 def _margins(kind, effect):
     """Each team's margin on the region with the paladins, after a plan of the kind."""
-    added = effect >> 8
-    power_0 = int64(kind["powers"][0]) + (added & 255)
-    power_1 = int64(kind["powers"][1]) + (added >> 8 & 255)
-    power_2 = int64(kind["powers"][2]) + (added >> 16)
+    power_0, power_1, power_2 = _powers(kind, effect >> 8)
     margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
     return margin_0, margin_1, margin(power_2, power_0, power_1)
 
@@ -380,7 +383,7 @@ def write_rough_scores(row, effect, weighed, weights, kinds, scores):
     """
     kind = kinds.kinds[row]
     if kind["winners"] != 0:
-        _write_sure(kind, scores)
+        write_final_scores(kind["winners"], scores)
         return
     margin_0, margin_1, margin_2 = _margins(kind, effect)
     owner = int64(kind["owner"])
@@ -390,13 +393,6 @@ def write_rough_scores(row, effect, weighed, weights, kinds, scores):
     scores[0] = kind["rest"][0] + weighed[0] + margin_0 * factor_0
     scores[1] = kind["rest"][1] + weighed[1] + margin_1 * factor_1
     scores[2] = kind["rest"][2] + weighed[2] + margin_2 * factor_2
-
-
-@kernel
-def _write_sure(kind, scores):
-    """Write the scores where the game is over."""
-    for team in range(MAX_TEAMS):
-        scores[team] = SURE * (int64(kind["winners"]) >> team & 1)
 
 
 @part
@@ -414,7 +410,7 @@ def write_scores_after(row, shares, effect, teams, weights, kinds, scores):
     """
     kind, features = kinds.kinds[row], kinds.features[row]
     if kind["winners"] != 0:
-        _write_sure(kind, scores)
+        write_final_scores(kind["winners"], scores)
         return
     margin_0, margin_1, margin_2 = _margins(kind, effect)
     _write_clans(shares, teams, kinds.clans, features)
