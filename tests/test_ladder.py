@@ -37,7 +37,7 @@ def test_the_ladder_leads_from_random_to_search_without_holes(players):
     assert {rung.spec for rung in rungs} == set(ladder.RUNGS[players])
     assert rungs[0].spec == "random"
     assert rungs[-1].searches
-    assert {"ppo:v1", f"value:{players}p"} <= set(ladder.RUNGS[players])
+    assert f"value:{players}p" in ladder.RUNGS[players]
     elos = np.array([rung.elo for rung in rungs])
     assert (np.diff(elos) >= 0).all() and np.diff(elos).max() <= 250
     assert all(rung.low <= rung.elo <= rung.high for rung in rungs)

@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 FILE: Final = Path(__file__).with_name("ladder.json")
 """The measured ratings."""
 FORMAT: Final = "carolus-ladder"
-VERSION: Final = 2
+VERSION: Final = 1
 """Of the ladder: other rungs, or rungs that play differently, get another number."""
 ANCHOR: Final = "planner"
 """The rung whose rating is 0."""
@@ -46,7 +46,7 @@ _FEWER: Final = (0.62, 0.52, 0.42, 0.33, 0.24, 0.15, 0.06)
 
 
 def _steps(errors: Iterable[float]) -> tuple[str, ...]:
-    return (*_LOW, *(f"planner:errors={rate}" for rate in errors), ANCHOR, "ppo:v1")
+    return (*_LOW, *(f"planner:errors={rate}" for rate in errors), ANCHOR)
 
 
 RUNGS: Final = {
@@ -54,7 +54,6 @@ RUNGS: Final = {
         *_steps(_ERRORS),
         "mcts:sims=100",
         "value:2p,errors=0.06",
-        "search:v1,sims=100",
         "value:2p,errors=0.03",
         "value:2p",
         "search:2p,sims=100",

@@ -142,7 +142,7 @@ class LadderProtocol:
 
 BENCH_V2: Final = LadderProtocol(
     "CarolusBench v2",
-    ladder="9c1340a6b783",
+    ladder="669b5fcb8dc3",
     suites={2: "faced290071a", 3: "035da15d3e22", 4: "c62ecd47d096"},
     half="report",
     luck="value",
