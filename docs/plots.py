@@ -12,7 +12,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import learners
 import results
 import scale
 
@@ -188,38 +187,12 @@ def learning() -> Figure:
     return figure
 
 
-def suite() -> Figure:
-    """Points: each agent's loss in the suite against its rating, with 95 % intervals."""
-    figure, axes = empty(4.2)
-    for row in results.load("suite"):
-        agents = row["agents"]
-        elo, loss = ([agent[key] for agent in agents] for key in ("elo", "loss"))
-        across = [[abs(agent["elo"] - agent[end]) for agent in agents] for end in ("low", "high")]
-        up = [
-            [abs(agent["loss"] - agent[f"loss_{end}"]) for agent in agents]
-            for end in ("low", "high")
-        ]
-        axes.errorbar(
-            elo, loss, yerr=up, xerr=across, fmt="o", markersize=4, linewidth=0.8,
-            color=PLAYERS[row["players"]], label=f"{row['players']} players",
-        )  # fmt: skip
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(lambda number, _: f"{100 * number:.3g} %")
-    axes.grid()
-    axes.legend(frameon=False)
-    axes.set_xlabel("rating, Elo points above the planner")
-    axes.set_ylabel("loss a decision")
-    return figure
-
-
 PLOTS = {
     "throughput": throughput,
     "batches": batches,
     "peers": peers,
     "learning": learning,
-    "suite": suite,
     "cluster": lambda: scale.figure(empty, COLOURS),
-    "strength": lambda: learners.figure(empty, COLOURS),
 }
 
 

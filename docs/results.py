@@ -50,27 +50,6 @@ PEERS = {
 }
 """What each peer of benchmarks/peers.py includes."""
 
-REFEREE = {
-    "alike": "both with the same settings",
-    "playouts": "the same settings, more simulations, random games by our playout",
-    "shuffled": "as above, OpenSpiel breaks ties at random, its default",
-    "uct": "as above, OpenSpiel's choice by UCT",
-    "default": "ours with its defaults, the same simulations per search",
-    "time": "ours with its defaults, the same seconds per search",
-}
-"""What each row of benchmarks/studies/referee.py plays."""
-
-THINGS = {
-    "games": "records",
-    "games_mask": "records and masks",
-    "games_mask_u8": "records, masks and uint8 observations",
-    "games_mask_f32": "records, masks and float32 observations",
-    "gym_vector": "one Gymnasium vector environment",
-    "sb3_vec_env": "one Stable-Baselines3 VecEnv",
-    "aec": "a PettingZoo environment for each game",
-}
-"""What benchmarks/studies/memory.py measures."""
-
 FRAMES = {
     "ansi": "text: `render()`",
     "svg": "SVG, as a notebook shows it",
@@ -247,25 +226,6 @@ def peers_table() -> str:
     return f"{table}\nThe others: {'; '.join(versions)}.\n"
 
 
-def referee_table() -> str:
-    """Our tree search against OpenSpiel's: win rates, simulations and time a decision."""
-    rows = load("referee")
-    lines = []
-    for row in rows:
-        low, high = row["ci95"][0]
-        sims, taken = row["simulations_a_decision"], row["seconds_a_decision"]
-        lines.append(
-            [
-                *(REFEREE[row["row"]], *(f"`{spec}`" for spec in row["agents"])),
-                *(f"{row['games']}", f"{100 * row['win_rate'][0]:.1f} %"),
-                *(f"{100 * low:.1f} to {100 * high:.1f} %", f"{sims[0]:,.0f} : {sims[1]:,.0f}"),
-                " : ".join(f"{1000 * each:,.1f}" for each in taken) + " ms",
-            ]
-        )
-    head = ["what", "ours", "OpenSpiel's", "games", "our win rate", "95 %", "simulations", "time"]
-    return markdown(head, lines, rows)
-
-
 def startup_table() -> str:
     """Seconds of fresh processes."""
     rows = load("startup")
@@ -302,21 +262,6 @@ def copies_table() -> str:
         for row in rows
     ]
     return markdown(["call", "games", "as bytes", "by NumPy", "times as fast"], lines, rows)
-
-
-def memory_table() -> str:
-    """Bytes a game, predicted from the arrays and measured."""
-    rows = load("memory")
-    lines = [
-        [
-            *(THINGS[row["what"]], f"{row['players']}", f"{row['games']:,}"),
-            "-" if row["predicted"] is None else f"{row['predicted']:,}",
-            *(f"{row['bytes_per_game']:,}", f"{row['min']:,} to {row['max']:,}"),
-        ]
-        for row in rows
-    ]
-    head = ["what", "players", "games", "arrays alone", "measured", "min to max"]
-    return markdown(head, lines, rows)
 
 
 def rendering_table() -> str:
@@ -396,18 +341,6 @@ def bot_costs_table() -> str:
         times = " | ".join(_duration(row["us"]) for row in (disc, place, crown))
         lines.append(f"| `{bot}` | {players} | {times} | {shown} |")
     return "\n".join(lines) + f"\n\nMedians; {report['machine']}.\n"
-
-
-def values_table() -> str:
-    """benchmarks/studies/values.py: how well a position's value predicts the winner."""
-    rows = load("values")
-    lines = []
-    for row in rows:
-        less = "{:+.4f} ± {:.4f}".format(*row["less_than_network"])
-        line = [row["moment"], row["value"], f"{row['positions']:,}", f"{row['log_loss']:.4f}"]
-        lines.append([*line, "" if row["value"] == "network" else less])
-    head = ["when", "value", "positions", "log loss", "better than the network"]
-    return markdown(head, lines, rows)
 
 
 def learned() -> dict[str, dict[int, list[float]]]:

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import instruments
 import learners
 import libraries
 import numpy as np
@@ -253,9 +252,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench": protocol_table,
     "bench 1": first_protocol_table,
     "benchmark batches": results.batches_table,
-    "benchmark memory": results.memory_table,
     "benchmark peers": results.peers_table,
-    "benchmark referee": results.referee_table,
     "benchmark rendering": results.rendering_table,
     "integrations": libraries.integrations_table,
     "arrays": arrays.arrays_table,
@@ -273,7 +270,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "bot costs": results.bot_costs_table,
     "bot pairings": results.bot_pairings_table,
     "fields": state.fields_table,
-    **instruments.game_tables(),
     **learners.TABLES,
     "ladder 2": lambda: ladder(2),
     "ladder 3": lambda: ladder(3),
@@ -285,7 +281,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "language options": lambda: options_table(LanguageOptions),
     "language prompt": language_prompt,
     "learning": results.learning_table,
-    "luck": instruments.luck_table,
     "moves": moves_table,
     "moves of a game": told_game,
     "models": lambda: shipped.matches_table("ppo"),
@@ -313,11 +308,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "position fields": position_fields,
     "position in text": position_page,
     "results keys": columns_table,
-    "rollouts": instruments.rollouts_table,
-    "stop rules intervals": instruments.intervals_table,
-    "stop rules tests": instruments.tests_table,
-    "suite": instruments.suite_table,
-    "values": results.values_table,
     "weights": weights_table,
 }
 

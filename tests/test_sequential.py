@@ -174,7 +174,7 @@ def test_scores_that_are_none_are_refused() -> None:
 
 @pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.05, 0.2, 0.5, 0.2, 0.05)])
 def test_error_rates_are_about_those_stated(shares: Any) -> None:
-    """300 tournaments each side; benchmarks/studies/sequential.py has 2,000."""
+    """300 tournaments each side."""
     test, rates = SequentialTest(0, 100, alpha=0.05, beta=0.1), []
     lower, upper = test.bounds
     for elo in (0, 100):

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.studies import suite as study
 from carolus_env import bots
 from carolus_env.analysis.candidates import KINDS, after
 from carolus_env.analysis.suite import data, report
@@ -412,45 +411,3 @@ def test_evaluate_names_what_does_not_fit_a_suite(only_tiny, capsys):
     ):
         assert evaluate.main(argv) == 2
         assert text in capsys.readouterr().err
-
-
-# ------------------------------------------------------------------------------------ the study
-
-
-def test_rank_correlation_is_spearmans_with_ties():
-    stats = pytest.importorskip("scipy.stats")
-    first = np.random.default_rng(1).integers(6, size=(5, 12)).astype(float)
-    second = np.random.default_rng(2).integers(6, size=(5, 12)).astype(float)
-    found = study.spearman(first, second)
-    assert found == pytest.approx([stats.spearmanr(*p)[0] for p in zip(first, second, strict=True)])
-    assert study.spearman(np.ones((1, 3)), np.arange(3.0)) == [0]
-
-
-def test_the_study_orders_agents_by_loss_and_by_rating(tiny, tmp_path):
-    rows = [
-        {"spec": spec, "elo": elo, "low": elo - 20, "high": elo + 20}
-        for spec, elo in (("planner", 0), ("ppo", 90), ("greedy", -400), ("mcts:sims=8", 30))
-    ]
-    ladder = tmp_path / "ladder.json"
-    for content in (
-        {"players": {"2": rows}},
-        {"agents": [{"spec": row["spec"], "rating": row} for row in rows]},
-    ):
-        ladder.write_text(json.dumps(content))
-        rated = study.rated(ladder, 2)
-        assert [row["spec"] for row in rated] == ["planner", "mcts:sims=8", "ppo"]
-    found = study.compare(tiny, rated, "all", say=lambda *line, **how: None)
-    losses = [row["loss"] for row in found["agents"]]
-    assert found["neighbours"] == 2 and found["widest_step"] == 60
-    assert found["neighbours_in_order"] == sum(np.diff(losses) < 0)
-    assert found["low"] <= found["spearman"] <= found["high"]
-
-
-def test_played_again_the_best_candidates_are_not_so_good(tiny):
-    found = study.again(tiny, 200)
-    less, error = found["less"], found["error"]
-    assert 0 < error < 0.05 and abs(less - optimism(tiny.decisions)) < 4 * error
-    assert found["listed"] == pytest.approx(
-        np.mean([d.candidates[-1].loss for d in tiny.decisions])
-    )
-    assert abs(found["lost"] - found["listed"]) < 4 * np.hypot(error, found["lost_error"])

@@ -17,8 +17,7 @@ difference in Elo is a large one in nElo.
 `SequentialTest` is the generalised sequential probability ratio test (Li, Liu and Ying, Sequential
 Analysis 33, 2014) of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1``. The likelihood of the deal
 scores is multinomial, over any set of values, and is maximised under each hypothesis (Van den
-Bergh, "Normalized Elo: practical guide", section 4.1). Its error rates are asymptotic;
-benchmarks/studies/sequential.py measures them.
+Bergh, "Normalized Elo: practical guide", section 4.1). Its error rates are asymptotic.
 
 `mean_interval_at_any_time` is a confidence sequence by betting: the chance that it ever leaves out
 the true mean is at most ``alpha``, however often it is looked at, for any distribution on 0 to 1

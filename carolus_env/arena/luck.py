@@ -26,7 +26,7 @@ from carolus_env.engine.rules import TEAMS
 from carolus_env.engine.state import STATE, States
 
 METHOD: Final = "faces"
-"""How a roll's luck is counted, see `analysis.luck`; benchmarks/studies/luck.py compares."""
+"""How a roll's luck is counted, see `analysis.luck`."""
 
 _ROLLS: Final = 40  # of a game, for a guess of the time
 _VALUED: Final = 6  # positions for each roll

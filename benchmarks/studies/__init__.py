@@ -1,1 +1,0 @@
-"""Studies that answered one question each; see README.md."""
