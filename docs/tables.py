@@ -6,8 +6,6 @@ from what the benchmarks measured (docs/results.py).
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 import sys
@@ -47,7 +45,6 @@ from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.integrations.language import harness
 from carolus_env.integrations.language.agent import LanguageOptions
-from carolus_env.notation import perft
 from carolus_env.records import arrays, make_record
 
 DOCS = Path(__file__).parent
@@ -233,20 +230,6 @@ def position_page() -> str:
     return f"```\n{line}\n```\n\n```\n{page}```\n"
 
 
-def perft_positions() -> str:
-    """The positions of the perft counts, numbered."""
-    lines = [f"{n}: {case.position}" for n, case in enumerate(perft.published(), 1)]
-    return "\n".join(["```", *lines, "```"]) + "\n"
-
-
-def perft_divided() -> str:
-    """What the command prints for the third position, divided."""
-    line, printed = perft.published()[2].position, io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        perft.main([line, "--depth", "3", "--divide"])
-    return f"```\n{printed.getvalue().partition(chr(10))[2]}```\n"
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": protocol_table,
@@ -302,9 +285,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "value inputs": tables_text,
     "value matches": lambda: shipped.matches_table("value", "search"),
     "value shipped": lambda: shipped.learnt_table("value"),
-    "perft": perft.published_table,
-    "perft divided": perft_divided,
-    "perft positions": perft_positions,
     "position fields": position_fields,
     "position in text": position_page,
     "results keys": columns_table,

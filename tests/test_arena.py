@@ -114,7 +114,6 @@ def games_won(
         seatings=np.zeros(count, np.int64),
         returns=np.zeros((count, players)),
         shares=shares,
-        luck=np.zeros((count, players)),
         castles=team.astype(np.uint8),
         rounds=np.full(count, 5, np.uint32),
         reasons=np.array(reasons, np.uint8),

@@ -215,21 +215,6 @@ def test_quiet_prints_nothing(run: Any, tmp_path: Path) -> None:
     assert run("greedy", "random", "--games", 3, "--quiet") == (0, "", "")
 
 
-def test_luck_is_counted_on_request(run: Any, tmp_path: Path) -> None:
-    words = f"greedy greedy --games 20 --luck planner --json {tmp_path}/summary.json"
-    code, out, err = run(*words.split())
-    assert (code, err) == (0, "")
-    assert "less luck % [95 %]" in out
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["luck"]["value"] == "planner"
-    rate = 100 * summary["pairings"][0]["adjusted_rate"][0]
-    assert f"{rate:.1f} [" in out
-    code, out, err = run("greedy", "greedy", "--games", "20", "--luck", "best")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert "a value function must be planner" in err
-
-
 def test_without_rich_the_table_is_plain_and_says_the_same(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -831,7 +816,7 @@ def test_the_newest_protocol_rates_an_agent_and_counts_its_losses(
     }
     place = ladder.place(2, met)
     assert two["elo_ci95"] == [place.low, place.high]
-    assert two["elo_less_luck"] != two["elo"] == place.elo
+    assert two["elo"] == place.elo
     assert f"2 players: {place.elo:+.0f} Elo" in out
     assert "a decision loses 25.0 % (12.5 - 50.0) of a win" in out
     # A run that was cut off goes on against the rungs that it had met.

@@ -9,7 +9,6 @@ import pytest
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.analysis.values import value_function
 from carolus_env.arena.protocol import BENCH_V1, BENCH_V2, LadderProtocol, Protocol, score
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.engine.streams import new_streams
@@ -77,8 +76,6 @@ def test_version_2_never_changes():
             "669b5fcb8dc3",
             {2: "faced290071a", 3: "035da15d3e22", 4: "c62ecd47d096"},
             "report",
-            "value",
-            {2: "daaa6ec3b29f", 3: "ed420be9d123", 4: "db8eedea85fc"},
             4,
             24,
             {2: 125, 3: 42, 4: 125},
@@ -92,9 +89,8 @@ def test_version_2_never_changes():
         assert plan.rules == Rules(players)
         assert (plan.agents, plan.schedule) == (("yours", "planner", "greedy"), "field")
         assert (plan.deals, plan.seed) == (BENCH_V2.deals[players], BENCH_V2.seed)
-        # What the package has is the protocol's: ladder, suite, value function.
+        # What the package has is the protocol's: ladder, suite.
         assert BENCH_V2.suite(players).digest == BENCH_V2.suites[players]
-        assert value_function("value", players).version == plan.luck_version
     with pytest.raises(ValueError, match=r"CarolusBench v2 has \[2, 3, 4\] players, got 5"):
         BENCH_V2.suite(5)
 

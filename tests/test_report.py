@@ -76,6 +76,7 @@ def three() -> dict[str, Any]:
             agent("mcts:sims=400", 333.6, 0.9, 2.5e6),
         ],
         "pairings": [pairing(0, 1, 0.1), pairing(0, 2, 0.004), pairing(1, 2, 0.2)],
+        "cycle": None,
         "play": {"mean_rounds": 12.4, "mean_lead_changes": 3.2, "ends": {"castles": 120}},
         "versions": {"python": "3.11.7"},
         "machine": {"cpu": "abacus", "cores": 2},
@@ -251,6 +252,10 @@ def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path: Path) ->
         "With only 20 deals",
     ):
         assert said in page.text or said == "37-1-2"
+    assert "Cycle" not in page.text
+    circle = {**three(), "cycle": "a beats b (60 %), b beats c (58 %), c beats a (55 %)"}
+    write_report(tmp_path, circle)
+    assert "Cycle: a beats b (60 %)" in Page((tmp_path / "report.html").read_text()).text
     assert "2-1-37" in page.text
     assert "prefers-color-scheme:dark" in text
 

@@ -664,6 +664,18 @@ def test_the_summary_tells_what_was_played(rates: list[dict[str, Any]]) -> None:
     assert summary["seconds"] == cup.seconds > 0
 
 
+def test_a_cycle_of_three_agents_is_told() -> None:
+    plan = Plan(Rules(2), ("a", "b", "c"), deals=30)
+    cup = Tournament(plan, ["random"] * 3)
+    cup.run()
+    assert summaries.cycle(plan, cup.results) is None
+    # Each agent always beats the next one.
+    first, second = cup.results.tables.T
+    shares = np.stack([(second - first) % 3 == 1, (first - second) % 3 == 1], axis=1).astype(float)
+    told = summaries.cycle(plan, dataclasses.replace(cup.results, shares=shares))
+    assert told == "a beats b (100 %), b beats c (100 %), c beats a (100 %)"
+
+
 def test_ratings_are_asked_for_whole_deals_with_random_as_anchor(
     rates: list[dict[str, Any]],
 ) -> None:

@@ -22,9 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from carolus_env.analysis.candidates import candidates, choice_text
-from carolus_env.analysis.luck import METHODS
 from carolus_env.analysis.rollout import ENDS, Options, Rollout, roll_out
-from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.engine.state import States
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.words import TEAM_LETTERS, situation
@@ -43,11 +41,10 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     try:
         game = _position(given.position)
         choices = [tuple(read_moves(game[0], text)) for text in given.move]
-        choices = choices or candidates(game[0], given.most, given.width)
+        choices = choices or candidates(game[0], given.most)
         options = Options(
             base=given.base,
             value=given.value,
-            method=given.method,
             rounds=given.rounds,
             games=given.games,
             error=given.error,
@@ -94,18 +91,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--move", action="append", default=[], metavar="TEXT", help="a choice to compare, in "
         "notation; may be repeated (default: discs, crowns, or the best turns)")  # fmt: skip
     add("--most", type=int, default=8, metavar="K", help="turns to compare (default %(default)s)")
-    add("--width", choices=WIDTHS, default="one", help="where the paladins of these turns may go "
-        "besides the court (default %(default)s)")  # fmt: skip
     add("--games", type=int, default=usual.games, metavar="N", help="of each choice, at most "
         "(default %(default)s)")  # fmt: skip
     add("--error", type=float, metavar="E", help="play until the standard error of every choice "
         "that is left is as small")  # fmt: skip
-    add("--value", metavar="VALUE", help="subtract luck by this value function: planner, "
-        "value, ppo, or another model, as value:PATH")  # fmt: skip
-    add("--method", choices=METHODS, default=usual.method, help="how luck is counted (default "
-        "%(default)s)")  # fmt: skip
-    add("--rounds", type=int, metavar="N", help="leave games after N rounds and take the word of "
-        "--value: quicker, but biased")  # fmt: skip
+    add("--rounds", type=int, metavar="N", help="stop games after N rounds and value the "
+        "positions by --value: far quicker, a little biased (default: play on)")  # fmt: skip
+    add("--value", default=usual.value, metavar="VALUE", help="value function of --rounds: "
+        "planner, value, ppo, or a model, as value:PATH (default %(default)s)")  # fmt: skip
     add("--threads", type=int, default=1, metavar="N", help="(default %(default)s)")
     places.add_options(parser)
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")

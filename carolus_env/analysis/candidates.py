@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.planner.plans import WIDTHS, best_plans
+from carolus_env.bots.planner.plans import best_plans
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
 from carolus_env.engine.state import RAW, States, pick, single
 from carolus_env.notation import tell_turns
@@ -33,7 +33,7 @@ def kind_of(state: np.void) -> str:
     return kinds[phase]
 
 
-def candidates(state: np.void, most: int = 8, width: str = "one") -> list[tuple[int, ...]]:
+def candidates(state: np.void, most: int = 8) -> list[tuple[int, ...]]:
     """The choices of the player to move, each as its actions in order.
 
     Discs and crowns are all listed, by action number. Turns are listed best first by the planner's
@@ -42,18 +42,15 @@ def candidates(state: np.void, most: int = 8, width: str = "one") -> list[tuple[
     Args:
         state: game ``states[i]``, in which a decision is due.
         most: turns to list, at most; 1 to 4,096.
-        width: where paladins may go, see `plans.WIDTHS`: ``stop``, ``one`` or ``all``.
 
     Raises:
         ValueError: when no decision is due, or for another argument that does not fit.
     """
     if not 1 <= most <= MOST:
         raise ValueError(f"most must be a whole number from 1 to {MOST:,}, got {most!r}")
-    if width not in WIDTHS:
-        raise ValueError(f"width must be one of {', '.join(WIDTHS)}, got {width!r}")
     if kind_of(state) != "turn":
         return [(int(action),) for action in engine.legal_actions(state)]
-    return [tuple(actions) for actions in best_plans(state, most, width)]
+    return [tuple(actions) for actions in best_plans(state, most, "one")]
 
 
 def after(state: np.void, choices: list[tuple[int, ...]]) -> States:

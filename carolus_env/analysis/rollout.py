@@ -5,10 +5,7 @@
     >>> found.best.actions, found.best.mean, found.best.error
 
 Every candidate is played on to the end by the same base agent, in all seats, with the same dice
-(`carolus_env.analysis.sampling`). The first rolls come in proportion to their probabilities. With
-a value function, what the dice gave more than their mean is subtracted (`analysis.luck`). None of
-this changes what is expected. What the base agent decides is never corrected, so an agent's own
-random choices count as they fall.
+(`carolus_env.analysis.sampling`). The first rolls come in proportion to their probabilities.
 
 A candidate is dropped when it is surely worse than the best one. "Surely": its difference exceeds
 so many standard errors that, with all candidates and all looks, the best one is dropped in at most
@@ -29,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.analysis.candidates import after, candidates, kind_of
-from carolus_env.analysis.luck import METHODS
 from carolus_env.analysis.sampling import Played, Sampler
 from carolus_env.analysis.values import Floats, Value, value_function
 from carolus_env.bots import Agent
@@ -117,22 +113,15 @@ class Options:
 
     base: str | Agent = BASE
     """Plays every seat: a spec string, or an agent."""
-    value: str | Value | None = None
-    """To subtract luck by, and for `rounds`: a spec of `values.value_function`, or what it made;
-    None: neither."""
-    method: str = "faces"
-    """How luck is counted: one of `luck.METHODS`, or ``none``: not at all."""
     rounds: int | None = None
-    """Leave games after so many rounds, and take the value function's word; None: to the end."""
+    """Stop games after this many rounds and value their positions; None: play to the end."""
+    value: str | Value = "value"
+    """Value function for `rounds`: a spec of `values.value_function`, or what it made."""
     games: int = 1000
     """Of each candidate, at most."""
     error: float | None = None
     """Go on until the standard error of every candidate that is left is as small; None: until one
     is surely the best."""
-    stratified: bool = True
-    """First rolls in proportion to their probabilities."""
-    paired: bool = True
-    """The same dice for all candidates."""
     threads: int = 1
     """That share the games; the results are the same."""
 
@@ -148,11 +137,6 @@ class Options:
             raise ValueError(f"games must be at most {MOST_GAMES:,}, got {self.games:,}")
         if self.error is not None and not 0 < self.error < 1:
             raise ValueError(f"error must lie between 0 and 1, got {self.error!r}")
-        if self.method not in (*METHODS, "none"):
-            known = ", ".join(METHODS)
-            raise ValueError(f"method must be one of {known} or none, got {self.method!r}")
-        if self.rounds is not None and self.value is None:
-            raise ValueError("rounds needs a value function for the games that it leaves")
 
     def sampler(self, players: int, seed: int) -> Sampler:
         """What plays the games.
@@ -160,10 +144,11 @@ class Options:
         Raises:
             ValueError: for a value function that does not exist, or does not fit.
         """
-        value = value_function(self.value, players) if isinstance(self.value, str) else self.value
-        return Sampler(
-            self.base, seed, value, self.method, self.rounds, self.stratified, self.threads
-        )
+        value = None
+        if self.rounds is not None:
+            given = self.value
+            value = value_function(given, players) if isinstance(given, str) else given
+        return Sampler(self.base, seed, value, self.rounds, threads=self.threads)
 
 
 def roll_out(
@@ -212,12 +197,8 @@ def roll_out(
         left = np.flatnonzero(~tally.dropped)
         games = min(PORTION, options.games - done)
         places = np.tile(np.arange(games), len(left))
-        numbers = done + places
-        if not options.paired:
-            numbers += np.repeat(left, games) * MOST_GAMES
-            places = np.arange(len(numbers))
-        played = sampler.play(pick(starts, np.repeat(left, games)), numbers, places)
-        tally.add(left, (played.shares - played.luck).reshape(len(left), games, -1))
+        played = sampler.play(pick(starts, np.repeat(left, games)), done + places, places)
+        tally.add(left, played.shares.reshape(len(left), games, -1))
         tally.decisions += played.decisions
         if progress is not None:
             progress(sum(map(len, tally.samples)))

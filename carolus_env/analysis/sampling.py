@@ -1,4 +1,4 @@
-"""Games played on from given positions: side by side, with dice of their own, luck noted.
+"""Games played on from given positions: side by side, with dice of their own.
 
 Game number ``i`` has a root stream; each seat's dice and each seat's agent have a branch of it. So
 games of the same number, played from different positions, have the same dice: what differs between
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import bots, engine
-from carolus_env.analysis.luck import luck
 from carolus_env.analysis.values import Floats, Value
 from carolus_env.bots import Agent
 from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces
@@ -53,12 +52,10 @@ class Played(NamedTuple):
     Attributes:
         shares: ``(G, teams)`` float64, each team's share of the win, or its value where the game
             was left before its end.
-        luck: ``(G, teams)`` float64, what the dice were worth; zeros without a value function.
         decisions: how many were taken in all games.
     """
 
     shares: Floats
-    luck: Floats
     decisions: int
 
 
@@ -69,8 +66,7 @@ class Sampler:
     Attributes:
         base: plays every seat: a spec string, made once for each thread, or an agent.
         seed: of all games, 0 to 2^64 - 1.
-        value: by which luck is noted, and games that are left are valued; None: neither.
-        method: how luck is counted, see `luck`; ``none``: not at all.
+        value: of games that are left; None: none is.
         rounds: after so many rounds, the present one included, a game is left; None: never.
         stratified: the first rolls of all games that are played together come in proportion.
         threads: that share the games; the results are the same.
@@ -80,7 +76,6 @@ class Sampler:
     base: str | Agent
     seed: int
     value: Value | None = None
-    method: str = "faces"
     rounds: int | None = None
     stratified: bool = True
     threads: int = 1
@@ -114,7 +109,6 @@ class Sampler:
             parts = self.elsewhere.all(map(share, runs(len(starts), self.elsewhere.count)))
         return Played(
             np.concatenate([part.shares for part in parts]),
-            np.concatenate([part.luck for part in parts]),
             sum(part.decisions for part in parts),
         )
 
@@ -147,12 +141,11 @@ class Sampler:
         roots = branches(seed_generators(self.seed, 1), numbers.astype(np.uint64))
         seats = np.arange(MAX_PLAYERS)
         dice, streams = (branches(roots[:, None], seats + k) for k in (0, MAX_PLAYERS))
-        noted = np.zeros((games, TEAMS[players]))
         last = states["round"].astype(np.int64) + (self.rounds or 0)
         unrolled = np.ones(games, np.bool_)
         in_play, taken = np.arange(games), np.zeros(games, np.uint64)
         while True:
-            self._roll(states, in_play, dice, first, unrolled, noted)
+            self._roll(states, in_play, dice, first, unrolled)
             going = states["phase"][in_play] != OVER
             if self.rounds is not None:
                 # Between two rounds nothing is under way that a value would have to foresee.
@@ -178,7 +171,7 @@ class Sampler:
             assert self.value is not None, "games can be left only where a value is given"
             left = np.flatnonzero(~over)
             shares[left] = self.value(pick(states, left))
-        return Played(shares, noted, int(taken.sum()))
+        return Played(shares, int(taken.sum()))
 
     def _roll(
         self,
@@ -187,9 +180,8 @@ class Sampler:
         dice: npt.NDArray[np.uint64],
         first: npt.NDArray[np.float64] | None,
         unrolled: npt.NDArray[np.bool_],
-        noted: Floats,
     ) -> None:
-        """Roll where dice are due, by the roller's dice of each game, and note the luck."""
+        """Roll where dice are due, by the roller's dice of each game."""
         rows = in_play[states["phase"][in_play] == ROLL]
         while len(rows):
             due = int(states["dice_due"][rows[0]])
@@ -203,8 +195,6 @@ class Sampler:
                 fresh = unrolled[alike]
                 faces[fresh] = _roll_at(first[alike[fresh]], due)
             unrolled[alike] = False
-            if self.value is not None and self.method != "none" and usual:
-                noted[alike] += luck(pick(states, alike), faces, self.value, self.method)
             apply_roll(states, faces, rows=alike)
             rows = in_play[states["phase"][in_play] == ROLL]
 

@@ -40,8 +40,6 @@ class Finished(NamedTuple):
     """``(G,)`` of dtype `LEADS`."""
     counts: npt.NDArray[np.void]
     """``(G, players)`` of dtype `COUNTS`."""
-    luck: npt.NDArray[np.float64] | None
-    """``(G, players)``: what the dice were worth to each seat; None: not counted."""
 
 
 def _returns(games: Finished) -> npt.NDArray[np.float64]:
@@ -64,10 +62,6 @@ def _rounds(games: Finished) -> npt.NDArray[np.uint32]:
 
 def _reasons(games: Finished) -> npt.NDArray[np.uint8]:
     return games.states["reason"]
-
-
-def _luck(games: Finished) -> npt.NDArray[np.float64]:
-    return np.zeros(games.tables.shape) if games.luck is None else games.luck
 
 
 def _lead_changes(games: Finished) -> npt.NDArray[np.int32]:
@@ -94,8 +88,6 @@ class Column(NamedTuple):
             seat by seat by `lockstep.count`; else a function of `Finished` games.
         meaning: for docs/evaluation.md.
         words: for the values 0, 1, ..., where a file has words; None: not a value.
-        only: attribute of the plan without which files lack the key, and values are 0; empty:
-            it is in every file.
     """
 
     key: str
@@ -107,7 +99,6 @@ class Column(NamedTuple):
     source: Source
     meaning: str
     words: tuple[str | None, ...] = ()
-    only: str = ""
 
     def shape_of(self, games: int, players: int) -> tuple[int, ...]:
         """Shape of the column of so many games."""
@@ -131,9 +122,6 @@ COLUMNS: Final = (
     Column("shares",       "shares",       "f8", (SEATS,),       0, 1,          _shares,
            "share of the win of each seat, with sum 1; partners halve their team's share; "
            "when nobody has won, all teams have the same"),
-    Column("luck",         "luck",         "f8", (SEATS,),   -1000, 1000,       _luck,
-           "what the dice were worth to each seat, in shares of the win, with sum 0; only with "
-           "`--luck`", only="luck"),
     Column("castles",      "castles",      "u1", (SEATS,),       0, 15,         _castles,
            "castles in play of each seat's team at the end"),
     Column("rounds",       "rounds",       "u4", (),             0, 2**32 - 1,  _rounds,
@@ -186,8 +174,6 @@ class Results:
     """``(G, players)``: as `engine.returns`."""
     shares: npt.NDArray[np.float64]
     """``(G, players)``: as `engine.win_shares`."""
-    luck: npt.NDArray[np.float64]
-    """``(G, players)``: what the dice were worth (`arena.luck`); 0: not counted."""
     castles: npt.NDArray[np.uint8]
     """``(G, players)``"""
     rounds: npt.NDArray[np.uint32]

@@ -12,7 +12,6 @@ from typing import Any
 
 from carolus_env.arena.games import ArenaError, Progress
 from carolus_env.arena.pairing import PairingResult
-from carolus_env.arena.payoffs import cycle_text
 from carolus_env.arena.seating import Plan, labels
 from carolus_env.arena.stopping import told
 from carolus_env.arena.summary import extra, ratings
@@ -20,7 +19,6 @@ from carolus_env.arena.tournament import Tournament
 from carolus_env.system.terminal import aligned
 
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
-_ADJUSTED = "less luck % [95 %]"
 _WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
 _REDRAWN = 2.0  # seconds between two updates of the table, at least
 _SPARED = 20  # and so many times what an update takes: who plays waits meanwhile
@@ -79,7 +77,7 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
     except ImportError:
         _print_plain(title, plan, pairings)
         print("\n".join([_speeds(tournament), *_stop_rule(tournament)]))
-        _print_cycle(plan, summary)
+        _print_cycle(summary)
         return
 
     def print_table(table: Any) -> None:
@@ -93,13 +91,12 @@ def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | N
     if summary is not None:
         with contextlib.suppress(ArenaError):  # the caller has reported a missing extra
             print_table(extra("report").cross_table(summary))
-    _print_cycle(plan, summary)
+    _print_cycle(summary)
 
 
-def _print_cycle(plan: Plan, summary: dict[str, Any] | None) -> None:
-    """The strongest cycle, where one is significant."""
-    for cycle in summary["payoffs"]["cycles"][:1] if summary else ():
-        print(f"cycle: {cycle_text(cycle, labels(plan.agents))}")
+def _print_cycle(summary: dict[str, Any] | None) -> None:
+    if summary and summary["cycle"]:
+        print(f"cycle: {summary['cycle']}")
 
 
 def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> Any:
@@ -110,7 +107,7 @@ def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> An
     table = Table(
         title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=0
     )
-    for name in _heads(plan):
+    for name in _COLUMNS:
         table.add_column(Text(name), no_wrap=name not in _WRAPPED, overflow="fold")
     for row in _rows(plan, pairings):
         table.add_row(*map(Text, row))  # Text: a spec is not markup
@@ -118,36 +115,23 @@ def _rich_table(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> An
 
 
 def _print_plain(title: str, plan: Plan, pairings: Sequence[PairingResult]) -> None:
-    print("\n".join([title, *aligned([_heads(plan), *_rows(plan, pairings)])]))
-
-
-def _heads(plan: Plan) -> tuple[str, ...]:
-    return _COLUMNS if plan.luck is None else (*_COLUMNS[:3], _ADJUSTED, *_COLUMNS[3:])
+    print("\n".join([title, *aligned([_COLUMNS, *_rows(plan, pairings)])]))
 
 
 def _rows(plan: Plan, pairings: Sequence[PairingResult]) -> list[list[str]]:
     names = labels(plan.agents)
     return [
-        _row(names[first], names[second], pairing, lucky=plan.luck is not None)
+        _row(names[first], names[second], pairing)
         for (first, second), pairing in zip(plan.pairs, pairings, strict=False)
     ]
 
 
-def _row(first: str, second: str, pairing: PairingResult, *, lucky: bool) -> list[str]:
+def _row(first: str, second: str, pairing: PairingResult) -> list[str]:
     low, high = pairing.ci95[0]
-    adjusted = []
-    if lucky:
-        rate, interval = pairing.adjusted_rate, pairing.adjusted_ci95
-        adjusted = [
-            "{:.1f} [{:.1f}, {:.1f}]".format(100 * rate[0], *(100 * end for end in interval[0]))
-            if rate and interval
-            else "-"
-        ]
     return [
         f"{first} : {second}",
         str(pairing.games),
         f"{100 * pairing.win_rate[0]:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
-        *adjusted,
         f"{pairing.wins[0]}-{pairing.draws}-{pairing.wins[1]}",
         "{:.1f} : {:.1f}".format(*pairing.mean_castles),
         f"{pairing.mean_rounds:.1f}",

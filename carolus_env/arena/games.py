@@ -19,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.analysis.values import Value
 from carolus_env.arena import lockstep
 from carolus_env.arena.arguments import seatings_array, whole_number, whole_numbers
 from carolus_env.arena.columns import COUNTS, LEADS, Finished, Results
-from carolus_env.arena.luck import LuckCount
 from carolus_env.bots import Agent, Checked
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine.rules import MAX_PLAYERS, PHASE_NAMES, Rules
@@ -81,7 +79,6 @@ def play_games(
     seatings: npt.ArrayLike | None = None,
     meetings: npt.ArrayLike | None = None,
     time_limit: float | None = None,
-    luck: Value | None = None,
     actions: list[npt.NDArray[np.uint8]] | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -99,7 +96,6 @@ def play_games(
             random streams depend on them. None: all 0.
         time_limit: seconds that an agent may take for a decision, on average over those of one
             call; None: no limit.
-        luck: the value function by which the dice's luck is counted; None: it is not.
         actions: a list to which the actions of each game are appended, ``(K,)`` uint8 each.
         progress: called with the number of finished games.
 
@@ -127,7 +123,6 @@ def play_games(
             rules,
             seed,
             time_limit,
-            luck,
         )
         log = None if actions is None else _ActionLog(actions)
         parts.append(played.play(log, progress, start))
@@ -184,12 +179,10 @@ class _SideBySide:
         rules: Rules,
         seed: int,
         time_limit: float | None,
-        luck: Value | None,
     ) -> None:
         games, players = tables.shape
         self.lots = lots
         self.agents, self.time_limit = agents, time_limit
-        self.luck = None if luck is None else LuckCount(luck, games, players)
         seeds = _deal_seeds(seed, lots.deals)
         roots = seed_generators(seeds, games)
         self.games = lockstep.Games(
@@ -213,7 +206,6 @@ class _SideBySide:
             streams=np.empty(games, np.uint64),
             bounds=np.zeros(len(self.agents) + 2, np.int64),
         )
-        rolled = None if self.luck is None else self.luck.rolled
         lockstep.begin(self.games, questions)
         while left:
             self._ask(questions, actions, seconds)
@@ -221,11 +213,9 @@ class _SideBySide:
                 log.note(questions.games, actions)
             # New states: an agent may still hold those that it was given.
             questions = questions._replace(states=np.empty(left, STATE))
-            wrong, still = lockstep.step(self.games, questions, actions, seconds, rolled)
+            wrong, still = lockstep.step(self.games, questions, actions, seconds)
             if wrong >= 0:
                 raise self._refusal(int(questions.games[wrong]), int(actions[wrong]))
-            if self.luck is not None:
-                self.luck.add()
             if still < left:
                 left = still
                 actions = actions[:left]
@@ -241,7 +231,6 @@ class _SideBySide:
         if log is not None:
             log.close(games)
         played = self.games
-        team = played.states["team"][:, : played.tables.shape[1]]
         return Results.of(
             Finished(
                 deals=self.lots.deals,
@@ -250,7 +239,6 @@ class _SideBySide:
                 states=played.states,
                 leads=played.leads,
                 counts=played.counts,
-                luck=None if self.luck is None else self.luck.of_seats(team),
             )
         )
 
@@ -339,7 +327,7 @@ def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
     Returns:
         ``(A,)`` seconds that a decision takes, roughly.
     """
-    positions, seconds = positions_of(rules), np.zeros(len(agents))
+    positions, seconds = _positions(rules), np.zeros(len(agents))
     for k, agent in enumerate(agents):
         for _ in range(2):  # the second time everything is loaded
             started = time.perf_counter()
@@ -348,7 +336,7 @@ def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
     return seconds
 
 
-def positions_of(rules: Rules) -> States:
+def _positions(rules: Rules) -> States:
     """A game in each phase that occurs in one random game."""
     seen: dict[int, States] = {}
     game, stream = engine.new_games(rules, 1, seed=0), new_streams(0, 1)

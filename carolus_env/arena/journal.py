@@ -165,15 +165,11 @@ def _entries(plan: Plan, start: int, results: Results) -> Iterator[dict[str, Any
     for column in COLUMNS:
         if column.source == PLANNED:
             columns[column.key] = planned[column.key]
-        elif _in_file(column, plan):
+        elif column.key:
             values = getattr(results, column.name).tolist()
             columns[column.key] = [column.words[k] for k in values] if column.words else values
     for row in zip(*columns.values(), strict=True):
         yield dict(zip(columns, row, strict=True))
-
-
-def _in_file(column: Column, plan: Plan) -> bool:
-    return bool(column.key) and (not column.only or getattr(plan, column.only) is not None)
 
 
 def _line(entry: dict[str, Any]) -> bytes:
@@ -293,8 +289,8 @@ class _Lines:
         for column in COLUMNS:
             shape = column.shape_of(games, players)
             values: Any
-            if not _in_file(column, self.plan):
-                values = np.full(shape, 0.0 if column.only else np.nan)
+            if not column.key:
+                values = np.full(shape, np.nan)
             elif column.source == PLANNED:
                 values = planned[column.key]
                 self._compare(column.key, values)

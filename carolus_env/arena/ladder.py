@@ -181,7 +181,6 @@ def place(
     players: int,
     met: Mapping[str, Results],
     *,
-    luck: bool = False,
     seed: int = 0,
     bootstraps: int = 1000,
 ) -> Place:
@@ -194,8 +193,6 @@ def place(
         players: 2, 3 or 4.
         met: for each rung, by spec, the games against it; the agent is number 0 in their tables
             and sits in every seating equally often. Games of the same deal share luck.
-        luck: count each win less what the dice were worth to the agent (`arena.luck`), where the
-            games have that: as much on average, and less spread.
         seed: of the bootstrap.
         bootstraps: number of refits.
 
@@ -207,8 +204,7 @@ def place(
     games, wins = np.zeros((2, len(numbers), len(met)))
     for k, results in enumerate(met.values()):
         deal = np.searchsorted(numbers, results.deals)
-        won = results.shares - results.luck if luck else results.shares
-        share = (won * (results.tables == 0)).sum(axis=1)
+        share = (results.shares * (results.tables == 0)).sum(axis=1)
         games[:, k] = np.bincount(deal, minlength=len(numbers))
         wins[:, k] = np.bincount(deal, share, minlength=len(numbers))
     generator = np.random.default_rng(seed)

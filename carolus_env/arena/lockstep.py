@@ -10,7 +10,7 @@ from numpy import int64
 
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.kernels.actions import destination_of, disc_of
-from carolus_env.engine.rules import FIRST_CROWN, FIRST_PLACE, OVER, ROLL
+from carolus_env.engine.rules import FIRST_CROWN, FIRST_PLACE, OVER
 from carolus_env.engine.streams import branch
 from carolus_env.system.compiler import entry, kernel
 
@@ -50,17 +50,6 @@ class Questions(NamedTuple):
     """``(agents + 2,)``: where each agent's questions begin; the last entry is unused."""
 
 
-class Rolled(NamedTuple):
-    """The games that rolled in a step, without the set-up's rolls; at most one roll each."""
-
-    filled: npt.NDArray[np.int64]
-    """``(1,)``: how many."""
-    games: npt.NDArray[np.int64]
-    """``(G,)``: their numbers."""
-    before: npt.NDArray[np.void]
-    """``(G,)`` of dtype `state.STATE`: each as it waited, with the generator by which it rolls."""
-
-
 @entry
 def begin(games, questions):
     """Roll the set-up's dice, and ask for the first decisions."""
@@ -70,7 +59,7 @@ def begin(games, questions):
 
 
 @entry
-def step(games, questions, actions, seconds, rolled):
+def step(games, questions, actions, seconds):
     """Advance every game by one decision, and ask for the next ones.
 
     Args:
@@ -78,7 +67,6 @@ def step(games, questions, actions, seconds, rolled):
         questions: the `Questions` that were answered; the first entries become the next ones.
         actions: ``(I,)`` int64, the answers.
         seconds: ``(agents,)``, what each agent took for one of them.
-        rolled: `Rolled`, which the games that roll are added to; None: not wanted.
 
     Returns:
         the index of the first illegal action (then nothing was played) or -1, and how many games
@@ -95,8 +83,6 @@ def step(games, questions, actions, seconds, rolled):
         games.streams[g, seat] = questions.streams[i]
         count(games.counts[g, seat], actions[i], seconds[games.tables[g, seat]])
         turns.play(s, actions[i])
-        if rolled is not None:
-            note_roll(s, games.dice, g, rolled)
         turns.roll_dealt(s, games.dice, g)
         note_lead(s, games.leads[g])
     left = 0
@@ -106,17 +92,6 @@ def step(games, questions, actions, seconds, rolled):
         left += int64(games.states[g]["phase"] != OVER)
     ask(games, questions, left)
     return -1, left
-
-
-@kernel
-def note_roll(s, dice, g, rolled):
-    """Keep game ``g`` as it is before a roll."""
-    if s["phase"] == ROLL and s["round"] > 0:
-        place = rolled.filled[0]
-        rolled.filled[0] = place + 1
-        rolled.games[place] = g
-        rolled.before[place] = s
-        rolled.before[place]["generator"] = dice[g, int64(s["player"])]
 
 
 @kernel

@@ -18,7 +18,6 @@ from carolus_env.bots import Agent, make
 from carolus_env.engine.rules import REASON_NAMES, Rules
 
 _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
-_FEW: Final = (12.7062, 4.3027, 3.1824, 2.7764)  # Student's with 1 to 4 degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -45,19 +44,10 @@ class PairingResult:
     decisions: tuple[int, int]
     seconds: tuple[float, float]
     """Time that each agent took for its decisions, as far as known."""
-    adjusted_rate: tuple[float, float] | None = None
-    """The win rate less luck, see `less_luck`; None: luck was not counted."""
-    adjusted_ci95: tuple[tuple[float, float], tuple[float, float]] | None = None
-    """Its 95 % interval; may leave 0 to 1."""
-    luck_weight: float | None = None
-    """By which luck was multiplied, the mean over deals: near 1 where the value function knows the
-    agents' play, near 0 where it says nothing about it."""
-    games_saved: tuple[float, float, float] | None = None
-    """How many games are worth one with luck subtracted, and the 95 % interval of that number."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain values for JSON; what is None is left out."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        """Return the result as plain values for JSON."""
+        return asdict(self)
 
 
 def pairing_result(
@@ -77,8 +67,7 @@ def pairing_result(
     agent has one seat in half of the games (expected share 1/3) and two in the other half (2/3).
     An agent whose seats always win has 1.0.
 
-    The interval allows for what games of one deal have in common (`mean_interval`). Where luck was
-    counted, the win rate less luck is given too (`less_luck`).
+    The interval allows for what games of one deal have in common (`mean_interval`).
 
     Args:
         agents: the names, by number.
@@ -97,7 +86,7 @@ def pairing_result(
     if games == 0:
         raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
     mine = np.stack([results.tables == k for k in pair])
-    shares, luck = ((values * sides).sum(axis=2) for values in (results.shares, results.luck))
+    shares = (results.shares * sides).sum(axis=2)
     wins = (shares > 1 - 1e-9).sum(axis=1)
     scores = (1 + shares[0] - shares[1]) / 2
     low, high = mean_interval(scores, results.deals)
@@ -118,7 +107,6 @@ def pairing_result(
         ends=count_ends(results),
         decisions=(int(decisions[0]), int(decisions[1])),
         seconds=(float(seconds[0]), float(seconds[1])),
-        **less_luck(scores, (luck[0] - luck[1]) / 2, results.deals),
     )
 
 
@@ -243,69 +231,6 @@ def mean_interval(
     half = math.sqrt(weight * mean * (1 - mean) + weight**2 / 4) / (1 + weight)
     # Rounding may move an end past the mean where they coincide (0 %, 100 %).
     return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
-
-
-def less_luck(
-    scores: npt.NDArray[np.float64],
-    luck: npt.NDArray[np.float64],
-    deals: npt.NDArray[np.int64],
-) -> dict[str, Any]:
-    """The win rate less luck, its interval, and how many games that saves.
-
-    Luck has the mean 0 in every game, so scores less any fixed multiple b of it have the mean of
-    the scores. The b that leaves the least spread comes from the other deals: for each deal the
-    regression of deals' scores on their luck without that deal. So a value function that makes too
-    much of rolls does no harm, and the mean stays right.
-
-    Scores less luck can be below 0 and above 1: the interval is Student's, from sums over deals. A
-    game less luck is worth as many games as the variance of the win rate falls by. The interval of
-    that number is normal in its logarithm, from the influence of each deal (the delta method).
-
-    Args:
-        scores: ``(N,)`` of one agent, 0 to 1.
-        luck: ``(N,)`` what the dice were worth, in the same unit; all 0: not counted.
-        deals: ``(N,)`` number of each game's deal.
-
-    Returns:
-        `PairingResult`'s fields ``adjusted_rate``, ``adjusted_ci95``, ``luck_weight`` and
-        ``games_saved``. Without luck, or with fewer than three deals, none; ``games_saved`` is
-        missing where a variance is 0.
-    """
-    places = np.unique(deals, return_inverse=True)[1]
-    n, games = int(places.max()) + 1, len(scores)
-    if n < 3 or not luck.any():
-        return {}
-    # Sums over each deal, and from them sums over all other deals.
-    size = np.bincount(places, minlength=n).astype(np.float64)
-    score = np.bincount(places, scores, n).astype(np.float64)
-    lucky = np.bincount(places, luck, n).astype(np.float64)
-
-    def others(of_deal: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        everything: npt.NDArray[np.float64] = of_deal.sum() - of_deal
-        return everything
-
-    mean = others(score) / others(size)
-    squares = others(lucky**2)
-    products = others(score * lucky) - mean * others(size * lucky)
-    weights = np.divide(products, squares, out=np.zeros(n), where=squares > 1e-12)
-    adjusted = scores - weights[places] * luck
-    rate = float(adjusted.mean())
-    rest = np.bincount(places, adjusted - rate)
-    quantile = _FEW[n - 3] if n - 3 < len(_FEW) else _student(n - 2, _Z)
-    half = quantile * math.sqrt(float((rest**2).sum()) * n / (n - 2)) / games
-    found: dict[str, Any] = {
-        "adjusted_rate": (rate, 1 - rate),
-        "adjusted_ci95": ((rate - half, rate + half), (1 - rate - half, 1 - rate + half)),
-        "luck_weight": float(weights.mean()),
-    }
-    raw = score - size * scores.mean()
-    if min(np.abs(raw).max(), np.abs(rest).max()) > 1e-9:  # less is rounding
-        before, after = raw**2, rest**2
-        saved = float(before.sum() / after.sum())
-        influence = before / before.mean() - after / after.mean()
-        factor = math.exp(quantile * float(influence.std()) / math.sqrt(n))
-        found["games_saved"] = (saved, saved / factor, saved * factor)
-    return found
 
 
 def _student(freedom: int, z: float) -> float:

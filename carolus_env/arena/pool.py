@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from carolus_env import bots
-from carolus_env.analysis.values import Value
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import (
     SIDE_BY_SIDE,
@@ -18,10 +17,8 @@ from carolus_env.arena.games import (
     agent_error,
     game_record,
     play_games,
-    positions_of,
     warm_up,
 )
-from carolus_env.arena.luck import seconds_a_game, value_of
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
 from carolus_env.records import record_line
@@ -58,7 +55,7 @@ class Task:
         """Make the agents, and measure how long they think.
 
         Raises:
-            ArenaError: when one cannot be made, or fails, or the plan's value function has changed.
+            ArenaError: when one cannot be made, or fails.
         """
         for name in self.imports:
             importlib.import_module(name)
@@ -72,13 +69,7 @@ class Task:
                     raise agent_error(error, spec, f": {error}") from error
             agents.append(made[spec] if isinstance(spec, str) else spec)
         seconds = float(warm_up(agents, self.plan.rules).mean()) * _DECISIONS
-        try:
-            value = value_of(self.plan)
-        except ValueError as error:
-            raise ArenaError(str(error)) from error
-        if value is not None:
-            seconds += seconds_a_game(value, positions_of(self.plan.rules))
-        return Runner(self, agents, value, seconds)
+        return Runner(self, agents, seconds)
 
 
 @dataclass(frozen=True)
@@ -105,13 +96,11 @@ class Runner:
     Attributes:
         task: as given.
         agents: for each name in the plan.
-        value: by which luck is counted; None: it is not.
         seconds_a_game: a guess.
     """
 
     task: Task
     agents: list[Agent]
-    value: Value | None
     seconds_a_game: float
 
     def play(self, start: int, stop: int, records: bool, progress: Progress | None) -> Block:
@@ -129,7 +118,6 @@ class Runner:
             seatings=fixtures.seatings,
             meetings=fixtures.meetings,
             time_limit=self.task.time_limit,
-            luck=self.value,
             actions=actions if records else None,
             progress=progress,
         )

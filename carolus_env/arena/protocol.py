@@ -68,8 +68,6 @@ class LadderProtocol:
         ladder: hash of the ladder (`ladder.version_hash`).
         suites: hash of the suite, by number of players.
         half: of the suite's decisions.
-        luck: value function by which the dice's luck is counted.
-        luck_versions: of that function, by number of players.
         rungs: met, the nearest to a guess of the agent's rating.
         few: games against each rung that is asked for that guess.
         deals: against each rung, by number of players; each is played in all seatings.
@@ -81,8 +79,6 @@ class LadderProtocol:
     ladder: str
     suites: Mapping[int, str]
     half: str
-    luck: str
-    luck_versions: Mapping[int, str]
     rungs: int
     few: int
     deals: Mapping[int, int]
@@ -126,18 +122,16 @@ class LadderProtocol:
             "field",
             self.deals[players],
             self.seed,
-            luck=self.luck,
-            luck_version=self.luck_versions[players],
         )
 
-    def places(self, plan: Plan, results: Results) -> tuple[Place, Place]:
-        """The agent's rating by wins, which is the one to report, and by wins less luck."""
+    def place(self, plan: Plan, results: Results) -> Place:
+        """Return the agent's rating."""
         met = {
             spec: results.rows((results.tables == number).any(axis=1))
             for number, spec in enumerate(plan.agents[1:], 1)
         }
         players = plan.rules.players
-        return ladder.place(players, met), ladder.place(players, met, luck=True)
+        return ladder.place(players, met)
 
 
 BENCH_V2: Final = LadderProtocol(
@@ -145,8 +139,6 @@ BENCH_V2: Final = LadderProtocol(
     ladder="669b5fcb8dc3",
     suites={2: "faced290071a", 3: "035da15d3e22", 4: "c62ecd47d096"},
     half="report",
-    luck="value",
-    luck_versions={2: "daaa6ec3b29f", 3: "ed420be9d123", 4: "db8eedea85fc"},
     rungs=4,
     few=24,
     deals={2: 125, 3: 42, 4: 125},

@@ -312,7 +312,7 @@ def _checked(
     if games == 0:
         raise ValueError("no game to rate by: tables are empty")
     teams = whole_numbers("team", team, (players,))
-    luck = whole_numbers("deals", deals, (games,))
+    deal_of = whole_numbers("deals", deals, (games,))
     sizes = np.unique(teams, return_counts=True)[1]
     if len(sizes) < 2 or len(set(sizes.tolist())) > 1:
         raise ValueError(f"team must be two or more teams of the same size, got {teams.tolist()}")
@@ -333,5 +333,5 @@ def _checked(
     return _Games(
         members=seats[:, by_team].reshape(by_game),
         shares=parts[:, by_team].reshape(by_game).sum(axis=2, dtype=np.float64),
-        deals=luck,
+        deals=deal_of,
     )

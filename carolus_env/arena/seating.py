@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.analysis.sequential import SequentialTest
-from carolus_env.analysis.values import value_function
 from carolus_env.arena.arguments import whole_number
 from carolus_env.engine.rules import Rules
 
@@ -219,7 +218,7 @@ class Plan:
     seatings.
 
     Raises:
-        ValueError: for impossible agents, schedule, deals, seed, stop rule or value function.
+        ValueError: for impossible agents, schedule, deals, seed or stop rule.
     """
 
     rules: Rules
@@ -232,10 +231,6 @@ class Plan:
     until: Until | None = field(default=None)
     test: SequentialTest | None = field(default=None)
     """Play until it knows whether agent 0 is stronger than agent 1."""
-    luck: str | None = None
-    """Value function by which the dice's luck is counted (`analysis.values`); None: it is not."""
-    luck_version: str | None = None
-    """Of that function, so that it is the same when the games are played; None: as it is now."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
@@ -247,9 +242,6 @@ class Plan:
                 raise ValueError(f"until: agents {pair[0]} and {pair[1]} never meet")
         if self.test is not None and self.until is not None:
             raise ValueError("a plan has one stop rule, until or test, got both")
-        if self.luck is not None and self.luck_version is None:
-            version = value_function(self.luck, self.rules.players).version
-            object.__setattr__(self, "luck_version", version)
 
     @cached_property
     def meetings(self) -> list[Meeting]:
@@ -303,9 +295,8 @@ class Plan:
         return [len(meeting.seatings) for meeting in self.meetings]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values for JSON; ``test`` and ``luck`` only where it has them."""
+        """The plan as plain values for JSON; ``test`` only where it has one."""
         test = {} if self.test is None else {"test": self.test.to_dict()}
-        luck = {"value": self.luck, "version": self.luck_version}
         return {
             "rules": self.rules.to_dict(),
             "agents": list(self.agents),
@@ -314,7 +305,6 @@ class Plan:
             "deals": self.deals,
             "until": self.until and {**asdict(self.until), "pair": list(self.until.pair)},
             **test,
-            **({"luck": luck} if self.luck is not None else {}),
         }
 
     @classmethod
@@ -330,9 +320,6 @@ class Plan:
                 raise ValueError(f"agents must be a list of texts, got {agents!r}")
             until = None if data["until"] is None else Until(**data["until"])
             test = SequentialTest(**data["test"]) if "test" in data else None
-            luck = data.get("luck")
-            if luck is not None and not all(isinstance(luck[k], str) for k in ("value", "version")):
-                raise ValueError(f"luck must have a value and a version as texts, got {luck!r}")
             return cls(
                 Rules.from_dict(data["rules"]),
                 tuple(agents),
@@ -341,8 +328,6 @@ class Plan:
                 data["seed"],
                 until,
                 test,
-                luck and luck["value"],
-                luck and luck["version"],
             )
         except KeyError as error:
             raise ValueError(f"{error.args[0]} is missing") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final
@@ -11,10 +12,14 @@ import numpy as np
 
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import ArenaError
-from carolus_env.arena.luck import luck_of
-from carolus_env.arena.pairing import PairingResult, count_ends, pairing_result
-from carolus_env.arena.payoffs import partners, payoffs
-from carolus_env.arena.seating import Plan
+from carolus_env.arena.pairing import (
+    PairingResult,
+    count_ends,
+    mean_interval,
+    pair_scores,
+    pairing_result,
+)
+from carolus_env.arena.seating import Plan, labels
 from carolus_env.arena.stopping import standing, told
 from carolus_env.system.machine import machine, versions
 from carolus_env.system.untrusted import shown
@@ -90,8 +95,7 @@ def summary(
         results: its games; only those of complete deals count.
         complete: whether the tournament was played to its end.
         seconds: that it took.
-        rated: False leaves out the ratings, the lottery and alpha-rank (None), which works
-            without the extra ``arena``.
+        rated: False leaves out the ratings (None), which works without the extra ``arena``.
 
     Raises:
         ArenaError: when ratings are wanted and the extra is missing.
@@ -125,19 +129,43 @@ def summary(
         "complete": complete,
         "agents": agents,
         "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in found],
-        "payoffs": payoffs(plan, counted, ranked=rated),
-        "partners": partners(plan, counted, None if rating is None else rating.elo),
+        "cycle": cycle(plan, counted),
         "play": {
             "mean_rounds": float(counted.rounds.mean()),
             "mean_lead_changes": float(counted.lead_changes.mean()),
             "ends": count_ends(counted),
         },
-        **({} if plan.luck is None else {"luck": luck_of(plan)}),
         "versions": versions("torch", "scipy"),
         "machine": machine(),
         "seconds": seconds,
         **({} if rule is None else {"stop_rule": {**rule, "text": told(plan, rule)}}),
     }
+
+
+def cycle(plan: Plan, results: Results) -> str | None:
+    """Return the clearest cycle of three agents in words; None where there is none.
+
+    An agent beats another when its win rate is above one half with 95 % confidence in all pairs
+    together (Bonferroni).
+    """
+    names = labels(plan.agents)
+    beats: dict[tuple[int, int], float] = {}
+    for i, j in plan.pairs:
+        rows, scores = pair_scores(results, (i, j), plan.team)
+        low, high = mean_interval(scores, results.deals[rows], 1 - 0.05 / len(plan.pairs))
+        rate = float(scores.mean())
+        if low > 0.5:
+            beats[i, j] = rate
+        elif high < 0.5:
+            beats[j, i] = 1 - rate
+    circles = [((i, j), (j, k), (k, i)) for i, j, k in itertools.permutations(range(len(names)), 3)]
+    found = [links for links in circles if all(link in beats for link in links)]
+    if not found:
+        return None
+    clearest = max(found, key=lambda links: min(beats[link] for link in links))
+    return ", ".join(
+        f"{names[i]} beats {names[j]} ({100 * beats[i, j]:.0f} %)" for i, j in clearest
+    )
 
 
 def check_summary(data: Any) -> Summary:

@@ -95,13 +95,11 @@ def _second(options: argparse.Namespace, agent: Agent, play: Play) -> tuple[int,
     played = play(_fixed(options, plan), plan)
     if played.code or played.cup is None:
         return played.code, {}
-    rating, less_luck = BENCH_V2.places(plan, played.cup.results)
+    rating = BENCH_V2.place(plan, played.cup.results)
     losses = measure(suite, agent, BENCH_V2.half).summary()
     return 0, {
         "elo": rating.elo,
         "elo_ci95": [rating.low, rating.high],
-        "elo_less_luck": less_luck.elo,
-        "elo_less_luck_ci95": [less_luck.low, less_luck.high],
         "opponents": list(opponents),
         "suite": suite.digest,
         "loss": {kind: list(loss) for kind, loss in losses.items()},

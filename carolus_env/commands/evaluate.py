@@ -48,7 +48,7 @@ DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 WATCHED = 100  # games opened at most
 GAMES_FILE, SUMMARY_FILE = bench.GAMES_FILE, "summary.json"
 _LENGTH = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
-_PLAY = (*_LENGTH, "luck", "records", "watch")
+_PLAY = (*_LENGTH, "records", "watch")
 
 
 class UserError(Exception):
@@ -133,7 +133,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     places.add_options(parser)
     add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
-    add("--luck", metavar="VALUE", help="also count win rates less luck, by planner, value or ppo")
     add("--traceback", action="store_true", help="show every line that led to an agent's error")
     add("--quiet", action="store_true", help="print nothing but errors")
     add("--list", action="store_true", help="list the known agents and exit")
@@ -256,7 +255,7 @@ def _evaluate(options: argparse.Namespace, plan: arena.Plan | None = None) -> be
 
 def _workers(options: argparse.Namespace, plan: arena.Plan) -> Workers:
     try:
-        return places.workers_of(options, filter(None, (*plan.agents, plan.luck)))
+        return places.workers_of(options, plan.agents)
     except (WorkerError, ValueError) as error:
         raise UserError(_one_line(error)) from error
 
@@ -357,7 +356,6 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
             tuple(options.agents),
             options.schedule,
             seed=options.seed,
-            luck=options.luck,
             **how_long,
         )
     except ValueError as error:

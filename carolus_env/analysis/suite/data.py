@@ -174,7 +174,7 @@ class Suite:
         """
         value = value_function(self.header["value"], self.players)
         rounds = self.header["rounds"] or None
-        return Sampler(self.base, seed, value, "none", rounds, stratified=False)
+        return Sampler(self.base, seed, value, rounds, stratified=False)
 
     def half(self, name: str) -> list[Decision]:
         """The decisions of one half, or of ``all``.

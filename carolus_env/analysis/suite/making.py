@@ -107,7 +107,6 @@ class Plan:
         return Options(
             base=_agent(self.base),
             value=_value(self.value, self.players),
-            method="none",
             rounds=self.rounds or None,
             games=self.games,
             error=self.error,
@@ -252,7 +251,7 @@ def _agent(spec: str) -> bots.Agent:
 
 def _choices(plan: Plan, state: np.void, number: int) -> list[tuple[int, ...]]:
     """The candidates of a position, those that lead to different ones."""
-    found = candidates(state, most=plan.turns, width="one")
+    found = candidates(state, most=plan.turns)
     if kind_of(state) == "turn":
         for spec in plan.proposers:
             found += choose(_agent(spec), single(state), np.array([number]), plan.seed).actions

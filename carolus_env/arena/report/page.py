@@ -6,12 +6,11 @@ Every text is escaped when it is put into a tag, so a name cannot become HTML.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from carolus_env.arena.payoffs import cycle_text
 from carolus_env.arena.report.standings import Standing, table_rows
 from carolus_env.arena.report.texts import (
     BLUE,
@@ -20,14 +19,12 @@ from carolus_env.arena.report.texts import (
     LINE,
     PAPER,
     duration,
-    elo,
     percent,
     printable,
     shortened,
     spaced,
     strength_of_colour,
     title,
-    weight,
 )
 from carolus_env.arena.summary import Summary
 from carolus_env.engine.rules import DISCS
@@ -36,7 +33,7 @@ FEW_DEALS: Final = 50
 """With fewer the intervals of ratings are a little too narrow (docs/ratings.md)."""
 
 _STYLE: Final = Path(__file__).with_name("report.css")
-_TEXT_COLUMNS: Final = ("agent", "against", "ended by", "together", "with")  # left-aligned
+_TEXT_COLUMNS: Final = ("agent", "against", "ended by")  # left-aligned
 
 
 def page(summary: Summary, lines: Sequence[Standing], drawn: str) -> str:
@@ -52,8 +49,6 @@ def page(summary: Summary, lines: Sequence[Standing], drawn: str) -> str:
         _tag("p", title(summary), class_="lead"),
         _ranking(summary, lines, drawn),
         _pairings(summary, lines),
-        _more(summary, lines),
-        _partners(summary, lines),
         _play(summary, lines),
         _origin(summary),
     ]
@@ -86,6 +81,8 @@ def _ranking(summary: Summary, lines: Sequence[Standing], drawn: str) -> _Html:
     if "stop_rule" in summary:
         notes.append(f"Stop rule: {summary['stop_rule']['text']}.")
     notes.append("Numbered columns: win rate in percent against the agent of that rank.")
+    if summary["cycle"]:
+        notes.append(f"Cycle: {summary['cycle']}.")
     if drawn and summary["deals"] < FEW_DEALS:
         notes.append(f"With only {summary['deals']} deals the intervals are a little too narrow.")
     return _tag(
@@ -114,110 +111,14 @@ def _pairings(summary: Summary, lines: Sequence[Standing]) -> _Html:
                 _tag("td", f"{wins[a]}-{pairing['draws']}-{wins[b]}"),
                 _tag("td", f"{percent(rate, 1)} [{percent(low, 1)}, {percent(high, 1)}]"),
                 _tag("td", _interval(rate, low, high)),
-                *([_adjusted(pairing, a)] if "luck" in summary else []),
                 _tag("td", f"{castles[a]:.1f} : {castles[b]:.1f}"),
                 _tag("td", f"{pairing['mean_rounds']:.1f}"),
                 _tag("td", ", ".join(ends), class_="name"),
             ]
         )
     head = ["agent", "against", "games", "W-D-L", "won % [95 %]", "0 to 100 %"]
-    head += ["less luck % [95 %]"] if "luck" in summary else []
     head += ["castles", "rounds", "ended by"]
     return _tag("section", _tag("h2", "Pairings"), _table(head, rows))
-
-
-def _more(summary: Summary, lines: Sequence[Standing]) -> _Html:
-    """Cycles, lottery and alpha-rank, and shares by composition; empty where there are none."""
-    found = summary.get("payoffs") or {}  # summaries written before had none
-    names = _names(lines)
-    parts = []
-    for cycle in found.get("cycles") or ():
-        parts.append(_tag("p", f"Cycle: {cycle_text(cycle, names)}."))
-    if found.get("lottery"):
-        rows = [
-            [
-                _name(line.name),
-                _tag("td", elo(line.rating)),
-                *(_tag("td", weight(found[key][line.agent])) for key in ("lottery", "alpha_rank")),
-            ]
-            for line in lines
-        ]
-        note = (
-            "Lottery: how often to choose each agent so that none has the better of the choice. "
-            "Alpha-rank: how much of the time evolution spends with the agent. Both in percent, "
-            "with 95 % intervals over the deals."
-        )
-        parts.append(
-            _table(["agent", "Elo [95 %]", "lottery % [95 %]", "alpha-rank % [95 %]"], rows)
-        )
-        if not found.get("cycles"):
-            note += " No cycle of agents is significant."
-        parts.append(_tag("p", note, class_="note"))
-    if found.get("compositions"):
-        rows = []
-        for table in found["compositions"]:
-            for part in table["shares"]:
-                low, high = part["ci95"]
-                share = f"{percent(part['share'], 1)} [{percent(low, 1)}, {percent(high, 1)}]"
-                rows.append(
-                    [
-                        _tag("td", ", ".join(names[k] for k in table["seats"]), class_="name"),
-                        _tag("td", f"{table['games']:,}"),
-                        _tag("td", names[part["agent"]], class_="name"),
-                        _tag("td", share),
-                        _tag("td", percent(part["seats"] / len(table["seats"]), 1)),
-                    ]
-                )
-        head = ["together", "games", "agent", "won % [95 %]", "equal agents"]
-        parts.append(_table(head, rows))
-    return _tag("section", _tag("h2", "More than one number"), *parts) if parts else _Html("")
-
-
-def _partners(summary: Summary, lines: Sequence[Standing]) -> _Html:
-    """Who plays well with whom; empty where partners were always the same agent."""
-    found = summary.get("partners")
-    if not found:
-        return _Html("")
-    rate = {tuple(team["pair"]): team for team in found["teams"]}
-
-    def cells(counted: Mapping[str, Any] | None) -> list[_Html]:
-        if not counted or not counted["games"]:
-            return [_tag("td", ""), _tag("td", ""), _tag("td", "")]
-        low, high = counted["ci95"]
-        text = f"{percent(counted['win_rate'], 1)} [{percent(low, 1)}, {percent(high, 1)}]"
-        return [
-            _tag("td", f"{counted['games']:,}"),
-            _tag("td", text),
-            _tag("td", percent(counted["expected"], 1)),
-        ]
-
-    head = ["games", "won % [95 %]", "expected %"]
-    alone = [[_name(line.name), *cells(found["agents"][line.agent])] for line in lines]
-    teams = [
-        [_name(a.name), _name(b.name), *cells(rate.get((min(pair), max(pair))))]
-        for place, a in enumerate(lines)
-        for b in lines[place:]
-        if (min(pair := (a.agent, b.agent)), max(pair)) in rate
-    ]
-    note = (
-        "Win rates with other agents as partners, of each agent and of each team. Expected: by the "
-        "ratings, where a team is as strong as the mean of its members."
-    )
-    return _tag(
-        "section",
-        _tag("h2", "Partners"),
-        _table(["agent", *head], alone),
-        _table(["agent", "with", *head], teams),
-        _tag("p", note, class_="note"),
-    )
-
-
-def _adjusted(pairing: Summary, side: int) -> _Html:
-    """A cell with the win rate less luck, which may leave 0 to 100 %."""
-    if "adjusted_rate" not in pairing:
-        return _tag("td", "-")
-    ends = (pairing["adjusted_rate"][side], *pairing["adjusted_ci95"][side])
-    return _tag("td", "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * end for end in ends)))
 
 
 def _play(summary: Summary, lines: Sequence[Standing]) -> _Html:
@@ -262,7 +163,6 @@ def _origin(summary: Summary) -> _Html:
     """Everything that is needed to play the tournament again."""
     facts = [(key, summary[key]) for key in ("schedule", "seed", "deals", "games")]
     facts.append(("time", duration(1e6 * summary["seconds"])))
-    facts += [(f"luck: {key}", value) for key, value in summary.get("luck", {}).items()]
     for key in ("rules", "versions", "machine"):
         facts += summary[key].items()
     items = [
@@ -301,12 +201,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[_Html]]) -> _Html:
     body = _Html("".join(_tag("tr", *row) for row in rows))
     table = _tag("table", _tag("thead", top), _tag("tbody", body))
     return _tag("div", table, class_="wide")
-
-
-def _names(lines: Sequence[Standing]) -> list[str]:
-    """The agents' names by number."""
-    by_number = sorted(lines, key=lambda line: line.agent)
-    return shortened(line.name for line in by_number)
 
 
 def _name(name: str) -> _Html:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from carolus_env.arena.seating import labels
@@ -58,12 +58,6 @@ def elo(rating: Rating | None) -> str:
     if rating is None:
         return ""
     point, low, high = map(round, rating)
-    return f"{point} [{low}, {high}]"
-
-
-def weight(found: Mapping[str, float]) -> str:
-    """An agent's weight in a lottery or alpha-rank, and its interval, in percent."""
-    point, low, high = (f"{100 * found[key]:.0f}" for key in ("weight", "low", "high"))
     return f"{point} [{low}, {high}]"
 
 
