@@ -1,8 +1,6 @@
 """Fixed functions of a position that say how good it is for each team.
 
-Rollouts subtract luck by them, and tournaments adjust results. A value function changes how much
-noise is left, never what is expected, so any will do. But it must be chosen before results are
-seen; `Value.version` says exactly which one it was.
+Rollouts that stop games early value their positions by one; `Value.version` says exactly which.
 """
 
 from __future__ import annotations
