@@ -279,7 +279,7 @@ def test_fewer_paladins_are_played_only_if_the_reserve_holds_fewer(held):
 # ------------------------------------------------------------------------------------ control
 
 
-def at_court(*courts, reserve, control=None, players=2):
+def at_court(*courts, reserve, control=None, players=2, **rules):
     """Player 0 is to play the reserve."""
     return position(
         phase="place",
@@ -288,6 +288,7 @@ def at_court(*courts, reserve, control=None, players=2):
         reserves=[reserve],
         control=control,
         players=players,
+        **rules,
     )
 
 
@@ -331,50 +332,33 @@ def test_the_lead_must_be_over_all_other_courts():
     assert known(game)["control"][RED] == 0
 
 
-def four_at_court(partners, mine, partner, opponent):
-    """Player 0 has 3 red paladins to play; one opponent holds none of them."""
-    seats = {"opposite": (2, 1), "adjacent": (1, 2)}[partners]
-    courts = [paladins(red=mine), paladins(), paladins(), paladins()]
-    courts[seats[0]], courts[seats[1]] = paladins(red=partner), paladins(red=opponent)
-    reserve = [paladins(red=7)]
-    game = position(
-        players=4,
-        partners=partners,
-        phase="place",
-        placements_left=3,
-        courts=courts,
-        reserves=reserve,
-    )
-    return game, *seats
-
-
-@pytest.mark.parametrize("partners", ["opposite", "adjacent"])
-def test_partners_courts_are_not_added_together(partners):
-    game, _, opponent = four_at_court(partners, mine=2, partner=3, opponent=4)
+@pytest.mark.parametrize(
+    ("partners", "partner", "opponent"), [("opposite", 2, 1), ("adjacent", 1, 2)]
+)
+@pytest.mark.parametrize(
+    ("held_by_partner", "held_by_opponent", "holder"),
+    [
+        pytest.param(3, 4, "opponent", id="partners' courts are not added together"),
+        pytest.param(4, 1, "partner", id="the partner's court must be surpassed too"),
+    ],
+)
+def test_a_partners_court_is_a_court_like_any_other(
+    partners, partner, opponent, held_by_partner, held_by_opponent, holder
+):
+    """Two red paladins more make 4 to 4; the third brings control."""
+    courts = [paladins(red=2), *[paladins()] * 3]
+    courts[partner] = paladins(red=held_by_partner)
+    courts[opponent] = paladins(red=held_by_opponent)
+    game = at_court(*courts, reserve=paladins(red=7), players=4, partners=partners)
     play(game, court_action(RED), court_action(RED))
-    assert known(game)["control"][RED] == opponent  # 4 and 3 against 4
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == 0
-
-
-@pytest.mark.parametrize("partners", ["opposite", "adjacent"])
-def test_the_partners_court_must_be_surpassed_too(partners):
-    game, partner, _ = four_at_court(partners, mine=2, partner=4, opponent=1)
-    play(game, court_action(RED), court_action(RED))
-    assert known(game)["control"][RED] == partner  # 4 to 4
+    assert known(game)["control"][RED] == {"partner": partner, "opponent": opponent}[holder]
     play(game, court_action(RED))
     assert known(game)["control"][RED] == 0
 
 
 def test_control_may_pass_between_partners():
-    game = position(
-        players=4,
-        phase="place",
-        placements_left=1,
-        reserves=[paladins(red=1)],
-        courts=[paladins(red=1), paladins(), paladins(red=1), paladins()],
-        control=[2] + [NOBODY] * 4,
-    )
+    courts = [paladins(red=1), paladins(), paladins(red=1), paladins()]
+    game = at_court(*courts, reserve=paladins(red=1), control=[2, *[NOBODY] * 4], players=4)
     play(game, court_action(RED))
     assert known(game)["control"][RED] == 0
 
@@ -496,82 +480,59 @@ def stops(*special, courts, control=None, **options):
     return emperor_stops_at(position(region(), *special, courts=courts, control=control, **options))
 
 
-def test_a_majority_builds_one_castle():
-    """However many paladins make it."""
-    courts = [paladins(red=1), paladins(blue=1)]
-    here, castles = stops(region(red=5, blue=4), courts=courts)
-    assert (here["owner"], here["castles"], castles) == (WHITE, 1, [1, 0])
-    here, castles = stops(region(red=1, blue=4), courts=courts)
-    assert (here["owner"], here["castles"], castles) == (BLACK, 1, [0, 1])
+TWO = {"courts": [paladins(red=1, pink=1), paladins(blue=1)]}
+THREE = {"players": 3, "courts": [paladins(red=1), paladins(blue=1), paladins(green=1)]}
 
 
-def test_a_tie_builds_no_castle():
-    here, castles = stops(region(red=2, blue=2), courts=[paladins(red=1), paladins(blue=1)])
-    assert (here["owner"], castles) == (NOBODY, [0, 0])
+def four(partners, *courts):
+    return {"players": 4, "partners": partners, "courts": [paladins(**court) for court in courts]}
 
 
-def test_paladins_that_nobody_controls_count_for_nobody():
-    courts = [paladins(red=1), paladins()]
-    here, castles = stops(region(blue=3), courts=courts)
-    assert (here["owner"], castles) == (NOBODY, [0, 0])
-    here, castles = stops(region(blue=3, red=1), courts=courts)
-    assert (here["owner"], castles) == (WHITE, [1, 0])
+OPPOSITE = four("opposite", {"red": 1}, {}, {"pink": 1}, {"blue": 1})
+ADJACENT = four("adjacent", {"red": 1}, {"pink": 1}, {}, {"blue": 1})
+OPPONENTS = four("opposite", {"red": 1}, {"blue": 1}, {}, {"green": 1})
+
+SETTLED = {
+    "a majority builds one castle, however large": (TWO, region(red=5, blue=4), WHITE, [1, 0]),
+    "who moves does not matter": (TWO, region(red=1, blue=4), BLACK, [0, 1]),
+    "a tie builds no castle": (TWO, region(red=2, blue=2), NOBODY, [0, 0]),
+    "paladins that nobody controls count for nobody": (TWO, region(green=3), NOBODY, [0, 0]),
+    "one paladin outdoes those": (TWO, region(green=3, red=1), WHITE, [1, 0]),
+    "a player's clans count together": (TWO, region(red=2, pink=2, blue=3), WHITE, [1, 0]),
+    "no castle is added to the own region": (TWO, region(WHITE, red=3), WHITE, [1, 0]),
+    "a castle counts as a paladin": (TWO, region(BLACK, red=3, blue=2), BLACK, [0, 1]),
+    "and no more": (TWO, region(BLACK, red=4, blue=2), WHITE, [1, 0]),
+    "castles alone hold a region": (TWO, region(BLACK, 3, red=3), BLACK, [0, 3]),
+    "a take-over replaces every castle": (TWO, region(BLACK, 3, red=4), WHITE, [3, 0]),
+    "the other player may gain": (TWO, region(WHITE, 2, blue=3), BLACK, [0, 2]),
+    "a relative majority is enough": (THREE, region(red=3, blue=2, green=2), WHITE, [1, 0, 0]),
+    "a tie before the third": (THREE, region(red=3, blue=3, green=2), NOBODY, [0, 0, 0]),
+    "a tie with the owner": (THREE, region(WHITE, red=2, blue=3, green=2), WHITE, [1, 0, 0]),
+    "a tie ahead of the owner": (THREE, region(GRAY, red=3, blue=3, green=1), GRAY, [0, 0, 1]),
+    "the strongest of three takes over": (THREE, region(GRAY, 2, red=2, blue=3), BLACK, [0, 2, 0]),
+    "opposite partners are jointly strong": (OPPOSITE, region(red=2, pink=2, blue=3), 0, [1, 0]),
+    "adjacent partners are jointly strong": (ADJACENT, region(red=2, pink=2, blue=3), 0, [1, 0]),
+    "opponents are too": (OPPONENTS, region(red=3, blue=2, green=2), 1, [0, 1]),
+}
 
 
-def test_all_clans_of_a_player_count_together():
-    courts = [paladins(red=1, pink=1), paladins(blue=1)]
-    here, _ = stops(region(red=2, pink=2, blue=3), courts=courts)
-    assert here["owner"] == WHITE
-
-
-def test_no_castle_is_added_to_the_own_region():
-    here, castles = stops(region(WHITE, red=3), courts=[paladins(red=1)])
-    assert (here["castles"], castles) == (1, [1, 0])
-
-
-def test_castles_count_as_paladins_of_their_owner():
-    """2 paladins and 1 castle hold against 3 paladins: a tie changes nothing."""
-    courts = [paladins(red=1), paladins(blue=1)]
-    here, _ = stops(region(BLACK, red=3, blue=2), courts=courts)
-    assert here["owner"] == BLACK
-    here, _ = stops(region(BLACK, red=4, blue=2), courts=courts)
-    assert here["owner"] == WHITE
-
-
-def test_castles_alone_hold_a_region():
-    here, _ = stops(region(BLACK, 3, red=3), courts=[paladins(red=1)])
-    assert here["owner"] == BLACK
-    here, castles = stops(region(BLACK, 3, red=4), courts=[paladins(red=1)])
-    assert (here["owner"], castles) == (WHITE, [3, 0])
-
-
-def test_a_take_over_replaces_every_castle():
-    here, castles = stops(
-        region(BLACK, 4, red=5),
-        region(),
-        region(BLACK, blue=1),
-        courts=[paladins(red=1), paladins(blue=1)],
-    )
-    assert (here["owner"], here["castles"], castles) == (WHITE, 4, [4, 1])
-
-
-def test_the_other_player_may_gain_from_a_move():
-    """Who moves does not matter, only who is stronger."""
-    here, castles = stops(region(WHITE, 2, blue=3), courts=[paladins(), paladins(blue=1)])
-    assert (here["owner"], castles) == (BLACK, [0, 2])
+@pytest.mark.parametrize(("table", "here", "owner", "castles"), SETTLED.values(), ids=SETTLED)
+def test_the_strongest_team_owns_the_region_where_the_emperor_stops(table, here, owner, castles):
+    """One step on; the castles of the teams are those that stand there."""
+    settled, in_play = emperor_stops_at(position(region(), here, **table))
+    assert (settled["owner"], settled["castles"], in_play) == (owner, sum(castles), castles)
 
 
 def test_only_the_region_where_the_emperor_stops_is_settled():
-    game = position(
+    around = [
         region(red=1),
         region(red=1),
-        region(red=1),
-        region(red=1),
-        discs=[2, 3],
-        courts=[paladins(red=1)],
-    )
-    here, castles = emperor_stops_at(game, 2)
-    assert (here["territories"], castles) == ([2], [1, 0])
+        region(BLACK, 4, red=5),
+        region(),
+        region(BLACK, blue=1),
+    ]
+    here, castles = emperor_stops_at(position(*around, discs=[2, 3], **TWO), 2)
+    assert (here["territories"], here["owner"], castles) == ([2, 3, 4, 5], WHITE, [4, 1])
 
 
 # ------------------------------------------------------------------------------------ figure 2
@@ -643,19 +604,6 @@ def test_neighbours_of_the_same_team_merge_and_no_others(before, after, territor
     assert castles[WHITE] == len(territories)
 
 
-def test_merged_regions_merge_again():
-    game = position(
-        region(WHITE, 3, pink=3),
-        region(BLACK, 2, red=3),
-        region(WHITE, 2, blue=2),
-        courts=[paladins(red=1)],
-    )
-    here, castles = emperor_stops_at(game)
-    assert here["territories"] == [0, 1, 2, 3, 4, 5, 6]
-    assert (here["castles"], castles) == (7, [7, 0])
-    assert here["paladins"] == paladins(pink=3, red=3, blue=2)
-
-
 @pytest.mark.parametrize("start", range(15))
 def test_merging_is_the_same_all_round_the_circle(start):
     """Where territory 0 lies, amid the merged ones or not, does not matter."""
@@ -673,6 +621,7 @@ def test_merging_is_the_same_all_round_the_circle(start):
     here, castles = emperor_stops_at(game)
     assert here["territories"] == [(start + k) % 15 for k in range(7)]
     assert (here["castles"], castles) == (7, [7, 0])
+    assert here["paladins"] == paladins(pink=2, red=3, blue=3)
     assert [one["territories"][0] for one in known(game)["regions"][1:]] == [
         (start + 7 + k) % 15 for k in range(8)
     ]
@@ -693,72 +642,43 @@ def test_a_merged_region_is_not_settled_again():
 # ------------------------------------------------------------------------------------ figure 6
 
 
-def test_figure_6_black_would_unite_a_b_and_c():
-    game = figure_6(BLACK)
-    play(game, *[court_action(BLUE)] * 2, court_action(GREEN))
-    here, castles = emperor_stops_at(game)
-    assert (here["owner"], here["castles"]) == (BLACK, 6)
-    assert here["territories"] == [0, 1, 2, 3, 4, 5]
-    assert castles == [1, 6]
+@pytest.mark.parametrize(
+    ("player", "placed", "steps", "owner", "territories", "castles"),
+    [
+        pytest.param(
+            *(BLACK, [court_action(BLUE), court_action(BLUE), court_action(GREEN)], 1),
+            *(BLACK, range(6), [1, 6]),
+            id="black would unite A, B and C",
+        ),
+        pytest.param(
+            *(WHITE, [court_action(YELLOW)] * 3, 1, BLACK, range(6), [1, 6]),
+            id="one step would be suicide",
+        ),
+        pytest.param(
+            *(WHITE, [court_action(RED), court_action(RED), court_action(PINK)], 3),
+            *(WHITE, [6], [2, 5]),
+            id="three steps would be safe for now",
+        ),
+        pytest.param(
+            *(WHITE, [court_action(YELLOW), court_action(YELLOW), region_action(YELLOW, 2)], 2),
+            *(WHITE, range(2, 7), [5, 2]),
+            id="the counterattack wins a territory of five castles",
+        ),
+        pytest.param(  # 3 + 2 + 1 against 2 + 1 + 3
+            *(WHITE, [court_action(YELLOW)] * 3, 2, BLACK, [3, 4, 5], [2, 5]),
+            id="without the third yellow it would be a tie",
+        ),
+    ],
+)
+def test_figure_6(player, placed, steps, owner, territories, castles):
+    game = figure_6(player)
+    play(game, *placed)
+    here, in_play = emperor_stops_at(game, steps)
+    assert (here["owner"], here["territories"]) == (owner, [*territories])
+    assert (here["castles"], in_play) == (len(territories), castles)
 
 
-def test_figure_6_one_step_would_be_suicide():
-    game = figure_6()
-    play(game, *[court_action(YELLOW)] * 3)
-    here, castles = emperor_stops_at(game, 1)
-    assert (here["owner"], here["castles"], castles) == (BLACK, 6, [1, 6])
-
-
-def test_figure_6_three_steps_would_be_safe_for_now():
-    game = figure_6()
-    play(game, court_action(RED), court_action(RED), court_action(PINK))
-    here, castles = emperor_stops_at(game, 3)
-    assert (here["owner"], here["castles"], castles) == (WHITE, 1, [2, 5])
-
-
-def test_figure_6_counterattack_wins_a_territory_of_five_castles():
-    game = figure_6()
-    play(game, court_action(YELLOW), court_action(YELLOW), region_action(YELLOW, 2))
-    here, castles = emperor_stops_at(game, 2)
-    assert (here["owner"], here["castles"]) == (WHITE, 5)
-    assert here["territories"] == [2, 3, 4, 5, 6]
-    assert castles == [5, 2]
-
-
-def test_figure_6_without_the_third_yellow_it_would_be_a_tie():
-    game = figure_6()
-    play(game, *[court_action(YELLOW)] * 3)
-    here, castles = emperor_stops_at(game, 2)  # 3 + 2 + 1 against 2 + 1 + 3
-    assert (here["owner"], castles) == (BLACK, [2, 5])
-
-
-# ------------------------------------------------------------------------------------ three players
-
-RED_BLUE_GREEN = [paladins(red=1), paladins(blue=1), paladins(green=1)]
-
-
-def test_three_players_need_a_relative_majority_only():
-    here, castles = stops(region(red=3, blue=2, green=2), courts=RED_BLUE_GREEN, players=3)
-    assert (here["owner"], castles) == (WHITE, [1, 0, 0])
-
-
-@pytest.mark.parametrize("owner", [NOBODY, WHITE, BLACK, GRAY])
-def test_a_tie_for_the_highest_strength_changes_nothing_among_three(owner):
-    """White and black are level, castles counted, and gray is behind: even if gray is the owner."""
-    strength = {WHITE: 3, BLACK: 3, GRAY: 2}
-    if owner in strength:
-        strength[owner] -= 1  # and the castle
-    here, _ = stops(
-        region(owner, red=strength[WHITE], blue=strength[BLACK], green=strength[GRAY]),
-        courts=RED_BLUE_GREEN,
-        players=3,
-    )
-    assert here["owner"] == owner
-
-
-def test_the_strongest_of_three_takes_over_from_the_weakest():
-    here, castles = stops(region(GRAY, 2, red=2, blue=3, green=0), courts=RED_BLUE_GREEN, players=3)
-    assert (here["owner"], castles) == (BLACK, [0, 2, 0])
+# ------------------------------------------------------------------------------------ more players
 
 
 def test_three_discs_decide_the_order_of_play_and_of_the_next_opening():
@@ -771,29 +691,6 @@ def test_three_discs_decide_the_order_of_play_and_of_the_next_opening():
         roll(game, 0, 1, 2, 3)
     assert (known(game)["round"], known(game)["order"]) == (2, [2, 1, 0])
     assert (known(game)["phase"], known(game)["player"]) == ("disc", 2)
-
-
-# ------------------------------------------------------------------------------------ four players
-
-
-@pytest.mark.parametrize(("partners", "partner"), [("opposite", 2), ("adjacent", 1)])
-def test_partners_are_jointly_strong(partners, partner):
-    """2 of one partner's clan and 2 of the other's beat 3 of an opponent's."""
-    courts = [paladins(red=1), paladins(), paladins(), paladins(blue=1)]
-    courts[partner] = paladins(pink=1)
-    here, castles = stops(
-        region(red=2, pink=2, blue=3), courts=courts, players=4, partners=partners
-    )
-    assert (here["owner"], castles) == (0, [1, 0])
-
-
-def test_opponents_clans_count_together_too():
-    here, _ = stops(
-        region(red=3, blue=2, green=2),
-        players=4,
-        courts=[paladins(red=1), paladins(blue=1), paladins(), paladins(green=1)],
-    )
-    assert here["owner"] == 1
 
 
 def test_partners_share_castles():
@@ -826,165 +723,118 @@ def test_a_player_may_play_last_in_one_round_and_first_in_the_next():
 # ------------------------------------------------------------------------------------ the end
 
 
-def test_ten_castles_win_at_once():
-    game = position(
-        region(WHITE, 9, pink=9),
-        region(red=1),
-        courts=[paladins(red=1)],
-        reserves=[paladins(red=4)],
-    )
-    play(game, move_action(1))
-    state = known(game)
-    assert state["phase"] == "over" and state["result"] == {"reason": "castles", "winners": [WHITE]}
-    assert state["castles"] == [10, 0] and legal(game) == []
-    assert payoffs(game) == [1, -1]
+def joining(first, *others):
+    """These regions; the red team's castle on the territory after the first joins it to that."""
+    owners = [region(owner, size, pink=size) for owner, size in (first, *others)]
+    return [owners[0], region(red=1, blue=3, yellow=3, green=3), *owners[1:]]
 
 
-def test_nine_castles_do_not_win():
-    game = position(region(WHITE, 8, pink=8), region(red=1), courts=[paladins(red=1)])
-    play(game, move_action(1))
-    assert known(game)["phase"] == "roll" and known(game)["castles"] == [9, 0]
-    assert payoffs(game) == [0, 0]
-
-
-def test_eight_castles_win_among_three():
-    game = position(region(GRAY, 7, pink=7), region(green=1), courts=RED_BLUE_GREEN, players=3)
-    play(game, move_action(1))
-    assert known(game)["result"] == {"reason": "castles", "winners": [GRAY]}
-    assert payoffs(game) == [-0.5, -0.5, 1]
+RED_AT = [[paladins(red=int(seat == k)) for seat in range(4)] for k in range(4)]  # one paladin
+W, B, G = WHITE, BLACK, GRAY
+ENDS = {
+    "ten castles win": (
+        [region(W, 9, pink=9), region(red=1)],
+        {"courts": RED_AT[0][:2]},
+        *("castles", [W], [10, 0], [1, -1]),
+    ),
+    "eight castles win among three": (
+        [region(G, 7, pink=7), region(red=1)],
+        {"courts": RED_AT[2][:3], "players": 3},
+        *("castles", [G], [0, 0, 8], [-0.5, -0.5, 1]),
+    ),
+    "opposite partners win together": (
+        [region(1, 9, pink=9), region(red=1)],
+        {"courts": RED_AT[3], "players": 4},
+        *("castles", [1], [0, 10], [-1, 1, -1, 1]),
+    ),
+    "adjacent partners win together": (
+        [region(1, 9, pink=9), region(red=1)],
+        {"courts": RED_AT[3], "players": 4, "partners": "adjacent"},
+        *("castles", [1], [0, 10], [-1, -1, 1, 1]),
+    ),
+    "a take-over beyond the own supply wins at once": (
+        [region(), region(B, 4, red=5), region(), region(W, 8, pink=8)],
+        {"courts": RED_AT[0][:2]},
+        *("castles", [W], [12, 0], [1, -1]),
+    ),
+    "a move may win for the other side": (
+        [region(B, 9, pink=9), region(red=1)],
+        {"courts": RED_AT[1][:2]},
+        *("castles", [B], [0, 10], [-1, 1]),
+    ),
+    "a win in the last round is a win": (
+        [region(W, 9, pink=9), region(red=1)],
+        {"courts": RED_AT[0][:2], "discs": [2, 1], "max_rounds": 3, "round": 3},
+        *("castles", [W], [10, 0], [1, -1]),
+    ),
+    "fewer than four regions end the game": (
+        [*joining((B, 5), (B, 3)), region(W, 6, red=6)],
+        {"courts": RED_AT[1][:2]},
+        *("regions", [B], [6, 9], [-1, 1]),
+    ),
+    "enough castles come before too few regions": (
+        joining((W, 7), (W, 2), (B, 5)),
+        {"courts": RED_AT[0][:2]},
+        *("castles", [W], [10, 5], [1, -1]),
+    ),
+    "a tie of two teams is a draw": (
+        [*joining((W, 6), (B, 7)), region(pink=1)],
+        {"courts": RED_AT[0][:2]},
+        *("regions", [W, B], [7, 7], [0, 0]),
+    ),
+    "the most castles win": (
+        joining((W, 5), (B, 5), (G, 4)),
+        {"courts": RED_AT[0][:3], "players": 3},
+        *("regions", [W], [6, 5, 4], [1, -0.5, -0.5]),
+    ),
+    "whoever moved, the most castles win": (
+        joining((W, 3), (B, 4), (G, 7)),
+        {"courts": RED_AT[0][:3], "players": 3},
+        *("regions", [G], [4, 4, 7], [-0.5, -0.5, 1]),
+    ),
+    "two teams of three share the win": (
+        joining((W, 5), (B, 6), (G, 3)),
+        {"courts": RED_AT[0][:3], "players": 3},
+        *("regions", [W, B], [6, 6, 3], [0.25, 0.25, -0.5]),
+    ),
+    "three teams share the win": (
+        joining((W, 4), (B, 5), (G, 5)),
+        {"courts": RED_AT[0][:3], "players": 3},
+        *("regions", [W, B, G], [5, 5, 5], [0, 0, 0]),
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    ("partners", "expected"), [("opposite", [-1, 1, -1, 1]), ("adjacent", [-1, -1, 1, 1])]
+    ("circle", "options", "reason", "winners", "castles", "paid"), ENDS.values(), ids=ENDS
 )
-def test_both_partners_win(partners, expected):
-    game = position(
-        region(1, 9, pink=9),
-        region(red=1),
-        players=4,
-        partners=partners,
-        courts=[paladins(), paladins(), paladins(), paladins(red=1)],
-    )
-    play(game, move_action(1))
-    assert known(game)["result"]["winners"] == [1]
-    assert payoffs(game) == expected
-
-
-def test_a_take_over_beyond_the_own_supply_wins_at_once():
-    """8 castles stand, 2 are left, and 4 are to be replaced: 12 are in play."""
-    game = position(
-        region(),
-        region(BLACK, 4, red=5),
-        region(),
-        region(WHITE, 8, pink=8),
-        courts=[paladins(red=1)],
-    )
-    play(game, move_action(1))
-    assert known(game)["result"] == {"reason": "castles", "winners": [WHITE]}
-    assert known(game)["castles"] == [12, 0]
-
-
-def test_a_move_may_win_for_the_other_side():
-    game = position(region(BLACK, 9, pink=9), region(blue=1), courts=[paladins(), paladins(blue=1)])
-    play(game, move_action(1))
-    assert known(game)["result"] == {"reason": "castles", "winners": [BLACK]}
-
-
-def test_fewer_than_four_regions_end_the_game():
-    """Four regions, of which two merge with the Emperor's between them: two are left."""
-    game = position(
-        region(BLACK, 5, pink=5),
-        region(red=1, yellow=3, green=3),
-        region(BLACK, 3, blue=3),
-        region(WHITE, 6, red=6),
-        courts=[paladins(), paladins(red=1)],
-    )
+def test_the_game_ends(circle, options, reason, winners, castles, paid):
+    """With one step of the Emperor."""
+    game = position(*circle, **options)
     play(game, move_action(1))
     state = known(game)
-    assert state["result"] == {"reason": "regions", "winners": [BLACK]}
-    assert state["castles"] == [6, 9] and len(state["regions"]) == 2
-    assert payoffs(game) == [-1, 1]
+    assert state["phase"] == "over" and legal(game) == []
+    assert state["result"] == {"reason": reason, "winners": winners}
+    assert (state["castles"], payoffs(game)) == (castles, paid)
 
 
-def test_four_regions_do_not_end_the_game():
-    game = position(
-        region(WHITE, 4, pink=4),
-        region(red=1, yellow=3, green=3),
-        region(BLACK, 5, blue=5),
-        region(WHITE, 4, red=4),
-        region(BLACK, 1, red=1),
-        courts=[paladins(red=1)],
-    )
+@pytest.mark.parametrize(
+    ("circle", "castles", "regions"),
+    [
+        pytest.param([region(W, 8, pink=8), region(red=1)], [9, 0], 7, id="nine castles"),
+        pytest.param(
+            [*joining((W, 4), (B, 5)), region(W, 4, red=4), region(B, 1, red=1)],
+            *([9, 6], 4),
+            id="four regions",
+        ),
+    ],
+)
+def test_the_game_goes_on(circle, castles, regions):
+    game = position(*circle, courts=[paladins(red=1)])
     play(game, move_action(1))
-    assert known(game)["phase"] == "roll" and len(known(game)["regions"]) == 4
-
-
-def three_regions(*owners_and_sizes, last):
-    """The territory that ``last`` wins joins its region of three players: three are left."""
-    regions = [region(owner, size, pink=size) for owner, size in owners_and_sizes]
-    game = position(
-        regions[0],
-        region(red=1, blue=3, yellow=3, green=3),
-        *regions[1:],
-        players=3,
-        courts=[paladins(red=int(last == team)) for team in range(3)],
-    )
-    play(game, move_action(1))
-    assert len(known(game)["regions"]) == 3
-    return game
-
-
-def test_the_most_castles_win_when_regions_run_out():
-    game = three_regions((WHITE, 5), (BLACK, 5), (GRAY, 4), last=WHITE)
-    assert known(game)["castles"] == [6, 5, 4]
-    assert known(game)["result"] == {"reason": "regions", "winners": [WHITE]}
-    assert payoffs(game) == [1, -0.5, -0.5]
-
-
-def test_whoever_moved_the_most_castles_win():
-    game = three_regions((WHITE, 3), (BLACK, 4), (GRAY, 7), last=WHITE)
-    assert known(game)["castles"] == [4, 4, 7]
-    assert known(game)["result"] == {"reason": "regions", "winners": [GRAY]}
-
-
-def test_two_teams_with_the_most_castles_share_the_win():
-    game = three_regions((WHITE, 5), (BLACK, 6), (GRAY, 3), last=WHITE)
-    assert known(game)["result"] == {"reason": "regions", "winners": [WHITE, BLACK]}
-    assert payoffs(game) == [0.25, 0.25, -0.5]
-
-
-def test_three_teams_with_the_same_castles_share_the_win():
-    game = three_regions((WHITE, 4), (BLACK, 5), (GRAY, 5), last=WHITE)
-    assert known(game)["result"] == {"reason": "regions", "winners": [WHITE, BLACK, GRAY]}
-    assert payoffs(game) == [0, 0, 0]
-
-
-def test_a_tie_of_two_teams_is_a_draw():
-    game = position(
-        region(WHITE, 6, pink=6),
-        region(red=1, blue=3, yellow=3, green=3),
-        region(BLACK, 7, pink=7),
-        region(pink=1),
-        courts=[paladins(red=1)],
-    )
-    play(game, move_action(1))
-    assert known(game)["castles"] == [7, 7]
-    assert known(game)["result"] == {"reason": "regions", "winners": [WHITE, BLACK]}
-    assert payoffs(game) == [0, 0]
-
-
-def test_enough_castles_come_before_too_few_regions():
-    """Both at once: the winner has won by castles."""
-    game = position(
-        region(WHITE, 7, pink=7),
-        region(red=1, blue=3, yellow=3, green=3),
-        region(WHITE, 2, pink=2),
-        region(BLACK, 5, pink=5),
-        courts=[paladins(red=1)],
-    )
-    play(game, move_action(1))
-    assert known(game)["result"] == {"reason": "castles", "winners": [WHITE]}
-    assert len(known(game)["regions"]) == 2
+    state = known(game)
+    assert (state["phase"], len(state["regions"])) == ("roll", regions)
+    assert (state["castles"], payoffs(game)) == (castles, [0, 0])
 
 
 # ------------------------------------------------------------------------------------ replenishing
@@ -1017,11 +867,46 @@ def replenishing(supply, courts, held=0, players=2, **options):
     return game
 
 
-def test_paladins_come_in_the_colours_rolled():
-    game = replenishing([5, 5, 5, 5, 5], [paladins()] * 2, held=1)
-    roll(game, RED, GREEN, GREEN)
-    assert known(game)["reserves"][0] == paladins(red=2, green=2)
-    assert known(game)["supply"] == [4, 5, 5, 5, 3]
+@pytest.mark.parametrize(
+    ("supply", "red_at_court", "faces", "reserve", "red_left", "supply_left"),
+    [
+        pytest.param(
+            *(5, [0, 0], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 4),
+            id="paladins come in the colours rolled",
+        ),
+        pytest.param(
+            *(0, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [2, 0], 3),
+            id="every court returns as many as the one with the fewest",
+        ),
+        pytest.param(
+            *(0, [2, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 3),
+            id="who holds a clan keeps it with an empty court",
+        ),
+        pytest.param(
+            *(0, [4, 2, 1], [RED, RED, RED, GREEN], paladins(red=3, green=1), [3, 1, 0], 0),
+            id="all three courts return",
+        ),
+        pytest.param(
+            *(1, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [4, 2], 0),
+            id="courts return only when one is to be taken",
+        ),
+    ],
+)
+def test_a_supply_that_runs_dry_is_filled_from_the_courts(
+    supply, red_at_court, faces, reserve, red_left, supply_left
+):
+    """Then nobody's control changes: player 1's of red, say, where the courts are level."""
+    courts = [paladins(red=count, blue=count % 2) for count in red_at_court[:-1]]
+    courts.append(paladins(red=red_at_court[-1], blue=2))
+    red = 1 if red_at_court == [2, 2] else 0 if red_at_court[0] else NOBODY
+    control = [red, NOBODY, len(courts) - 1, NOBODY, NOBODY]
+    game = replenishing([supply, 5, 5, 5, 5], courts, players=len(courts), control=control)
+    roll(game, *faces)
+    state = known(game)
+    assert state["reserves"][0] == reserve
+    assert [court[RED] for court in state["courts"]] == red_left
+    assert [court[BLUE] for court in state["courts"]] == [court[BLUE] for court in courts]
+    assert (state["supply"][RED], state["control"]) == (supply_left, control)
 
 
 def test_a_crown_becomes_any_colour():
@@ -1032,46 +917,6 @@ def test_a_crown_becomes_any_colour():
     play(game, crown_action(BLUE), crown_action(GREEN))
     assert known(game)["reserves"][0] == paladins(blue=1, green=2)
     assert known(game)["crowns"] == [0, 0] and known(game)["player"] == 1
-
-
-def test_a_dry_supply_is_filled_by_equal_returns_from_the_courts():
-    """As many each as the court with the fewest holds, so that nobody's control changes."""
-    courts = [paladins(red=4, blue=1), paladins(red=2, blue=3)]
-    game = replenishing([0, 5, 5, 5, 5], courts)
-    control = known(game)["control"]
-    roll(game, RED, GREEN, GREEN)
-    state = known(game)
-    assert [court[RED] for court in state["courts"]] == [2, 0]
-    assert state["supply"][RED] == 3  # 2 from each court, less the one taken
-    assert [court[BLUE] for court in state["courts"]] == [1, 3]
-    assert state["control"] == control
-    assert state["reserves"][0] == paladins(red=1, green=2)
-
-
-def test_a_holder_with_an_empty_court_keeps_control():
-    """2 and 2 go back: 0 to 0 is a tie."""
-    courts = [paladins(red=2), paladins(red=2)]
-    game = replenishing([0, 5, 5, 5, 5], courts, control=[1] + [NOBODY] * 4)
-    roll(game, RED, GREEN, GREEN)
-    assert [court[RED] for court in known(game)["courts"]] == [0, 0]
-    assert known(game)["control"][RED] == 1
-
-
-def test_all_three_courts_return():
-    courts = [paladins(red=4), paladins(red=2), paladins(red=1)]
-    game = replenishing([0, 5, 5, 5, 5], courts, players=3)
-    roll(game, RED, RED, RED, GREEN)
-    assert [court[RED] for court in known(game)["courts"]] == [3, 1, 0]
-    assert known(game)["supply"][RED] == 0
-    assert known(game)["reserves"][0] == paladins(red=3, green=1)
-
-
-def test_courts_return_only_when_one_is_to_be_taken():
-    courts = [paladins(red=4), paladins(red=2)]
-    game = replenishing([1, 5, 5, 5, 5], courts)
-    roll(game, RED, GREEN, GREEN)  # the supply's last one: nothing comes back yet
-    assert [court[RED] for court in known(game)["courts"]] == [4, 2]
-    assert known(game)["supply"][RED] == 0
 
 
 def test_a_die_whose_clan_cannot_be_taken_counts_as_a_crown():
@@ -1213,19 +1058,6 @@ def test_the_last_round_is_played_to_its_end():
     )
     roll(game, RED, RED, RED)
     assert (known(game)["phase"], known(game)["player"]) == ("place", 1)
-
-
-def test_a_win_in_the_last_round_is_a_win():
-    game = position(
-        region(WHITE, 9, pink=9),
-        region(red=1),
-        courts=[paladins(red=1)],
-        discs=[2, 1],
-        max_rounds=3,
-        round=3,
-    )
-    play(game, move_action(1))
-    assert known(game)["result"] == {"reason": "castles", "winners": [WHITE]}
 
 
 def test_without_max_rounds_a_game_goes_on():
