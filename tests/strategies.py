@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from carolus_env import Game, GameBatch, engine, observe
 from carolus_env.engine import chance
 from carolus_env.engine.playout import playout
-from carolus_env.engine.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, Rules
+from carolus_env.engine.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, TERRITORIES, Rules
 from carolus_env.engine.state import to_bytes
 from carolus_env.engine.streams import new_streams, random_bits
 
@@ -81,6 +81,45 @@ def sample(states, seed, count):
     _, first_of_each = np.unique(states["phase"][shuffled], return_index=True)
     chosen = np.concatenate([first_of_each, np.arange(len(states))])[:count]
     return states[shuffled[np.unique(chosen)]]
+
+
+def mapped(values, mapping):
+    """``values`` in new places: the one at ``i`` goes to ``mapping[i]``."""
+    moved = [None] * len(values)
+    for i, value in enumerate(values):
+        moved[mapping[i]] = value
+    return moved
+
+
+def renamed(known, seats=None, clans=range(5), shift=0):
+    """A position, as JSON, with other names for seats, clans and territories."""
+    rules = Rules.from_dict(known["rules"])
+    seats = range(rules.players) if seats is None else seats
+    teams = {rules.team(seat): rules.team(seats[seat]) for seat in range(rules.players)}
+    control = [-1 if seat == -1 else seats[seat] for seat in known["control"]]
+    result = known["result"]
+    return {
+        **known,
+        "player": None if known["player"] is None else seats[known["player"]],
+        "regions": [
+            {
+                "territories": [(number + shift) % TERRITORIES for number in region["territories"]],
+                "paladins": mapped(region["paladins"], clans),
+                "owner": teams.get(region["owner"], -1),
+                "castles": region["castles"],
+            }
+            for region in known["regions"]
+        ],
+        "courts": mapped([mapped(court, clans) for court in known["courts"]], seats),
+        "reserves": mapped([mapped(reserve, clans) for reserve in known["reserves"]], seats),
+        "control": mapped(control, clans),
+        "supply": mapped(known["supply"], clans),
+        "castles": mapped(known["castles"], teams),
+        "order": [seats[seat] for seat in known["order"]],
+        "result": result
+        and {**result, "winners": sorted(teams[team] for team in result["winners"])},
+        **{key: mapped(known[key], seats) for key in ("crowns", "discs_in_hand", "discs_played")},
+    }
 
 
 def play_out(states, seed, limit=2000):

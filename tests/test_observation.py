@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from strategies import renamed
 
 from carolus_env import engine
 from carolus_env.engine import chance, observation
@@ -211,47 +212,6 @@ def test_rows_pick_games_in_the_order_given():
 # ------------------------------------------------------------------------------------ ego-centric
 
 
-def with_seats_moved(given, shift):
-    """The same game with everybody ``shift`` seats further clockwise (partners stay partners)."""
-    players = given["rules"]["players"]
-    teams = 3 if players == 3 else 2
-    team_shift = 1 if given["rules"]["partners"] == "adjacent" and players == 4 else shift
-
-    def seat(k):
-        return (k + shift) % players if k not in (None, -1) else k
-
-    def team(t):
-        return (t + team_shift) % teams if t != -1 else t
-
-    def moved(values, to):
-        placed = [None] * len(values)
-        for k, value in enumerate(values):
-            placed[to(k)] = value
-        return placed
-
-    other = dict(given)
-    for name in ("courts", "reserves", "crowns", "discs_in_hand", "discs_played"):
-        other[name] = moved(given[name], seat)
-    other["castles"] = moved(given["castles"], team)
-    other["player"] = seat(given["player"])
-    other["control"] = [seat(k) for k in given["control"]]
-    other["order"] = [seat(k) for k in given["order"]]
-    other["regions"] = [{**region, "owner": team(region["owner"])} for region in given["regions"]]
-    if given["result"]:
-        winners = sorted(team(t) for t in given["result"]["winners"])
-        other["result"] = {**given["result"], "winners": winners}
-    return other
-
-
-def with_territories_moved(given, shift):
-    """The same game with every territory ``shift`` places further clockwise."""
-    regions = [
-        {**region, "territories": [(t + shift) % 15 for t in region["territories"]]}
-        for region in given["regions"]
-    ]
-    return {**given, "regions": regions}
-
-
 @every_rules
 def test_the_seat_itself_cannot_be_seen(rules):
     shifts = (2,) if rules.partners == "adjacent" else range(1, rules.players)
@@ -260,7 +220,7 @@ def test_the_seat_itself_cannot_be_seen(rules):
         seats = np.arange(rules.players)
         seen = observe(position.from_dict(given).repeat(rules.players), seats)
         for shift in shifts:
-            other = position.from_dict(with_seats_moved(given, shift))
+            other = position.from_dict(renamed(given, np.roll(seats, -shift).tolist()))
             assert other.tobytes() != state.tobytes()
             moved = observe(other.repeat(rules.players), (seats + shift) % rules.players)
             np.testing.assert_array_equal(moved, seen)
@@ -277,7 +237,7 @@ def test_the_rotation_of_the_circle_cannot_be_seen(rules):
         seats = np.arange(rules.players)
         seen = observe(position.from_dict(given).repeat(rules.players), seats)
         for shift in (1, 7, 14):
-            other = position.from_dict(with_territories_moved(given, shift))
+            other = position.from_dict(renamed(given, shift=shift))
             assert other.tobytes() != state.tobytes()
             np.testing.assert_array_equal(observe(other.repeat(rules.players), seats), seen)
 

@@ -343,43 +343,6 @@ def test_games_are_the_same_with_array_bounds_checked(tmp_path):
 # ------------------------------------------------------------------------------------ symmetry
 
 
-def mapped(values, mapping):
-    """``values`` in new places: the one at ``i`` goes to ``mapping[i]``."""
-    moved = [None] * len(values)
-    for i, value in enumerate(values):
-        moved[mapping[i]] = value
-    return moved
-
-
-def renamed(known, rules, seats, clans, shift):
-    """The same position with other names for seats, clans and territories."""
-    teams = {rules.team(seat): rules.team(seats[seat]) for seat in range(rules.players)}
-    control = [-1 if seat == -1 else seats[seat] for seat in known["control"]]
-    result = known["result"]
-    return {
-        **known,
-        "player": None if known["player"] is None else seats[known["player"]],
-        "regions": [
-            {
-                "territories": [(number + shift) % TERRITORIES for number in region["territories"]],
-                "paladins": mapped(region["paladins"], clans),
-                "owner": teams.get(region["owner"], -1),
-                "castles": region["castles"],
-            }
-            for region in known["regions"]
-        ],
-        "courts": mapped([mapped(court, clans) for court in known["courts"]], seats),
-        "reserves": mapped([mapped(reserve, clans) for reserve in known["reserves"]], seats),
-        "control": mapped(control, clans),
-        "supply": mapped(known["supply"], clans),
-        "castles": mapped(known["castles"], teams),
-        "order": [seats[seat] for seat in known["order"]],
-        "result": result
-        and {**result, "winners": sorted(teams[team] for team in result["winners"])},
-        **{key: mapped(known[key], seats) for key in ("crowns", "discs_in_hand", "discs_played")},
-    }
-
-
 def renamed_action(action, clans):
     if action >= FIRST_PLACE:
         clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
@@ -406,7 +369,7 @@ def test_names_of_seats_clans_and_territories_do_not_matter(rules, seed, data):
     begun = states[(states["round"] > 0) & (states["phase"] != OVER)]
     start = begun[data.draw(st.integers(0, len(begun) - 1), label="start")]
     game, generators = np.array([start]), new_streams(seed, 2)[1:]
-    other = position.from_dict(renamed(position.to_dict(start), rules, seats, clans, shift))
+    other = position.from_dict(strategies.renamed(position.to_dict(start), seats, clans, shift))
     for _ in range(60):
         if engine.is_over(game)[0]:
             break
@@ -418,7 +381,7 @@ def test_names_of_seats_clans_and_territories_do_not_matter(rules, seed, data):
             actions = strategies.random_moves(game, generators, np.array([0]))
             engine.step(game, actions, roll=False)
             engine.step(other, np.array([renamed_action(int(actions[0]), clans)]), roll=False)
-        expected = renamed(position.to_dict(game[0]), rules, seats, clans, shift)
+        expected = strategies.renamed(position.to_dict(game[0]), seats, clans, shift)
         assert position.to_dict(other[0]) == {
             **expected,
             "generator": position.to_dict(other[0])["generator"],

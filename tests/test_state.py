@@ -108,19 +108,6 @@ def test_fields_table_has_a_row_for_each_field():
 # ------------------------------------------------------------------------------------ bytes
 
 
-def test_bytes_give_the_same_games_back():
-    states = history(Rules(players=3), 3)[-1].copy()
-    again = from_bytes(to_bytes(states))
-    assert again.dtype == STATE and (again == states).all()
-    again["round"] += 1  # a copy, and writeable
-    assert to_bytes(from_bytes(to_bytes(states))) == to_bytes(states)
-
-
-def test_no_games_are_no_bytes():
-    assert to_bytes(games(0)) == b""
-    assert len(from_bytes(b"")) == 0
-
-
 @pytest.mark.parametrize("length", [1, STATE.itemsize - 1, STATE.itemsize + 1, 1000])
 def test_bytes_of_a_wrong_length_are_refused(length):
     expected = f"{length} bytes are not a whole number of games of {STATE.itemsize} bytes each"
@@ -223,14 +210,6 @@ def test_any_difference_makes_games_unequal(field):
     assert hashes(states)[0] == hashes(other)[0] and hashes(states)[1] != hashes(other)[1]
 
 
-def test_the_generator_is_part_of_the_value():
-    """Same board, other dice to come: not the same game."""
-    states = games(1)
-    other = states.copy()
-    other["generator"] += 1
-    assert not equal(states, other)[0]
-
-
 def test_games_reached_in_different_orders_are_equal():
     """Paladins to court in another order, and the same game stands there."""
     ends = []
@@ -317,12 +296,6 @@ def test_what_is_no_batch_of_games_is_refused(given, expected):
     for call in calls:
         with pytest.raises(TypeError, match=expected):
             call(given)
-
-
-def test_a_batch_is_handed_back_itself():
-    states = games()
-    assert as_states(states) is states
-    assert as_states(states[1:]).base is states
 
 
 # ------------------------------------------------------------------------------------ rows
