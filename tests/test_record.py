@@ -11,17 +11,16 @@ import resource
 import stat
 import tracemalloc
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from damage import Change, nested, put, without
 
 from carolus_env import engine
 from carolus_env.engine import chance
 from carolus_env.engine.rules import ROLL, Rules
-from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import (
     RecordError,
@@ -82,41 +81,28 @@ def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules: Rules)
     assert made["rules"] == rules.to_dict()
     assert [event["action"] for event in made["events"] if "action" in event] == actions
 
-    again = start_of(made)
-    for event in made["events"]:
-        assert again["player"][0] == event["player"]
-        if "roll" in event:
-            chance.apply_roll(again, event["roll"])
-        else:
-            engine.step(again, np.array([event["action"]]), roll=False)
-    again["generator"] = game["generator"]
-    assert again.tobytes() == game.tobytes()
+    states = positions(made)
+    assert len(states) == len(made["events"]) + 1
+    for state, event in zip(states[:-1], made["events"], strict=True):
+        assert ("roll" in event) == (state["phase"] == ROLL)
+        assert state["player"] == event["player"]
+    last = states[-1:].copy()
+    last["generator"] = game["generator"]  # which a record does not hold
+    assert last.tobytes() == game.tobytes()
     assert made["result"] == result_of(game)
     assert json.loads(json.dumps(made)) == made
 
 
 def test_rolls_due_after_the_last_action_are_part_of_the_record() -> None:
-    for players in (2, 3, 4):
-        start, actions, _ = play(Rules(players=players), limit=40)
-        for count in range(len(actions)):
-            made = make_record(start, actions[:count])
-            game = start_of(made)
-            for event in made["events"]:
-                if "roll" in event:
-                    chance.apply_roll(game, event["roll"])
-                else:
-                    engine.step(game, np.array([event["action"]]), roll=False)
-            assert not chance.roll_due(game)[0]
-
-
-def test_a_record_of_no_actions_holds_the_set_up_rolls_up_to_the_first_decision() -> None:
-    start = engine.new_games(Rules(players=3, crown_choice="deferred"), 1, seed=4, roll=False)
-    made = make_record(start, [])
+    """So a record of no actions holds the set-up's rolls, up to the first decision."""
+    start, actions, _ = play(Rules(players=3, crown_choice="deferred"), limit=40)
+    for count in range(len(actions)):
+        made = make_record(start, actions[:count])
+        assert not chance.roll_due(positions(made)[-1:].copy())[0]
+        assert made["result"] is None
     first = made["setup"]["first_player"]
-    seats = [(first + k) % 3 for k in range(3)]
-    assert [event["player"] for event in made["events"]] == seats
-    assert [len(event["roll"]) for event in made["events"]] == [9, 9, 9]
-    assert made["result"] is None
+    rolls = [(event["player"], len(event["roll"])) for event in make_record(start, [])["events"]]
+    assert rolls == [((first + k) % 3, 9) for k in range(3)]
 
 
 def test_legal_and_state_are_those_just_before_each_action_and_left_out_unless_asked_for() -> None:
@@ -214,24 +200,6 @@ def test_dice_beyond_the_record_come_from_the_given_seed() -> None:
 # ------------------------------------------------------------------------------------ checking
 
 
-def set_at(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
-    def change(data: Any) -> None:
-        for key in path[:-1]:
-            data = data[key]
-        data[path[-1]] = to
-
-    return change
-
-
-def without(*path: Any) -> Callable[[dict[str, Any]], None]:
-    def change(data: Any) -> None:
-        for key in path[:-1]:
-            data = data[key]
-        del data[path[-1]]
-
-    return change
-
-
 RESULT = {
     "reason": "castles",
     "winners": [0],
@@ -240,62 +208,59 @@ RESULT = {
     "rounds": 9,
     "returns": [1.0, -1.0],
 }
-DEEP: Any = 0
-for _ in range(400):
-    DEEP = [DEEP]
 
 SHAPES = [  # what is changed, and a part of the reason that is given
     (without("format"), "format is missing"),
-    (set_at("format", to="chess"), "format must be 'carolus-record', got 'chess'"),
-    (set_at("format", to=DEEP), "format must be a string, got [[[[[["),
+    (put("format", to="chess"), "format must be 'carolus-record', got 'chess'"),
+    (put("format", to=nested(400)), "format must be a string, got [[[[[["),
     (without("version"), "version is missing"),
-    (set_at("version", to=2), "version must be 1, got 2"),
-    (set_at("version", to=True), "version must be a whole number, got True"),
-    (set_at("version", to="1"), "version must be a whole number, got '1'"),
-    (set_at("version", to=1.0), "version must be a whole number, got 1.0"),
-    (set_at("rules", to=[]), "rules must be an object, got []"),
-    (set_at("rules", "players", to=5), "rules: players must be a whole number from 2 to 4, got 5"),
-    (set_at("rules", "players", to=True), "rules: players must be"),
-    (set_at("rules", "colour", to=1), "rules: unknown option 'colour'"),
-    (set_at("rules", "partners", to="x" * 9999), "rules: partners must be one of"),
-    (set_at("rules", "partners", to=DEEP), "rules: 'partners' must be a number, a string or null"),
+    (put("version", to=2), "version must be 1, got 2"),
+    (put("version", to=True), "version must be a whole number, got True"),
+    (put("version", to="1"), "version must be a whole number, got '1'"),
+    (put("version", to=1.0), "version must be a whole number, got 1.0"),
+    (put("rules", to=[]), "rules must be an object, got []"),
+    (put("rules", "players", to=5), "rules: players must be a whole number from 2 to 4, got 5"),
+    (put("rules", "players", to=True), "rules: players must be"),
+    (put("rules", "colour", to=1), "rules: unknown option 'colour'"),
+    (put("rules", "partners", to="x" * 9999), "rules: partners must be one of"),
+    (put("rules", "partners", to=nested(400)), "rules: 'partners' must be a number, a string"),
     (without("setup"), "setup is missing"),
-    (set_at("setup", "seed", to=1), "setup: unknown key 'seed', known are territories"),
-    (set_at("setup", "territories", to=[0] * 15), "setup.territories must hold each clan 0 to 4"),
-    (set_at("setup", "territories", 3, to=False), "setup.territories[3] must be a whole number"),
-    (set_at("setup", "first_player", to=2), "setup.first_player must be from 0 to 1, got 2"),
-    (set_at("setup", "first_player", to=-1), "setup.first_player must be from 0 to 1, got -1"),
-    (set_at("setup", "first_player", to=False), "setup.first_player must be a whole number"),
-    (set_at("events", to={}), "events must be a list, got {}"),
-    (set_at("events", 3, to=7), "event 3: an event is an object with either 'roll' or 'action'"),
-    (set_at("events", 3, to={"player": 0}), "event 3: an event is an object with either 'roll'"),
-    (set_at("events", 0, "action", to=0), "event 0: an event is an object with either 'roll'"),
-    (set_at("events", 0, "roll", to=3), "event 0: roll must be a list, got 3"),
-    (set_at("events", 0, "roll", 2, to=1.0), "event 0: roll[2] must be a whole number, got 1.0"),
-    (set_at("events", 0, "legal", to=[]), "event 0: unknown key 'legal', known are roll, player"),
+    (put("setup", "seed", to=1), "setup: unknown key 'seed', known are territories"),
+    (put("setup", "territories", to=[0] * 15), "setup.territories must hold each clan 0 to 4"),
+    (put("setup", "territories", 3, to=False), "setup.territories[3] must be a whole number"),
+    (put("setup", "first_player", to=2), "setup.first_player must be from 0 to 1, got 2"),
+    (put("setup", "first_player", to=-1), "setup.first_player must be from 0 to 1, got -1"),
+    (put("setup", "first_player", to=False), "setup.first_player must be a whole number"),
+    (put("events", to={}), "events must be a list, got {}"),
+    (put("events", 3, to=7), "event 3: an event is an object with either 'roll' or 'action'"),
+    (put("events", 3, to={"player": 0}), "event 3: an event is an object with either 'roll'"),
+    (put("events", 0, "action", to=0), "event 0: an event is an object with either 'roll'"),
+    (put("events", 0, "roll", to=3), "event 0: roll must be a list, got 3"),
+    (put("events", 0, "roll", 2, to=1.0), "event 0: roll[2] must be a whole number, got 1.0"),
+    (put("events", 0, "legal", to=[]), "event 0: unknown key 'legal', known are roll, player"),
     (without("events", 0, "player"), "event 0: player is missing"),
-    (set_at("events", -1, "player", to=True), "player must be a whole number, got True"),
-    (set_at("events", -1, "action", to=True), "action must be a whole number, got True"),
-    (set_at("events", -1, "action", to=None), "action must be a whole number, got None"),
-    (set_at("events", -1, "legal", to=None), "legal must be a list, got None"),
-    (set_at("events", -1, "legal", 0, to=True), "legal[0] must be a whole number, got True"),
-    (set_at("events", -1, "state", to=[]), "state must be an object, got []"),
-    (set_at("events", -1, "legall", to=[]), "unknown key 'legall', known are action, player"),
+    (put("events", -1, "player", to=True), "player must be a whole number, got True"),
+    (put("events", -1, "action", to=True), "action must be a whole number, got True"),
+    (put("events", -1, "action", to=None), "action must be a whole number, got None"),
+    (put("events", -1, "legal", to=None), "legal must be a list, got None"),
+    (put("events", -1, "legal", 0, to=True), "legal[0] must be a whole number, got True"),
+    (put("events", -1, "state", to=[]), "state must be an object, got []"),
+    (put("events", -1, "legall", to=[]), "unknown key 'legall', known are action, player"),
     (without("result"), "result is missing"),
-    (set_at("result", to=0), "result must be an object, got 0"),
-    (set_at("result", to={}), "result.reason is missing"),
-    (set_at("result", to={**RESULT, "winner": 0}), "result: unknown key 'winner'"),
-    (set_at("result", to={**RESULT, "winners": [True]}), "result.winners[0] must be a whole"),
-    (set_at("result", to={**RESULT, "rounds": 1.5}), "result.rounds must be a whole number"),
-    (set_at("result", to={**RESULT, "returns": [True]}), "result.returns must hold numbers, got"),
-    (set_at("result", to={**RESULT, "returns": [float("inf")]}), "returns must hold numbers"),
-    (set_at("result", to={**RESULT, "returns": [10**400]}), "returns must hold numbers"),
+    (put("result", to=0), "result must be an object, got 0"),
+    (put("result", to={}), "result.reason is missing"),
+    (put("result", to={**RESULT, "winner": 0}), "result: unknown key 'winner'"),
+    (put("result", to={**RESULT, "winners": [True]}), "result.winners[0] must be a whole"),
+    (put("result", to={**RESULT, "rounds": 1.5}), "result.rounds must be a whole number"),
+    (put("result", to={**RESULT, "returns": [True]}), "result.returns must hold numbers, got"),
+    (put("result", to={**RESULT, "returns": [float("inf")]}), "returns must hold numbers"),
+    (put("result", to={**RESULT, "returns": [10**400]}), "returns must hold numbers"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "reason"), SHAPES, ids=[reason for _, reason in SHAPES])
 def test_what_has_not_the_shape_of_a_record_is_refused_with_the_reason(
-    change: Callable[[dict[str, Any]], None], reason: str
+    change: Change, reason: str
 ) -> None:
     made = short_record()
     while "roll" in made["events"][-1]:  # the last event is to be an action
@@ -319,10 +284,7 @@ def test_only_an_object_is_a_record(nothing: object) -> None:
 
 def test_rules_too_deeply_nested_to_be_shown_are_refused() -> None:
     made = short_record()
-    deep: Any = 0
-    for _ in range(100_000):
-        deep = [deep]
-    made["rules"]["partners"] = deep
+    made["rules"]["partners"] = nested(100_000)
     with pytest.raises(RecordError, match=r"rules: 'partners' must be .*, got \[\[\["):
         start_of(made)
 
@@ -583,7 +545,7 @@ def test_damage_within_gzip_data_keeps_the_games_before_it(tmp_path: Path) -> No
     assert lines[:3] == [1, 2, 3] and error is not None
 
 
-def nested(depth: int) -> bytes:
+def nested_text(depth: int) -> bytes:
     return b'{"format":' + b"[" * depth + b"]" * depth + b"}"
 
 
@@ -605,8 +567,8 @@ JUNK = [
     (b'{"format":"carolus-record","version":' + b"9" * 4000 + b"}", "version must be 1, got 9999"),
     (b'{"format":"\\ud800"}', "format must be 'carolus-record', got '\\ud800'"),
     (b'\xef\xbb\xbf{"format":1}', "not JSON: Unexpected UTF-8 BOM"),
-    (nested(100_000), "not JSON: nested too deeply"),
-    (nested(300), "format must be a string, got [[[[[["),
+    (nested_text(100_000), "not JSON: nested too deeply"),
+    (nested_text(300), "format must be a string, got [[[[[["),
 ]
 
 
@@ -669,19 +631,6 @@ def test_the_golden_files_are_records() -> None:
     for name, count in (("full", 36), ("legal", 60)):
         lines, error = read(GOLDEN / f"{name}.jsonl.gz")
         assert (len(lines), error) == (count, None)
-
-
-def test_positions_are_the_game_before_each_event_and_after_the_last() -> None:
-    start, actions, game = play(Rules(players=3))
-    made = make_record(start, actions)
-    states = positions(made)
-    assert len(states) == len(made["events"]) + 1
-    for state, event in zip(states[:-1], made["events"], strict=True):
-        assert ("roll" in event) == (state["phase"] == ROLL)
-        assert state["player"] == event["player"]
-    for field in STATE.names or ():
-        if field != "generator":  # which a record does not hold
-            assert (states[field][-1] == game[field][0]).all()
 
 
 def test_positions_of_a_game_against_the_rules_are_refused_with_the_event() -> None:

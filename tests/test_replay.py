@@ -142,23 +142,10 @@ def test_a_record_of_a_game_that_is_not_over_replays_too() -> None:
         assert replay(record) == []
 
 
-def test_a_replay_changes_nothing_in_the_record() -> None:
-    record = copy.deepcopy(GAME)
-    replay(record)
-    assert record == GAME
-
-
 def test_one_pass_gives_the_differences_and_every_position() -> None:
     found, states = replayed(GAME)
     assert found == []
     assert states.tobytes() == positions(GAME).tobytes()
-
-
-def test_positions_end_before_the_event_that_cannot_be_played() -> None:
-    at = index_of("action", 5)
-    found, states = replayed(with_event(at, action=95))
-    assert [difference.event for difference in found] == [at]
-    assert states.tobytes() == positions(GAME)[: at + 1].tobytes()
 
 
 def test_positions_go_on_after_a_difference_that_can_be_played() -> None:
@@ -170,224 +157,149 @@ def test_positions_go_on_after_a_difference_that_can_be_played() -> None:
 
 # ------------------------------------------------------------------------------------ differences
 
-
-def test_a_changed_legal_set_is_found_event_by_event() -> None:
-    one, other = index_of("action", 5), index_of("action", 9)
-
-    def change(record: Record) -> None:
-        record["events"][one]["legal"].pop()
-        record["events"][other]["legal"] = []
-
-    record = changed(change)
-    legal = GAME["events"][one]["legal"]
-    assert replay(record) == [
-        Difference(one, "legal", legal[:-1], legal),
-        Difference(other, "legal", [], GAME["events"][other]["legal"]),
-    ]
-    assert str(replay(record)[0]) == (
-        f"event {one}: legal\n    record: {legal[:-1]}\n    engine: {legal}"
-    )
+ACTION, LATER, ROLL = index_of("action", 5), index_of("action", 9), index_of("roll", 3)
+DISC, PLACE = in_phase("disc", 2), in_phase("place", 4)
+EVENTS, RESULT = GAME["events"], GAME["result"]
+END = len(EVENTS)
+WRONG = 1 - EVENTS[ACTION]["player"]
+ROLLER = EVENTS[ROLL]["player"]
+LEGAL, STATE = EVENTS[DISC]["legal"], EVENTS[PLACE]["state"]
+MORE = {"action": 0, "player": 0}
 
 
-def test_legal_numbers_out_of_order_are_a_difference() -> None:
-    at = index_of("action", 5)
-    assert len(replay(changed(lambda it: it["events"][at]["legal"].reverse()))) == 1
+def with_result(**values: Any) -> Record:
+    return changed(lambda record: record["result"].update(values))
 
 
-def test_each_changed_key_of_a_state_is_named_with_both_values_and_no_other() -> None:
-    at = in_phase("move", 3)
+def without_event(at: int) -> Record:
+    return changed(lambda record: record["events"].pop(at))
 
-    def change(record: Record) -> None:
-        state = record["events"][at]["state"]
-        state["supply"][2] += 1
-        state["regions"][1]["owner"] = 5
 
-    state, wrong = GAME["events"][at]["state"], changed(change)["events"][at]["state"]
-    (found,) = replay(changed(change))
-    keys = ("regions", "supply")
-    assert found == Difference(
-        at, "state", {key: wrong[key] for key in keys}, {key: state[key] for key in keys}
-    )
+def with_more(at: int, event: Record) -> Record:
+    return changed(lambda record: record["events"].insert(at, event))
+
+
+def of_state(at: int, **values: Any) -> tuple[Record, list[Any]]:
+    """A record with other values in a state, and the difference that this makes."""
+    state = EVENTS[at]["state"]
+    return with_state(at, **values), [(at, "state", values, {key: state[key] for key in values})]
+
+
+def of_result(**values: Any) -> tuple[Record, list[Any]]:
+    found = (END, "result", values, {key: RESULT[key] for key in values})
+    return with_result(**values), [found]
+
+
+def illegal(action: int, name: str) -> tuple[Record, list[Any]]:
+    found = (DISC, "action", f"{name} is played", f"illegal; legal are {LEGAL}")
+    return with_event(DISC, action=action), [found]
+
+
+def rolled(faces: list[int], *found: Any) -> tuple[Record, list[Any]]:
+    return with_event(ROLL, roll=faces), [(ROLL, *found)]
+
+
+def dice(count: int) -> str:
+    return f"a roll of {count} dice by player {ROLLER}"
+
+
+FIRST, *OTHERS = STATE["regions"]
+CHANGES: dict[str, tuple[Record, list[Any]]] = {
+    "a legal action is missing": (
+        with_event(DISC, legal=LEGAL[:-1]), [(DISC, "legal", LEGAL[:-1], LEGAL)]
+    ),
+    "legal actions are in another order": (
+        with_event(DISC, legal=LEGAL[::-1]), [(DISC, "legal", LEGAL[::-1], LEGAL)]
+    ),
+    "the player of an action": (
+        with_event(ACTION, player=WRONG), [(ACTION, "player", WRONG, 1 - WRONG)]
+    ),
+    "the player of a roll": (
+        with_event(ROLL, player=1 - ROLLER), [(ROLL, "player", 1 - ROLLER, ROLLER)]
+    ),
+    "an illegal action": illegal(17, "17 (red paladin to region 1)"),
+    "no action": illegal(95, "95"),
+    "a negative action": illegal(-1, "-1"),
+    "a huge action": illegal(2**70, str(2**70)),
+    "no dice": rolled([], "due", dice(0), dice(3)),
+    "too few dice": rolled([0, 1], "due", dice(2), dice(3)),
+    "too many dice": rolled([0, 1, 2, 3], "due", dice(4), dice(3)),
+    "face 6": rolled([0, 1, 6], "roll", [0, 1, 6], "a die shows 0 to 5"),
+    "face -1": rolled([0, 1, -1], "roll", [0, 1, -1], "a die shows 0 to 5"),
+    "a roll is missing": (
+        without_event(ROLL),
+        [(ROLL, "due", f"a decision by player {EVENTS[ROLL + 1]['player']}", dice(3))],
+    ),
+    "the last event is missing": (without_event(-1), [(END - 1, "result", RESULT, None)]),
+    "an action is too much": (
+        with_more(ROLL, MORE), [(ROLL, "due", "a decision by player 0", dice(3))]
+    ),
+    "an action after the end": (
+        with_more(END, MORE),
+        [(END, "due", "a decision by player 0", "nothing: the game is over")],
+    ),
+    "the result is left out": (
+        changed(lambda record: record.update(result=None)), [(END, "result", None, RESULT)]
+    ),
+    "an unknown key of a state": (
+        with_state(PLACE, weather=None), [(PLACE, "state", {"weather": None}, {})]
+    ),
+    **{f"state: {key}": of_state(PLACE, **{key: "?"}) for key in STATE},
+    **{f"1 is not {value!r}": of_state(DISC, round=value) for value in (True, 1.0, "1", None, [1])},
+    "a list too short": of_state(PLACE, supply=STATE["supply"][:-1]),
+    "a list too long": of_state(PLACE, supply=[*STATE["supply"], 0]),
+    "a key too many in a region": of_state(PLACE, regions=[{**FIRST, "name": 0}, *OTHERS]),
+    "a key too few in a region": of_state(PLACE, regions=[{"owner": -1}, *OTHERS]),
+    "result: reason": of_result(reason="forfeit"),
+    "result: winners": of_result(winners=[0, 1]),
+    "result: castles": of_result(castles=[0, 0]),
+    "result: regions": of_result(regions=14),
+    "result: rounds": of_result(rounds=99),
+    "result: returns": of_result(returns=[10**300, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "differences"), CHANGES.values(), ids=CHANGES)
+def test_a_changed_record_differs_there_and_nowhere_else(
+    record: Record, differences: list[Any]
+) -> None:
+    assert replay(record) == [Difference(*found) for found in differences]
+
+
+def test_a_difference_is_told_with_both_values() -> None:
+    wrong = with_state(PLACE, supply=[0] * 5, weather=1)
+    (found,) = replay(wrong)
     assert str(found) == (
-        f"event {at}: state\n"
-        f"    regions\n        record: {json.dumps(wrong['regions'])}\n"
-        f"        engine: {json.dumps(state['regions'])}\n"
-        f"    supply\n        record: {wrong['supply']}\n        engine: {state['supply']}"
+        f"event {PLACE}: state\n    supply\n        record: [0, 0, 0, 0, 0]\n"
+        f"        engine: {STATE['supply']}\n"
+        "    weather\n        record: 1\n        engine: no such key"
     )
+    (found,) = replay(with_event(ACTION, legal=[]))
+    legal = EVENTS[ACTION]["legal"]
+    assert str(found) == f"event {ACTION}: legal\n    record: []\n    engine: {legal}"
 
 
-@pytest.mark.parametrize("key", list(GAME["events"][-1].get("state") or GAME["events"][1]["state"]))
-def test_every_key_of_a_state_is_compared(key: str) -> None:
-    at = in_phase("place", 4)
-    record = with_state(at, **{key: "?"})
-    engine_says = GAME["events"][at]["state"][key]
-    assert replay(record) == [Difference(at, "state", {key: "?"}, {key: engine_says})]
-
-
-def test_only_the_keys_that_a_state_carries_are_compared_but_an_unknown_one_differs() -> None:
-    at = in_phase("place", 4)
-    assert replay(with_event(at, state={})) == []
-    for unknown in (1, None):
-        (found,) = replay(with_state(at, weather=unknown))
-        assert found == Difference(at, "state", {"weather": unknown}, {})
-        assert str(found).endswith(
-            f"    weather\n        record: {json.dumps(unknown)}\n        engine: no such key"
-        )
-
-
-def test_a_list_too_short_and_a_region_with_a_key_more_or_less_are_differences() -> None:
-    at = in_phase("place", 4)
-    state = GAME["events"][at]["state"]
-    first, *others = state["regions"]
-    ownerless = {key: first[key] for key in first if key != "owner"}
-    assert len(replay(with_state(at, supply=state["supply"][:-1]))) == 1
-    assert len(replay(with_state(at, supply=[*state["supply"], 0]))) == 1
-    assert len(replay(with_state(at, regions=[{**first, "name": 0}, *others]))) == 1
-    assert len(replay(with_state(at, regions=[ownerless, *others]))) == 1
-
-
-@pytest.mark.parametrize("value", [True, 1.0, "1", None, [1]])
-def test_in_a_state_one_is_a_whole_number_and_nothing_else(value: Any) -> None:
-    at = in_phase("disc", 0)
-    assert GAME["events"][at]["state"]["round"] == 1
-    assert len(replay(with_state(at, round=value))) == 1
-
-
-def test_an_illegal_action_is_found_and_ends_the_game() -> None:
-    at = in_phase("disc", 2)
-    legal = GAME["events"][at]["legal"]
-    names = {17: "17 (red paladin to region 1)", 95: "95", -1: "-1", 2**70: str(2**70)}
-    for action, name in names.items():
-        record = with_event(at, action=action)
-        assert replay(record) == [
-            Difference(at, "action", f"{name} is played", f"illegal; legal are {legal}")
-        ]
-
-
-def test_what_else_is_wrong_with_an_illegal_action_is_counted_too() -> None:
-    at = in_phase("disc", 2)
-    player = 1 - GAME["events"][at]["player"]
-    found = replay(with_event(at, action=17, player=player, legal=[17]))
+def test_all_that_is_wrong_with_an_illegal_action_is_counted() -> None:
+    found, states = replayed(with_event(DISC, action=17, player=7, legal=[17]))
     assert [difference.what for difference in found] == ["player", "legal", "action"]
+    assert states.tobytes() == positions(GAME)[: DISC + 1].tobytes()
 
 
-def test_another_legal_action_is_found_by_what_follows() -> None:
+def test_other_decisions_and_dice_are_found_by_what_follows() -> None:
     at = in_phase("place", 3)
-    legal = GAME["events"][at]["legal"]
-    played = GAME["events"][at]["action"]
-    record = with_event(at, action=next(one for one in legal if one != played))
-    assert replay(record)[0].event == at + 1
+    other = next(one for one in EVENTS[at]["legal"] if one != EVENTS[at]["action"])
+    assert replay(with_event(at, action=other))[0].event == at + 1
+    assert replay(with_event(ROLL, roll=[5, 5, 5]))[0].event == ROLL + 1
+    for gap in range(0, END - 1, 7):
+        assert replay(without_event(gap))
 
 
-def test_a_wrong_player_is_found_and_the_game_goes_on() -> None:
-    action, roll = index_of("action", 4), index_of("roll", 3)
-
-    def change(record: Record) -> None:
-        for at in (action, roll):
-            record["events"][at]["player"] = 1 - record["events"][at]["player"]
-
-    right = [GAME["events"][at]["player"] for at in (action, roll)]
-    assert replay(changed(change)) == sorted(
-        [
-            Difference(action, "player", 1 - right[0], right[0]),
-            Difference(roll, "player", 1 - right[1], right[1]),
-        ],
-        key=lambda difference: difference.event,
-    )
-
-
-def test_a_wrong_number_of_dice_is_found_and_ends_the_game() -> None:
-    at = index_of("roll", 3)
-    player = GAME["events"][at]["player"]
-    for faces in ([], [0, 1], [0, 1, 2, 3]):
-        record = with_event(at, roll=faces)
-        assert replay(record) == [
-            Difference(
-                at,
-                "due",
-                f"a roll of {len(faces)} dice by player {player}",
-                f"a roll of 3 dice by player {player}",
-            )
-        ]
-
-
-def test_a_face_that_no_die_has_is_found_and_ends_the_game() -> None:
-    at = index_of("roll", 3)
-    for faces in ([0, 1, 6], [0, 1, -1], [0, 1, 2**70]):
-        record = with_event(at, roll=faces)
-        assert replay(record) == [Difference(at, "roll", faces, "a die shows 0 to 5")]
-
-
-def test_other_dice_are_found_by_what_follows() -> None:
-    at = index_of("roll", 3)
-    record = with_event(at, roll=[5, 5, 5])
-    assert replay(record)[0].event == at + 1
-
-
-def test_a_missing_event_is_found_and_ends_the_game() -> None:
-    roll = index_of("roll", 3)
-    assert "action" in GAME["events"][roll + 1]
-    (found,) = replay(changed(lambda it: it["events"].pop(roll)))
-    assert (found.event, found.what) == (roll, "due")
-    who = GAME["events"][roll + 1]["player"], GAME["events"][roll]["player"]
-    assert found.expected == f"a decision by player {who[0]}"
-    assert found.got == f"a roll of 3 dice by player {who[1]}"
-    for gap in range(0, len(GAME["events"]) - 1, 7):
-        events = GAME["events"][:gap] + GAME["events"][gap + 1 :]
-        assert replay({**GAME, "events": events})
-
-
-def test_events_missing_at_the_end_are_a_difference_of_the_result() -> None:
-    (found,) = replay(changed(lambda it: it["events"].pop()))
-    assert found == Difference(len(GAME["events"]) - 1, "result", GAME["result"], None)
-    assert replay(changed(lambda it: (it["events"].pop(), it.update(result=None)))) == []
-
-
-def test_an_extra_event_is_found() -> None:
-    more = {"action": 0, "player": 0}
-    assert replay(changed(lambda it: it["events"].append(more))) == [
-        Difference(
-            len(GAME["events"]), "due", "a decision by player 0", "nothing: the game is over"
-        )
-    ]
-    (found,) = replay(changed(lambda it: it["events"].append({"roll": [1, 2, 3], "player": 1})))
-    assert found.expected == "a roll of 3 dice by player 1"
-    at = index_of("roll", 3)
-    (found,) = replay(changed(lambda it: it["events"].insert(at, more)))
-    assert (found.event, found.what) == (at, "due")
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("reason", "forfeit"),
-        ("winners", [0, 1]),
-        ("castles", [0, 0]),
-        ("regions", 14),
-        ("rounds", 99),
-        ("returns", [0.0, 0.0]),
-        ("returns", [10**300, 0]),
-    ],
-)
-def test_every_key_of_the_result_is_compared(key: str, value: Any) -> None:
-    (found,) = replay(changed(lambda it: it["result"].update({key: value})))
-    end = len(GAME["events"])
-    assert found == Difference(end, "result", {key: value}, {key: GAME["result"][key]})
-    assert f"    {key}\n        record: " in str(found)
-
-
-def test_payoffs_are_numbers_1_and_1_0_are_the_same() -> None:
-    whole = [int(payoff) for payoff in GAME["result"]["returns"]]
-    assert replay(changed(lambda it: it["result"].update(returns=whole))) == []
-
-
-def test_a_result_left_out_of_a_finished_game_is_a_difference() -> None:
-    (found,) = replay(changed(lambda it: it.update(result=None)))
-    assert found == Difference(len(GAME["events"]), "result", None, GAME["result"])
-    assert str(found) == (
-        f"event {len(GAME['events'])}: result\n"
-        f"    record: null\n    engine: {json.dumps(GAME['result'])}"
-    )
+def test_what_a_record_leaves_out_is_not_compared() -> None:
+    assert replay(with_event(PLACE, state={})) == []
+    cut = without_event(-1)
+    assert replay({**cut, "result": None}) == []
+    whole_numbers = [int(payoff) for payoff in RESULT["returns"]]
+    assert replay(with_result(returns=whole_numbers)) == []
 
 
 def test_other_rules_or_another_set_up_are_found() -> None:
@@ -436,8 +348,7 @@ def test_without_a_difference_the_exit_status_is_0(run: Callable[..., Any]) -> N
 def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_is_1(
     run: Callable[..., Any],
 ) -> None:
-    at, other = index_of("action", 5), index_of("action", 9)
-    one, two = with_event(at, legal=[]), with_event(other, legal=[], state={"round": 0})
+    one, two = with_event(ACTION, legal=[]), with_event(LATER, legal=[], state={"round": 0})
     text = f"b.jsonl, line 2, {replay(one)[0]}\n4 games, 3 differences\n"
     assert run(a=[GAME], b=[GAME, one, two]) == (1, text, "")
     assert run("-q", a=[one]) == (1, "1 games, 1 differences\n", "")
