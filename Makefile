@@ -10,7 +10,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test test-all axe lint tables docs ladder signatures structure bench integrations clean
+.PHONY: setup train test test-all axe lint tables docs ladder signatures bench integrations clean
 
 setup: $(VENV)/.installed
 
@@ -39,15 +39,13 @@ lint: setup
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+	$(VENV)/bin/lint-imports --no-cache --no-logo
 
 ladder: setup
 	$(RUN) docs/ladder.py $(ARGS)
 
 signatures: setup
 	$(RUN) tests/signatures.py $(ARGS)
-
-structure: setup
-	$(RUN) docs/structure.py $(ARGS)
 
 # Tables, plots and boards in docs/ that are made from the code and from benchmarks/results/.
 tables: setup

@@ -19,7 +19,6 @@ import numpy as np
 import results
 import scale
 import shipped
-import structure
 
 import carolus_env as ce
 from carolus_env import notation
@@ -259,7 +258,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder 4": lambda: ladder(4),
     "ladder version": ladder_version,
     "skill": skill,
-    "layers": structure.layers_table,
     "commands": commands_table,
     "language options": lambda: options_table(LanguageOptions),
     "language prompt": language_prompt,

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from pathlib import Path
 
 import carolus_env
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "docs"))
-
-import links  # noqa: E402
-
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, HATCH = PYPROJECT["project"], PYPROJECT["tool"]["hatch"]
 RECIPE = (ROOT / "recipe" / "recipe.yaml").read_text()
 README = (ROOT / "README.md").read_text()
 
@@ -40,7 +36,7 @@ def test_the_recipe_needs_what_the_package_needs():
     needed = [PROJECT["requires-python"], *PROJECT["dependencies"]]
     needed[0] = f"python{needed[0]}"
     assert [line.strip("- ").replace(" ", "") for line in run.splitlines()] == needed
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    build = PYPROJECT["build-system"]["requires"]
     packages = [line.strip("- ").replace(" ", "") for line in host.splitlines()]
     assert packages == [needed[0], "pip", *build]
     for name, entry in PROJECT["scripts"].items():
@@ -49,33 +45,15 @@ def test_the_recipe_needs_what_the_package_needs():
         assert f"- {file}\n" in RECIPE
 
 
-def test_addresses_are_those_of_pyproject():
-    addresses = links.addresses()
-    assert cited("repository-code") == addresses.get("Repository")
-    site = (ROOT / "mkdocs.yml").read_text()
-    assert not re.search(r"^(repo_url|site_url)", site, re.MULTILINE)
+def test_the_address_of_the_repository_is_the_same_everywhere():
+    assert cited("repository-code") == PROJECT.get("urls", {}).get("Repository")
 
 
-def relative(text: str) -> list[str]:
-    """The relative links and pictures of a page, outside of code."""
-    found: list[str] = []
-    links.relinked(text, lambda link, _: found.append(link))
-    return found
-
-
-def test_the_long_description_leads_to_the_repository_at_the_tag():
-    assert "docs/images/play.png" in relative(README) and "CITATION.cff" in relative(README)
-    text = links.away(README, "README.md", "https://example.org/me/it", "v9.9")
-    assert relative(text) == []
-    assert "](https://example.org/me/it/blob/v9.9/docs/rules.md)" in text
-    assert "](https://example.org/me/it/raw/v9.9/docs/images/play.png)" in text
-    assert 'src="https://example.org/me/it/raw/v9.9/docs/images/board_light.svg"' in text
-    assert 'srcset="https://example.org/me/it/raw/v9.9/docs/images/board_dark.svg"' in text
-
-
-def test_without_an_address_the_long_description_has_the_words_without_links():
-    text = links.away(README, "README.md", None, "v9.9")
-    assert relative(text) == []
-    assert "picture>" not in text
+def test_the_page_of_a_package_index_has_no_relative_links():
+    text = README
+    for part in HATCH["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(part["pattern"], part["replacement"], text)
+    assert not re.findall(r"\]\((?!https?:|#)", text)
+    assert "<picture>" not in text
     assert "See CITATION.cff." in text
     assert text.count("```") == README.count("```"), "code stays as it is"

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from carolus_env import __version__, bots
+from carolus_env import bots
 from carolus_env.bots import Agent
 from carolus_env.drawing.board import board_svg
 from carolus_env.engine.rules import ACTIONS, CROWN_CHOICES, MAX_PLAYERS, PARTNERS, Rules
@@ -38,6 +38,7 @@ from carolus_env.play.wire import (
 from carolus_env.play.work import in_thread
 from carolus_env.records import RecordError, record_line
 from carolus_env.system.untrusted import DataError, get
+from carolus_env.system.version import __version__
 
 MAX_FILE: Final = 16 * 2**20
 """Bytes of a file that a page sends."""
