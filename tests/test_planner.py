@@ -34,7 +34,7 @@ from strategies import history, rules, seeds
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.bots.planner import PlannerBot, PlannerOptions, evaluation, plans
+from carolus_env.bots.planner import PlannerBot, evaluation, plans
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CROWN_CHOICE,
@@ -557,12 +557,6 @@ def test_the_disc_that_moves_first_is_played_where_all_depends_on_it(bot):
 
 
 @every_searcher
-def test_the_only_disc_left_is_played(bot):
-    game = position(phase="disc", discs=[0, 0], order=[0, 1], round=5, spent=[1, 2, 3, 4])
-    assert int(bots.make(bot).act(game, new_streams(1, 1))[0]) == disc_action(5)
-
-
-@every_searcher
 def test_a_crown_becomes_the_clan_that_wins_control(bot):
     """Red lies everywhere; white is one short of it and black has none in the reserve."""
     game = position(
@@ -588,22 +582,6 @@ def test_the_planner_plays_the_plan_it_values_most(players):
         team = int(end["team"][0, int(one["player"][0])])
         chance = evaluation.chances(end, weights.copy())[0, team]
         assert chance == pytest.approx(1 / (1 + np.exp(-values[0])), abs=1e-9)
-
-
-def test_planner_options_are_refused_by_name():
-    with pytest.raises(
-        ValueError, match="agent 'planner': option plans must be stop or one or all, got 'far'"
-    ):
-        bots.make("planner:plans=far")
-    with pytest.raises(ValueError, match="must be stop or one or all, got 3"):
-        PlannerOptions(plans=3)
-
-
-def test_wider_plans_are_worth_at_least_as_much():
-    for game in turns_of(2, PLACE)[:10]:
-        one = np.array([game])
-        best = [listed(one, width)[1][0] for width in plans.WIDTHS]
-        assert best == sorted(best)
 
 
 @every_number

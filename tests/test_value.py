@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from strategies import ALL_KINDS, history
+from strategies import ALL_KINDS, history, renamed
 
 from carolus_env import bots, engine
 from carolus_env.bots import AgentError, model_files
@@ -38,6 +38,7 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.value.learning import learn, new_worker, update
+from carolus_env.records import position
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -61,29 +62,12 @@ def positions(rules, seed=5, most=400):
     return states[np.sort(chosen)].copy()
 
 
-def rotated(states, by):
-    """The same positions with everyone ``by`` seats further on (and teams accordingly)."""
-    players, teams = int(states["players"][0]), int(states["teams"][0])
-    seat = lambda old: (old + by) % players  # noqa: E731
-    team_after = {}
-    for old in range(players):
-        team_after[int(states["team"][0, old])] = int(states["team"][0, seat(old)])
-    turned = states.copy()
-    for old in range(players):
-        for name in ("discs_in_hand", "discs_played", "crowns", "courts", "reserves"):
-            turned[name][:, seat(old)] = states[name][:, old]
-    for old, new in team_after.items():
-        turned["castles"][:, new] = states["castles"][:, old]
-    owner = states["region_owner"]
-    owners = np.array([team_after[team] for team in range(teams)])
-    turned["region_owner"] = np.where(owner == NOBODY, NOBODY, owners[np.maximum(owner, 0)])
-    beyond = np.arange(owner.shape[1]) >= states["regions"][:, None]
-    turned["region_owner"][beyond] = 0
-    control = states["control"]
-    turned["control"] = np.where(control == NOBODY, NOBODY, seat(control.astype(int)))
-    turned["order"][:, :players] = seat(states["order"][:, :players].astype(int))
-    turned["player"] = seat(states["player"].astype(int))
-    return turned, owners
+def rotated(states, rules):
+    """The same positions with everyone one seat further on, and the team that each becomes."""
+    seats = [(seat + 1) % rules.players for seat in range(rules.players)]
+    turned = [position.from_dict(renamed(position.to_dict(state), seats)) for state in states]
+    after = {rules.team(old): rules.team(new) for old, new in enumerate(seats)}
+    return np.concatenate(turned), np.array([after[team] for team in range(rules.teams)])
 
 
 # ------------------------------------------------------------------------------------ inputs
@@ -155,7 +139,7 @@ def test_rows_say_what_the_tables_say(rules):
 def test_seats_do_not_matter(rules):
     states = positions(rules)
     weights = ValueWeights.of(weights_of(rules.players))
-    turned, owners = rotated(states, 1)
+    turned, owners = rotated(states, rules)
     before, after = inputs.inputs(states), inputs.inputs(turned)
     np.testing.assert_array_equal(before.rows, after.rows)
     np.testing.assert_array_equal(before.numbers, after.numbers)
