@@ -66,7 +66,7 @@ bench: setup
 
 # Other libraries, each in a virtual environment of its own: make integrations ARGS="torchrl skrl"
 integrations: setup
-	$(RUN) -m benchmarks.integrations $(ARGS)
+	$(RUN) tests/integrations.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import learners
-import libraries
 import numpy as np
 import results
 import scale
@@ -42,7 +41,6 @@ from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
-from carolus_env.integrations.language import harness
 from carolus_env.integrations.language.agent import LanguageOptions
 from carolus_env.records import arrays, make_record
 
@@ -149,12 +147,6 @@ def board() -> str:
     return f"```\n{board_text(some_game()[0])}```\n"
 
 
-def language_prompt() -> str:
-    """What a language model is asked in that game."""
-    prompt = harness.generate_prompt(harness.observe(some_game()[0]))
-    return "".join(f"    {line}".rstrip() + "\n" for line in prompt.splitlines())
-
-
 def some_game() -> ce.engine.state.States:
     """A game of three greedy players in its sixth round."""
     games, streams = ce.new_games(ce.Rules(players=3), seed=11), ce.new_streams(11, 1)
@@ -236,7 +228,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark batches": results.batches_table,
     "benchmark peers": results.peers_table,
     "benchmark rendering": results.rendering_table,
-    "integrations": libraries.integrations_table,
     "arrays": arrays.arrays_table,
     "benchmark arrays": results.arrays_table,
     "benchmark copies": results.copies_table,
@@ -260,7 +251,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "skill": skill,
     "commands": commands_table,
     "language options": lambda: options_table(LanguageOptions),
-    "language prompt": language_prompt,
     "learning": results.learning_table,
     "moves": moves_table,
     "moves of a game": told_game,

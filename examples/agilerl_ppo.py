@@ -2,7 +2,6 @@
 
     python agilerl_ppo.py                                    # learns for about two minutes
     carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt
-    python agilerl_ppo.py --players 3 --opponents greedy
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
 numbers (docs/turns.md). Four things are specific to the game:
@@ -57,8 +56,6 @@ class Args:
     """Discs, crowns and turns to learn from."""
     envs: int = 256
     """Games played side by side."""
-    rollout: int = 32
-    """Steps of each game between two updates."""
     seed: int = 1
     """Of games, network and sampling."""
 
@@ -107,7 +104,7 @@ class Critic(ValueNetwork):
         self.head_net = DummyEvolvable("cpu", nn.Identity())
 
 
-def make_agent(env: VectorEnv, rollout: int) -> PPO:
+def make_agent(env: VectorEnv) -> PPO:
     """PPO whose policy and value are `Rows`."""
     seen: Any = env.single_observation_space
     actions: Any = env.single_action_space
@@ -120,7 +117,7 @@ def make_agent(env: VectorEnv, rollout: int) -> PPO:
         critic_network=Critic(seen, encoder=values),
         share_encoders=False,
         num_envs=env.num_envs,
-        learn_step=rollout * env.num_envs,
+        learn_step=32 * env.num_envs,
         batch_size=1024,
         update_epochs=4,
         lr=1e-3,
@@ -134,12 +131,12 @@ def train(args: Args) -> nn.Module:
     """Play and learn, with a line of progress for each update."""
     env = make_env(args.players, args.opponents, args.envs)
     env.reset(seed=args.seed)  # later resets go on from this seed
-    agent = make_agent(env, args.rollout)
+    agent = make_agent(env)
     names = ("last_obs", "last_done", "last_scores", "last_info")
     last: dict[str, Any] = {}
-    batch = args.envs * args.rollout
+    batch = args.envs * 32
     for update in range(1, -(-args.steps // batch) + 1):
-        payoffs, *where = collect_rollouts(agent, env, args.rollout, **last)
+        payoffs, *where = collect_rollouts(agent, env, 32, **last)
         last = dict(zip(names, where, strict=True))
         agent.learn()
         print(

@@ -27,7 +27,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,8 +61,6 @@ class Args:
     """Decisions to learn from."""
     seed: int = 1
     """Seed of games, network and sampling."""
-    threads: int = 1
-    """Threads of PyTorch; small networks gain nothing from more."""
 
     envs: int = 256
     """Games played side by side."""
@@ -94,47 +92,25 @@ class Args:
     save: Path | None = None
     """File for the weights, as safetensors."""
 
-    batch: int = field(init=False)
-    """Derived: decisions in an update."""
-    updates: int = field(init=False)
-    """Derived: rollouts and updates for at least `steps` decisions."""
-
-    def __post_init__(self) -> None:
-        whole = ("steps", "threads", "envs", "rollout", "minibatch", "epochs", "hidden")
-        for name in (*whole, "eval_games"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        self.batch = self.envs * self.rollout
-        self.updates = -(-self.steps // self.batch)
-
 
 class Network(nn.Module):
-    """Policy and value: two MLPs on the float32 observation."""
+    """Policy and value: two MLPs, on the observation or on each candidate's row."""
 
-    def __init__(self, length: int, actions: int, hidden: int) -> None:
+    def __init__(self, envs: VectorEnv, hidden: int) -> None:
         super().__init__()
-        self.policy = mlp(length, hidden, actions, gain=0.01)  # at first nearly uniform
-        self.value = mlp(length, hidden, 1, gain=1.0)
+        space, actions = envs.single_observation_space, envs.single_action_space
+        assert isinstance(space, spaces.Box) and isinstance(actions, spaces.Discrete)
+        self.turns = len(space.shape) == 2
+        self.policy = mlp(space.shape[-1], hidden, 1 if self.turns else int(actions.n), gain=0.01)
+        self.value = mlp(space.shape[-1], hidden, 1, gain=1.0)
 
     def forward(self, seen: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
         """Distributions over the legal actions and expected payoffs, ``(N,)`` each."""
-        logits = self.policy(seen).masked_fill(~masks, -1e9)  # finite: 0 times it is 0
-        return Categorical(logits=logits, validate_args=False), self.value(seen)[:, 0]
-
-
-class Scorer(nn.Module):
-    """Policy and value for whole turns: two MLPs that look at each candidate's row."""
-
-    def __init__(self, length: int, hidden: int) -> None:
-        super().__init__()
-        self.policy = mlp(length, hidden, 1, gain=0.01)
-        self.value = mlp(length, hidden, 1, gain=1.0)
-
-    def forward(self, seen: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
-        """Distributions over the candidates; the value is what the policy expects of them."""
-        logits = self.policy(seen)[..., 0].masked_fill(~masks, -1e9)
+        logits, values = self.policy(seen), self.value(seen)[..., 0]
+        logits = logits[..., 0] if self.turns else logits
+        logits = logits.masked_fill(~masks, -1e9)  # finite: 0 times it is 0
         choice = Categorical(logits=logits, validate_args=False)
-        return choice, (choice.probs * self.value(seen)[..., 0]).sum(dim=1)
+        return choice, (choice.probs * values).sum(dim=1) if self.turns else values
 
 
 def mlp(inputs: int, hidden: int, outputs: int, gain: float) -> nn.Sequential:
@@ -207,23 +183,16 @@ def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np
     return ((teams - 1) * payoffs + 1) / teams
 
 
-def new_network(args: Args, envs: VectorEnv) -> nn.Module:
-    """Random weights for what these games show."""
-    seen, actions = envs.single_observation_space, envs.single_action_space
-    assert isinstance(seen, spaces.Box) and isinstance(actions, spaces.Discrete)
-    if args.turns:
-        return Scorer(seen.shape[-1], args.hidden)
-    return Network(seen.shape[-1], int(actions.n), args.hidden)
-
-
 def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
     """Play and learn, with a line of progress for each update."""
     seen, masks = as_tensors(*envs.reset(seed=args.seed))
     optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
     decisions = Decisions(args.rollout, seen, masks)
+    batch = args.envs * args.rollout
+    updates = -(-args.steps // batch)
     shares: deque[float] = deque(maxlen=1000)  # of the last games
     started = time.perf_counter()
-    for update in range(args.updates):
+    for update in range(updates):
         for t in range(args.rollout):
             with torch.no_grad():
                 choice, values = network(seen, masks)
@@ -242,9 +211,9 @@ def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
             *(decisions.rewards, decisions.ends, decisions.values, last),
             *(args.gamma, args.gae_lambda),
         )
-        optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - update / args.updates)
+        optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - update / updates)
         spread = learn(network, optimizer, decisions, args)
-        done = (update + 1) * args.batch
+        done = (update + 1) * batch
         print(
             f"{done:>10,} decisions  {done / (time.perf_counter() - started):>7,.0f}/s  "
             f"win rate {np.mean(shares) if shares else np.nan:6.1%}  entropy {spread:.2f}",
@@ -295,12 +264,12 @@ def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.
 
 def main(args: Args) -> None:
     """Train, save the weights if asked to, and evaluate."""
-    torch.set_num_threads(args.threads)
+    torch.set_num_threads(1)  # small networks gain nothing from more
     torch.manual_seed(args.seed)
     if args.save:
         check_writable(args.save)
     envs = make(args, args.envs)
-    network = new_network(args, envs)
+    network = Network(envs, args.hidden)
     train(args, envs, network)
     if args.save:
         write_file(args.save, save(network.state_dict()))

@@ -1,10 +1,10 @@
-"""Self-play PPO with RLlib: one policy with action masks in every seat, saved, loaded, evaluated.
+"""Self-play PPO with RLlib: one policy with action masks in every seat.
 
-    python examples/rllib_ppo.py                                  # whole turns, two players
-    python examples/rllib_ppo.py --decisions --players 3          # single decisions
-    python evaluate.py examples/rllib_ppo.py:Trained greedy       # what was trained, as an agent
+    python rllib_ppo.py                                      # whole turns, two players
+    carolus evaluate rllib_ppo.py:Trained greedy             # plays what it learnt
+    python rllib_ppo.py --decisions --players 3              # single decisions
 
-Needs ``ray[rllib]`` and ``torch``. The checkpoint is a folder, by default ``rllib_ppo``.
+Needs ``ray[rllib]`` and ``torch``. The checkpoint is the folder ``rllib_ppo``.
 """
 
 from __future__ import annotations
@@ -15,30 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 
-from carolus_env.arena import play_pairing
-from carolus_env.engine.rules import Rules
-from carolus_env.integrations.rllib import (
-    CandidateRLModule,
-    CarolusMultiAgentEnv,
-    RLlibAgent,
-)
+from carolus_env.integrations.rllib import CandidateRLModule, CarolusMultiAgentEnv, RLlibAgent
 
 FOLDER = Path("rllib_ppo")
 POLICY = "shared"
 
 
 class Trained(RLlibAgent):
-    """What was trained; `--out` of another name needs a class with that name."""
+    """What was learnt, as an agent."""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
-        env_config = json.loads((folder / "env_config.json").read_text())
-        super().__init__(folder, POLICY, env_config["players"], env_config["turns"])
+    def __init__(self) -> None:
+        env_config = json.loads((FOLDER / "env_config.json").read_text())
+        super().__init__(FOLDER, POLICY, env_config["players"], env_config["turns"])
 
 
 def configuration(env_config: dict[str, Any], args: argparse.Namespace) -> PPOConfig:
@@ -70,7 +63,7 @@ def configuration(env_config: dict[str, Any], args: argparse.Namespace) -> PPOCo
 
 
 def main() -> None:
-    """Train, save, load, play."""
+    """Train and save."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--players", type=int, default=2, help="2, 3 or 4")
     parser.add_argument("--decisions", action="store_true", help="single decisions, no whole turns")
@@ -78,8 +71,6 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8192, help="decisions of an iteration")
     parser.add_argument("--runners", type=int, default=0, help="processes that play; 0: this one")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--games", type=int, default=200, help="against each opponent at the end")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the checkpoint")
     args = parser.parse_args()
 
     ray.init(include_dashboard=False, logging_level="warning")
@@ -95,16 +86,9 @@ def main() -> None:
             f"{result['time_total_s']:.0f} s",
             flush=True,
         )
-    algorithm.save_to_path(args.out.absolute())
-    (args.out / "env_config.json").write_text(json.dumps(env_config))
+    algorithm.save_to_path(FOLDER.absolute())  # `Algorithm.from_checkpoint` continues from there
+    (FOLDER / "env_config.json").write_text(json.dumps(env_config))
     algorithm.stop()
-
-    Algorithm.from_checkpoint(args.out.absolute()).stop()  # `train` would continue
-    agent = Trained(args.out)
-    for opponent in ("random", "greedy", "planner"):
-        found = play_pairing((agent, opponent), Rules(args.players), args.games, seed=args.seed)
-        low, high = found.ci95[0]
-        print(f"against {opponent}: {found.win_rate[0]:.1%} (95 %: {low:.1%} to {high:.1%})")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
     python skrl_ppo.py                                       # learns for about two minutes
     carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt
-    python skrl_ppo.py --players 3 --opponents greedy
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
 numbers (docs/turns.md). Four things are specific to the game:
@@ -53,14 +52,6 @@ class Args:
     """Discs, crowns and turns to learn from."""
     envs: int = 256
     """Games played side by side."""
-    rollout: int = 32
-    """Steps of each game between two updates."""
-    minibatches: int = 8
-    """Gradient steps in a pass over the steps of a rollout."""
-    epochs: int = 4
-    """Passes over the steps of a rollout."""
-    learning_rate: float = 1e-3
-    """Of Adam."""
     seed: int = 1
     """Of games, network and sampling."""
 
@@ -121,22 +112,22 @@ def train(args: Args) -> Scorer:
     model = Shared(env)
     agent = PPO(
         models={"policy": model, "value": model},
-        memory=RandomMemory(memory_size=args.rollout, num_envs=args.envs, device=env.device),
+        memory=RandomMemory(memory_size=32, num_envs=args.envs, device=env.device),
         observation_space=env.observation_space,
         action_space=env.action_space,
         device=env.device,
         cfg={
-            "rollouts": args.rollout,
-            "learning_epochs": args.epochs,
-            "mini_batches": args.minibatches,
-            "learning_rate": args.learning_rate,
+            "rollouts": 32,
+            "learning_epochs": 4,
+            "mini_batches": 8,
+            "learning_rate": 1e-3,
             "discount_factor": 0.999,
             "entropy_loss_scale": 0.01,
             "value_clip": 0,
             "experiment": {"write_interval": 0, "checkpoint_interval": 0},
         },
     )
-    steps = -(-args.steps // (args.envs * args.rollout)) * args.rollout
+    steps = -(-args.steps // (args.envs * 32)) * 32
     SequentialTrainer(env=env, agents=agent, cfg={"timesteps": steps, "headless": True}).train()
     return model.scorer
 

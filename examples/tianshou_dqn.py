@@ -2,7 +2,6 @@
 
     python tianshou_dqn.py                                   # learns for about two minutes
     carolus evaluate tianshou_dqn.py:Trained planner         # plays what it learnt
-    python tianshou_dqn.py --players 3 --opponents greedy
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
 numbers (docs/turns.md). Three things are specific to the game:

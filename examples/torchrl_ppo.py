@@ -2,7 +2,6 @@
 
     python torchrl_ppo.py                                    # learns for about two minutes
     carolus evaluate torchrl_ppo.py:Trained planner          # plays what it learnt
-    python torchrl_ppo.py --players 3 --opponents greedy
 
 A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
 numbers (docs/turns.md). Four things are specific to the game:
@@ -55,14 +54,6 @@ class Args:
     """Discs, crowns and turns to learn from."""
     envs: int = 256
     """Games played side by side."""
-    rollout: int = 32
-    """Steps of each game between two updates."""
-    minibatch: int = 1024
-    """Steps in a gradient step."""
-    epochs: int = 4
-    """Passes over the steps of a rollout."""
-    learning_rate: float = 1e-3
-    """At the start; it falls linearly to 0."""
     seed: int = 1
     """Of games, network and sampling."""
 
@@ -122,23 +113,23 @@ def train(args: Args) -> Scorer:
     critic = Module(network, in_keys=seen, out_keys=["_", "state_value"])
     advantage = GAE(gamma=0.999, lmbda=0.95, value_network=critic)
     loss = ClipPPOLoss(actor, critic, entropy_coeff=0.01, normalize_advantage=True)
-    optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate)
-    batch = args.envs * args.rollout
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    batch = args.envs * 32
     updates = -(-args.steps // batch)
     collector = Collector(env, actor, frames_per_batch=batch, total_frames=updates * batch)
     for update, data in enumerate(collector, 1):
         with torch.no_grad():
             advantage(data)
         flat = data.reshape(-1)
-        for _ in range(args.epochs):
-            for chosen in torch.randperm(batch).split(args.minibatch):
+        for _ in range(4):
+            for chosen in torch.randperm(batch).split(1024):
                 losses = loss(flat[chosen])
                 total = sum(losses[f"loss_{part}"] for part in ("objective", "critic", "entropy"))
                 optimizer.zero_grad()
                 total.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 0.5)
                 optimizer.step()
-        optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - update / updates)
+        optimizer.param_groups[0]["lr"] = 1e-3 * (1 - update / updates)
         ended = data["next", "reward"][data["next", "done"]]
         print(
             f"{update * batch:>9,} steps  payoff {ended.mean():+.2f} in {len(ended)} games",

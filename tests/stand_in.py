@@ -126,26 +126,21 @@ def modules() -> dict[str, ModuleType]:
     return found
 
 
-def load() -> tuple[ModuleType, ModuleType, bool]:
-    """The adapter and its bots, and whether OpenSpiel is there.
+def load() -> tuple[ModuleType, bool]:
+    """Return the adapter, and whether OpenSpiel is there.
 
     The stand-in is gone afterwards, so that tests that need OpenSpiel are skipped.
     """
-    here = "carolus_env.integrations."
+    here = "carolus_env.integrations.openspiel"
     try:
         import pyspiel  # noqa: F401
 
-        return (
-            importlib.import_module(here + "openspiel"),
-            importlib.import_module(here + "openspiel_bots"),
-            True,
-        )
+        return importlib.import_module(here), True
     except ImportError:
         stands_in = modules()
         sys.modules.update(stands_in)
         try:
-            adapter = importlib.import_module(here + "openspiel")
-            return adapter, importlib.import_module(here + "openspiel_bots"), False
+            return importlib.import_module(here), False
         finally:
-            for name in (*stands_in, here + "openspiel", here + "openspiel_bots"):
+            for name in (*stands_in, here):
                 sys.modules.pop(name, None)

@@ -24,7 +24,7 @@ from carolus_env.games.game import Game
 from carolus_env.notation import from_text, read_move, to_line
 from carolus_env.records import PositionError
 
-adapter, players_of_both, INSTALLED = stand_in.load()
+adapter, INSTALLED = stand_in.load()
 needs_openspiel = pytest.mark.skipif(not INSTALLED, reason="OpenSpiel is not installed")
 
 OPTIONS = [
@@ -321,7 +321,7 @@ def test_in_the_set_up_a_seat_sees_what_is_laid_out() -> None:
 
 def test_an_agent_plays_as_a_bot() -> None:
     state = load(position=PLACING).new_initial_state()
-    bot = players_of_both.AgentBot("planner", 1, seed=3)
+    bot = adapter.AgentBot("planner", 1, seed=3)
     wanted = bots.make("planner").act(state.states, streams.new_streams(3, 1))
     assert bot.step(state) == wanted[0]
     assert (bot.player_id(), bot.provides_policy()) == (1, False)
@@ -338,7 +338,7 @@ def test_a_bot_plays_as_an_agent() -> None:
         asked.append((game.rules, seat, seed))
         return Last()
 
-    agent = players_of_both.BotAgent(make)
+    agent = adapter.BotAgent(make)
     games, stream = engine.new_games(Rules(3, "deferred"), 4, seed=1), streams.new_streams(1, 4)
     for _ in range(6):
         actions = agent.act(games, stream)
@@ -352,8 +352,8 @@ def test_a_bot_plays_as_an_agent() -> None:
 
 def test_playouts_value_a_position_for_every_seat() -> None:
     state = load(position=LATE).new_initial_state()
-    found = players_of_both.PlayoutEvaluator(200, seed=1).evaluate(state)
-    again = players_of_both.PlayoutEvaluator(200, seed=1).evaluate(state)
+    found = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
+    again = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
     assert found.tolist() == again.tolist()
     assert found.sum() == pytest.approx(0, abs=1e-6) and -1 < found[0] < 1
     ours = np.zeros(2)

@@ -127,7 +127,6 @@ def test_another_process_gets_the_game_and_the_state_without_registering_it(tmp_
 
 def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    for name in ("openspiel", "openspiel_bots"):
-        monkeypatch.delitem(sys.modules, f"carolus_env.integrations.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "carolus_env.integrations.openspiel", raising=False)
     with pytest.raises(ImportError, match=r"needs OpenSpiel .*: pip install open_spiel==2\.0\.2"):
-        import carolus_env.integrations.openspiel_bots  # noqa: F401
+        import carolus_env.integrations.openspiel  # noqa: F401

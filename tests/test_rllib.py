@@ -108,24 +108,15 @@ def test_games_are_those_of_pettingzoo(rllib):
     pytest.fail("the game did not end")
 
 
-def test_an_illegal_action_is_an_error_or_forfeits(rllib):
+def test_an_illegal_action_is_an_error(rllib):
     env = rllib.CarolusMultiAgentEnv()
-    seen, _ = env.reset(seed=1)
-    (mover,) = seen
-    illegal = int(np.argmin(seen[mover]["action_mask"]))
+    observed, _ = env.reset(seed=1)
+    (mover,) = observed
+    illegal = int(np.argmin(observed[mover]["action_mask"]))
     with pytest.raises(IllegalActionError):
         env.step({mover: illegal})
     again = env.step({mover: env.get_action_space(mover).sample()})[0]
     assert again, "the game went on"
-    for turns in (False, True):
-        env = rllib.CarolusMultiAgentEnv({"illegal": "forfeit", "turns": turns, "players": 4})
-        seen, _ = env.reset(seed=1)
-        (mover,) = seen
-        wrong = len(seen[mover]["action_mask"]) - 1
-        assert not seen[mover]["action_mask"][wrong]
-        _, rewards, terminated, _, infos = env.step({mover: wrong})
-        assert rewards[mover] == -1 and sum(rewards.values()) == 0
-        assert infos[mover] == {"illegal": True} and terminated["__all__"]
 
 
 def test_a_game_that_is_cut_off_is_truncated(rllib):
@@ -146,7 +137,6 @@ def test_a_game_that_is_cut_off_is_truncated(rllib):
 def test_what_is_impossible_is_refused(rllib):
     for config, text in (
         ({"player": 2}, "unknown option 'player'"),
-        ({"illegal": "ignore"}, "illegal must be one of"),
         ({"turns": {"candidates": 3}}, "candidates must be"),
         ({"players": 5}, "players"),
     ):

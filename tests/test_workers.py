@@ -1,5 +1,5 @@
 """Workers: the seam between what is played and where. A cluster itself is tried by
-benchmarks/integrations/check_ray.py; here a stand-in does what clusters do: another order, losses.
+tests/integrations.py; here a stand-in does what clusters do: another order, losses.
 """
 
 from __future__ import annotations

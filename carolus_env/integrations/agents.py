@@ -16,20 +16,18 @@ of the environments of single decisions, `TurnAgent` for those of ``CarolusMagnu
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
+from carolus_env.bots.remembered import Remembered
 from carolus_env.engine import observation
 from carolus_env.engine.state import States
 from carolus_env.envs.candidates import View, length
 from carolus_env.envs.turns import MOST_ACTIONS, Turns, list_candidates
-
-KEPT: Final = 10_000
-"""So many begun turns are kept, and more where more games are played side by side."""
 
 
 class DecisionAgent(Agent):
@@ -93,7 +91,7 @@ class TurnAgent(Agent):
         self.turns = turns or Turns()
         self._length = length(players)
         self.players = players
-        self._plans: dict[bytes, tuple[int, ...]] = {}
+        self._remembered = Remembered()
 
     @abstractmethod
     def choose(
@@ -117,16 +115,15 @@ class TurnAgent(Agent):
                 but an index of a candidate for each game.
         """
         _check_players(self, states)
-        plans = [self._plans.get(key, ()) for key in _keys(states)]
+        plans = self._remembered.rests(states, generators)
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
         if len(new):
             for row, plan in zip(new.tolist(), self._chosen(engine.pick(states, new)), strict=True):
                 plans[row] = plan
-        self._remember(states, plans)
-        return np.array([plan[0] for plan in plans], np.int64)
+        return self._remembered.keep(states, generators, plans)
 
-    def _chosen(self, states: States) -> list[tuple[int, ...]]:
-        """The actions of the candidate that is chosen in each game."""
+    def _chosen(self, states: States) -> list[list[int]]:
+        """Return the actions of the candidate that is chosen in each game."""
         n, most = len(states), self.turns.candidates
         counts, left_out = np.zeros((2, n), np.int64)
         actions = np.zeros((n, most, MOST_ACTIONS), np.int8)
@@ -148,30 +145,7 @@ class TurnAgent(Agent):
                 f"choose must answer an index from 0 to {counts[row] - 1}, got {answer[row]}",
             )
         chosen = actions[np.arange(n), answer].tolist()
-        return [tuple(number for number in plan if number >= 0) for plan in chosen]
-
-    def _remember(self, states: States, plans: list[tuple[int, ...]]) -> None:
-        """Keep the rest of each turn under the position that comes next.
-
-        Equal positions share it: the choice there is the same.
-        """
-        going = np.array([row for row, plan in enumerate(plans) if len(plan) > 1], np.int64)
-        if not len(going):
-            return
-        after = engine.pick(states, going)
-        engine.step(after, np.array([plans[row][0] for row in going.tolist()]), roll=False)
-        for key, row in zip(_keys(after), going.tolist(), strict=True):
-            self._plans[key] = plans[row][1:]
-        # A game asks for the rest of its turn at its next decision: the oldest are of past turns.
-        for _ in range(len(self._plans) - max(KEPT, 2 * len(states))):
-            del self._plans[next(iter(self._plans))]
-
-
-def _keys(states: States) -> list[bytes]:
-    """The bytes of each position, without its generator."""
-    bare = engine.copy(states)
-    bare["generator"] = 0
-    return [state.tobytes() for state in bare]
+        return [[number for number in plan if number >= 0] for plan in chosen]
 
 
 def _check_players(agent: DecisionAgent | TurnAgent, states: States) -> None:

@@ -20,9 +20,9 @@ from gymnasium import spaces
 
 from carolus_env.bots import Agent
 from carolus_env.engine import observation
-from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, OVER, Rules
+from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER, Rules
 from carolus_env.engine.state import States
-from carolus_env.envs.aec import ILLEGAL, observation_box
+from carolus_env.envs.aec import observation_box
 from carolus_env.envs.learner import LEARNER, LearnerGames
 from carolus_env.envs.starts import start_from
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
@@ -45,7 +45,7 @@ NO_CANDIDATE: Final = -1e9
 """Logit where there is no candidate: finite, so that its product with probability 0 is 0."""
 
 _RULES: Final = ("players", "crown_choice", "partners", "paladins_per_clan", "max_rounds")
-_OPTIONS: Final = (*_RULES, "illegal", "turns")
+_OPTIONS: Final = (*_RULES, "turns")
 
 
 class CarolusMultiAgentEnv(MultiAgentEnv):
@@ -68,8 +68,6 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
 
             - ``players``, ``crown_choice``, ``partners``, ``paladins_per_clan``, ``max_rounds``:
               see `Rules`;
-            - ``illegal``: effect of an illegal action, ``"raise"`` (default) or ``"forfeit"``: the
-              game ends, the offender's team loses, the offender's info holds ``illegal=True``;
             - ``turns``: True or a mapping of the options of `Turns`: an action is a disc, a crown
               or a whole turn, by its index in a list of K candidates. The mover's info then holds
               ``choices`` ``(K, 5)`` and ``left_out``, as those of ``CarolusMagnusTurns-v0``.
@@ -83,9 +81,6 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         options = dict(config or {})
         if unknown := sorted(options.keys() - set(_OPTIONS)):
             raise ValueError(f"env_config: unknown option {unknown[0]!r}, known are {_OPTIONS}")
-        self._forfeits = options.get("illegal", ILLEGAL[0]) == "forfeit"
-        if options.get("illegal", ILLEGAL[0]) not in ILLEGAL:
-            raise ValueError(f"illegal must be one of {ILLEGAL}, got {options['illegal']!r}")
         rules = Rules(**{name: options[name] for name in _RULES if name in options})
         turns = turns_of(options.get("turns"))
         if turns is None:
@@ -151,13 +146,13 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
 
         Raises:
             ValueError: when another player has an action, or the game is over.
-            IllegalActionError: with ``illegal="raise"``; the game stays as it was.
+            IllegalActionError: for an illegal action; the game stays as it was.
         """
         mover, over = self.player, bool(self.games.states["phase"][0] == OVER)
         if over or action_dict.keys() != {mover}:
             due = "the game is over, reset it" if over else f"{mover} alone is to move"
             raise ValueError(f"{due}, got actions of {sorted(action_dict)}")
-        ended = self.games.step(np.array([action_dict[mover]]), forfeits=self._forfeits)
+        ended = self.games.step(np.array([action_dict[mover]]))
         if not len(ended.rows):
             going = {"__all__": False}
             return self._seen(), {mover: 0.0}, going, dict(going), self._infos()
@@ -166,8 +161,6 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         # For all at once: RLlib takes a game in which each agent alone is truncated as terminated.
         terminateds, truncateds = {"__all__": not cut_off}, {"__all__": cut_off}
         infos: dict[str, Any] = {agent: {} for agent in self.agents}
-        if ended.states["reason"][0] == BY_FORFEIT:
-            infos[mover] = {"illegal": True}
         return self._last_seen(ended.states), rewards, terminateds, truncateds, infos
 
     # -------------------------------------------------------------------------------- inside

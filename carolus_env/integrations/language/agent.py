@@ -9,7 +9,6 @@ action is legal nothing is asked.
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +21,13 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
 from carolus_env.bots.options import check, option, parse
+from carolus_env.bots.remembered import Remembered
 from carolus_env.engine.rules import PHASE_NAMES
 from carolus_env.engine.state import States, single
 from carolus_env.integrations.language.chat import Chat, ChatError
 from carolus_env.integrations.language.harness import (
     ANSWERS,
     generate_prompt,
-    get_legal_moves,
     observe,
     parse_response,
 )
@@ -36,8 +35,8 @@ from carolus_env.integrations.language.harness import (
 NAME: Final = "llm"
 FAILED: Final = ("error", "random")
 
-_MOST_PLANNED: Final = 100_000
-"""Decisions that are stored; those of games that were given up would never be asked for."""
+FIRST_WAIT: Final = 1.0
+"""Seconds before another request where the endpoint failed; twice as many each time."""
 
 
 class _Text(tuple[str, ...]):
@@ -67,11 +66,6 @@ class LanguageOptions:
     )
     tries: int = option(3, "requests for one answer, failed ones included", among=(1, 100))
     timeout: float = option(120.0, "seconds for one request", among=(0.01, 86_400.0))
-    wait: float = option(
-        1.0,
-        "seconds before another request where the endpoint failed; twice as many each time",
-        among=(0.0, 3_600.0),
-    )
     temperature: float = option(
         -1.0, "of the model's samples; -1: the endpoint's own", among=(-1.0, 100.0)
     )
@@ -122,7 +116,7 @@ class LanguageAgent(Agent):
         except ValueError as error:
             raise AgentError(NAME, f"option {error}") from None
         self.asked = self.failures = 0
-        self._planned: dict[tuple[int, bytes], int] = {}
+        self._remembered = Remembered()
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """See `Agent.act`.
@@ -130,38 +124,40 @@ class LanguageAgent(Agent):
         Raises:
             AgentError: with ``failed="error"``, when all tries for an answer fail.
         """
-        chosen = np.full(len(states), -1, np.int64)
+        plans = self._remembered.rests(states, generators)
         waiting = []
         for row in range(len(states)):
-            planned = self._planned.pop(_place(states[row : row + 1], generators[row]), None)
             legal = engine.legal_actions(states[row])
-            if planned is not None and planned in legal:
-                chosen[row] = planned
-            elif len(legal) == 1:
-                chosen[row] = legal[0]
-            else:
+            if len(legal) == 1:
+                plans[row] = plans[row] or legal.tolist()
+            elif not plans[row]:
                 waiting.append(row)
-        if not waiting:
-            return chosen
-        pool = ThreadPoolExecutor(min(self.options.parallel, len(waiting)))
+        if waiting:
+            for row, plan in zip(waiting, self._answers(states, generators, waiting), strict=True):
+                plans[row] = plan
+        return self._remembered.keep(states, generators, plans)
+
+    def _answers(
+        self, states: States, generators: npt.NDArray[np.uint64], rows: list[int]
+    ) -> list[list[int]]:
+        """Ask for several games at the same time; returns the actions of each answer."""
+        pool = ThreadPoolExecutor(min(self.options.parallel, len(rows)))
         try:
-            answers = list(pool.map(self._ask, (single(states[row]) for row in waiting)))
+            answers = list(pool.map(self._ask, (single(states[row]) for row in rows)))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-        for row, (actions, requests, error) in zip(waiting, answers, strict=True):
+        plans = []
+        for row, (actions, requests, error) in zip(rows, answers, strict=True):
             self.asked += requests
-            if not actions:
-                actions = (self._given_up(states[row], generators[row : row + 1], error),)
-            chosen[row] = actions[0]
-            self._plan(single(states[row]), generators[row], actions)
-        return chosen
+            one = generators[row : row + 1]
+            plans.append(list(actions) or [self._given_up(states[row], one, error)])
+        return plans
 
     def _ask(self, game: States) -> tuple[tuple[int, ...], int, str]:
         """The actions of an answer, how many requests it took, and why there are none."""
         observation = observe(game[0], self.options.answers)
-        legal = get_legal_moves(observation)
         response = action = None
-        wait, error = self.options.wait, ""
+        wait, error = FIRST_WAIT, ""
         for request in range(1, self.options.tries + 1):
             prompt = generate_prompt(observation, (), response, action)
             try:
@@ -174,7 +170,7 @@ class LanguageAgent(Agent):
                     time.sleep(wait)
                     wait *= 2
                 continue
-            parsed = parse_response(response, legal)
+            parsed = parse_response(response, observation)
             if parsed.actions:
                 return parsed.actions, request, ""
             action, error = parsed.raw_action, parsed.error
@@ -191,24 +187,6 @@ class LanguageAgent(Agent):
         self.failures += 1
         warnings.warn(f"agent {self.name!r} {reason}; a random action is played", stacklevel=3)
         return int(engine.random_actions(single(state), generator)[0])
-
-    def _plan(self, game: States, generator: np.uint64, actions: tuple[int, ...]) -> None:
-        """Store the later decisions of a turn, each under the position in which it is due."""
-        if len(self._planned) > _MOST_PLANNED:
-            self._planned.clear()
-        for action, later in itertools.pairwise(actions):
-            engine.step(game, np.array([action]), roll=False)
-            self._planned[_place(game, generator)] = later
-
-
-def _place(game: States, generator: np.uint64) -> tuple[int, bytes]:
-    """The player's random stream and the position, by which a later decision is found again.
-
-    The generator in the position is a new one at every decision, and left out.
-    """
-    seen = single(game)
-    seen["generator"] = 0
-    return int(generator), seen.tobytes()
 
 
 def make_llm(argument: str) -> Agent:

@@ -1,10 +1,9 @@
 """The three functions of Kaggle's game harness: legal moves, a prompt, and reading the answer.
 
     >>> observation = observe(game.states[0])
-    >>> legal = get_legal_moves(observation)
     >>> prompt = generate_prompt(observation, history)
-    >>> parsed = parse_response(model(prompt), legal)
-    >>> parsed.id is None and parsed.error  # or the id of a legal move
+    >>> parsed = parse_response(model(prompt), observation)
+    >>> parsed.actions or parsed.error  # action numbers of a legal move, or what is wrong
 
 One answer is a whole turn (see `turns`) or a single decision, as the observation says. Nothing is
 kept between calls.
@@ -13,14 +12,13 @@ kept between calls.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine.rules import OVER, ROLL
-from carolus_env.engine.state import single
 from carolus_env.integrations.language import turns
 from carolus_env.integrations.language.words import position_text, request_text, rules_text
 from carolus_env.notation import NotationError, from_text, move_text, to_line
@@ -35,80 +33,21 @@ LONGEST_HISTORY: Final = 3_000
 _LONGEST_RESPONSE: Final = 50_000  # characters, the last ones, in which an answer is looked for
 _SHOWN_RESPONSE: Final = 500
 
-Id = int | tuple[int, ...]
-"""Of a move: the action number of a decision, the action numbers of a turn."""
-
 
 class Parsed(NamedTuple):
     """What a response was read as.
 
     Attributes:
-        id: of the move; None: a failure.
+        actions: the action numbers of the move; none of a failure.
         legal_action: the move in the notation, with its outcome; None: a failure.
         raw_action: what the response gives as its move; None where it gives none.
         error: what is wrong, for the next prompt; empty where nothing is.
     """
 
-    id: Id | None = None
+    actions: tuple[int, ...] = ()
     legal_action: str | None = None
     raw_action: str | None = None
     error: str = ""
-
-    @property
-    def actions(self) -> tuple[int, ...]:
-        """The action numbers of the move, none of a failure."""
-        if self.id is None:
-            return ()
-        return self.id if isinstance(self.id, tuple) else (self.id,)
-
-
-class LegalMoves(Mapping[Id, str]):
-    """Each legal move by its id, in the notation, with its outcome.
-
-    Whole turns are far too many for a list (millions with three players): they are made when they
-    are asked for, one by one, and counted without being made.
-
-    Args:
-        state: the game that waits for the move.
-        whole: whether a move is a whole turn.
-    """
-
-    def __init__(self, state: np.void, whole: bool) -> None:
-        self.state, self.whole = single(state)[0], whole
-
-    def __getitem__(self, move: Id) -> str:
-        try:
-            if not self.whole:
-                return move_text(self.state, move)  # type: ignore[arg-type]
-            text = turns.turn_text(self.state, move)  # type: ignore[arg-type]
-            if tuple(turns.read_turn(self.state, text)) == move:
-                return text
-        except (ValueError, TypeError):
-            pass
-        raise KeyError(move)
-
-    def __iter__(self) -> Iterator[Id]:
-        if self.whole:
-            return turns.whole_turns(self.state)
-        return iter(engine.legal_actions(self.state).tolist())
-
-    def __len__(self) -> int:
-        if self.whole:
-            return turns.count_turns(self.state)
-        return len(engine.legal_actions(self.state))
-
-    def read(self, text: str) -> Id:
-        """The id of a move that was typed.
-
-        Raises:
-            NotationError: when it is not a legal move; it says why.
-        """
-        if self.whole:
-            return tuple(turns.read_turn(self.state, text))
-        actions = turns.read_one(self.state, text)
-        if len(actions) != 1:
-            raise NotationError(f"move {shown(text.strip())}: one decision at a time")
-        return actions[0]
 
 
 # ------------------------------------------------------------------------------------ functions
@@ -138,20 +77,20 @@ def observe(state: np.void, answers: str = "turn") -> dict[str, Any]:
     }
 
 
-def get_legal_moves(observation: Mapping[str, Any]) -> LegalMoves:
-    """The legal moves of the player to move, ``{id: text}``; none when no decision is due.
+def get_legal_moves(observation: Mapping[str, Any]) -> dict[int, str]:
+    """Return the legal decisions of the player to move in the notation, by action number.
+
+    Whole turns are too many for a list, up to millions with three players.
 
     Args:
-        observation: as `observe` gives it. Only ``observationString`` is needed, a position in the
-            notation; without ``answers`` a move is a single decision.
+        observation: as `observe` gives it. Only ``observationString`` is needed.
 
     Raises:
         KeyError: without an ``observationString``.
         PositionError: when that is not a position.
-        ValueError: for other ``answers`` than `ANSWERS`.
     """
-    state = from_text(observation["observationString"])[0]
-    return LegalMoves(state, checked_answers(observation.get("answers", "decision")) == "turn")
+    state = _state(observation)
+    return {action: move_text(state, action) for action in engine.legal_actions(state).tolist()}
 
 
 def generate_prompt(
@@ -163,7 +102,7 @@ def generate_prompt(
     """The prompt for the player to move: rules, position, history, and what is asked.
 
     Args:
-        observation: see `get_legal_moves`.
+        observation: as `observe` gives it; without ``answers`` a move is a single decision.
         history: texts of earlier turns, oldest first, such as those of `notation.tell_turns`; the
             last ones that fit are shown.
         previous_response: what the model answered before, when that was no legal move.
@@ -173,17 +112,17 @@ def generate_prompt(
         At most `LONGEST_PROMPT` characters.
 
     Raises:
-        ValueError: when no decision is due, and what `get_legal_moves` raises.
+        ValueError: when no decision is due, for other ``answers`` than `ANSWERS`, and as
+            `get_legal_moves`.
     """
-    legal = get_legal_moves(observation)
-    state = legal.state
+    state = _state(observation)
     parts = [
         rules_text(engine.rules_of(state)),
         "THE POSITION\n\n" + position_text(state),
-        request_text(state, turns=legal.whole),
+        request_text(state, turns=_in_turns(observation)),
     ]
     if previous_response is not None:
-        parts.append(_again(previous_response, previous_action, legal))
+        parts.append(_again(previous_response, previous_action, observation))
     room = LONGEST_PROMPT - sum(len(part) + 2 for part in parts)
     if lines := last_lines(history, min(room, LONGEST_HISTORY) - 100):
         told = "THE LAST TURNS, oldest first\n\n" + "\n".join(lines)
@@ -191,42 +130,29 @@ def generate_prompt(
     return "\n\n".join(parts)
 
 
-def parse_response(
-    response: str,
-    legal: LegalMoves | Sequence[str],
-    *,
-    observation: Mapping[str, Any] | None = None,
-) -> Parsed:
-    """The move of a response: that of the last JSON object in it that has one.
+def parse_response(response: str, observation: Mapping[str, Any]) -> Parsed:
+    """Read the move of a response: that of the last JSON object in it that has one.
 
     Prose, thoughts and code fences around it do not matter.
 
     Args:
         response: what the model answered, any text.
-        legal: what `get_legal_moves` gave. A list of its texts will do where the ``observation`` is
-            given, from which they are made again.
-        observation: see `get_legal_moves`.
-
-    Raises:
-        TypeError: when ``legal`` is a list and there is no observation.
+        observation: see `generate_prompt`.
     """
-    if not isinstance(legal, LegalMoves):
-        if observation is None:
-            raise TypeError(
-                "legal must be what get_legal_moves gave, or the observation must be given"
-            )
-        legal = get_legal_moves(observation)
-    if legal.state["phase"] in (OVER, ROLL):
+    state = _state(observation)
+    if state["phase"] in (OVER, ROLL):
         return Parsed(error="no decision is due")
     move, error = move_of(response)
     if move is None:
         return Parsed(error=error)
+    read = turns.read_turn if _in_turns(observation) else turns.read_one
     try:
-        found = legal.read(move)
+        actions = read(state, move)
     except NotationError as refused:
         return Parsed(raw_action=move, error=str(refused))
-    text = turns.turn_text(legal.state, found if isinstance(found, tuple) else (found,))
-    return Parsed(found, text, move)
+    if len(actions) > 1 and not _in_turns(observation):
+        return Parsed(raw_action=move, error=f"move {shown(move.strip())}: one decision at a time")
+    return Parsed(tuple(actions), turns.turn_text(state, actions), move)
 
 
 # ------------------------------------------------------------------------------------ parts
@@ -273,9 +199,18 @@ def last_lines(history: Sequence[str], room: int) -> list[str]:
     return kept
 
 
-def _again(response: str, action: str | None, legal: LegalMoves) -> str:
+def _state(observation: Mapping[str, Any]) -> np.void:
+    state: np.void = from_text(observation["observationString"])[0]
+    return state
+
+
+def _in_turns(observation: Mapping[str, Any]) -> bool:
+    return checked_answers(observation.get("answers", "decision")) == "turn"
+
+
+def _again(response: str, action: str | None, observation: Mapping[str, Any]) -> str:
     """What was wrong with the answer before, so that the model can think again."""
-    parsed = parse_response(response, legal)
+    parsed = parse_response(response, observation)
     error = cut(parsed.error or "it was refused", 1_000)
     if action is not None:
         return (

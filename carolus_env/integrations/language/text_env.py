@@ -22,9 +22,7 @@ from carolus_env.engine import chance
 from carolus_env.engine.rules import OVER, Rules
 from carolus_env.engine.state import States, copy
 from carolus_env.integrations.language.harness import (
-    LegalMoves,
     checked_answers,
-    get_legal_moves,
     observe,
     parse_response,
 )
@@ -142,7 +140,7 @@ class CarolusTextEnv:
             raise TypeError(f"an answer is a text, got {type(action).__name__}")
         game = self._playing()
         seat, before = int(game["player"][0]), copy(game)
-        parsed = parse_response(action, self._legal())
+        parsed = parse_response(action, observe(game[0], self.answers))
         if parsed.legal_action is None:
             self._refuse(seat, parsed.error)
         else:
@@ -202,9 +200,6 @@ class CarolusTextEnv:
         if self._game["phase"][0] == OVER:
             raise ValueError("the game is over: call reset for another one")
         return self._game
-
-    def _legal(self) -> LegalMoves:
-        return get_legal_moves(observe(self._playing()[0], self.answers))
 
     def _refuse(self, seat: int, error: str) -> None:
         self._refused += 1

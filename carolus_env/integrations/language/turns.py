@@ -1,4 +1,4 @@
-"""Whole turns in the notation: written, read, listed; and what is wrong, in the game's words.
+"""Whole turns in the notation, written and read; what is wrong with one, in the game's words.
 
 A *turn* here is what a player decides in a row: a disc; or the crowns after a roll; or (deferred
 crowns,) the paladins and the Emperor. No dice are rolled in between, so one text can hold it:
@@ -10,16 +10,14 @@ crowns,) the paladins and the Emperor. No dice are rolled in between, so one tex
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
     CLAN_NAMES,
-    CLANS,
     CROWN_CHOICE,
     DISC,
     DISCS,
@@ -197,62 +195,3 @@ def _missing(state: np.void) -> str:
     if state["phase"] == MOVE:
         return "the Emperor's move is missing"
     return "a disc is missing" if state["phase"] == DISC else "a crown is still to be decided"
-
-
-# ------------------------------------------------------------------------------------ listing
-
-
-def whole_turns(state: np.void) -> Iterator[tuple[int, ...]]:
-    """Every whole turn once: sets of crowns and of paladins in ascending order, then the Emperor.
-
-    With three players there are millions; they are made one by one.
-    """
-    return _continued(single(state), state, ())
-
-
-def _continued(game: States, start: np.void, before: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    for action in engine.legal_actions(game[0]).tolist():
-        alike = before and action_parts(action).kind == action_parts(before[-1]).kind
-        if alike and action < before[-1]:  # the same set in another order
-            continue
-        after = copy(game)
-        engine.step(after, np.array([action]), roll=False)
-        if goes_on(after, start):
-            yield from _continued(after, start, (*before, action))
-        else:
-            yield (*before, action)
-
-
-def count_turns(state: np.void) -> int:
-    """How many whole turns there are, without making them."""
-    return _count(single(state), state, -1)
-
-
-def _count(game: States, start: np.void, last: int) -> int:
-    state = game[0]
-    if state["phase"] in (PLACE, MOVE):
-        reserve = state["reserves"][state["player"]].tolist()
-        targets, steps = 1 + int(state["regions"]), int(state["discs_played"][state["player"]])
-        return steps * _sets(reserve, targets, int(state["placements_left"]))
-    total = 0
-    for action in engine.legal_actions(state).tolist():
-        if action >= last:
-            after = copy(game)
-            engine.step(after, np.array([action]), roll=False)
-            total += _count(after, start, action) if goes_on(after, start) else 1
-    return total
-
-
-def _sets(reserve: Sequence[int], targets: int, left: int) -> int:
-    """In how many ways ``left`` paladins of a reserve go to that many targets."""
-    ways = [1] + [0] * left
-    for clan in range(CLANS):
-        held = reserve[clan]
-        ways = [
-            sum(
-                ways[number - k] * math.comb(targets + k - 1, k)
-                for k in range(min(held, number) + 1)
-            )
-            for number in range(left + 1)
-        ]
-    return ways[left]
