@@ -88,12 +88,14 @@ class Trained(DecisionAgent):
 def main(folder: str) -> None:
     """Learn from a folder of `carolus dataset`, and save the weights."""
     data = load_arrays(folder)
-    if data.observations is None or data.observations.dtype != np.uint8 or data.masks is None:
-        raise SystemExit(f"{folder}: uint8 observations and masks are needed")
+    if data.observations is None or data.observations.dtype != np.uint8:
+        raise SystemExit(f"{folder}: uint8 observations are needed")
     players = int(data.seats.max()) + 1
     save_file(train(data, players).state_dict(), WEIGHTS)
     print(f"saved: {WEIGHTS}")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
     main(sys.argv[1])

@@ -18,7 +18,7 @@ from pettingzoo.test import api_test, seed_test
 from carolus_env import carolus_magnus_v0, engine
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import IllegalActionError, observation
-from carolus_env.engine.rules import ACTIONS, MOVE, PLACE, REASON_NAMES, Rules
+from carolus_env.engine.rules import ACTIONS, MOVE, REASON_NAMES, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.envs import aec
 from carolus_env.records import position
@@ -120,13 +120,6 @@ def test_pettingzoos_state_test_passes(players):
             state_test.test_state(env, num_cycles=10, seed=seed)
 
 
-def test_the_module_is_named_as_pettingzoo_names_environments():
-    env = carolus_magnus_v0.env()
-    assert str(env) == "carolus_magnus_v0"
-    assert env.metadata["name"] == "carolus_magnus_v0"
-    assert env.metadata["is_parallelizable"] is False
-
-
 # ------------------------------------------------------------------------------------ each step
 
 
@@ -157,39 +150,25 @@ def test_at_every_step_the_player_who_decides_has_the_legal_set_and_nobody_else_
         if is_over(env):
             break
         assert set(env.rewards.values()) == set(env._cumulative_rewards.values()) == {0.0}
-    for agent in env.possible_agents:
+    for seat, agent in enumerate(env.possible_agents):
         seen = env.observe(agent)
         assert observation_spaces[agent].contains(seen)
+        np.testing.assert_array_equal(
+            seen["observation"], observation.observe(env.games, [seat], dtype=dtype)[0]
+        )
         assert seen["action_mask"].any() == (not is_over(env) and agent == env.agent_selection)
 
 
-def test_the_same_player_stays_selected_while_that_player_decides():
-    env, generator = started(players=3), np.random.default_rng(0)
-    stayed = 0
-    while not is_over(env):
-        game, selected = env.games[0], env.agent_selection
-        env.step(random_action(env, generator))
-        if game["phase"] == PLACE:  # another paladin, or the Emperor's move
-            assert env.agent_selection == selected
-            stayed += 1
-    assert stayed > 20
-
-
-def test_observations_are_fresh_arrays():
+def test_what_is_given_away_is_a_copy():
     env = started()
+    before = env.games.tobytes()
     env.observe("player_0")["observation"][:] = 1
     env.last()[0]["action_mask"][:] = 0
     env.state()[:] = 1
+    games = env.games
+    engine.step(games, engine.legal_masks(games).argmax(axis=1))
     assert env.last()[0]["action_mask"].any()
     assert not env.state().all()
-
-
-def test_games_is_a_copy():
-    env = started()
-    games = env.games
-    before = games.tobytes()
-    engine.step(games, engine.legal_masks(games).argmax(axis=1))
-    assert games.tobytes() != before
     assert env.games.tobytes() == before
 
 
@@ -225,13 +204,6 @@ def test_last_gives_every_agent_the_payoff_and_the_loser_a_negative_one(config):
         assert {(seat, 1.0), (seat, least)} <= seen
 
 
-def test_partners_share_the_payoff_and_opponents_lose_it():
-    for partners, team in (("opposite", [0, 1, 0, 1]), ("adjacent", [0, 0, 1, 1])):
-        env = play(started(2, players=4, partners=partners), np.random.default_rng(2))
-        winner = int(env.games["winners"][0]) - 1
-        assert list(env.rewards.values()) == [1.0 if t == winner else -1.0 for t in team]
-
-
 def test_a_finished_agent_takes_no_action_but_none():
     env = play(started(), np.random.default_rng(1))
     with pytest.raises(ValueError, match="only valid action is None"):
@@ -259,8 +231,8 @@ def test_a_game_that_reaches_max_rounds_is_truncated_and_worth_nothing(players, 
 
 # ------------------------------------------------------------------------------------ illegal
 
-NO_NUMBERS = [None, float("nan"), 3.0, "3", np.array(3.7), np.array([5]), [5], np.float32(5)]
-NO_ACTIONS = [-1, ACTIONS, 10**6, -(2**63), 2**63, 10**30, -(10**30), np.uint64(2**64 - 1)]
+NO_NUMBERS = [None, float("nan"), 3.0, "3", np.array([5])]
+NO_ACTIONS = [-1, ACTIONS, -(2**63), 2**63, 10**30, np.uint64(2**64 - 1)]
 
 
 @both_envs
@@ -283,26 +255,6 @@ def test_an_illegal_action_is_refused_with_the_legal_ones_and_the_game_goes_on(m
         env.step(random_action(env, generator))
         other.step(random_action(other, same))
     assert env.record() == other.record()
-
-
-def test_last_before_reset_is_refused_by_the_wrapper():
-    with pytest.raises(AttributeError, match="agent_selection cannot be accessed before reset"):
-        carolus_magnus_v0.env().last()
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_when_the_game_is_over_everybody_sees_it_from_the_own_seat(players):
-    env, generator = started(players=players), np.random.default_rng(0)
-    while not is_over(env):
-        env.step(random_action(env, generator))
-    last = env.games
-    for seat, agent in enumerate(env.agents[:]):
-        assert env.agent_selection == agent
-        seen = env.last()[0]
-        expected = observation.observe(last, np.array([seat]), dtype=np.float32)[0]
-        np.testing.assert_array_equal(seen["observation"], expected)
-        assert not seen["action_mask"].any()
-        env.step(None)
 
 
 @pytest.mark.parametrize("illegal", ["raise", "forfeit"])
@@ -391,26 +343,19 @@ def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, of_of
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"players": 1}, "players must be a whole number from 2 to 4, got 1"),
         ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
-        ({"players": "2"}, "players must be a whole number from 2 to 4, got '2'"),
-        ({"players": 2.0}, "players must be a whole number from 2 to 4, got 2.0"),
-        ({"players": True}, "players must be a whole number from 2 to 4, got True"),
         ({"crown_choice": "later"}, "crown_choice must be one of ('on_roll', 'deferred')"),
         ({"partners": "none"}, "partners must be one of ('opposite', 'adjacent')"),
         ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200"),
-        ({"paladins_per_clan": 201}, "paladins_per_clan must be a whole number from 3 to 200"),
         ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65535 or None"),
-        ({"max_rounds": 65536}, "max_rounds must be a whole number from 1 to 65535 or None"),
         ({"illegal": "ignore"}, "illegal must be one of ('raise', 'forfeit'), got 'ignore'"),
         ({"observation": "float64"}, "observation must be one of ('float32', 'uint8')"),
         ({"render_mode": "rgb"}, "render_mode must be one of (None, 'ansi', 'rgb_array', 'human')"),
     ],
 )
-@both_envs
-def test_an_impossible_option_is_refused_and_the_possible_ones_are_named(make, config, said):
+def test_an_impossible_option_is_refused_and_the_possible_ones_are_named(config, said):
     with pytest.raises(ValueError, match=re.escape(said)):
-        make(**config)
+        carolus_magnus_v0.env(**config)
 
 
 def test_the_board_is_rendered_as_text():
@@ -449,12 +394,6 @@ def test_reset_starts_from_any_position_and_goes_on_as_the_game_would(config):
         assert there.agent_selection == env.agent_selection
         here = copy.deepcopy(env)
         assert course(there, np.random.default_rng(1)) == course(here, np.random.default_rng(1))
-
-
-def test_a_position_where_a_roll_is_due_is_rolled_on():
-    env = carolus_magnus_v0.env()
-    env.reset(options={"position": position.to_dict(engine.new_games(Rules(), roll=False)[0])})
-    assert env.last()[0]["action_mask"].any()
 
 
 def test_a_position_that_is_over_gives_its_payoffs():
@@ -537,19 +476,11 @@ def test_an_unknown_option_of_reset_is_ignored_with_a_warning():
     assert env.games.tobytes() == started(1).games.tobytes()
 
 
-@pytest.mark.parametrize("call", ["step", "observe", "state", "last", "agents", "agent_iter"])
-def test_nothing_can_be_done_before_reset(call):
+def test_nothing_can_be_done_before_reset():
     env = carolus_magnus_v0.env()
-    calls = {
-        "step": lambda: env.step(5),
-        "observe": lambda: env.observe("player_0"),
-        "state": lambda: env.state(),
-        "last": lambda: env.last(),
-        "agents": lambda: env.agents,
-        "agent_iter": lambda: env.agent_iter(),
-    }
-    with pytest.raises((AssertionError, AttributeError), match=r"before"):
-        calls[call]()
+    for call in (lambda: env.step(5), lambda: env.observe("player_0"), env.state, env.last):
+        with pytest.raises((AssertionError, AttributeError), match=r"before"):
+            call()
 
 
 # ------------------------------------------------------------------------------------ copies, seeds
@@ -582,16 +513,6 @@ def test_a_copy_has_the_same_future_and_is_independent(make, copied, decisions):
     assert env.games.tobytes() == twin.games.tobytes()
 
 
-def test_a_copy_that_plays_differently_leaves_the_original_alone():
-    env = play(started(3), np.random.default_rng(3), 30)
-    twin, untouched = env.clone(), copy.deepcopy(env)
-    play(twin, np.random.default_rng(99))
-    twin.reset(seed=123)
-    for name in ("rewards", "terminations", "infos", "agents", "agent_selection"):
-        assert getattr(env, name) == getattr(untouched, name)
-    assert env.record() == untouched.record()
-
-
 @every_config
 def test_the_same_seed_is_the_same_game_whatever_else_draws_random_numbers(config):
     first, env = started(42, **config), carolus_magnus_v0.env(**config)
@@ -609,21 +530,6 @@ def test_the_same_seed_is_the_same_game_whatever_else_draws_random_numbers(confi
         assert states == wanted
 
 
-def test_playing_draws_no_global_random_numbers():
-    random.seed(1)
-    np.random.seed(1)  # noqa: NPY002
-    before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
-    env = carolus_magnus_v0.env()
-    env.reset()
-    env.reset(seed=1)
-    play(env, np.random.default_rng(1))
-    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
-
-
-def test_different_seeds_are_different_games():
-    assert len({started(seed).games.tobytes() for seed in range(50)}) == 50
-
-
 def test_games_after_a_seed_differ_and_are_those_of_the_seed():
     first, second = started(5), started(5)
     games = []
@@ -633,15 +539,6 @@ def test_games_after_a_seed_differ_and_are_those_of_the_seed():
         assert first.games.tobytes() == second.games.tobytes()
         games.append(first.games.tobytes())
     assert len({*games, started(5).games.tobytes()}) == 6
-
-
-def test_games_without_any_seed_differ():
-    def fresh():
-        env = carolus_magnus_v0.env()
-        env.reset()
-        return env.games.tobytes()
-
-    assert fresh() != fresh()
 
 
 def test_a_game_is_that_of_the_engine_with_the_same_seed():

@@ -80,9 +80,9 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = arena.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
     assert found.win_rate[0] > 0.5
-    dataset.main([*words[:-1], str(tmp_path / "bare"), "--no-masks"])
+    dataset.main([*words[:-1], str(tmp_path / "bare"), "--observation=float32"])
     done = subprocess.run([*command[:2], "bare"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and "uint8 observations and masks are needed" in done.stderr
+    assert done.returncode == 1 and "uint8 observations are needed" in done.stderr
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from carolus_env.envs.gym import (
     CarolusTurnsVectorEnv,
     CarolusVectorEnv,
 )
-from carolus_env.envs.learner import LearnerGames
 
 
 def choose(masks, random):
@@ -176,17 +175,6 @@ def test_the_learner_is_paid_losses_as_well_as_wins():
     assert abs(np.mean(paid)) < 0.2
 
 
-def test_the_learner_goes_round_the_seats_unless_one_is_given():
-    envs = CarolusVectorEnv(6, players=3)
-    envs.reset(seed=1)
-    assert envs.games.seats.tolist() == [1, 2, 0, 1, 2, 0]
-    envs.reset()
-    assert envs.games.seats.tolist() == [2, 0, 1, 2, 0, 1]
-    envs = CarolusVectorEnv(6, players=3, seat=2)
-    envs.reset(seed=1)
-    assert envs.games.seats.tolist() == [2] * 6
-
-
 def test_seeds_may_be_given_one_a_row():
     envs = CarolusVectorEnv(3)
     whole, _ = envs.reset(seed=7)
@@ -243,14 +231,6 @@ def test_actions_of_a_wrong_shape_or_type_are_refused(actions, text):
     envs.reset(seed=1)
     with pytest.raises(ValueError, match=text):
         envs.step(actions)
-
-
-def test_rows_can_be_seeded_alone():
-    games = LearnerGames(ce.Rules(), 4, CarolusVectorEnv(4).games.opponents, seed=5)
-    fresh = games.states.copy()
-    games.step(games.masks().argmax(axis=1))
-    games.reset(np.array([6], np.uint64), rows=np.array([1]))
-    assert games.states[1].tobytes() == fresh[1].tobytes()
 
 
 def test_a_wrong_autoreset_mode_is_told_the_right_ones():

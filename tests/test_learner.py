@@ -149,18 +149,6 @@ def test_a_game_that_is_over_waits_for_its_restart(players):
 
 
 @every_number
-def test_only_the_rows_that_are_named_go_on(players):
-    games, twin = learners(players, n=6), learners(players, n=6)
-    for rows in ([4, 1], [0], [5, 2, 3]):
-        before, actions = games.states.copy(), games.masks().argmax(axis=1)
-        games.step(actions[rows], rows=np.array(rows))
-        others = np.setdiff1d(np.arange(6), rows)
-        assert games.states[others].tobytes() == before[others].tobytes()
-    twin.step(twin.masks().argmax(axis=1))
-    assert games.states.tobytes() == twin.states.tobytes()
-
-
-@every_number
 def test_opponents_sit_clockwise_from_the_learner(players):
     for seat in range(players):
         opponents = [First() for _ in range(players - 1)]
@@ -269,13 +257,6 @@ def test_rows_may_start_anew_alone_each_from_a_seed_of_its_own(players):
         games.restart(games.step(games.masks().argmax(axis=1)[rows], rows).rows)
         go_on(fresh, fresh.masks().argmax(axis=1))
         assert games.states[rows].tobytes() == fresh.states.tobytes()
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int32])
-def test_a_seed_may_be_a_numpy_number(kind):
-    games, same = learners(3, seed=kind(7)), learners(3, seed=7)
-    assert games.states.tobytes() == same.states.tobytes()
-    np.testing.assert_array_equal(games.seats, same.seats)
 
 
 @every_number

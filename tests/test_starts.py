@@ -8,7 +8,6 @@ import pytest
 
 import carolus_env as ce
 from carolus_env import carolus_magnus_v0, engine
-from carolus_env.engine import chance
 from carolus_env.engine.state import States
 from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
 from carolus_env.records import position
@@ -174,14 +173,6 @@ def test_a_vector_refuses_other_numbers_than_one_a_game():
         CarolusVectorEnv(3).reset(options={"first_player": [0, 1]})
     with pytest.raises(ValueError, match="unknown option 'reset_mask'"):
         CarolusEnv().reset(options={"reset_mask": np.ones(1, np.bool_)})
-
-
-def test_a_roll_that_is_due_is_rolled():
-    game = engine.new_games(ce.Rules(), seed=2, roll=False)
-    env = CarolusEnv()
-    env.reset(options={"position": given(game)})
-    chance.roll(game)
-    assert state(env).tobytes() == game.tobytes()
 
 
 def test_sb3_takes_the_options_of_set_options_once():

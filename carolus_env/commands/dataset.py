@@ -129,8 +129,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--players", type=int, default=2, metavar="P", help="2, 3 or 4 (default %(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     places.add_options(parser, workers=cores())
-    add("--observation", choices=("uint8", "float32", "none"), default="uint8", help="dtype")
-    add("--no-masks", action="store_true", help="leave the masks of legal actions out")
+    add("--observation", choices=("uint8", "float32"), default="uint8", help="dtype")
     add("--minari", metavar="ID", help="make it a Minari data set too, as carolus/2p-planner-v0")
     add("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
     add("--partners", choices=PARTNERS, default=PARTNERS[0])
@@ -146,8 +145,6 @@ def _job(options: argparse.Namespace) -> Job:
     if len(set(options.agents)) < len(options.agents):
         raise ValueError(f"the agents must be different, got {' '.join(options.agents)}")
     if options.minari is not None:
-        if options.observation == "none":
-            raise ValueError("--minari needs observations: --observation uint8 or float32")
         minari.import_minari()
         minari.check_id(options.minari)
     return Job(rules, tuple(options.agents), options.games, options.seed)
@@ -172,8 +169,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     with counting("games to arrays", total) as told:
         data = to_arrays(
             games,
-            observation=None if options.observation == "none" else options.observation,
-            masks=not options.no_masks,
+            observation=options.observation,
             out=parts / "whole",
             threads=min(options.workers or cores(), 256),
             progress=told,

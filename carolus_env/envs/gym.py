@@ -105,7 +105,7 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
     Args:
         num_envs, players, opponents, seat, crown_choice, partners, paladins_per_clan, max_rounds:
             see `CarolusVectorEnv`.
-        candidates, plans, order: how candidates are listed, see `Turns`.
+        candidates, plans: how candidates are listed, see `Turns`.
         illegal, masks, render_mode, autoreset_mode, copy: see `CarolusVectorEnv`; an index of no
             candidate is illegal.
 
@@ -126,7 +126,6 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         *,
         candidates: int = 16,
         plans: Literal["stop", "one", "all"] = "stop",
-        order: Literal["planner", "found"] = "planner",
         illegal: Literal["forfeit", "raise"] = "forfeit",
         masks: Literal["info", "observation"] = "info",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
@@ -135,7 +134,7 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
     ) -> None:
         rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
         check_options(illegal, "float32", render_mode, VECTOR_RENDER_MODES)
-        turns, others = Turns(candidates, plans, order), FixedOpponents(rules, opponents)
+        turns, others = Turns(candidates, plans), FixedOpponents(rules, opponents)
         games = TurnGames(rules, num_envs, others, seat=seat, turns=turns)
         super().__init__(
             games,

@@ -24,21 +24,20 @@ from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
 from carolus_env.envs.learner import Ended, LearnerGames, Opponents
 from carolus_env.system.compiler import entry
 
-ORDERS: Final = ("planner", "found")
 MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
 """Actions of a turn, at most: paladins and the Emperor's move."""
 
 
 @dataclass(frozen=True)
 class Turns:
-    """How the candidates of a turn are listed. Discs and crowns are all listed, lowest first.
+    """How the candidates of a turn are listed, best first by the planner's fitted evaluation.
+
+    Discs and crowns are all listed, lowest first.
 
     Attributes:
         candidates: the most that are listed.
         plans: where paladins may go besides the player's court: ``"stop"``, to the region where the
             Emperor stops; ``"one"``, to any one region; ``"all"``, anywhere.
-        order: which come first, and are kept where there are more: ``"planner"``, the best by the
-            planner's fitted evaluation; ``"found"``, the first that are found, with nothing fitted.
 
     Raises:
         ValueError: for a value that is not allowed, naming it.
@@ -46,23 +45,16 @@ class Turns:
 
     candidates: int = 16
     plans: str = "stop"
-    order: str = "planner"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.candidates, int) and DISCS <= self.candidates <= EVERY):
             raise ValueError(f"candidates must be from {DISCS} to {EVERY}, got {self.candidates!r}")
-        for name, value, allowed in (
-            ("plans", self.plans, WIDTHS),
-            ("order", self.order, ORDERS),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        if self.plans not in WIDTHS:
+            raise ValueError(f"plans must be one of {WIDTHS}, got {self.plans!r}")
 
     def lister(self, players: int) -> Lister:
         """What lists them in games of ``players`` players."""
-        weights = all_weights()[players].copy()
-        if self.order == "found":
-            weights[:] = 0.0
+        weights = all_weights()[players]
         return Lister.of(WIDTHS.index(self.plans), weights, self.candidates)
 
 

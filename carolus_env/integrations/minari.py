@@ -269,10 +269,8 @@ def _read(
     path = Path(source)
     if not path.is_dir():
         return read_games(path), {}, None
-    games, job = read_packed(path / "games.safetensors"), path / JOB
-    if not job.exists():  # a folder of an earlier version
-        return games, {}, None
-    return games, json.loads(job.read_text()), np.load(path / "tables.npy", allow_pickle=False)
+    games, job = read_packed(path / "games.safetensors"), json.loads((path / JOB).read_text())
+    return games, job, np.load(path / "tables.npy", allow_pickle=False)
 
 
 def _description(rules: Rules, games: int, job: Mapping[str, Any]) -> str:
