@@ -231,9 +231,6 @@ def test_a_game_that_reaches_max_rounds_is_truncated_and_worth_nothing(players, 
 
 # ------------------------------------------------------------------------------------ illegal
 
-NO_NUMBERS = [None, float("nan"), 3.0, "3", np.array([5])]
-NO_ACTIONS = [-1, ACTIONS, -(2**63), 2**63, 10**30, np.uint64(2**64 - 1)]
-
 
 @both_envs
 def test_an_illegal_action_is_refused_with_the_legal_ones_and_the_game_goes_on(make):
@@ -258,17 +255,17 @@ def test_an_illegal_action_is_refused_with_the_legal_ones_and_the_game_goes_on(m
 
 
 @pytest.mark.parametrize("illegal", ["raise", "forfeit"])
-@pytest.mark.parametrize("action", NO_NUMBERS, ids=repr)
-def test_what_is_no_whole_number_is_no_action(action, illegal):
+def test_what_is_no_whole_number_is_no_action(illegal):
     env = started(illegal=illegal)
     before = env.games.tobytes()
-    with pytest.raises(TypeError, match=r"^player_\d is to move: an action is a whole number"):
-        env.step(action)
-    assert env.games.tobytes() == before
-    assert not is_over(env)
+    for action in (None, float("nan"), 3.0, "3", np.array([5])):
+        with pytest.raises(TypeError, match=r"^player_\d is to move: an action is a whole number"):
+            env.step(action)
+        assert env.games.tobytes() == before
+        assert not is_over(env)
 
 
-@pytest.mark.parametrize("action", NO_ACTIONS, ids=repr)
+@pytest.mark.parametrize("action", [-1, ACTIONS, -(2**63), 2**63, 10**30, np.uint64(2**64 - 1)])
 @pytest.mark.parametrize("neighbour", [0, ACTIONS - 1])
 def test_numbers_that_are_no_action_at_all_are_illegal(action, neighbour):
     env, generator = started(5), np.random.default_rng(5)
@@ -285,13 +282,13 @@ def test_numbers_that_are_no_action_at_all_are_illegal(action, neighbour):
     assert is_over(env)
 
 
-@pytest.mark.parametrize("kind", [int, np.int8, np.uint8, np.int32, np.int64, np.uint64, np.array])
-def test_every_kind_of_whole_number_is_an_action(kind):
-    env, same = started(), started()
-    env.step(kind(7))
-    same.step(7)
-    assert env.games.tobytes() == same.games.tobytes()
-    assert env.record() == same.record()
+def test_every_kind_of_whole_number_is_an_action():
+    games = set()
+    for kind in (int, np.int8, np.uint8, np.int64, np.uint64, np.array):
+        env = started()
+        env.step(kind(7))
+        games.add(env.games.tobytes())
+    assert len(games) == 1 and started().games.tobytes() not in games
 
 
 @pytest.mark.parametrize(

@@ -203,9 +203,6 @@ def test_views_are_given_where_copies_are_not_wanted():
     ("options", "text"),
     [
         ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
-        ({"opponents": "nobody"}, "unknown agent 'nobody'"),
-        ({"players": 4, "opponents": ["random", "greedy"]}, "one agent or 3"),
-        ({"seat": 2}, "seat must be from 0 to 1 or None, got 2"),
         ({"illegal": "ignore"}, "illegal must be one of"),
         ({"observation": "int64"}, "observation must be one of"),
         ({"render_mode": "human"}, "render_mode must be one of"),

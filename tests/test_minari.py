@@ -7,26 +7,15 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+from test_arrays import record_of
 
 from carolus_env import engine
 from carolus_env.commands import dataset
 from carolus_env.engine.observation import observe
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.integrations import minari
-from carolus_env.records import make_record, positions
+from carolus_env.records import positions
 from carolus_env.records.arrays import Packed, load_arrays, pack
-
-
-def record_of(rules: Rules, seed: int) -> dict:
-    """A random game."""
-    start = engine.new_games(rules, seed=seed, roll=False)
-    game, stream, actions = engine.copy(start), new_streams(seed, 1), []
-    engine.chance.roll(game)
-    while not engine.is_over(game)[0]:
-        actions.append(int(engine.random_actions(game, stream)[0]))
-        engine.step(game, [actions[-1]])
-    return make_record(start, actions)
 
 
 @pytest.mark.parametrize("rules", [Rules(2), Rules(3), Rules(4), Rules(3, max_rounds=2)], ids=str)
