@@ -249,39 +249,52 @@ def test_python_can_call_a_kernel():
     assert scaled(0.5, factor=3) == 1.5
 
 
-@pytest.mark.slow
-def test_without_any_folder_to_write_in_every_process_compiles(package):
-    (package / "__pycache__").write_text("in the way")
-    nowhere = """
-import tempfile
-def gettempdir(): raise FileNotFoundError("no usable temporary directory")
-tempfile.gettempdir = gettempdir
-"""
-    assert run(package, nowhere)[0] == RIGHT
-    assert not list(package.parent.rglob("*.nbc"))
+OWN = "package/__pycache__/kernels"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"])
-def test_code_is_kept_where_the_environment_says(package, variable, tmp_path):
-    if variable != "NUMBA_CACHE_DIR":
-        (package / "__pycache__").write_text("in the way")
-    folder = tmp_path / "wanted"
-    assert run(package, **{variable: str(folder)}) == (RIGHT, NOTICE)
-    assert run(package, **{variable: str(folder)}) == (RIGHT, "")
-    below = folder / ".cache" if variable == "HOME" else folder
-    assert list((below / "carolus_env").glob("*.nbc"))
+@pytest.mark.parametrize(
+    ("own", "environment", "kept_in"),
+    [
+        pytest.param("free", {}, OWN, id="beside the package's code"),
+        pytest.param("free", {"HOME": "home"}, OWN, id="there before the home"),
+        pytest.param("free", {"NUMBA": "n"}, "n/carolus_env", id="where Numba is told to"),
+        pytest.param("taken", {"HOME": "h"}, "h/.cache/carolus_env", id="in the home"),
+        pytest.param(
+            *("taken", {"HOME": "h", "XDG_CACHE_HOME": "x"}, "x/carolus_env"), id="in the cache"
+        ),
+        pytest.param("taken", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}", id="temporarily"),
+        pytest.param(
+            *("open", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}"),
+            id="not where others can write: cached code is run",
+        ),
+        pytest.param("taken", {}, None, id="nowhere"),
+    ],
+)
+def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(
+    tmp_path, monkeypatch, own, environment, kept_in
+):
+    folder = tmp_path / OWN
+    folder.parent.mkdir(parents=True)
+    if own == "taken":
+        folder.write_text("in the way, for a user whom permissions do not stop")
+    if own == "open":
+        folder.mkdir()
+        folder.chmod(0o777)
+    monkeypatch.setattr(compiler, "_PACKAGE", tmp_path / "package")
+    given = {name: str(tmp_path / value) for name, value in environment.items()}
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, given.get(name, ""))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", given.get("NUMBA", ""))
+    Path(given.get("TEMP", tmp_path)).mkdir(exist_ok=True)
 
+    def temporary():
+        if "TEMP" not in given:
+            raise FileNotFoundError("no usable temporary directory")
+        return given["TEMP"]
 
-@pytest.mark.slow
-def test_a_folder_that_others_can_write_is_no_cache(package):
-    """Cached code is run: nobody else may put any there."""
-    open_to_all = package / "__pycache__" / "kernels"
-    open_to_all.mkdir(parents=True)
-    open_to_all.chmod(0o777)
-    assert run(package) == (RIGHT, NOTICE)
-    assert not list(open_to_all.iterdir())
-    assert list((package.parent / "temporary").glob("carolus_env-*/*.nbc"))
+    monkeypatch.setattr(compiler.tempfile, "gettempdir", temporary)
+    found = compiler._cache_folder.__wrapped__()
+    assert found == (None if kept_in is None else tmp_path / kept_in)
 
 
 def cut(data):

@@ -621,18 +621,6 @@ def test_a_line_without_an_end_takes_bounded_memory(
     assert peak < 4 * 2**20
 
 
-def test_an_endless_file_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_LINE", 2**20)
-    lines, error = read(Path("/dev/zero"))
-    assert lines == [] and error is not None and "reading ends here" in error.reason
-
-
-def test_the_golden_files_are_records() -> None:
-    for name, count in (("full", 36), ("legal", 60)):
-        lines, error = read(GOLDEN / f"{name}.jsonl.gz")
-        assert (len(lines), error) == (count, None)
-
-
 def test_positions_of_a_game_against_the_rules_are_refused_with_the_event() -> None:
     made = short_record()
     made["events"][5]["player"] ^= 1

@@ -216,14 +216,6 @@ def test_processes_do_one_job_after_the_other_and_tell_of_errors() -> None:
         assert workers.all([(4,)]) == [8]
 
 
-def test_this_process_does_tasks_too() -> None:
-    with Here() as workers:
-        workers.begin(squares)
-        assert workers.all((n,) for n in range(5)) == [0, 1, 4, 9, 16]
-        with pytest.raises(KeyError):
-            workers.all([(-1,)])
-
-
 # ------------------------------------------------------------------------------------ a cluster
 
 
