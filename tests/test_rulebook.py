@@ -279,88 +279,50 @@ def test_fewer_paladins_are_played_only_if_the_reserve_holds_fewer(held):
 # ------------------------------------------------------------------------------------ control
 
 
-def at_court(*courts, reserve, control=None, players=2, **rules):
-    """Player 0 is to play the reserve."""
-    return position(
+CONTROLLED = {  # the red paladins in the courts, who controls red, and after each one more
+    "the first paladin at court brings control": ({}, [0, 0], NOBODY, [0]),
+    "a tie keeps control": ({}, [1, 2], 1, [1, 0]),
+    "the lead must be over all other courts": ({"players": 3}, [2, 1, 3], 2, [2, 0]),
+    "opposite partners' courts are not added": ({"players": 4}, [2, 4, 3, 0], 1, [1, 1, 0]),
+    "an opposite partner must be surpassed": ({"players": 4}, [2, 1, 4, 0], 2, [2, 2, 0]),
+    "adjacent partners' courts are not added": (
+        {"players": 4, "partners": "adjacent"}, [2, 3, 4, 0], 2, [2, 2, 0]
+    ),
+    "an adjacent partner must be surpassed": (
+        {"players": 4, "partners": "adjacent"}, [2, 4, 1, 0], 1, [1, 1, 0]
+    ),
+    "control may pass between partners": ({"players": 4}, [1, 0, 1, 0], 2, [0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "courts", "holder", "after_each"), CONTROLLED.values(), ids=CONTROLLED
+)
+def test_control_goes_to_the_only_court_with_the_most(table, courts, holder, after_each):
+    game = position(
         phase="place",
-        placements_left=min(sum(reserve), Rules(players=players).dice),
-        courts=courts,
-        reserves=[reserve],
-        control=control,
-        players=players,
-        **rules,
+        placements_left=3,
+        courts=[paladins(red=count) for count in courts],
+        reserves=[paladins(red=7)],
+        control=[holder, *[NOBODY] * 4],
+        **table,
     )
+    for expected in after_each:
+        play(game, court_action(RED))
+        assert known(game)["control"] == [expected, *[NOBODY] * 4]
 
 
-def test_the_first_paladin_at_court_brings_control():
-    game = at_court(reserve=paladins(red=3))
-    assert known(game)["control"] == [NOBODY] * 5
-    play(game, court_action(RED))
-    assert known(game)["control"] == [0, NOBODY, NOBODY, NOBODY, NOBODY]
-
-
-def test_tied_court_keeps_control():
-    blacks = [BLACK] + [NOBODY] * 4
-    game = at_court(paladins(red=1), paladins(red=2), reserve=paladins(red=2), control=blacks)
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == BLACK  # 2 to 2
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == WHITE  # 3 to 2
-
-
-def test_control_stays_with_the_holder_while_nobody_is_ahead():
+@pytest.mark.parametrize("holder", [0, 1])
+def test_control_stays_with_the_holder_while_nobody_is_ahead(holder):
     """A tie says nothing about who holds the clan: that is history."""
-    for holder in (0, 1):
-        game = position(
-            courts=[paladins(red=2), paladins(red=2)],
-            control=[holder] + [NOBODY] * 4,
-            reserves=[paladins(blue=4)],
-        )
-        play(game, move_action(1))
-        roll(game, BLUE, BLUE, BLUE)
-        assert known(game)["control"][RED] == holder
-
-
-def test_the_lead_must_be_over_all_other_courts():
-    game = at_court(
-        paladins(red=2), paladins(red=1), paladins(red=3), reserve=paladins(red=4), players=3
+    game = position(
+        courts=[paladins(red=2), paladins(red=2)],
+        control=[holder, *[NOBODY] * 4],
+        reserves=[paladins(blue=4)],
     )
-    assert known(game)["control"][RED] == 2
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == 2
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == 0
-
-
-@pytest.mark.parametrize(
-    ("partners", "partner", "opponent"), [("opposite", 2, 1), ("adjacent", 1, 2)]
-)
-@pytest.mark.parametrize(
-    ("held_by_partner", "held_by_opponent", "holder"),
-    [
-        pytest.param(3, 4, "opponent", id="partners' courts are not added together"),
-        pytest.param(4, 1, "partner", id="the partner's court must be surpassed too"),
-    ],
-)
-def test_a_partners_court_is_a_court_like_any_other(
-    partners, partner, opponent, held_by_partner, held_by_opponent, holder
-):
-    """Two red paladins more make 4 to 4; the third brings control."""
-    courts = [paladins(red=2), *[paladins()] * 3]
-    courts[partner] = paladins(red=held_by_partner)
-    courts[opponent] = paladins(red=held_by_opponent)
-    game = at_court(*courts, reserve=paladins(red=7), players=4, partners=partners)
-    play(game, court_action(RED), court_action(RED))
-    assert known(game)["control"][RED] == {"partner": partner, "opponent": opponent}[holder]
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == 0
-
-
-def test_control_may_pass_between_partners():
-    courts = [paladins(red=1), paladins(), paladins(red=1), paladins()]
-    game = at_court(*courts, reserve=paladins(red=1), control=[2, *[NOBODY] * 4], players=4)
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == 0
+    play(game, move_action(1))
+    roll(game, BLUE, BLUE, BLUE)
+    assert known(game)["control"][RED] == holder
 
 
 # ------------------------------------------------------------------------------------ figure 5
