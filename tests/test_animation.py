@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -117,7 +116,7 @@ def test_a_record_that_tells_of_no_game_is_refused_with_the_event(change, said):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_each_moment_of_a_film_shows_the_board_of_that_frame_and_no_more(players):
-    record, _, _ = played(players, seed=players, decisions=70)
+    record, _, _ = played(players, seed=players, decisions=40)
     film = ElementTree.fromstring(animation.animation_svg(record, layout="tall"))
     frames = animation.frames_of(record)
     for k, frame in enumerate(frames):
@@ -144,12 +143,6 @@ def test_a_film_lasts_as_long_as_wished_and_moves_together():
     assert {timer.get("repeatCount") for timer in timers} == {"indefinite"}
 
 
-def test_a_film_takes_a_fraction_of_its_single_pictures():
-    record, _, _ = played(2)
-    pictures = [board_svg(frame.state, last=frame.last) for frame in animation.frames_of(record)]
-    assert len(animation.animation_svg(record)) < sum(map(len, pictures)) / 12
-
-
 def test_a_film_runs_no_script_and_fetches_nothing():
     record, _, _ = played(4, decisions=30)
     film = animation.animation_svg(record, names=["<script>", "a&b", '"x"', "</svg>"])
@@ -158,12 +151,6 @@ def test_a_film_runs_no_script_and_fetches_nothing():
     assert {element.tag for element in root.iter()} <= allowed
     assert not re.search(r"href|url\(|@import|\bon\w+=", film)
     assert film.count("http") == 1  # the name of SVG itself
-
-
-def test_a_game_without_decisions_is_a_film_of_one_frame():
-    record, states, _ = played(2, decisions=0)
-    film = ElementTree.fromstring(animation.animation_svg(record, layout="tall"))
-    assert shown_at(film, 0.5) == drawn(board_svg(states[0]))
 
 
 # ------------------------------------------------------------------------------------ pages
@@ -180,7 +167,7 @@ class Tags(HTMLParser):
 
 
 def test_a_page_has_one_script_and_buttons_to_step_through_every_decision():
-    record, _, actions = played(3)
+    record, _, actions = played(3, decisions=25)
     evil = ["<script>alert(1)</script>", '"onload="alert(1)', "{film}"]
     tags = Tags(animation.animation_page(record, names=evil)).found
     assert [tag for tag, _ in tags].count("script") == 1
@@ -265,9 +252,3 @@ def test_a_folder_that_is_missing_is_noticed_before_anything_is_drawn(tmp_path):
         save_animation(
             played(2)[0], tmp_path / "none" / "a.gif", progress=lambda *_: pytest.fail("drawn")
         )
-
-
-def test_a_film_of_a_gif_file_is_written_to_memory_first():
-    pytest.importorskip("resvg")
-    made = animation.animation_gif(played(2, decisions=3)[0], width=60)
-    assert io.BytesIO(made).read(6) == b"GIF89a"

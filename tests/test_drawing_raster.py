@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import carolus_env as ce
-from carolus_env import drawing
 from carolus_env.drawing import board_pixels, board_png, board_svg, raster
 from carolus_env.drawing.board import Drawing
 from carolus_env.drawing.style import BACKGROUNDS, style_sheet
@@ -334,8 +333,3 @@ def test_without_a_display_a_window_works_unseen_and_says_so(monkeypatch):
     assert (seen() == 1).all()
     assert "SDL_VIDEODRIVER" not in os.environ
     window.close()
-
-
-def test_the_package_offers_what_its_page_names():
-    for name in drawing.__all__:
-        assert getattr(drawing, name).__doc__

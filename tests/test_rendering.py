@@ -126,15 +126,6 @@ def test_the_windows_pixels_are_those_of_rgb_array(small):
     shown.close()
 
 
-def test_a_human_environment_can_be_closed_before_it_was_opened_and_opened_again(small):
-    env = carolus_magnus_v0.env(render_mode="human")
-    env.close()
-    play(env, 2)
-    env.close()
-    play(env, 2)
-    assert pygame.display.get_surface() is not None
-
-
 def test_a_human_environment_can_be_cloned(small):
     env = carolus_magnus_v0.env(render_mode="human")
     play(env, 3)
@@ -279,14 +270,6 @@ def test_a_vector_has_no_window():
         gymnasium.make_vec("CarolusMagnus-v0", num_envs=2, render_mode="human")
 
 
-def test_a_video_can_be_recorded_of_frames(small):
-    env = gymnasium.make("CarolusMagnus-v0", render_mode="rgb_array_list")
-    _, info = env.reset(seed=1)
-    for _ in range(3):
-        _, _, _, _, info = env.step(int(info["action_mask"].argmax()))
-    assert len(env.render()) == 4
-
-
 # ------------------------------------------------------------------------------------ notebooks
 
 
@@ -324,14 +307,6 @@ def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n
     assert [t for t in texts if t.startswith("game ")] == [f"game {i}" for i in range(shown)]
     said = [t for t in texts if t.endswith(" more")]
     assert said == ([] if n <= 8 else [f"and {n - 8:,} more"])
-
-
-def test_boards_stand_apart_with_room_for_a_line_above_each():
-    boards = boards_in(show(ce.new_games(Rules(players=3), 8, seed=1)).svg)
-    boxes = [[float(board.get(key)) for key in ("x", "y", "width", "height")] for board in boards]
-    for i, (x, y, width, height) in enumerate(boxes):
-        for left, top, _, _ in boxes[i + 1 :]:
-            assert left >= x + width or top >= y + height + 20
 
 
 def test_a_record_is_a_page_of_its_own_that_a_notebook_cannot_meet():
@@ -437,13 +412,6 @@ def does_not_grow(mode, frames, most):
 def test_frames_leave_nothing_in_memory(mode, monkeypatch):
     monkeypatch.setitem(raster.WIDE, "width", 240)  # 100 kB
     does_not_grow(mode, 60, 2_000_000)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in /proc")
-@pytest.mark.parametrize("mode", EVERY_MODE)
-def test_a_thousand_frames_leave_nothing_in_memory(mode, small):
-    does_not_grow(mode, 1000, 1_500_000)  # less than the text of each
 
 
 # ------------------------------------------------------------------------------------ pages

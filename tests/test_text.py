@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 
 from carolus_env import engine
@@ -294,10 +293,3 @@ def test_clans_can_be_read_on_black_and_on_white():
         light = luminance(int(look.rpartition(";")[2]))
         assert (light + 0.05) / 0.05 > 3
         assert 1.05 / (light + 0.05) > 3
-
-
-def test_drawing_changes_nothing():
-    states = engine.new_games(Rules(3), seed=1)
-    before = np.array(states)
-    board_text(states[0])
-    assert states.tobytes() == before.tobytes()
