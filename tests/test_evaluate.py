@@ -244,13 +244,6 @@ def test_a_spec_with_brackets_is_shown_as_it_is(run: Any, tmp_path: Path) -> Non
     assert "[red]bots.py:Mine : random" in out
 
 
-def test_list_shows_the_agents(run: Any) -> None:
-    code, out, err = run("--list")
-    assert (code, err) == (0, "")
-    names = [line.split()[0] for line in out.splitlines()]
-    assert {"random", "greedy", "FILE.py:NAME"} <= set(names)
-
-
 # ------------------------------------------------------------------------------------ mistakes
 
 
@@ -272,28 +265,19 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy random --paladins-per-clan 2", "paladins_per_clan must be a whole number from 3"),
         ("greedy random --partners none", "argument --partners: invalid choice: 'none'"),
         ("greedy random --rounds 3", "unrecognized arguments: --rounds"),
-        ("greedy random --deals 0", "deals must be a whole number from 1 to 50,000,000, got 0"),
-        (
-            "greedy random --games 2 --deals 1",
-            "argument --deals: not allowed with argument --games",
-        ),
-        ("greedy random --until 30 --games 100", "take --max-deals, not --games or --deals"),
-        ("greedy random --max-deals 100", "--max-deals is for --until, --until-rate and --sprt"),
-        ("greedy random --sprt 0,20 --deals 9", "take --max-deals, not --games or --deals"),
         ("greedy random --sprt 20", "--sprt: must be two numbers with a comma, such as 0,20"),
         ("greedy random --sprt 20,0", "test: elo0 must be below elo1, got 20.0 and 0.0"),
         ("greedy random --sprt 0,nan", "test: elo1 must be from -2000 to 2000, got nan"),
-        ("greedy random --sprt 0,20 --until 9", "--sprt is a stop rule of its own"),
-        ("greedy random --sprt 0,20 --beta 0.5", "beta must be above 0 and below 0.5, got 0.5"),
-        ("greedy random --alpha 0.1", "--alpha is for --sprt"),
-        ("greedy random --until -3", "until: the width of elo must be above 0, got -3.0"),
-        ("greedy random --until-rate nan", "until: the width of rate must be above 0, got nan"),
+        (
+            "greedy random --sprt 0,20 --until 9",
+            "one stop rule, until or test, got both",
+        ),
+        ("greedy random --until -3", "until must be above 0 Elo points, got -3.0"),
         ("greedy random --workers 0", "workers must be a whole number from 1 to 256, got 0"),
-        ("greedy random --time-limit 0", "time_limit must be above 0 seconds, got 0.0"),
         ("greedy random --schedule mixed", "mixed is for 3 players, got 2"),
         ("greedy random --players 3 --schedule mixed", "mixed needs three agents, got 2"),
         ("greedy random --schedule swiss", "argument --schedule: invalid choice: 'swiss'"),
-        ("greedy random --resume", "name it by --out"),
+        ("greedy random --resume", "--resume needs --out FOLDER"),
         ("greedy random --out FOLDER --resume", "games.jsonl: there is no such file"),
         ("greedy random --out FILE", "--out FILE: the folder cannot be created: File exists"),
         ("greedy random --records FILE", "--records FILE: exists; name another file"),
@@ -305,12 +289,6 @@ def test_list_shows_the_agents(run: Any) -> None:
         ("greedy FILE:Illegal", "FILE:Illegal' answered action "),
         ("greedy FILE:Broken", "FILE:Broken' failed with RuntimeError: two lines"),
         ("greedy nowhere.py:Bot", "there is no such file"),
-        (
-            "greedy random --watch planner",
-            "--watch planner: this agent does not play; greedy, random do",
-        ),
-        ("--watch greedy --out FOLDER", "games.jsonl: there is no such file"),
-        ("--watch greedy", "name two agents or more"),
         ("greedy random --json FOLDER", "is a folder, a file is needed"),
         ("greedy random --json FOLDER/none/r.json", "there is no folder FOLDER/none"),
         ("greedy random --json FILE/r.json", "there is no folder FILE"),
@@ -515,33 +493,28 @@ def test_an_interrupted_tournament_is_resumed(
 
 def test_it_plays_until_intervals_are_narrow(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    assert run("greedy", "greedy", "--until-rate", 0.2, "--json", path)[0] == 0
-    report = json.loads(path.read_text())
-    rate = report["stop_rule"]["rate"]
-    assert rate["high"] - rate["low"] < 0.2
-    assert report["deals"] % 50 == 0
     assert run("greedy", "random", "--until", 150, "--json", path)[0] == 0
     report = json.loads(path.read_text())
     # the stand-in's intervals: 2000 / sqrt(games), 1.5 to 1.8 times as wide at any time
     assert report["deals"] == 250
-    assert 150 / 2000 * 500**0.5 > report["stop_rule"]["elo"]["widening"] > 1.5
-    assert run("greedy", "random", "--until", 1, "--max-deals", 7, "--json", path)[0] == 0
+    assert 150 / 2000 * 500**0.5 > report["stop_rule"]["widening"] > 1.5
+    assert run("greedy", "random", "--until", 1, "--games", 14, "--json", path)[0] == 0
     assert json.loads(path.read_text())["deals"] == 7
 
 
 def test_a_test_stops_by_itself_and_says_its_verdict(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    words = ("greedy", "random", "--sprt", "0,100", "--alpha", 0.01, "--json", path)
+    words = ("greedy", "random", "--sprt", "0,100", "--json", path)
     code, out, _ = run(*words)
     report = json.loads(path.read_text())
     rule = report["stop_rule"]
     assert (code, rule["verdict"]) == (0, "stronger")
-    assert rule["test"] == {"elo0": 0, "elo1": 100, "alpha": 0.01, "beta": 0.05}
-    assert rule["ratio"] >= rule["bounds"][1] > 4.5
+    assert rule["test"] == {"elo0": 0, "elo1": 100}
+    assert rule["ratio"] >= rule["bounds"][1] > 2.9
     assert rule["deals"] <= report["deals"] < 50
     assert "greedy is stronger than random (H1) after" in out
     assert f"\n{rule['text']}\n" in out
-    code, out, _ = run("greedy", "greedy", "--sprt=-1,1", "--max-deals", 8, "--json", path)
+    code, out, _ = run("greedy", "greedy", "--sprt=-1,1", "--games", 16, "--json", path)
     report = json.loads(path.read_text())
     assert (code, report["stop_rule"]["verdict"]) == (0, "undecided")
     assert (report["deals"], report["complete"]) == (8, True)
@@ -567,93 +540,6 @@ def test_records_are_written_on_request(run: Any, tmp_path: Path) -> None:
     assert len(records) == 6
     assert all(replay(record) == [] for record in records)
     assert records[1]["agents"] == ["random", "greedy"] * 2
-
-
-@pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[dict[str, Any]], list[str]]]:
-    """What the viewer was opened with: the records and the other arguments."""
-    opened = []
-
-    def view(arguments: list[str]) -> int:
-        opened.append(([record for _, record in read_records(arguments[0])], arguments[1:]))
-        return 0
-
-    monkeypatch.setattr(evaluate.viewer, "main", view)
-    return opened
-
-
-def test_the_games_that_a_bot_lost_are_opened(run: Any, tmp_path: Path, watched: Any) -> None:
-    words = ("greedy", "random", "--games", 20, "--out", tmp_path / "cup", "--quiet")
-    assert run(*words, "--watch", "random") == (0, "", "")
-    [(records, arguments)] = watched
-    assert arguments == []
-    for record in records:
-        assert replay(record) == []
-        assert record["result"]["returns"][record["agents"].index("random")] < 0
-    games = map(json.loads, game_lines(tmp_path / "cup"))
-    lost = [game["game"] for game in games if game["returns"][game["table"].index(1)] < 0]
-    assert [record["game"] for record in records] == lost
-    assert run("--out", tmp_path / "cup", "--watch", "random") == (0, "", "")
-    assert watched[1] == watched[0], "the folder is enough"
-
-
-def test_a_bot_of_ones_own_is_offered_in_the_viewer(run: Any, bot_file: Path, watched: Any) -> None:
-    mine = f"{bot_file}:Mine"
-    assert run(mine, "greedy", "--games", 20, "--quiet", "--watch", mine)[0] == 0
-    assert watched[0][1] == [f"--bot={mine}"]
-
-
-def test_no_code_is_run_because_a_folder_names_it(
-    run: Any, bot_file: Path, tmp_path: Path, watched: Any
-) -> None:
-    mine = f"{bot_file}:Mine"
-    words = (mine, "greedy", "--games", 20, "--out", tmp_path / "cup", "--quiet")
-    assert run(*words)[0] == 0
-    bot_file.write_text("raise RuntimeError('this was run')")
-    code, _, said = run("--out", tmp_path / "cup", "--watch", "greedy")
-    assert code == 2
-    assert f"games.jsonl names {mine!r}, but" in said
-    bot_file.write_text(BOTS)
-    assert run(*words, "--resume", "--watch", mine) == (0, "", "")
-    assert len(watched) == 1
-
-
-def test_who_lost_nothing_is_not_watched(run: Any, tmp_path: Path, watched: Any) -> None:
-    words = ("greedy", "random", "--deals", 2, "--seed", 4, "--quiet", "--watch", "greedy")
-    code, _, said = run(*words)
-    assert (code, said, watched) == (0, "greedy lost none of 4 games\n", [])
-
-
-def test_a_bot_that_plays_otherwise_the_second_time_is_not_watched(
-    run: Any, bot_file: Path, tmp_path: Path, watched: Any
-) -> None:
-    mine = f"{bot_file}:Mine"
-    assert run(mine, "greedy", "--games", 4, "--out", tmp_path / "cup", "--quiet")[0] == 0
-    bot_file.write_text(BOTS.replace("class Mine(RandomBot)", "class Other(RandomBot)"))
-    with bot_file.open("a") as file:
-        file.write("\nfrom carolus_env.bots import GreedyBot\nclass Mine(GreedyBot):\n    pass\n")
-    code, _, said = run("--out", tmp_path / "cup", "--watch", mine)
-    assert code == 2
-    assert "went differently when it was played again" in said
-    assert watched == []
-
-
-def test_an_agent_over_the_time_limit_is_named(run: Any, bot_file: Path) -> None:
-    bot_file.write_text(
-        BOTS.replace(
-            "class Mine(RandomBot):\n    pass",
-            """
-class Mine(RandomBot):
-    def act(self, states, generators):
-        import time
-        time.sleep(0.03)
-        return super().act(states, generators)
-""",
-        )
-    )
-    code, out, err = run("random", f"{bot_file}:Mine", "--games", 2, "--time-limit", 0.02)
-    assert (code, out) == (2, "")
-    assert "my_bots.py:Mine' took 0.0" in err
 
 
 def test_without_the_extras_there_are_no_ratings_and_it_is_said(
@@ -758,7 +644,7 @@ def test_output_that_cannot_be_printed_is_no_traceback() -> None:
 def test_a_reader_that_has_seen_enough_is_no_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, str(SCRIPT), "--list"]
+    command = [sys.executable, str(SCRIPT), "greedy", "random", "--games", "2"]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
     os.close(writing)
     assert done.returncode == 1

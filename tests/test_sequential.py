@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from carolus_env.analysis.sequential import (
     STRONGER,
     UNDECIDED,
     SequentialTest,
-    mean_interval_at_any_time,
     normalised_elo,
     widening,
 )
@@ -100,8 +98,7 @@ def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(
 
 def test_the_other_agents_test_says_the_opposite() -> None:
     scores = drawn(1, 400, (0.05, 0.2, 0.4, 0.22, 0.13))
-    there = SequentialTest(-5, 25, alpha=0.02, beta=0.1)
-    back = SequentialTest(-25, 5, alpha=0.1, beta=0.02)
+    there, back = SequentialTest(-5, 25), SequentialTest(-25, 5)
     assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
     assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
 
@@ -155,8 +152,6 @@ def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(
         ({"elo0": 5, "elo1": 5}, "elo0 must be below elo1, got 5 and 5"),
         ({"elo1": math.inf}, "elo1 must be from -2000 to 2000, got inf"),
         ({"elo0": "0"}, "elo0 must be a number, got '0'"),
-        ({"alpha": 0}, "alpha must be above 0 and below 0.5, got 0"),
-        ({"beta": 0.5}, "beta must be above 0 and below 0.5, got 0.5"),
     ],
 )
 def test_an_impossible_test_is_refused(given: dict[str, Any], said: str) -> None:
@@ -168,14 +163,12 @@ def test_scores_that_are_none_are_refused() -> None:
     for scores in ([0.5, 1.5], [-1.0], [math.nan]):
         with pytest.raises(ValueError, match="deal scores must be from 0 to 1"):
             SequentialTest().outcome(scores, 2)
-        with pytest.raises(ValueError, match="deal scores must be from 0 to 1"):
-            mean_interval_at_any_time(scores, 0.1)
 
 
 @pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.05, 0.2, 0.5, 0.2, 0.05)])
 def test_error_rates_are_about_those_stated(shares: Any) -> None:
     """300 tournaments each side."""
-    test, rates = SequentialTest(0, 100, alpha=0.05, beta=0.1), []
+    test, rates = SequentialTest(0, 100), []
     lower, upper = test.bounds
     for elo in (0, 100):
         t, low, high = elo * math.sqrt(2) / sequential.NELO, 0.0, 20.0
@@ -192,45 +185,12 @@ def test_error_rates_are_about_those_stated(shares: Any) -> None:
         ended = (path <= lower) | (path >= upper)
         assert ended.any(axis=1).mean() > 0.99
         rates.append((path[np.arange(300), ended.argmax(axis=1)] >= upper).mean())
-    assert 0.01 < rates[0] < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
-    assert 0.9 - 3 * math.sqrt(0.1 * 0.9 / 300) < rates[1] < 0.98
+    slack = 3 * math.sqrt(0.05 * 0.95 / 300)
+    assert 0.01 < rates[0] < 0.05 + slack
+    assert 0.95 - slack < rates[1] < 0.99
 
 
 # ------------------------------------------------------------------------------------ intervals
-
-
-def test_looking_often_leaves_the_truth_in_the_interval() -> None:
-    """And the fixed interval loses it in more than a tenth of the tournaments."""
-    always = lost = 0
-    for scores in drawn(5, (200, 400)):
-        low, high = mean_interval_at_any_time(scores, 0.08)
-        always += low <= 0.5 <= high
-        looks = [arena.mean_interval(scores[:n], np.arange(n)) for n in range(20, 401, 20)]
-        lost += not all(low <= 0.5 <= high for low, high in looks)
-    assert always >= 190 - 3 * math.sqrt(200 * 0.05 * 0.95)
-    assert lost > 20
-
-
-def test_an_interval_at_any_time_only_becomes_narrower_and_mirrors() -> None:
-    scores = drawn(6, 900)
-    found = [mean_interval_at_any_time(scores[:n], 0.05) for n in range(0, 901, 50)]
-    lows, highs = np.array(found).T
-    assert found[0] == pytest.approx((0, 1))
-    assert (np.diff(lows) >= 0).all()
-    assert (np.diff(highs) <= 0).all()
-    assert highs[-1] - lows[-1] < 0.06
-    low, high = mean_interval_at_any_time(1 - scores, 0.05)
-    assert (1 - high, 1 - low) == pytest.approx(found[-1], abs=1e-9)
-
-
-def test_an_interval_is_about_as_tight_as_theory_allows_where_it_is_wanted() -> None:
-    """Half width sqrt(2 ln(2 / alpha) / n) standard deviations, for bets that know the variance."""
-    scores = drawn(7, 3000)
-    width = 2 * scores.std() * math.sqrt(2 * math.log(40) / len(scores))
-    low, high = mean_interval_at_any_time(scores, width)
-    assert high - low < 1.1 * width
-    worse = [mean_interval_at_any_time(scores, width * factor) for factor in (0.25, 4)]
-    assert all(high - low > 1.3 * width for low, high in worse)
 
 
 def test_widening_is_the_published_boundary() -> None:
@@ -240,7 +200,6 @@ def test_widening_is_the_published_boundary() -> None:
         half = math.sqrt(2 * (n + 1) / (deals**2 * rho**2) * math.log(math.sqrt(n + 1) / 0.05))
         assert widening(deals) == pytest.approx(half * math.sqrt(deals) / 1.959964, rel=1e-6)
     assert min(widening(deals) for deals in (50, 200, 2000, 20_000)) > 1.5
-    assert widening(500) <= min(widening(500, best=best) for best in (100, 250, 1000, 5000)) + 1e-3
 
 
 # ------------------------------------------------------------------------------------ tournaments
@@ -291,20 +250,6 @@ def test_the_test_is_in_the_file_and_another_one_is_refused(tmp_path: Path) -> N
         unlike = Tournament(dataclasses.replace(plan, test=other))
         with pytest.raises(arena.ResultsFileError, match=r"of another tournament: test: \{'elo0'"):
             unlike.run(file=path, resume=True)
-
-
-def test_a_file_from_before_there_were_tests_is_resumed(tmp_path: Path) -> None:
-    plan, path = Plan(Rules(2), ("greedy", "random"), deals=4), tmp_path / "games"
-    Tournament(plan).run(file=path)
-    header = json.loads(path.read_text().splitlines()[0])
-    assert "test" not in header
-    cup = Tournament(plan)
-    cup.run(file=path, resume=True)
-    assert cup.complete and cup.standing() is None
-    assert "stop_rule" not in cup.summary(rated=False)
-    unlike = Tournament(dataclasses.replace(plan, test=SequentialTest()))
-    with pytest.raises(arena.ResultsFileError, match="test: None in the file"):
-        unlike.run(file=path, resume=True)
 
 
 @pytest.mark.parametrize(("players", "games"), [(2, 2), (3, 6), (4, 2)])

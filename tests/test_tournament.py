@@ -21,7 +21,7 @@ import pytest
 
 from carolus_env import arena, bots
 from carolus_env.analysis.sequential import widening
-from carolus_env.arena import Plan, Tournament, Until, games, pool
+from carolus_env.arena import Plan, Tournament, games, pool
 from carolus_env.arena import summary as summaries
 from carolus_env.arena.columns import columns_table
 from carolus_env.arena.ratings import Ratings
@@ -360,7 +360,7 @@ def test_resuming_needs_a_file(tmp_path: Path) -> None:
             dataclasses.replace(plan_of(), rules=Rules(3, "deferred")),
             "crown_choice: 'on_roll' in the file, 'deferred' here",
         ),
-        (plan_of(until=Until(rate=0.5)), "until: None in the file, {'elo': None"),
+        (plan_of(until=0.5), "until: None in the file, 0.5 here"),
         (plan_of(deals=7, players=2), "deals: .*; players: 3 in the file, 2 here"),
     ],
 )
@@ -460,32 +460,8 @@ def test_a_damaged_header_is_refused_and_an_empty_file_too(tmp_path: Path) -> No
 # ------------------------------------------------------------------------------------ stopping
 
 
-def test_it_stops_when_a_win_rate_is_sure_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    until = Until(rate=0.1, pair=(0, 2), every=20)
-    plan = Plan(Rules(2), ("greedy", "random", "greedy"), deals=1000, seed=1, until=until)
-    cup = played(plan)
-    assert cup.complete
-    rule = cup.standing()
-    assert rule is not None and rule["reached"]
-    assert rule["rate"]["high"] - rule["rate"]["low"] < 0.1
-    low, high = cup.pairings()[1].ci95[0]
-    assert rule["rate"]["low"] < low < high < rule["rate"]["high"], "it holds at any time"
-    deals = cup.games // plan.games_per_deal
-    assert cup.games == deals * plan.games_per_deal
-    assert 60 < deals < 800
-    looks, look = [], 0
-    while look < deals:
-        look = until.next_look(look)
-        looks.append(look)
-    assert looks[-1] == deals, "it is looked at after certain deals only"
-    before = played(dataclasses.replace(plan, deals=looks[-2])).standing()
-    assert before is not None and not before["reached"]
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
-    assert without_times(played(plan)) == without_times(cup)
-
-
 def test_it_stops_when_all_ratings_are_sure_enough(rates: list[dict[str, Any]]) -> None:
-    plan = plan_of(500, until=Until(elo=50, every=10))
+    plan = plan_of(500, until=50)
     cup = played(plan)
     assert cup.complete
 
@@ -497,17 +473,17 @@ def test_it_stops_when_all_ratings_are_sure_enough(rates: list[dict[str, Any]]) 
     assert all(width(len(asked["tables"])) >= 50 for asked in rates[:-1])
 
 
-def test_it_never_plays_more_than_the_deals_of_the_plan() -> None:
-    plan = plan_of(25, until=Until(rate=1e-6, every=10))
+def test_it_never_plays_more_than_the_deals_of_the_plan(rates: list[dict[str, Any]]) -> None:
+    plan = plan_of(25, until=1e-6)
     cup = played(plan)
     assert cup.games == plan.games
     assert cup.complete
 
 
 def test_a_resumed_tournament_stops_where_the_undisturbed_one_did(
-    tmp_path: Path, small_blocks: None
+    tmp_path: Path, small_blocks: None, rates: list[dict[str, Any]]
 ) -> None:
-    plan = plan_of(100, until=Until(rate=0.25, pair=(0, 2), every=5))
+    plan = plan_of(100, until=130)
     whole = played(plan, tmp_path / "whole")
     assert whole.games < plan.games
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
@@ -648,7 +624,7 @@ def test_what_ratings_need_is_named_when_it_is_missing(monkeypatch: pytest.Monke
     with pytest.raises(arena.ArenaError, match=r"pip install 'carolus-env\[arena\]'"):
         cup.summary()
     told: list[int] = []
-    until = Tournament(plan_of(until=Until(elo=10)))
+    until = Tournament(plan_of(until=10))
     with pytest.raises(arena.ArenaError, match="ratings cannot be used"):
         until.run(progress=told.append)
     assert told == [], "before anything is played"

@@ -32,8 +32,9 @@ intervals that are nearly normal (Waudby-Smith et al., Annals of Statistics 52, 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,10 @@ STRONGER, NOT_STRONGER, UNDECIDED = "stronger", "not stronger", "undecided"
 NELO: Final = 800 / math.log(10)
 """Normalised Elo in a standard deviation of a game."""
 
+ERROR_RATE: Final = 0.05
+"""Chance of accepting H1 where ``nElo = elo0``, and H0 where ``nElo = elo1``; that with which
+intervals ever leave out the true value."""
+
 MOST_ELO: Final = 2000.0
 BEST_DEALS: Final = 500
 """Number of deals at which `widening` is least, compared with any other choice."""
@@ -53,7 +58,6 @@ BEST_DEALS: Final = 500
 _SEEN: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was seen, as in fishtest
 _TOLERANCE: Final = 1e-9
 _ROUNDS: Final = 100  # of an iteration; it takes about five
-_TRUNCATED: Final = 0.5  # the largest part of the capital that is bet
 _CHUNK: Final = 4096  # deals whose ratio is computed at once
 
 
@@ -79,40 +83,29 @@ class SequentialTest:
     """A test of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1`` that stops by itself.
 
     Raises:
-        ValueError: unless ``elo0 < elo1``, both at most 2000 from 0, and both rates are above 0
-            and below 0.5.
+        ValueError: unless ``elo0 < elo1``, both at most 2000 from 0.
     """
 
     elo0: float = 0.0
     elo1: float = 20.0
-    alpha: float = 0.05
-    """Chance of accepting H1 where ``nElo = elo0``; less below."""
-    beta: float = 0.05
-    """Chance of accepting H0 where ``nElo = elo1``; less above."""
 
     def __post_init__(self) -> None:
-        for name in ("elo0", "elo1", "alpha", "beta"):
+        for name in ("elo0", "elo1"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ValueError(f"test: {name} must be a number, got {value!r}")
-        for name in ("elo0", "elo1"):
-            if not abs(getattr(self, name)) <= MOST_ELO:
+            if not abs(value) <= MOST_ELO:
                 raise ValueError(
-                    f"test: {name} must be from -{MOST_ELO:g} to {MOST_ELO:g}, "
-                    f"got {getattr(self, name)!r}"
+                    f"test: {name} must be from -{MOST_ELO:g} to {MOST_ELO:g}, got {value!r}"
                 )
         if not self.elo0 < self.elo1:
             raise ValueError(f"test: elo0 must be below elo1, got {self.elo0!r} and {self.elo1!r}")
-        for name in ("alpha", "beta"):
-            if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(
-                    f"test: {name} must be above 0 and below 0.5, got {getattr(self, name)!r}"
-                )
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The log-likelihood ratios at which H0 and H1 are accepted (Wald, 1945)."""
-        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+        high = math.log((1 - ERROR_RATE) / ERROR_RATE)
+        return -high, high
 
     def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> Floats:
         """The log-likelihood ratio, H1 over H0, of each row of counts.
@@ -176,10 +169,6 @@ class SequentialTest:
         verdict = STRONGER if ratio >= upper else NOT_STRONGER if ratio <= lower else UNDECIDED
         return Outcome(verdict, deals, ratio, normalised_elo(np.asarray(scores)[:deals], games))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The test as plain values for JSON."""
-        return asdict(self)
-
 
 def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
     """Normalised Elo of deal scores ``(D,)``; None where all are the same, or there is none."""
@@ -193,70 +182,7 @@ def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
 # ------------------------------------------------------------------------------------ intervals
 
 
-def mean_interval_at_any_time(
-    scores: npt.ArrayLike, width: float, alpha: float = 0.05
-) -> tuple[float, float]:
-    """An interval (low, high) for the mean of scores from 0 to 1 that holds at any time.
-
-    With probability ``1 - alpha`` the true mean is in all the intervals that are found as scores
-    come in. So one may look after every score and stop when one likes.
-
-    For each mean m two gamblers bet that the scores are higher, or lower; m is left out as soon as
-    one of them has turned 1 into ``2 / alpha`` (Waudby-Smith and Ramdas, 2024, section 4.4). A bet
-    may depend on earlier scores only. Bets are ``width / (2 variance)``, which makes the interval
-    tightest about when it is as narrow as wanted, and at most half of the capital.
-
-    Args:
-        scores: ``(D,)``, in their order.
-        width: the wanted one, above 0. It must be chosen beforehand: each gives another sequence.
-        alpha: the chance of ever leaving out the true mean, above 0 and below 1.
-
-    Raises:
-        ValueError: for scores below 0 or above 1.
-    """
-    _, _, found = _checked(scores)
-    bets = _bets(found, width)
-    wanted = math.log(2 / alpha)
-
-    def end(values: Floats) -> float:
-        """The largest mean that the gambler on higher scores rules out."""
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            mean = (low + high) / 2
-            if log_capital(values, bets, mean).max(initial=0.0) >= wanted:
-                low = mean
-            else:
-                high = mean
-        return low
-
-    low, high = end(found), 1 - end(1 - found)
-    if low > high:  # every mean is ruled out: one of those rare times
-        low = high = (low + high) / 2
-    return low, high
-
-
-def log_capital(scores: Floats, bets: Floats, mean: float) -> Floats:
-    """Logarithm of the capital of who bets on scores above ``mean``, after each score.
-
-    Args:
-        scores: ``(..., D)``.
-        bets: ``(..., D)``, as `_bets` makes them; those that could cost too much are cut.
-        mean: that is put to the test.
-    """
-    cut = np.minimum(bets, _TRUNCATED / max(mean, 1e-12))
-    found: Floats = np.log1p(cut * (scores - mean)).cumsum(axis=-1)
-    return found
-
-
-def _bets(scores: Floats, width: float) -> Floats:
-    """The bet on each score, by the scores before it: ``(..., D)``."""
-    number = np.arange(1, scores.shape[-1] + 1)
-    means = (0.5 + scores.cumsum(axis=-1)) / (number + 1)
-    spread = np.square(scores - means).cumsum(axis=-1) - np.square(scores - means)
-    return width / (2 * (0.25 + spread) / number)
-
-
-def widening(deals: int, alpha: float = 0.05, best: int = BEST_DEALS) -> float:
+def widening(deals: int) -> float:
     """By how much a normal interval must be widened to hold at any time, in the limit.
 
     It is the half width of the asymptotic confidence sequence of Waudby-Smith et al. (2024,
@@ -264,35 +190,23 @@ def widening(deals: int, alpha: float = 0.05, best: int = BEST_DEALS) -> float:
 
     Args:
         deals: seen so far, 1 or more.
-        alpha: the chance of ever leaving out the true value, 0.05 for 95 % intervals.
-        best: for which number of deals it is to be least; it must be chosen beforehand.
     """
-    logarithm = -2 * math.log(alpha)
-    part = deals * (logarithm + math.log(logarithm) + 1) / best  # n rho^2, their equation (10)
-    half = math.sqrt(2 * (part + 1) / part * math.log(math.sqrt(part + 1) / alpha))
-    return half / _normal_quantile(1 - alpha / 2)
-
-
-def _normal_quantile(probability: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(probability)
+    logarithm = -2 * math.log(ERROR_RATE)
+    part = deals * (logarithm + math.log(logarithm) + 1) / BEST_DEALS  # n rho^2, equation (10)
+    half = math.sqrt(2 * (part + 1) / part * math.log(math.sqrt(part + 1) / ERROR_RATE))
+    return half / NormalDist().inv_cdf(1 - ERROR_RATE / 2)
 
 
 # ------------------------------------------------------------------------------------ likelihood
 
 
-def _checked(scores: npt.ArrayLike) -> tuple[float, float, Floats]:
+def _levels(scores: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return the different scores, ascending, and the number of each deal's among them."""
     found = np.asarray(scores, float)
     low, high = float(found.min(initial=0.5)), float(found.max(initial=0.5))
     if not (low >= -_TOLERANCE and high <= 1 + _TOLERANCE):
         raise ValueError(f"deal scores must be from 0 to 1, got {low} to {high}")
-    return low, high, np.clip(found, 0, 1)
-
-
-def _levels(scores: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """The different scores, ascending, and the number of each deal's among them."""
-    _, _, found = _checked(scores)
+    found = np.clip(found, 0, 1)
     values, places = np.unique(np.round(found, 9), return_inverse=True)
     return values, places.reshape(-1)
 

@@ -16,16 +16,14 @@ played at once. See docs/evaluation.md.
     >>> result.win_rate, result.ci95
 
 ``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
-playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``again`` replaying
-games; ``summary`` the statistics of a tournament; ``payoffs`` its table and what one rating cannot
-say; ``pool`` worker processes; ``tournament`` resuming; ``stopping`` stop rules; ``length`` their
-options; ``console`` output to a terminal; ``protocol`` CarolusBench; ``ladder`` the agents with
+playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``summary`` the
+statistics of a tournament; ``pool`` worker processes; ``tournament`` resuming; ``stopping`` stop
+rules; ``console`` output to a terminal; ``protocol`` CarolusBench; ``ladder`` the agents with
 ratings; ``placing`` how strong one agent is; ``arguments`` checks of arguments.
 ``ratings`` and ``report`` need the extra ``arena``.
 """
 
 from carolus_env.analysis.sequential import SequentialTest
-from carolus_env.arena.again import lost_games, records_of
 from carolus_env.arena.columns import Results
 from carolus_env.arena.games import ArenaError, Progress, game_record, play_games
 from carolus_env.arena.journal import ResultsFileError, Saved, read_games
@@ -41,7 +39,6 @@ from carolus_env.arena.seating import (
     Fixtures,
     Meeting,
     Plan,
-    Until,
     meetings,
     pairing_tables,
 )
@@ -61,9 +58,7 @@ __all__ = [
     "Saved",
     "SequentialTest",
     "Tournament",
-    "Until",
     "game_record",
-    "lost_games",
     "mean_interval",
     "meetings",
     "pairing_result",
@@ -71,5 +66,4 @@ __all__ = [
     "play_games",
     "play_pairing",
     "read_games",
-    "records_of",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 from carolus_env.arena.games import ArenaError, Progress
 from carolus_env.arena.pairing import PairingResult
 from carolus_env.arena.seating import Plan, labels
-from carolus_env.arena.stopping import told
+from carolus_env.arena.stopping import standing_text
 from carolus_env.arena.summary import extra, ratings
 from carolus_env.arena.tournament import Tournament
 from carolus_env.system.terminal import aligned
@@ -158,7 +158,7 @@ def _rated(tournament: Tournament) -> list[str]:
 def _stop_rule(tournament: Tournament) -> list[str]:
     """Where the stop rule stands, as one line; none without a rule or a complete deal."""
     standing = tournament.standing()
-    return [] if standing is None else [told(tournament.plan, standing)]
+    return [] if standing is None else [standing_text(tournament.plan, standing)]
 
 
 def _speeds(tournament: Tournament) -> str:

@@ -78,7 +78,6 @@ def play_games(
     deals: npt.ArrayLike | None = None,
     seatings: npt.ArrayLike | None = None,
     meetings: npt.ArrayLike | None = None,
-    time_limit: float | None = None,
     actions: list[npt.NDArray[np.uint8]] | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -94,13 +93,11 @@ def play_games(
             streams depend on them. None: all 0.
         meetings: ``(G,)`` whole numbers that distinguish games of one deal and seating; the agents'
             random streams depend on them. None: all 0.
-        time_limit: seconds that an agent may take for a decision, on average over those of one
-            call; None: no limit.
         actions: a list to which the actions of each game are appended, ``(K,)`` uint8 each.
         progress: called with the number of finished games.
 
     Raises:
-        ArenaError: when an agent fails, answers what is not a legal action, or takes too long.
+        ArenaError: when an agent fails, or answers what is not a legal action.
         ValueError: for impossible tables, deals, seatings or an impossible seed.
     """
     seats = seatings_array(tables, len(agents), rules.players)
@@ -122,7 +119,6 @@ def play_games(
             agents,
             rules,
             seed,
-            time_limit,
         )
         log = None if actions is None else _ActionLog(actions)
         parts.append(played.play(log, progress, start))
@@ -178,11 +174,10 @@ class _SideBySide:
         agents: Sequence[Agent],
         rules: Rules,
         seed: int,
-        time_limit: float | None,
     ) -> None:
         games, players = tables.shape
         self.lots = lots
-        self.agents, self.time_limit = agents, time_limit
+        self.agents = agents
         seeds = _deal_seeds(seed, lots.deals)
         roots = seed_generators(seeds, games)
         self.games = lockstep.Games(
@@ -257,11 +252,6 @@ class _SideBySide:
             started = time.perf_counter()
             actions[mine] = answer(agent, questions.states[mine], questions.streams[mine])
             seconds[k] = (time.perf_counter() - started) / (mine.stop - mine.start)
-            if self.time_limit is not None and seconds[k] > self.time_limit:
-                reason = (
-                    f"took {seconds[k]:.3g} s for a decision, {self.time_limit:g} s are allowed"
-                )
-                raise ArenaError(f"agent {agent.name!r} {reason}", agent.name, reason)
 
     def _refusal(self, game: int, action: int) -> ArenaError:
         state = self.games.states[game]

@@ -42,13 +42,11 @@ class Task:
     Attributes:
         plan: which games.
         agents: for each name in the plan, a spec string or an agent.
-        time_limit: seconds for a decision, see `play_games`.
         imports: modules whose import registers agents.
     """
 
     plan: Plan
     agents: tuple[str | Agent, ...]
-    time_limit: float | None
     imports: tuple[str, ...]
 
     def runner(self) -> Runner:
@@ -117,7 +115,6 @@ class Runner:
             deals=fixtures.deals,
             seatings=fixtures.seatings,
             meetings=fixtures.meetings,
-            time_limit=self.task.time_limit,
             actions=actions if records else None,
             progress=progress,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -166,44 +166,16 @@ def deals_for(games: int, seatings: int) -> int:
 # ------------------------------------------------------------------------------------ plans
 
 
-@dataclass(frozen=True)
-class Until:
-    """Play until intervals are narrow enough. They are checked after complete deals only.
+def _next_until(deals: int) -> int:
+    """Return the number of deals at which intervals are next checked: 50 or a quarter more.
 
-    The intervals hold at any time (`carolus_env.analysis.sequential`), so that neither checking
-    often nor stopping makes them too narrow.
-
-    Raises:
-        ValueError: for a width or a number of deals that is not positive, or without any width.
+    So the checks never dominate the running time.
     """
-
-    elo: float | None = None
-    """Stop when the 95 % interval of every rating, widened so that it holds at any time, is
-    narrower than this, in Elo points."""
-    rate: float | None = None
-    """Stop when the 95 % confidence sequence of the win rate of ``pair`` is narrower; 0.02: two
-    percentage points. Where both widths are given, both must be reached."""
-    pair: tuple[int, int] = (0, 1)
-    every: int = 50
-    """Intervals are first checked after this many deals, then after as many more or a quarter
-    more, whichever is later, so that the checks never dominate the running time."""
-
-    def __post_init__(self) -> None:
-        if self.elo is None and self.rate is None:
-            raise ValueError("until needs a width: elo or rate")
-        for name, width in (("elo", self.elo), ("rate", self.rate)):
-            if width is not None and not 0 < width < math.inf:
-                raise ValueError(f"until: the width of {name} must be above 0, got {width!r}")
-        whole_number("until: every", self.every, 1, MOST_GAMES)
-        object.__setattr__(self, "pair", tuple(self.pair))
-
-    def next_look(self, deals: int) -> int:
-        """The number of deals at the next check after ``deals``."""
-        return max(deals + self.every, deals + math.ceil(deals / 4))
+    return deals + max(50, math.ceil(deals / 4))
 
 
-def next_test(deals: int) -> int:
-    """The number of deals after which a test is next asked: 16 more, or a sixteenth more.
+def _next_test(deals: int) -> int:
+    """Return the number of deals at which a test is next asked: 16 or a sixteenth more.
 
     A test's verdict does not depend on when it is asked; only how many deals are played does.
     """
@@ -228,18 +200,18 @@ class Plan:
     """Number of deals; with ``until`` or ``test``, at most this many."""
     seed: int = 0
     """0 to 2^64 - 1; deal ``d`` has seed ``seed + d``, in every meeting."""
-    until: Until | None = field(default=None)
-    test: SequentialTest | None = field(default=None)
+    until: float | None = None
+    """Play until the 95 % interval of every rating, widened so that it holds at any time, is
+    narrower than this, in Elo points."""
+    test: SequentialTest | None = None
     """Play until it knows whether agent 0 is stronger than agent 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
         whole_number("seed", self.seed, 0, 2**64 - 1)
         whole_number("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
-        if self.until is not None and self.until.rate is not None:
-            pair = self.until.pair
-            if not any(set(pair) <= set(meeting.agents) for meeting in self.meetings):
-                raise ValueError(f"until: agents {pair[0]} and {pair[1]} never meet")
+        if self.until is not None and not 0 < self.until < math.inf:
+            raise ValueError(f"until must be above 0 Elo points, got {self.until!r}")
         if self.test is not None and self.until is not None:
             raise ValueError("a plan has one stop rule, until or test, got both")
 
@@ -276,9 +248,9 @@ class Plan:
         deals = 0
         while deals < self.deals:
             if self.test is not None:
-                deals = next_test(deals)
+                deals = _next_test(deals)
             else:
-                deals = self.deals if self.until is None else self.until.next_look(deals)
+                deals = self.deals if self.until is None else _next_until(deals)
             deals = min(deals, self.deals)
             yield deals
 
@@ -295,16 +267,15 @@ class Plan:
         return [len(meeting.seatings) for meeting in self.meetings]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values for JSON; ``test`` only where it has one."""
-        test = {} if self.test is None else {"test": self.test.to_dict()}
+        """Return the plan as plain values for JSON."""
         return {
             "rules": self.rules.to_dict(),
             "agents": list(self.agents),
             "schedule": self.schedule,
             "seed": self.seed,
             "deals": self.deals,
-            "until": self.until and {**asdict(self.until), "pair": list(self.until.pair)},
-            **test,
+            "until": self.until,
+            "test": self.test and asdict(self.test),
         }
 
     @classmethod
@@ -318,15 +289,14 @@ class Plan:
             agents: Sequence[Any] = data["agents"]
             if not isinstance(agents, list) or not all(isinstance(a, str) for a in agents):
                 raise ValueError(f"agents must be a list of texts, got {agents!r}")
-            until = None if data["until"] is None else Until(**data["until"])
-            test = SequentialTest(**data["test"]) if "test" in data else None
+            test = None if data["test"] is None else SequentialTest(**data["test"])
             return cls(
                 Rules.from_dict(data["rules"]),
                 tuple(agents),
                 data["schedule"],
                 data["deals"],
                 data["seed"],
-                until,
+                data["until"],
                 test,
             )
         except KeyError as error:

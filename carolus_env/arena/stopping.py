@@ -15,7 +15,6 @@ from carolus_env.analysis.sequential import (
     STRONGER,
     UNDECIDED,
     Floats,
-    mean_interval_at_any_time,
     widening,
 )
 from carolus_env.arena.columns import Results
@@ -29,7 +28,7 @@ TESTED = (0, 1)
 def deal_scores(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[Floats, int]:
-    """The first agent's mean score in each deal, ``(D,)``, and how many games that averages.
+    """Return the first agent's mean score in each deal, ``(D,)``, and the games of a deal.
 
     Args:
         results: complete deals of one plan.
@@ -45,7 +44,7 @@ def deal_scores(
 def standing(
     plan: Plan, results: Results, ratings: Callable[[], Any] | None
 ) -> dict[str, Any] | None:
-    """Where the stop rule stands, as plain values for JSON; None: the plan has none.
+    """Return where the stop rule stands, as plain values for JSON; None: the plan has none.
 
     Args:
         plan: of the tournament.
@@ -56,64 +55,46 @@ def standing(
         ``reached``: whether the rule ends the tournament (None: not known without ratings), and
 
         - of a test: ``test``, ``pair``, ``verdict``, ``deals``, ``ratio``, ``bounds``, ``elo``;
-        - of `Until`: ``rate`` (``pair``, ``win_rate``, ``low``, ``high``) and ``elo``
-          (``widening``: of the ratings' intervals), None where it does not ask for one.
+        - of ``until``: ``until`` and ``widening``, by which the ratings' intervals are multiplied
+          so that they hold at any time.
     """
     if plan.test is not None:
-        found = plan.test.outcome(*deal_scores(results, TESTED, plan.team))
+        outcome = plan.test.outcome(*deal_scores(results, TESTED, plan.team))
         return {
-            "reached": found.verdict != UNDECIDED,
-            "test": plan.test.to_dict(),
+            "reached": outcome.verdict != UNDECIDED,
+            "test": plan.to_dict()["test"],
             "pair": list(TESTED),
-            **found._asdict(),
+            **outcome._asdict(),
             "bounds": list(plan.test.bounds),
         }
-    until = plan.until
-    if until is None:
+    if plan.until is None:
         return None
-    reached, rate, elo = True, None, None
-    if until.rate is not None:
-        pair = min(until.pair), max(until.pair)
-        scores, _ = deal_scores(results, pair, plan.team)
-        low, high = mean_interval_at_any_time(scores, until.rate)
-        rate = {"pair": list(pair), "win_rate": float(scores.mean()), "low": low, "high": high}
-        reached = high - low < until.rate
-    if until.elo is not None:
-        factor = widening(len(results) // plan.games_per_deal)
-        elo = {"widening": factor}
-        if ratings is None:
-            return {"reached": None, "rate": rate, "elo": elo}
-        if reached:
-            found = ratings()
-            widths = factor * (np.asarray(found.high) - np.asarray(found.low))
-            reached = bool((widths < until.elo).all())
-    return {"reached": reached, "rate": rate, "elo": elo}
+    factor, reached = widening(len(results) // plan.games_per_deal), None
+    if ratings is not None:
+        rated = ratings()
+        widths = factor * (np.asarray(rated.high) - np.asarray(rated.low))
+        reached = bool((widths < plan.until).all())
+    return {"reached": reached, "until": plan.until, "widening": factor}
 
 
-def told(plan: Plan, standing: dict[str, Any]) -> str:
-    """What `standing` says, in one line."""
-    names = labels(plan.agents)
-    if plan.test is not None:
-        first, second = (names[k] for k in standing["pair"])
-        low, high = standing["bounds"]
-        elo = "" if standing["elo"] is None else f", nElo so far {standing['elo']:.1f}"
-        said = {
-            STRONGER: f"{first} is stronger than {second} (H1)",
-            NOT_STRONGER: f"{first} is not stronger than {second} (H0)",
-            UNDECIDED: f"{first} against {second}: undecided",
-        }[standing["verdict"]]
+def standing_text(plan: Plan, standing: dict[str, Any]) -> str:
+    """Return what `standing` says, in one line."""
+    if plan.test is None:
         return (
-            f"test of nElo {plan.test.elo0:g} (H0) against {plan.test.elo1:g} (H1): {said} "
-            f"after {standing['deals']:,} deals; log-likelihood ratio {standing['ratio']:.2f} "
-            f"({low:.2f} to {high:.2f}){elo}"
+            f"at any time, with 95 %: ratings' intervals {standing['widening']:.2f} times as wide "
+            "as shown"
         )
-    parts = []
-    if (rate := standing["rate"]) is not None:
-        first, second = (names[k] for k in rate["pair"])
-        parts.append(
-            f"win rate of {first} against {second} {100 * rate['win_rate']:.1f} % "
-            f"[{100 * rate['low']:.1f}, {100 * rate['high']:.1f}]"
-        )
-    if (elo := standing["elo"]) is not None:
-        parts.append(f"ratings' intervals {elo['widening']:.2f} times as wide as shown")
-    return f"at any time, with 95 %: {'; '.join(parts)}"
+    names = labels(plan.agents)
+    first, second = (names[k] for k in standing["pair"])
+    low, high = standing["bounds"]
+    elo = "" if standing["elo"] is None else f", nElo so far {standing['elo']:.1f}"
+    verdict = {
+        STRONGER: f"{first} is stronger than {second} (H1)",
+        NOT_STRONGER: f"{first} is not stronger than {second} (H0)",
+        UNDECIDED: f"{first} against {second}: undecided",
+    }[standing["verdict"]]
+    return (
+        f"test of nElo {plan.test.elo0:g} (H0) against {plan.test.elo1:g} (H1): {verdict} "
+        f"after {standing['deals']:,} deals; log-likelihood ratio {standing['ratio']:.2f} "
+        f"({low:.2f} to {high:.2f}){elo}"
+    )

@@ -20,7 +20,7 @@ from carolus_env.arena.pairing import (
     pairing_result,
 )
 from carolus_env.arena.seating import Plan, labels
-from carolus_env.arena.stopping import standing, told
+from carolus_env.arena.stopping import standing, standing_text
 from carolus_env.system.machine import machine, versions
 from carolus_env.system.untrusted import shown
 
@@ -138,7 +138,7 @@ def summary(
         "versions": versions("torch", "scipy"),
         "machine": machine(),
         "seconds": seconds,
-        **({} if rule is None else {"stop_rule": {**rule, "text": told(plan, rule)}}),
+        **({} if rule is None else {"stop_rule": {**rule, "text": standing_text(plan, rule)}}),
     }
 
 

@@ -41,8 +41,6 @@ class Tournament:
         plan: which games.
         agents: for each name in the plan, a spec string (`bots.make`) or an agent. None: the
             names are the specs.
-        time_limit: seconds that an agent may take for a decision, on average over those of a
-            call; None: no limit.
         imports: modules whose import registers agents; workers import them too.
 
     Attributes:
@@ -51,7 +49,7 @@ class Tournament:
         seconds: wall-clock time spent on playing.
 
     Raises:
-        ValueError: for another number of agents than the plan has, or an impossible time limit.
+        ValueError: for another number of agents than the plan has.
     """
 
     def __init__(
@@ -59,16 +57,13 @@ class Tournament:
         plan: Plan,
         agents: Sequence[str | Agent] | None = None,
         *,
-        time_limit: float | None = None,
         imports: Sequence[str] = (),
     ) -> None:
         given = tuple(plan.agents if agents is None else agents)
         if len(given) != len(plan.agents):
             raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(given)}")
-        if time_limit is not None and not time_limit > 0:
-            raise ValueError(f"time_limit must be above 0 seconds, got {time_limit!r}")
         self.plan, self.complete, self.seconds = plan, False, 0.0
-        self._task = Task(plan, given, time_limit, tuple(imports))
+        self._task = Task(plan, given, tuple(imports))
         self._parts = [_no_results(plan)]
 
     @property
@@ -117,7 +112,7 @@ class Tournament:
             notice: called with a line that the user should read.
 
         Raises:
-            ArenaError: when an agent fails, breaks the rules or takes too long, or a worker dies.
+            ArenaError: when an agent fails, or breaks the rules, or a worker dies.
             ResultsFileError: when ``file`` cannot be resumed, or exists without ``resume``.
             ValueError: for an impossible number of workers, or agents that cannot be sent to them.
             OSError: when a file cannot be written.
@@ -127,8 +122,7 @@ class Tournament:
         players = ready(workers)
         if resume and file is None:
             raise ValueError("resume needs the file of the tournament")
-        until = self.plan.until
-        if until is not None and until.elo is not None:
+        if self.plan.until is not None:
             summaries.extra("ratings")  # fails before anything is played
         with contextlib.ExitStack() as stack:
             journal = self._open(file, resume, notice)

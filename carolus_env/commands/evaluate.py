@@ -1,54 +1,39 @@
-"""Let agents play each other: win rates with 95 % intervals and ratings, as tables and files.
+"""Play agents against each other: win rates and Elo ratings with 95 % intervals.
 
-    python evaluate.py greedy random --players 3 --games 1000 --seed 7
-    python evaluate.py ppo:runs/p2/best greedy my_bot.py:MyBot --json result.json
-    python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30
-    python evaluate.py greedy random my_bot.py:MyBot --out cup --workers 2 --until 30 --resume
-    python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
-    python evaluate.py my_bot.py:MyBot --bench --out measured
-    python evaluate.py my_bot.py:MyBot greedy --games 100 --watch my_bot.py:MyBot
-    python evaluate.py my_bot.py:MyBot planner --suite --worst 10 --out looked_at
-    python evaluate.py greedy my_bot.py:MyBot --games 100000 --out cup --on ray
+  python evaluate.py greedy my_bot.py:MyBot --players 3 --games 600
+  python evaluate.py ppo:runs/p2/best planner greedy --out cup --workers 2 --until 30
+  python evaluate.py my_bot.py:MyBot my_old_bot.py:MyBot --sprt 0,20
 
-Every pair of agents plays (--schedule round_robin), or the first agent plays each of the others
-(field), or three different agents play at a time (mixed), or with four players two different agents
-make a team (strangers). Every deal of set-up and dice is played in all seatings: with 2 players
-both; with 3 each agent alone against two of the other, in all rotations; with 4 each agent as a
-team, or with strangers in every seat. See docs/evaluation.md. --bench measures one agent by
-CarolusBench, the protocol for papers: docs/bench.md. --suite measures what each agent's choices
-give away in the package's positions: docs/suite.md.
+See docs/evaluation.md, docs/suite.md and docs/bench.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from carolus_env import arena, bots
+from carolus_env.analysis.sequential import SequentialTest
 from carolus_env.analysis.suite import report as suite_report
-from carolus_env.arena import console, length
+from carolus_env.arena import console
 from carolus_env.arena.games import agent_error
+from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
 from carolus_env.commands import bench
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
-from carolus_env.play import __main__ as viewer
-from carolus_env.play.roster import Roster
-from carolus_env.records import write_records
 from carolus_env.system import failures, places
 from carolus_env.system.files import check_writable, write_json
 from carolus_env.system.processes import Here, WorkerError, Workers
 
 PROGRAM: Final = "python evaluate.py"
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
-WATCHED = 100  # games opened at most
+GAMES = 1000
+MOST_DEALS = 10_000  # with a stop rule
 GAMES_FILE, SUMMARY_FILE = bench.GAMES_FILE, "summary.json"
-_LENGTH = ("games", "deals", "until", "until_rate", "sprt", "alpha", "beta", "max_deals")
-_PLAY = (*_LENGTH, "records", "watch")
+_PLAY = ("games", "until", "sprt", "records")
 
 
 class UserError(Exception):
@@ -74,14 +59,10 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
             places.check(options.on, options.ray_address)
         except ValueError as error:
             raise UserError(_one_line(error)) from error
-        if options.list:
-            code = _list_agents()
-        elif options.bench:
+        if options.bench:
             code = _bench(options)
         elif options.suite:
             code = _suite(options)
-        elif options.watch and options.out and not options.agents:
-            code = _watch_folder(options)
         else:
             options.players = 2 if options.players is None else options.players
             code = _evaluate(options).code
@@ -102,88 +83,92 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
+    program = program.removeprefix("python ")
     parser = _Parser(
-        prog=program.removeprefix("python "),
+        prog=program,
+        usage=f"{program} AGENT AGENT [AGENT ...] [options]",
         description=(__doc__ or "").replace(PROGRAM, program),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=26
+        ),
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("agents", nargs="*", metavar="AGENT", help="two or more, from --list or as FILE.py:NAME")
+    known = ", ".join(bots.known())
+    add("agents", nargs="*", metavar="AGENT", help=f"{known} or FILE.py:NAME")
+    add("--players", type=int, metavar="P", help="players of a game: 2, 3 or 4 (default 2)")
     add(
+        "--schedule",
+        choices=arena.SCHEDULES,
+        default=arena.SCHEDULES[0],
+        metavar="NAME",
+        help=f"which agents meet: {', '.join(arena.SCHEDULES)} (default %(default)s)",
+    )
+    add("--seed", type=int, default=0, metavar="S", help="seed of all games (default 0)")
+    places.add_options(parser)
+    add("--quiet", action="store_true", help="print errors only")
+    add("--traceback", action="store_true", help="print the whole traceback of an agent's error")
+    length = parser.add_argument_group("number of games")
+    length.add_argument(
+        "--games",
+        type=int,
+        metavar="N",
+        help=f"games of each pairing, or maximum (default {GAMES})",
+    )
+    length.add_argument(
+        "--until", type=float, metavar="ELO", help="play until every rating's interval is narrower"
+    )
+    length.add_argument(
+        "--sprt",
+        type=_bounds,
+        metavar="ELO0,ELO1",
+        help="sequential test of nElo ELO0 against ELO1",
+    )
+    kinds = parser.add_argument_group("other evaluations")
+    kinds.add_argument("--suite", action="store_true", help="measure regret on the suite")
+    kinds.add_argument(
         "--bench",
         nargs="?",
         const=bench.NEWEST,
         type=bench.version,
         metavar="VERSION",
-        help=f"measure one agent by CarolusBench {' or '.join(bench.VERSIONS)} (%(const)s)",
+        help="rate one agent by CarolusBench",
     )
-    add("--suite", action="store_true", help="measure what agents lose in the package's positions")
-    add(
-        "--half", choices=suite_report.HALF_NAMES, default="report", help="of --suite (%(default)s)"
-    )
-    add("--worst", type=int, metavar="K", help="with --suite: print the K decisions that cost most")
-    add("--players", type=int, metavar="P", help="2, 3 or 4 (default 2; --bench and --suite: all)")
-    add(
-        "--schedule",
-        choices=arena.SCHEDULES,
-        default=arena.SCHEDULES[0],
-        help="who plays whom (default %(default)s)",
-    )
-    add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    places.add_options(parser)
-    add("--time-limit", type=float, metavar="SECONDS", help="for a decision, averaged over a batch")
-    add("--traceback", action="store_true", help="show every line that led to an agent's error")
-    add("--quiet", action="store_true", help="print nothing but errors")
-    add("--list", action="store_true", help="list the known agents and exit")
-    length.add_options(parser)
     files = parser.add_argument_group("files")
-    files.add_argument("--json", type=Path, metavar="FILE", help="write the summary to FILE")
-    files.add_argument(
-        "--out",
-        type=Path,
-        metavar="FOLDER",
-        help=f"write every game ({GAMES_FILE}), {SUMMARY_FILE} and a report to FOLDER",
-    )
+    files.add_argument("--out", type=Path, metavar="FOLDER", help="write games, summary and report")
     files.add_argument("--resume", action="store_true", help="resume the tournament in --out")
+    files.add_argument("--json", type=Path, metavar="FILE", help="write the summary")
     files.add_argument(
-        "--records",
-        type=Path,
-        metavar="FILE",
-        help="write a record of every game (.jsonl or .jsonl.gz), for carolus_env.replay",
-    )
-    files.add_argument(
-        "--watch",
-        metavar="AGENT",
-        help="afterwards open the games that AGENT lost in the viewer of carolus_env.play; with "
-        "--out and no agents, those of an earlier tournament",
+        "--records", type=Path, metavar="FILE", help="write .jsonl or .jsonl.gz for carolus play"
     )
     rules = parser.add_argument_group("rules")
     rules.add_argument(
         "--crown-choice",
         choices=CROWN_CHOICES,
         default=CROWN_CHOICES[0],
-        help="when a crown becomes a paladin (default %(default)s)",
+        metavar="WHEN",
+        help=f"{' or '.join(CROWN_CHOICES)} (default %(default)s)",
     )
     rules.add_argument(
         "--partners",
         choices=PARTNERS,
         default=PARTNERS[0],
-        help="seats of partners, with four players (default %(default)s)",
+        metavar="SEATS",
+        help=f"{' or '.join(PARTNERS)} (default %(default)s)",
     )
     rules.add_argument(
         "--paladins-per-clan",
         type=int,
         default=40,
         metavar="K",
-        help="paladins of each clan in the game (default %(default)s)",
+        help="paladins per clan (default %(default)s)",
     )
     rules.add_argument(
         "--max-rounds",
         type=_rounds,
         default=100,
         metavar="N",
-        help="cut games off after N rounds (default %(default)s); none: a game may never end",
+        help="rounds until a game is a draw, or none (default %(default)s)",
     )
     return parser
 
@@ -197,11 +182,14 @@ def _rounds(text: str) -> int | None:
         raise argparse.ArgumentTypeError(f"must be a whole number or none, got {text!r}") from None
 
 
-def _list_agents() -> int:
-    for name, about in bots.known().items():
-        print(f"{name:14} {about}")
-    print(f"{'FILE.py:NAME':14} your own agent, from a Python file")
-    return DONE
+def _bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be two numbers with a comma, such as 0,20, got {text!r}"
+        ) from None
+    return low, high
 
 
 # ------------------------------------------------------------------------------------ evaluation
@@ -231,7 +219,13 @@ def _suite(options: argparse.Namespace) -> int:
         raise UserError("--suite measures in this process, and takes no --on")
     _check_files(options)
     try:
-        suite_report.run(_make_agents(options.agents), options)
+        suite_report.run(
+            _make_agents(options.agents),
+            options.players,
+            json=options.json,
+            out=options.out,
+            quiet=options.quiet,
+        )
     except ValueError as error:
         raise UserError(_one_line(error)) from error
     return DONE
@@ -240,10 +234,6 @@ def _suite(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace, plan: arena.Plan | None = None) -> bench.Played:
     """Play, print and write; the summary is empty if no deal was completed."""
     plan = plan or _plan(options)
-    if options.watch is not None and options.watch not in plan.agents:
-        raise UserError(
-            f"--watch {options.watch}: this agent does not play; {', '.join(plan.agents)} do"
-        )
     _check_files(options)
     unrated = _unrated()
     if unrated and (options.out or options.until):
@@ -270,11 +260,7 @@ def _evaluated(
     """`_evaluate`, with all that it needs."""
     several = not isinstance(workers, Here)  # workers make their own agents
     try:
-        cup = arena.Tournament(
-            plan,
-            options.agents if several else made,
-            time_limit=options.time_limit,
-        )
+        cup = arena.Tournament(plan, options.agents if several else made)
     except ValueError as error:
         raise UserError(_one_line(error)) from error
     wanted, played = options.games, plan.deals * len(plan.meetings[0].seatings)
@@ -297,50 +283,13 @@ def _evaluated(
                 _note(unrated)
     for text in filter(None, (trouble, unsaved)):
         _fail(options, text, code)
-    if options.watch and code == DONE:
-        code = _watch(options.watch, plan, cup.results, made)
     return bench.Played(code, summary, cup)
-
-
-def _watch_folder(options: argparse.Namespace) -> int:
-    """Open the games that an agent lost in the tournament in a folder."""
-    try:
-        saved = arena.read_games(options.out / GAMES_FILE)
-    except arena.ResultsFileError as error:
-        raise UserError(_one_line(error)) from error
-    for spec in saved.plan.agents:
-        if spec.partition(":")[0] not in bots.registry.OPTIONS and spec != options.watch:
-            raise UserError(
-                f"{GAMES_FILE} names {spec!r}, but a results file cannot make a Python file run "
-                "or an agent ask an endpoint; give the agents as for the tournament, with --resume"
-            )
-    agents = _make_agents(saved.plan.agents)
-    return _watch(options.watch, saved.plan, saved.results, agents)
-
-
-def _watch(agent: str, plan: arena.Plan, results: arena.Results, agents: list[bots.Agent]) -> int:
-    """Play the games that an agent lost again, and show them until Ctrl-C."""
-    try:
-        rows = arena.lost_games(plan, results, agent)
-        records = arena.records_of(plan, results, rows[:WATCHED], agents)
-    except (arena.ArenaError, ValueError) as error:
-        raise UserError(_one_line(error)) from error
-    if not records:
-        _note(f"{agent} lost none of {len(results)} games")
-        return DONE
-    if len(rows) > WATCHED:
-        _note(f"the first {WATCHED} of {len(rows)} games that {agent} lost")
-    others = [name for name in dict.fromkeys(plan.agents) if not Roster().allows(name)]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "lost.jsonl"
-        write_records(path, records)
-        return viewer.main([str(path), *(f"--bot={name}" for name in others)])
 
 
 def _plan(options: argparse.Namespace) -> arena.Plan:
     """The plan that the options describe; a `UserError` if there is none."""
     if len(options.agents) < 2:
-        raise UserError(f"name two agents or more, got {len(options.agents)} (--list shows them)")
+        raise UserError(f"name two agents or more, got {len(options.agents)}")
     try:
         rules = Rules(
             players=options.players,
@@ -350,13 +299,17 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
             max_rounds=options.max_rounds,
         )
         seatings = len(arena.meetings(options.schedule, rules, len(options.agents))[0].seatings)
-        how_long = length.length(options, seatings)._asdict()
+        games = options.games
+        if games is None and options.until is None and options.sprt is None:
+            games = GAMES
         return arena.Plan(
             rules,
             tuple(options.agents),
             options.schedule,
+            deals=MOST_DEALS if games is None else deals_for(games, seatings),
             seed=options.seed,
-            **how_long,
+            until=options.until,
+            test=SequentialTest(*options.sprt) if options.sprt else None,
         )
     except ValueError as error:
         raise UserError(_one_line(error)) from error
@@ -364,10 +317,8 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
 
 def _check_files(options: argparse.Namespace) -> None:
     """Fail now, rather than after hours of play, if a file cannot be written."""
-    if options.watch and not all(map(find_spec, ("starlette", "uvicorn"))):
-        raise UserError(f"--watch: {viewer.NO_EXTRA}")
     if options.resume and not options.out:
-        raise UserError("--resume needs the folder of the tournament: name it by --out")
+        raise UserError("--resume needs --out FOLDER, the folder of the tournament")
     try:
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)

@@ -27,18 +27,19 @@ def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
         "--workers",
         type=int,
         metavar="N",
-        help=f"processes (default {workers}); with --on ray: at most so many at a time (all)",
+        help=f"parallel workers (default: {workers}, or on ray as many as fit)",
     )
     add(
         "--on",
         choices=PLACES,
         default=PLACES[0],
-        help="where: processes here, or a cluster of Ray, docs/cluster.md (default %(default)s)",
+        metavar="BACKEND",
+        help="processes or ray (default %(default)s)",
     )
     add(
         "--ray-address",
         metavar="ADDRESS",
-        help="of the cluster (default: RAY_ADDRESS, or one that runs here, or a new one)",
+        help="cluster (default: RAY_ADDRESS, or a new one)",
     )
     parser.set_defaults(usual_workers=workers)
 

@@ -1,13 +1,13 @@
-"""Agents' losses as a table, as JSON, and the worst decisions to look at: `evaluate.py --suite`."""
+"""Agents' losses as a table, as JSON, and the worst decisions as games: `evaluate.py --suite`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from carolus_env.analysis.candidates import KINDS, choice_text
-from carolus_env.analysis.suite.data import HALVES, Suite, SuiteError, shipped
+from carolus_env.analysis.candidates import KINDS
+from carolus_env.analysis.suite.data import Suite, SuiteError, shipped
 from carolus_env.analysis.suite.measure import (
     ALL,
     GAMES,
@@ -24,61 +24,49 @@ from carolus_env.system.terminal import aligned
 FORMAT: Final = "carolus-suite-result"
 VERSION: Final = 1
 RESULT_FILE: Final = "suite.json"
-HALF_NAMES: Final = (*HALVES, "all")
+HALF: Final = "report"
+"""The half of the suite by which agents are measured."""
+WORST: Final = 10
+"""Decisions of each agent that are written for the viewer."""
 
 
-class Asked(Protocol):
-    """What is asked for, as the options of `evaluate.py` have it.
-
-    Attributes:
-        players: of the suite; None: one after the other.
-        half: one of `HALF_NAMES`.
-        worst: print so many decisions that cost each agent most; None: none.
-        json: a file for the result.
-        out: a folder for the result and for the worst decisions (10 by default), as games for the
-            viewer.
-        quiet: print nothing.
-    """
-
-    players: int | None
-    half: str
-    worst: int | None
-    json: Path | None
-    out: Path | None
-    quiet: bool
-
-
-def run(agents: Sequence[Agent], asked: Asked) -> None:
+def run(
+    agents: Sequence[Agent],
+    players: int | None = None,
+    *,
+    json: Path | None = None,
+    out: Path | None = None,
+    quiet: bool = False,
+) -> None:
     """Measure agents by the package's suites, print what they lose, and write it.
 
     Args:
         agents: to measure.
-        asked: see `Asked`.
+        players: of the suite; None: all suites, one after the other.
+        json: file for the result.
+        out: folder for the result and, as games for the viewer, each agent's ten worst decisions.
+        quiet: print nothing.
 
     Raises:
         SuiteError: when the package has no such suite.
-        ValueError: for no agents or a wrong number of worst decisions, and when an agent fails.
+        ValueError: for no agents, and when an agent fails.
         OSError: when a file cannot be written.
     """
     if not agents:
         raise ValueError("a suite measures one agent or more, got none")
-    if asked.worst is not None and asked.worst < 1:
-        raise ValueError(f"worst must be 1 or more, got {asked.worst}")
-    found: list[list[Measured]] = []
-    for suite in suites(asked.players):
-        measured = [measure(suite, agent, asked.half) for agent in agents]
-        found.append(measured)
-        if not asked.quiet:
-            print(table(measured, asked.half))
-            for one in measured if asked.worst else ():
-                print("\n".join(worst_text(one, asked.worst or 0)))
-        if asked.out:
-            path = asked.out / f"worst_{suite.players}p.jsonl"
-            write_records(path, [r for one in measured for r in records(one, asked.worst or 10)])
-            if not asked.quiet:
-                print(f"To look at the worst: python -m carolus_env.play {path}\n")
-    for file in filter(None, (asked.json, asked.out and asked.out / RESULT_FILE)):
-        write_json(file, result(found, asked.half))
+    results: list[list[Measured]] = []
+    for suite in suites(players):
+        measured = [measure(suite, agent, HALF) for agent in agents]
+        results.append(measured)
+        if not quiet:
+            print(table(measured))
+        if out:
+            path = out / f"worst_{suite.players}p.jsonl"
+            write_records(path, [record for one in measured for record in records(one, WORST)])
+            if not quiet:
+                print(f"To look at the worst: carolus play {path}\n")
+    for file in filter(None, (json, out and out / RESULT_FILE)):
+        write_json(file, result(results))
 
 
 def suites(players: int | None) -> list[Suite]:
@@ -103,11 +91,11 @@ def suites(players: int | None) -> list[Suite]:
 # ------------------------------------------------------------------------------------ table
 
 
-def table(measured: Sequence[Measured], half: str) -> str:
+def table(measured: Sequence[Measured]) -> str:
     """A row for each agent: its loss by kind and in all, and how many of its choices are listed."""
     suite, decisions = measured[0].suite, measured[0].decisions
     lines = [
-        f"{suite.players} players, half {half}: {len(decisions)} decisions, base {suite.base}, "
+        f"{suite.players} players: {len(decisions)} decisions, base {suite.base}, "
         f"standard error {suite.header['error']:g}, suite {suite.digest}",
         "Loss in percent of a win, with 95 % intervals; about "
         f"{100 * optimism(decisions):.1f} too high for all, as the best value is a lucky one",
@@ -128,22 +116,6 @@ def _cell(loss: Loss) -> str:
 
 
 # ------------------------------------------------------------------------------------ the worst
-
-
-def worst_text(measured: Measured, count: int) -> list[str]:
-    """The decisions that cost most, each as position, what was played and what is best."""
-    lines = [f"{measured.agent}, {measured.suite.players} players, worst decisions:"]
-    for row in measured.worst(count):
-        one = measured.decisions[row]
-        lines += [
-            f"  decision {one.number}, {one.kind}, {one.stage}: "
-            f"loss {100 * measured.losses[row]:.1f} % "
-            f"(standard error {100 * measured.errors[row]:.1f})",
-            f"    {one.position}",
-            f"    played {choice_text(one.state(), measured.actions[row])}",
-            f"    best   {choice_text(one.state(), one.best.actions)}",
-        ]
-    return [*lines, ""]
 
 
 def records(measured: Measured, count: int) -> list[Record]:
@@ -171,12 +143,12 @@ def records(measured: Measured, count: int) -> list[Record]:
 # ------------------------------------------------------------------------------------ JSON
 
 
-def result(found: Sequence[Sequence[Measured]], half: str) -> dict[str, Any]:
+def result(found: Sequence[Sequence[Measured]]) -> dict[str, Any]:
     """All that was measured, JSON-ready."""
     return {
         "format": FORMAT,
         "version": VERSION,
-        "half": half,
+        "half": HALF,
         "games_if_unlisted": GAMES,
         "suites": [_suite(measured) for measured in found],
     }
