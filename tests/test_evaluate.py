@@ -277,7 +277,7 @@ def test_a_spec_with_brackets_is_shown_as_it_is(run: Any, tmp_path: Path) -> Non
         ("greedy random --schedule mixed", "mixed is for 3 players, got 2"),
         ("greedy random --players 3 --schedule mixed", "mixed needs three agents, got 2"),
         ("greedy random --schedule swiss", "argument --schedule: invalid choice: 'swiss'"),
-        ("greedy random --resume", "--resume needs --out FOLDER"),
+        ("greedy random --resume", "--resume needs --out"),
         ("greedy random --out FOLDER --resume", "games.jsonl: there is no such file"),
         ("greedy random --out FILE", "--out FILE: the folder cannot be created: File exists"),
         ("greedy random --records FILE", "--records FILE: exists; name another file"),
@@ -453,7 +453,7 @@ def test_deals_before_an_agent_fails_are_kept(
 
 
 def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> None:
-    words = ("greedy", "random", "greedy", "--players", 3, "--deals", 3, "--out", tmp_path / "cup")
+    words = ("greedy", "random", "greedy", "--players", 3, "--games", 18, "--out", tmp_path / "cup")
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     names = sorted(path.name for path in (tmp_path / "cup").iterdir())
@@ -478,7 +478,7 @@ def test_an_interrupted_tournament_is_resumed(
 ) -> None:
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 5)
     monkeypatch.setenv("STOP_AT", "500")
-    words = ("greedy", f"{bot_file}:Stops", "--deals", 50)
+    words = ("greedy", f"{bot_file}:Stops", "--games", 100)
     code, _, err = run(*words, "--out", tmp_path / "cup")
     assert code == 130
     assert err.endswith("; continue with --resume\n")

@@ -125,7 +125,7 @@ def test_a_stop_rule_ends_where_the_seed_says_on_any_workers(
     tmp_path: Path, small_blocks: None
 ) -> None:
     pytest.importorskip("scipy")
-    plan = Plan(Rules(2), ("greedy", "random"), deals=60, seed=3, until=2000)
+    plan = Plan(Rules(2), ("greedy", "random"), deals=60, seed=3, until=20_000)
     one, many = played(plan, tmp_path / "one", 1), played(plan, tmp_path / "many", Shuffled())
     assert 0 < one.games < plan.games
     assert lines(tmp_path / "one") == lines(tmp_path / "many")
