@@ -893,15 +893,18 @@ def test_a_die_whose_clan_cannot_be_taken_counts_as_a_crown():
     assert [court[RED] for court in state["courts"]] == [4, 0]
 
 
-def test_a_crown_may_choose_what_the_courts_return():
-    courts = [paladins(red=4), paladins(red=1)]
-    game = replenishing([0, 5, 5, 5, 5], courts)
+@pytest.mark.parametrize(
+    ("supply", "red_left", "supply_left"), [(0, [3, 0], 1), (1, [4, 1], 0)], ids=["dry", "last one"]
+)
+def test_a_crown_may_choose_what_the_courts_return(supply, red_left, supply_left):
+    """They do where the supply is dry, and not for its last paladin."""
+    game = replenishing([supply, 5, 5, 5, 5], [paladins(red=4), paladins(red=1)])
     roll(game, CROWN, GREEN, GREEN)
     assert crown_action(RED) in legal(game)
     assert [court[RED] for court in known(game)["courts"]] == [4, 1]
     play(game, crown_action(RED))
-    assert [court[RED] for court in known(game)["courts"]] == [3, 0]
-    assert known(game)["supply"][RED] == 1
+    assert [court[RED] for court in known(game)["courts"]] == red_left
+    assert known(game)["supply"][RED] == supply_left
 
 
 def test_crowns_are_lost_when_no_clan_can_be_taken():
