@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import positions
 import pytest
-from positions import paladins, region
+from positions import region
 from scipy import stats
 
 from carolus_env import arena, bots, engine
@@ -64,15 +64,15 @@ LAID_OUT = [region(**{clan: 1}) for clan in ("red", "pink", "blue", "yellow", "g
 LAID_OUT = [one for one in LAID_OUT for _ in range(3)]
 
 
-def position_of(phase, players=2, *, discs=(4, 5, 2, 3), regions=LAID_OUT, **options):
+def position_of(phase, players=2, **options):
     """Player 0 is to decide in round 1. Red paladins lie on territories 0-2, pink on 3-5, ..."""
     reserves = [[1] * 5 for _ in range(players)]
     reserves[0][4] = int(phase != "move")
     return positions.position(
-        *regions,
+        *LAID_OUT,
         phase=phase,
         players=players,
-        discs=[0] * players if phase == "disc" else discs[:players],
+        discs=[0] * players if phase == "disc" else [4, 5, 2, 3][:players],
         reserves=reserves,
         crowns=[int(phase == "crown"), *[0] * (players - 1)],
         placements_left=Rules(players).dice if phase == "place" else 0,
@@ -169,44 +169,6 @@ def test_greedy_takes_one_of_the_best_actions_and_any_of_them(rules):
             assert taken == best
     assert len(states) > 100
     assert choosy > 30
-
-
-RED_IS_OURS = {"courts": [paladins(red=2)]}
-
-
-@every_number
-def test_greedy_takes_a_castle_when_it_can(players):
-    states = position_of("move", players, **RED_IS_OURS)
-    assert engine.legal_actions(states).tolist() == [move_action(steps) for steps in (1, 2, 3, 4)]
-    assert choices(states).keys() == {move_action(1), move_action(2)}
-
-
-@pytest.mark.parametrize(
-    ("owner", "castles", "best"),
-    [(-1, 0, {1, 2}), (1, 1, {2}), (1, 3, {2})],
-    ids=["nobody's", "one of the opponent's", "three of the opponent's"],
-)
-def test_greedy_counts_the_castles_that_the_others_lose(owner, castles, best):
-    """One step gains a castle; two steps gain one, or as many as the opponent loses there."""
-    here = region(owner, max(castles, 1), red=5, pink=1, blue=1)
-    regions = [*LAID_OUT[:2], here, *LAID_OUT[2 + max(castles, 1) :]]
-    states = position_of("move", **RED_IS_OURS, regions=regions)
-    assert choices(states).keys() == {move_action(steps) for steps in best}
-
-
-def test_greedy_takes_control_where_it_is_free():
-    """Red, yellow and green are nobody's; in pink the opponent is ahead, in blue far ahead."""
-    states = position_of("place", courts=[paladins(), paladins(pink=1, blue=3)])
-    assert choices(states).keys() == {court_action(clan) for clan in (0, 3, 4)}
-
-
-@pytest.mark.parametrize(("holder", "wanted"), [(1, 0), (2, 1), (3, 0)])
-def test_greedy_takes_control_rather_from_an_opponent_and_never_from_the_partner(holder, wanted):
-    """Tied for red with whoever holds it; pink is nobody's; the rest cannot be had."""
-    courts = [[0, 0, 2 * (seat == 1), 2 * (seat == 1), 2 * (seat == 1)] for seat in range(4)]
-    courts[0][0] = courts[holder][0] = 1
-    states = position_of("place", 4, courts=courts, control=[holder, -1, 1, 1, 1])
-    assert choices(states).keys() == {court_action(wanted)}
 
 
 @pytest.mark.parametrize(
@@ -523,41 +485,27 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
+    ("source", "name", "reason"),
     [
-        ("", "name an agent in the file, as in"),
-        ("Missing", "the file has no 'Missing'"),
-        ("NoAgent", "'NoAgent' must be an Agent or a function, got NoAgent"),
-        ("number", "'number' must be an Agent or a function, got int"),
-        ("Unfinished", r"Unfinished\(\) fails with TypeError: .*abstract"),
-        ("Choosy", r"Choosy\(\) fails with RuntimeError: no weights here"),
+        (BOT_FILE, "", "name an agent in the file, as in"),
+        (BOT_FILE, "Missing", "the file has no 'Missing'"),
+        (BOT_FILE, "NoAgent", "'NoAgent' must be an Agent or a function, got NoAgent"),
+        (BOT_FILE, "number", "'number' must be an Agent or a function, got int"),
+        (BOT_FILE, "Unfinished", r"Unfinished\(\) fails with TypeError: .*abstract"),
+        (BOT_FILE, "Choosy", r"Choosy\(\) fails with RuntimeError: no weights here"),
+        (None, "Bot", "there is no such file"),
+        ("raise KeyError('x')", "Bot", "the file fails with KeyError: 'x'"),
+        ("import nonsense", "Bot", "the file fails with ModuleNotFoundError: .*'nonsense'"),
+        ("def act(:", "act", "the file fails with SyntaxError"),
     ],
 )
-def test_a_file_without_such_an_agent_is_refused(bot_file, name, reason):
+def test_a_file_without_such_an_agent_is_refused(tmp_path, source, name, reason):
+    path = tmp_path / "my_bot.py"
+    if source is not None:
+        path.write_text(source)
     with pytest.raises(bots.AgentError, match=rf"agent '.*my_bot\.py': {reason}") as caught:
-        bots.make(f"{bot_file}:{name}")
-    assert caught.value.agent == str(bot_file)
-
-
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"agent '.*none\.py': there is no such file"):
-        bots.make(f"{tmp_path / 'none.py'}:Bot")
-    with pytest.raises(ValueError, match="there is no such file"):
-        bots.make(f"{tmp_path}/.py:Bot")
-
-
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("raise KeyError('x')", "KeyError: 'x'"),
-        ("import nonsense_module", "ModuleNotFoundError: No module named 'nonsense_module'"),
-        ("def act(:", "SyntaxError"),
-    ],
-)
-def test_a_file_that_raises_is_named(tmp_path, source, reason):
-    (tmp_path / "bad.py").write_text(source)
-    with pytest.raises(ValueError, match=rf"agent '.*bad\.py': the file fails with {reason}"):
-        bots.make(f"{tmp_path / 'bad.py'}:Bot")
+        bots.make(f"{path}:{name}")
+    assert caught.value.agent == str(path)
 
 
 @pytest.mark.parametrize(
