@@ -42,7 +42,7 @@ lint: setup
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 
 ladder: setup
-	$(RUN) docs/ladder.py $(ARGS)
+	$(RUN) -m benchmarks.ladder $(ARGS)
 
 signatures: setup
 	$(RUN) tests/signatures.py $(ARGS)

@@ -6,12 +6,11 @@ from what the benchmarks measured (docs/results.py).
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import learners
 import numpy as np
@@ -21,10 +20,9 @@ import shipped
 
 import carolus_env as ce
 from carolus_env import notation
+from carolus_env.arena import bench, ladder
 from carolus_env.arena.columns import columns_table
-from carolus_env.arena.ladder import FILE, RUNGS, rungs
-from carolus_env.arena.protocol import first_protocol_table, protocol_table
-from carolus_env.arena.report.texts import duration
+from carolus_env.arena.seating import pairing
 from carolus_env.bots import (
     GreedyOptions,
     MctsOptions,
@@ -83,57 +81,51 @@ def weights_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def ladder(players: int) -> str:
-    """The rungs of a ladder, the strongest first, and where they were played."""
-    found: Any = results.load(f"ladder_{players}")
+def bench_table() -> str:
+    """Return what CarolusBench plays."""
     lines = [
-        "| agent | Elo [95 %] | above the next [95 %] | wins against it | games | a decision |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| players | deals with each rung | games with each | suite | decisions |",
+        "| --- | ---: | ---: | --- | ---: |",
     ]
-    met = {tuple(sorted(row["pair"])): row for row in found["meetings"]}
-    rows = found["rungs"][::-1]
-    for row, lower in zip(rows, [*rows[1:], None], strict=True):
-        above, wins = "-", "-"
-        if lower is not None:
-            above = _elo(row["above"], f"+{row['above']['elo']:.0f}")
-            meeting = met.get(tuple(sorted((row["spec"], lower["spec"]))))
-            if meeting:
-                rate = meeting["win_rate"]
-                rate = rate if meeting["pair"][0] == row["spec"] else 1 - rate
-                wins = f"{100 * rate:.0f} %"
-        cost = duration(row["us_per_decision"])
-        lines.append(
-            f"| `{row['spec']}` | {_elo(row, format(row['elo'], '.0f'))} | {above} | {wins} "
-            f"| {row['games']:,} | {cost} |"
-        )
-    worst = max(found["meetings"], key=lambda row: abs(row["win_rate"] - row["expected"]))
-    machine = found["machine"]
-    where = f"{machine['cpu']}, {machine['cores']} cores"
+    for players, deals in bench.DEALS.items():
+        games = deals * len(pairing(rules.Rules(players)).seatings)
+        decisions = len(bench.suite(players).half(bench.HALF))
+        lines.append(f"| {players} | {deals} | {games} | `{bench.SUITES[players]}` | {decisions} |")
+    return "\n".join(lines) + "\n"
+
+
+def ladder_table(players: int) -> str:
+    """Return the rungs of a ladder, the strongest first."""
+    lines = ["| agent | Elo | above the next [95 %] |", "| --- | ---: | ---: |"]
+    found = ladder.rungs(players)
+    for rung in found[::-1]:
+        gap = "{:+.0f} [{:.0f}, {:.0f}]".format(*rung.gap) if rung.gap else "-"
+        lines.append(f"| `{rung.spec}` | {rung.elo:.0f} | {gap} |")
+    worst = max(_pairs(players), key=lambda pair: abs(pair[2] - pair[3]))
+    widest = max(rung.gap[2] - rung.gap[1] for rung in found[1:])
     return (
-        "\n".join(lines) + f"\n\n{found['games']:,} games in {found['seconds'] / 60:.0f} minutes, "
-        f"seed {found['seed']}, version {found['versions']['carolus-env']}. The widest interval "
-        f"between neighbours is {found['widest']:.0f} points. The result that the ratings fit "
-        f"worst: `{worst['pair'][0]}` wins {100 * worst['win_rate']:.0f} % against "
-        f"`{worst['pair'][1]}`, expected are {100 * worst['expected']:.0f} %. Times: {where}.\n"
+        "\n".join(lines)
+        + f"\n\nThe widest interval between neighbours is {widest:.0f} points. The "
+        f"result that the ratings fit worst: `{worst[0]}` wins {100 * worst[2]:.0f} % against "
+        f"`{worst[1]}`, expected are {100 * worst[3]:.0f} %.\n"
     )
 
 
-def _elo(row: dict[str, Any], text: str) -> str:
-    """A rating or difference, as ``text``, and its interval."""
-    return f"{text} [{row['low']:.0f}, {row['high']:.0f}]"
-
-
-def ladder_version() -> str:
-    """Which ladder the package has."""
-    data = json.loads(FILE.read_text())
-    return f"Ladder {data['version']}, hash `{data['hash']}`, measured by `{data['command']}`.\n"
+def _pairs(players: int) -> list[tuple[str, str, float, float]]:
+    """Return all pairs that met: the upper rung, the lower one, its win rate and the expected."""
+    found = ladder.rungs(players)
+    return [
+        (rung.spec, low.spec, wins, float(ladder.win_rate(players, np.array(rung.elo - low.elo))))
+        for k, rung in enumerate(found)
+        for low, wins in zip(found[max(k - 2, 0) : k][::-1], rung.wins, strict=True)
+    ]
 
 
 def skill() -> str:
     """How far apart the ends of the ladder are, in Elo points and in Robertie's steps."""
     lines = ["| players | from | to | Elo points | steps |", "| --- | --- | --- | ---: | ---: |"]
-    for players in RUNGS:
-        ends = rungs(players)
+    for players in (2, 3, 4):
+        ends = ladder.rungs(players)
         apart = ends[-1].elo - ends[0].elo
         lines.append(
             f"| {players} | `{ends[0].spec}` | `{ends[-1].spec}` | {apart:,.0f} "
@@ -223,8 +215,7 @@ def position_page() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
-    "bench": protocol_table,
-    "bench 1": first_protocol_table,
+    "bench": bench_table,
     "benchmark batches": results.batches_table,
     "benchmark peers": results.peers_table,
     "benchmark rendering": results.rendering_table,
@@ -244,10 +235,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "bot pairings": results.bot_pairings_table,
     "fields": state.fields_table,
     **learners.TABLES,
-    "ladder 2": lambda: ladder(2),
-    "ladder 3": lambda: ladder(3),
-    "ladder 4": lambda: ladder(4),
-    "ladder version": ladder_version,
+    **{f"ladder {players}": partial(ladder_table, players) for players in (2, 3, 4)},
+    "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
     "skill": skill,
     "commands": commands_table,
     "language options": lambda: options_table(LanguageOptions),

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +20,9 @@ import pytest
 from carolus_env import arena, bots
 from carolus_env.analysis.suite.data import Suite
 from carolus_env.analysis.suite.measure import Loss
-from carolus_env.arena import ladder, pool
-from carolus_env.arena.protocol import BENCH_V2, Protocol, score
+from carolus_env.arena import bench, ladder, pool
 from carolus_env.arena.ratings import Ratings
-from carolus_env.commands import bench, evaluate
+from carolus_env.commands import evaluate
 from carolus_env.records import read_records
 from carolus_env.replay import replay
 from carolus_env.system import files
@@ -655,31 +653,12 @@ def test_a_reader_that_has_seen_enough_is_no_traceback() -> None:
 # ------------------------------------------------------------------------------------ protocol
 
 
-def test_one_command_measures_an_agent(
+def test_the_protocol_rates_an_agent_and_counts_its_losses(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # no stand-ins: with ratings and reports as they are
-    small = Protocol("CarolusBench v1", ("random", "greedy"), {2: 2, 3: 1, 4: 2}, 5)
-    monkeypatch.setattr(bench, "BENCH_V1", small)
-    code, out, err = run("random", "--bench", "v1", "--out", tmp_path / "b")
-    assert (code, err) == (0, "")
-    found = json.loads((tmp_path / "b" / "bench.json").read_text())
-    assert found["agent"] == "random"
-    assert set(found["scores"]) == {"2", "3", "4"}
-    for players, value in found["scores"].items():
-        summary = json.loads((tmp_path / "b" / f"{players}p" / "summary.json").read_text())
-        assert score(summary) == value
-        assert f"{players} players: score {100 * value:.1f} %" in out
-    code, out, err = run("random", "--bench", "v1", "--players", 4)
-    assert code == 0 and "3 players" not in out
-
-
-def test_the_newest_protocol_rates_an_agent_and_counts_its_losses(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    small = replace(BENCH_V2, few=2, rungs=2, deals={2: 4, 3: 1})
-    monkeypatch.setattr(bench, "BENCH_V2", small)
+    for name, value in (("GUESS_GAMES", 2), ("RUNGS", 2), ("DEALS", {2: 4, 3: 1})):
+        monkeypatch.setattr(bench, name, value)
     asked = []
 
     def losses(suite: Suite, agent: bots.Agent, half: str) -> Any:
@@ -689,9 +668,9 @@ def test_the_newest_protocol_rates_an_agent_and_counts_its_losses(
     monkeypatch.setattr(bench, "measure", losses)
     code, out, _ = run("random", "--bench", "--out", tmp_path / "b", "--quiet")
     assert code == 0
-    assert asked == [(small.suites[players], "random", "report") for players in (2, 3)]
+    assert asked == [(bench.SUITES[players], "random", "report") for players in (2, 3)]
     found = json.loads((tmp_path / "b" / "bench.json").read_text())
-    assert (found["protocol"], found["ladder"]) == (small.name, small.ladder)
+    assert (found["protocol"], found["ladder"]) == (bench.NAME, bench.LADDER)
     two = found["players"]["2"]
     assert two["opponents"] == ["random", "greedy:errors=0.95"]
     assert two["loss"] == {"all": [0.25, 0.125, 0.5, 7]}
@@ -700,26 +679,26 @@ def test_the_newest_protocol_rates_an_agent_and_counts_its_losses(
         spec: games.results.rows((games.results.tables == number).any(axis=1))
         for number, spec in enumerate(two["opponents"], 1)
     }
-    place = ladder.place(2, met)
-    assert two["elo_ci95"] == [place.low, place.high]
-    assert two["elo"] == place.elo
-    assert f"2 players: {place.elo:+.0f} Elo" in out
+    elo, *interval = ladder.place(2, met)
+    assert (two["elo"], two["elo_ci95"]) == (elo, interval)
+    assert f"2 players: {elo:+.0f} Elo" in out
     assert "a decision loses 25.0 % (12.5 - 50.0) of a win" in out
     # A run that was cut off goes on against the rungs that it had met.
     games_file = tmp_path / "b" / "2p" / "games.jsonl"
     header, *lines = games_file.read_text().splitlines(keepends=True)
     games_file.write_text(header + "".join(lines[:4]))
-    monkeypatch.setattr(small.__class__, "opponents", None)
+    monkeypatch.setattr(bench, "opponents", None)
     again = run("random", "--bench", "--players", 2, "--out", tmp_path / "b", "--resume", "--quiet")
     assert again[0] == 0 and again[1] == out.splitlines(keepends=True)[0]
 
 
-def test_another_ladder_is_another_protocol(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "BENCH_V2", replace(BENCH_V2, ladder="0" * 12))
+def test_another_ladder_is_refused(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LADDER", "0" * 12)
     code, _, err = run("random", "--bench")
     assert code == 2
-    said = f"CarolusBench v2 has the ladder with hash {'0' * 12}, got {BENCH_V2.ladder}"
-    assert err == f"evaluate.py: {said}\n"
+    assert err == f"evaluate.py: {bench.NAME} has the ladder with hash {'0' * 12}, got " + (
+        f"{ladder.digest()}\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -729,9 +708,7 @@ def test_another_ladder_is_another_protocol(run: Any, monkeypatch: pytest.Monkey
         ("--bench", "--bench measures one agent, got 0"),
         ("random --bench --games 5", "--bench fixes what is played and takes no --games"),
         ("random --bench --players 7", "has [2, 3, 4] players, got 7"),
-        ("random --bench v1 --players 7", "CarolusBench v1 has [2, 3, 4] players, got 7"),
         ("gredy --bench", "unknown agent 'gredy'"),
-        ("--bench random", "the version is v1 or v2, got 'random' (name the agent before --bench)"),
     ],
 )
 def test_what_the_protocol_fixes_cannot_be_changed(run: Any, words: str, said: str) -> None:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
-import sys
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import ladder as command
 from carolus_env import arena, bots
 from carolus_env.arena import ladder
 from carolus_env.arena.ratings import ELO, rate
 from carolus_env.engine.rules import Rules
 
 pytest.importorskip("scipy")
-
-ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "docs"))
-
-import ladder as command  # noqa: E402
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
@@ -34,43 +24,22 @@ every_number = pytest.mark.parametrize("players", [2, 3, 4])
 @every_number
 def test_the_ladder_leads_from_random_to_search_without_holes(players):
     rungs = ladder.rungs(players)
-    assert {rung.spec for rung in rungs} == set(ladder.RUNGS[players])
-    assert rungs[0].spec == "random"
-    assert rungs[-1].searches
-    assert f"value:{players}p" in ladder.RUNGS[players]
+    assert [rung.spec for rung in rungs] == list(command.RUNGS[players])
+    for rung in rungs:
+        bots.make(rung.spec)
+        assert rung.low <= rung.elo <= rung.high
     elos = np.array([rung.elo for rung in rungs])
     assert (np.diff(elos) >= 0).all() and np.diff(elos).max() <= 250
-    assert all(rung.low <= rung.elo <= rung.high for rung in rungs)
+    assert max(rung.gap[2] - rung.gap[1] for rung in rungs[1:]) <= 65
     [anchor] = [rung for rung in rungs if rung.spec == ladder.ANCHOR]
     assert (anchor.low, anchor.elo, anchor.high) == (0, 0, 0)
 
 
-@every_number
-def test_the_difference_of_neighbours_is_known_to_60_points(players):
-    found = json.loads((command.RESULTS / f"ladder_{players}.json").read_text())
-    widths = [row["above"]["high"] - row["above"]["low"] for row in found["rungs"][1:]]
-    assert max(widths) == pytest.approx(found["widest"])
-    assert found["widest"] <= 60
-
-
-@every_number
-def test_the_package_has_the_ratings_that_were_measured(players):
-    found = json.loads((command.RESULTS / f"ladder_{players}.json").read_text())
-    for rung, row in zip(ladder.rungs(players), found["rungs"], strict=True):
-        assert rung.spec == row["spec"]
-        assert (rung.elo, rung.low, rung.high) == pytest.approx(
-            (row["elo"], row["low"], row["high"]), abs=0.06
-        )
+def test_the_hash_is_that_of_the_rungs():
     data = json.loads(ladder.FILE.read_text())
-    assert data == ladder.to_json(data["players"], command.COMMAND), "the hash is that of the rungs"
-
-
-@every_number
-def test_every_rung_is_an_agent_and_no_two_are_alike(players):
-    specs = ladder.RUNGS[players]
-    assert len(set(specs)) == len(specs)
-    for spec in specs:
-        bots.make(spec)
+    assert data["hash"] == ladder.digest() == ladder.digest(data["players"])
+    data["players"]["2"][0]["elo"] += 0.1
+    assert ladder.digest(data["players"]) != data["hash"]
 
 
 def test_the_nearest_rungs_come_first_and_searchers_only_when_asked_for():
@@ -109,22 +78,21 @@ def test_a_place_is_the_rating_that_a_tournament_gives_where_one_rung_was_met(pl
     rules = Rules(players)
     team = [rules.team(seat) for seat in range(players)]
     wanted = rate(results.tables, results.shares, team, results.deals, 2, anchor=1)
-    found = ladder.place(players, games)
+    elo, low, high = ladder.place(players, games)
     # with three players the tournament has two line-ups, each with a virtual deal of its own
-    assert found.elo == pytest.approx(rung.elo + wanted.elo[0], abs=5)
-    assert found.low == pytest.approx(rung.elo + wanted.low[0], abs=25)
-    assert found.high == pytest.approx(rung.elo + wanted.high[0], abs=25)
+    assert elo == pytest.approx(rung.elo + wanted.elo[0], abs=5)
+    assert low == pytest.approx(rung.elo + wanted.low[0], abs=25)
+    assert high == pytest.approx(rung.elo + wanted.high[0], abs=25)
 
 
 @every_number
 def test_a_place_follows_from_win_rates(players):
-    specs = ["greedy:errors=0.75", "greedy"]
-    games = met(players, "greedy:errors=0.3", specs)
+    games = met(players, "greedy:errors=0.3", ["greedy:errors=0.75", "greedy"])
     rates = {}
     for spec, results in games.items():
         share = (results.shares * (results.tables == 0)).sum(axis=1)
         rates[spec] = float(share.mean()), len(share)
-    assert ladder.place(players, games).elo == pytest.approx(ladder.elo_of(players, rates))
+    assert ladder.place(players, games)[0] == pytest.approx(ladder.elo_of(players, rates))
 
 
 @every_number
@@ -150,105 +118,41 @@ def test_a_place_needs_games_against_rungs(specs):
 
 # ------------------------------------------------------------------------------------ the command
 
-FEW = command.Schedule(width=170, block=20, neighbours=1, others=1, most=12)
 SOME = ("random", "greedy:errors=0.88", "greedy:errors=0.5", "greedy")
 
 
-def climb(folder, players=2, workers=1, schedule=FEW):
-    """A small ladder, played to its end: the summary without times, and the stored games."""
-    games = command.Ladder(players, SOME, folder, schedule, workers, anchor="greedy")
-    games.begin()
-    ratings = games.rate()
-    while games.go_on(ratings):
-        ratings = games.rate()
-    summary = games.summary(ratings)
-    for row in summary["rungs"]:
-        del row["us_per_decision"]
-    del summary["seconds"]
-    lines = {}
-    for file in sorted(folder.rglob("*.jsonl")):
-        kept = [line for line in file.read_text().splitlines() if '"block"' not in line]
-        lines[file.relative_to(folder)] = kept
-    return summary, lines
+def test_a_small_ladder_is_played_rated_and_continued(tmp_path):
+    rules, games = Rules(2), {1: 40, 2: 10}
+    played = command.play(rules, SOME, tmp_path, games=games)
+    assert {pair: len(some) for pair, some in played.items()} == {
+        **dict.fromkeys([(0, 1), (1, 2), (2, 3)], 40),
+        **dict.fromkeys([(0, 2), (1, 3)], 10),
+    }
+    rows = command.rows(rules, SOME, played, "greedy")
+    assert [row["spec"] for row in rows] == list(SOME)
+    elos = [row["elo"] for row in rows]
+    assert elos == sorted(elos) and elos[-1] == 0
+    assert rows[3]["gap"][0] == pytest.approx(-elos[2]) and len(rows[3]["wins"]) == 2
 
-
-def test_neighbours_play_until_their_difference_is_known_and_others_a_little(tmp_path):
-    summary, lines = climb(tmp_path)
-    games = {tuple(row["pair"]): row["games"] for row in summary["meetings"]}
-    first, second, third, last = SOME
-    assert games[third, first] == games[last, second] == FEW.block
-    assert (last, first) not in games
-    widths = [row["above"]["high"] - row["above"]["low"] for row in summary["rungs"][1:]]
-    assert [row["spec"] for row in summary["rungs"]] == list(SOME)
-    assert FEW.width / 2 < max(widths) <= FEW.width
-    assert games[second, first] > FEW.block, "one block is not enough"
-    assert len(lines) == sum(games.values()) // FEW.block
-    for row in summary["meetings"]:
-        assert row["win_rate"] == pytest.approx(row["expected"], abs=0.2)
-
-
-def test_a_meeting_has_a_limit(tmp_path):
-    summary, _ = climb(tmp_path, schedule=replace(FEW, width=1, most=3))
-    games = {tuple(row["pair"]): row["games"] for row in summary["meetings"]}
-    assert games[SOME[1], SOME[0]] == 3 * FEW.block
-
-
-def test_no_two_blocks_share_a_deal():
-    seeds = set()
-    for specs in (SOME[:2], SOME[1:3]):
-        for number in range(3):
-            plan = command.Block(3, specs, number, 20, Path()).plan()
-            assert plan.deals == 4
-            seeds |= {plan.seed + deal for deal in range(plan.deals)}
-    assert len(seeds) == 2 * 3 * 4
-
-
-def _climb_until_killed(folder):
-    whole, played = arena.Tournament.run, []
-
-    def run(self, **how):
-        whole(self, **how)
-        played.append(self)
-        if len(played) == 5:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    arena.Tournament.run = run
-    climb(folder)
-
-
-def test_a_killed_ladder_goes_on_and_has_the_same_games(tmp_path):
-    wanted = climb(tmp_path / "whole")
-    folder = tmp_path / "killed"
-    process = multiprocessing.get_context("fork").Process(
-        target=_climb_until_killed, args=(folder,)
-    )
-    process.start()
-    process.join(100)
-    assert process.exitcode == -signal.SIGKILL
-    files = sorted(folder.rglob("*.jsonl"), key=lambda file: file.stat().st_mtime_ns)
-    assert len(files) == 5 < len(wanted[1])
-    data = files[-1].read_bytes()
-    files[-1].write_bytes(data[: len(data) // 2])  # as if killed while it wrote
-    before = {file: file.stat().st_mtime_ns for file in files[:-1]}
+    files = sorted(tmp_path.rglob("*.jsonl"))
+    data = files[0].read_bytes()
+    files[0].write_bytes(data[: len(data) // 2])  # as if killed while it wrote
     with pytest.warns(UserWarning, match="the last line is incomplete"):
-        found = climb(folder)
-    assert found == wanted
-    assert {file: file.stat().st_mtime_ns for file in before} == before, "not played again"
+        again = command.play(rules, SOME, tmp_path, games=games)
+    assert command.rows(rules, SOME, again, "greedy") == rows
 
 
-@pytest.mark.slow
-def test_workers_do_not_change_the_games(tmp_path):
-    assert climb(tmp_path / "one") == climb(tmp_path / "two", workers=2)
+def test_no_two_pairs_share_a_deal():
+    plans = [command.plan(Rules(3), SOME[k : k + 2], 600) for k in range(3)]
+    assert [plan.deals for plan in plans] == [100] * 3
+    assert len({plan.seed + deal for plan in plans for deal in range(100)}) == 300
 
 
 def test_ratings_of_other_numbers_of_players_stay(tmp_path):
     path = tmp_path / "ladder.json"
-    row = {"spec": "planner", "elo": 0.0, "low": 0.0, "high": 0.0}
+    row = {"spec": "planner", "elo": 0.0}
     for players in (4, 2):
-        command.write_ratings(players, {"rungs": [{**row, "elo": players}]}, path)
+        command.write({players: [{**row, "elo": players}]}, path)
     data = json.loads(path.read_text())
     assert {key: rows[0]["elo"] for key, rows in data["players"].items()} == {"2": 2, "4": 4}
-    assert (data["format"], data["version"]) == ("carolus-ladder", ladder.VERSION)
-    before = data["hash"]
-    command.write_ratings(2, {"rungs": [{**row, "elo": 7}]}, path)
-    assert json.loads(path.read_text())["hash"] != before
+    assert data["hash"] == ladder.digest(data["players"])

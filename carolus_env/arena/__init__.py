@@ -18,7 +18,7 @@ played at once. See docs/evaluation.md.
 ``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``summary`` the
 statistics of a tournament; ``pool`` worker processes; ``tournament`` resuming; ``stopping`` stop
-rules; ``console`` output to a terminal; ``protocol`` CarolusBench; ``ladder`` the agents with
+rules; ``console`` output to a terminal; ``bench`` CarolusBench; ``ladder`` the agents with
 ratings; ``placing`` how strong one agent is; ``arguments`` checks of arguments.
 ``ratings`` and ``report`` need the extra ``arena``.
 """

@@ -75,7 +75,9 @@ def evaluate(
             None: in none.
     """
     players = rules.players
-    elo = near if near is not None and _stands_near(agent, rules, near) else _guess(agent, rules)
+    elo = near
+    if elo is None or not _stands_near(agent, rules, elo):
+        elo = ladder.guess(agent, rules, _FEW, EVAL_SEED)
     met: dict[str, Results] = {}
     results: dict[str, dict[str, Any]] = {}
     while len(met) < MOST_RUNGS:
@@ -84,13 +86,12 @@ def evaluate(
             break
         spec = second.spec if first.spec in met else first.spec
         met[spec], results[spec] = _against(agent, rules, spec, games)
-        found = ladder.place(players, met)
-        elo = found.elo
+        elo, low, high = ladder.place(players, met)
     for spec in others:
         if spec not in results:
             results[spec] = _against(agent, rules, spec, games)[1]
     loss = None if half is None else _loss(agent, players, half)
-    return Evaluation(elo, found.low, found.high, list(met), results, loss)
+    return Evaluation(elo, low, high, list(met), results, loss)
 
 
 def _loss(agent: Agent, players: int, half: str) -> list[float]:
@@ -100,18 +101,10 @@ def _loss(agent: Agent, players: int, half: str) -> list[float]:
 
 
 def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
-    """Whether a few games against the nearest rung leave it open who is stronger."""
+    """Tell by a few games against the nearest rung whether the agent is about as strong."""
     [rung] = ladder.nearest(rules.players, elo)
-    rate: float = _against(agent, rules, rung.spec, _FEW)[1]["win_rate"]
-    return _FAR < rate < 1 - _FAR
-
-
-def _guess(agent: Agent, rules: Rules) -> float:
-    def wins(spec: str) -> bool:
-        rate: float = _against(agent, rules, spec, _FEW)[1]["win_rate"]
-        return rate > 0.5
-
-    return ladder.guess(rules.players, wins)
+    played = play_pairing((agent, make(rung.spec)), rules, _FEW, seed=EVAL_SEED)
+    return _FAR < played.win_rate[0] < 1 - _FAR
 
 
 def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results, dict[str, Any]]:

@@ -199,18 +199,6 @@ class Tournament:
         return found is not None and found["reached"]
 
 
-def whole_plans() -> Callable[[Plan], tuple[Results, float]]:
-    """A job of workers (`system.processes`): each task is to play a whole plan."""
-
-    def play(plan: Plan) -> tuple[Results, float]:
-        """The results, and the seconds that they took."""
-        cup = Tournament(plan)
-        cup.run()
-        return cup.results, cup.seconds
-
-    return play
-
-
 def _no_results(plan: Plan) -> Results:
     return play_games(np.zeros((0, plan.rules.players), np.int64), [], plan.rules, seed=0)
 

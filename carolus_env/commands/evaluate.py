@@ -18,11 +18,10 @@ from typing import Any, Final, NoReturn
 from carolus_env import arena, bots
 from carolus_env.analysis.sequential import SequentialTest
 from carolus_env.analysis.suite import report as suite_report
-from carolus_env.arena import console
+from carolus_env.arena import bench, console
 from carolus_env.arena.games import agent_error
 from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
-from carolus_env.commands import bench
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.system import failures, places
 from carolus_env.system.files import check_writable, write_json
@@ -32,7 +31,7 @@ PROGRAM: Final = "python evaluate.py"
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 GAMES = 1000
 MOST_DEALS = 10_000  # with a stop rule
-GAMES_FILE, SUMMARY_FILE = bench.GAMES_FILE, "summary.json"
+GAMES_FILE, SUMMARY_FILE, BENCH_FILE = "games.jsonl", "summary.json", "bench.json"
 _PLAY = ("games", "until", "sprt", "records")
 
 
@@ -65,7 +64,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
             code = _suite(options)
         else:
             options.players = 2 if options.players is None else options.players
-            code = _evaluate(options).code
+            code = _evaluate(options)[0]
         print(end="", flush=True)  # a full disk fails here, not at Python's exit
         return code
     except UserError as error:
@@ -126,14 +125,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     kinds = parser.add_argument_group("other evaluations")
     kinds.add_argument("--suite", action="store_true", help="measure regret on the suite")
-    kinds.add_argument(
-        "--bench",
-        nargs="?",
-        const=bench.NEWEST,
-        type=bench.version,
-        metavar="VERSION",
-        help="rate one agent by CarolusBench",
-    )
+    kinds.add_argument("--bench", action="store_true", help="rate one agent by CarolusBench")
     files = parser.add_argument_group("files")
     files.add_argument("--out", type=Path, metavar="FOLDER", help="write games, summary and report")
     files.add_argument("--resume", action="store_true", help="resume the tournament in --out")
@@ -196,14 +188,39 @@ def _bounds(text: str) -> tuple[float, float]:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    """Measure one agent by the protocol."""
+    """Measure one agent by CarolusBench, for one number of players after the other."""
     if len(options.agents) != 1:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
     _refuse(options, "--bench", *_PLAY, "json")
-    try:
-        return bench.run(options, _make_agents(options.agents)[0], _evaluate)
-    except (arena.ArenaError, ValueError) as error:
-        raise UserError(_one_line(error)) from error
+    [agent], [name] = _make_agents(options.agents), options.agents
+    found: dict[int, dict[str, Any]] = {}
+    for players in bench.DEALS if options.players is None else [options.players]:
+        out = options.out and options.out / f"{players}p"
+        try:
+            bench.suite(players)  # refused before anything is played
+            if options.resume and (out / GAMES_FILE).exists():
+                rungs = arena.read_games(out / GAMES_FILE).plan.agents[1:]
+            else:
+                rungs = bench.opponents(agent, players)
+        except (arena.ArenaError, ValueError) as error:
+            raise UserError(_one_line(error)) from error
+        plan = bench.plan(name, players, rungs)
+        fixed = {"agents": list(plan.agents), "players": players, "out": out}
+        code, cup = _evaluate(argparse.Namespace(**{**vars(options), **fixed}), plan)
+        if code:
+            return code
+        found[players] = bench.result(plan, cup.results, agent)
+    for players, result in found.items():
+        low, high = result["elo_ci95"]
+        loss, below, above = (100 * share for share in result["loss"]["all"][:3])
+        print(
+            f"{bench.NAME}, {players} players: {result['elo']:+.0f} Elo ({low:+.0f} to "
+            f"{high:+.0f}), a decision loses {loss:.1f} % ({below:.1f} - {above:.1f}) of a win"
+        )
+    if options.out:
+        about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
+        write_json(options.out / BENCH_FILE, {**about, "players": found})
+    return DONE
 
 
 def _refuse(options: argparse.Namespace, mode: str, *names: str) -> None:
@@ -231,8 +248,10 @@ def _suite(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _evaluate(options: argparse.Namespace, plan: arena.Plan | None = None) -> bench.Played:
-    """Play, print and write; the summary is empty if no deal was completed."""
+def _evaluate(
+    options: argparse.Namespace, plan: arena.Plan | None = None
+) -> tuple[int, arena.Tournament]:
+    """Play, print and write; returns the exit code, and the tournament."""
     plan = plan or _plan(options)
     _check_files(options)
     unrated = _unrated()
@@ -256,7 +275,7 @@ def _evaluated(
     made: list[bots.Agent],
     workers: Workers,
     unrated: str,
-) -> bench.Played:
+) -> tuple[int, arena.Tournament]:
     """`_evaluate`, with all that it needs."""
     several = not isinstance(workers, Here)  # workers make their own agents
     try:
@@ -283,7 +302,7 @@ def _evaluated(
                 _note(unrated)
     for text in filter(None, (trouble, unsaved)):
         _fail(options, text, code)
-    return bench.Played(code, summary, cup)
+    return code, cup
 
 
 def _plan(options: argparse.Namespace) -> arena.Plan:

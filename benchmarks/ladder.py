@@ -1,0 +1,171 @@
+"""Play the ladder: ``python -m benchmarks.ladder``, or ``make ladder``.
+
+Each rung plays the next one below, and a few games against the one below that. All games are rated
+together, and the ratings go to carolus_env/arena/ladder.json. Search budgets are numbers of
+simulations, so the games are the same on every machine and with any number of workers. They are
+stored in --folder: the same command continues an interrupted run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from carolus_env import arena
+from carolus_env.arena import ladder
+from carolus_env.arena.ratings import rate
+from carolus_env.arena.seating import deals_for, pairing
+from carolus_env.engine.rules import Rules
+from carolus_env.system import places
+from carolus_env.system.files import write_file
+from carolus_env.system.processes import WorkerError, Workers
+
+COMMAND: Final = "python -m benchmarks.ladder"
+GAMES: Final = {1: 600, 2: 120}
+"""Games against the rung so many places below."""
+SEED: Final = 7
+_DEALS: Final = 100_000  # seeds that belong to one pair of rungs
+
+_LOW: Final = (
+    "random",
+    *(f"greedy:errors={errors}" for errors in (0.95, 0.88, 0.75, 0.5)),
+    "greedy",
+)
+_ERRORS: Final = (0.64, 0.56, 0.48, 0.4, 0.33, 0.26, 0.2, 0.14, 0.09, 0.04)
+_FEWER: Final = (0.62, 0.52, 0.42, 0.33, 0.24, 0.15, 0.06)
+RUNGS: Final = {
+    2: (
+        *_LOW,
+        *(f"planner:errors={errors}" for errors in _ERRORS),
+        ladder.ANCHOR,
+        "value:2p,errors=0.06",
+        "mcts:sims=100",
+        "value:2p,errors=0.03",
+        "value:2p",
+        "search:2p,sims=100",
+    ),
+    3: (
+        *_LOW,
+        *(f"planner:errors={errors}" for errors in _FEWER),
+        ladder.ANCHOR,
+        "value:3p,errors=0.04",
+        "value:3p",
+        "search:3p,sims=100",
+    ),
+    4: (
+        *_LOW,
+        *(f"planner:errors={errors}" for errors in _ERRORS),
+        ladder.ANCHOR,
+        "value:4p,errors=0.1",
+        "value:4p,errors=0.05",
+        "value:4p",
+        "search:4p,sims=100",
+    ),
+}
+"""The rungs by number of players, the weakest first. With three players, where nobody wins more
+than a third of its games against two equals, errors cost less, and fewer steps do."""
+
+Pair = tuple[int, int]
+"""Two rungs by their places, the lower one first."""
+
+
+def plan(rules: Rules, specs: tuple[str, str], games: int) -> arena.Plan:
+    """Return the games of two rungs; no two pairs share a deal."""
+    deals = deals_for(games, len(pairing(rules).seatings))
+    number = zlib.crc32(f"{rules.players} {' '.join(specs)}".encode())
+    return arena.Plan(rules, specs, deals=deals, seed=SEED + _DEALS * number)
+
+
+def play(
+    rules: Rules,
+    rungs: Sequence[str],
+    folder: Path,
+    workers: int | Workers = 1,
+    games: Mapping[int, int] = GAMES,
+) -> dict[Pair, arena.Results]:
+    """Play what the files in ``folder`` lack, and return all games."""
+    played = {}
+    for apart, count in games.items():
+        for low in range(len(rungs) - apart):
+            specs = rungs[low], rungs[low + apart]
+            cup = arena.Tournament(plan(rules, specs, count))
+            name = "--".join(specs).replace(":", "_").replace(",", "_")
+            file = folder / str(rules.players) / f"{name}.jsonl"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            cup.run(workers=workers, file=file, resume=file.exists())
+            played[low, low + apart] = cup.results
+            print(f"{rules.players} players: {specs[1]} against {specs[0]}", flush=True)
+    return played
+
+
+def rows(
+    rules: Rules, rungs: Sequence[str], played: Mapping[Pair, arena.Results], anchor: str
+) -> list[dict[str, Any]]:
+    """Rate the rungs by all games: the rows of `ladder.FILE`, the weakest rung first."""
+    ratings = rate(
+        np.concatenate([np.array(pair)[games.tables] for pair, games in played.items()]),
+        np.concatenate([games.shares for games in played.values()]),
+        [rules.team(seat) for seat in range(rules.players)],
+        np.concatenate(
+            [games.deals + _DEALS * number for number, games in enumerate(played.values())]
+        ),
+        len(rungs),
+        anchor=list(rungs).index(anchor),
+        seed=SEED,
+    )
+    found = []
+    for rung, spec in enumerate(rungs):
+        below = [low for low in (rung - 1, rung - 2) if low >= 0]
+        wins = [
+            (played[low, rung].shares * (played[low, rung].tables == 1)).sum(axis=1).mean()
+            for low in below
+        ]
+        row = {name: round(elo, 1) for name, elo in ratings.of(rung).items()}
+        gap = [round(elo, 1) for elo in ratings.difference(rung, rung - 1)] if rung else []
+        found.append({"spec": spec, **row, "gap": gap, "wins": [round(w, 4) for w in wins]})
+    return found
+
+
+def write(rungs: Mapping[int, list[dict[str, Any]]], path: Path) -> None:
+    """Write the ladder, a rung a line; numbers of players that were not played stay."""
+    found = json.loads(path.read_text())["players"] if path.exists() else {}
+    found |= {str(players): some for players, some in rungs.items()}
+    tables = [
+        f'  "{players}": [\n' + ",\n".join(f"   {json.dumps(row)}" for row in found[players])
+        for players in sorted(found)
+    ]
+    head = json.dumps({"hash": ladder.digest(found), "command": COMMAND}, indent=1)
+    text = f'{head[:-2]},\n "players": {{\n' + "\n  ],\n".join(tables) + "\n  ]\n }\n}\n"
+    write_file(path, text.encode())
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--players", type=int, nargs="+", choices=RUNGS, default=list(RUNGS))
+    places.add_options(parser)
+    parser.add_argument("--folder", type=Path, default=Path("runs/ladder"), help="of the games")
+    options = parser.parse_args()
+    try:
+        chosen = places.workers_of(options)
+    except (WorkerError, ValueError) as error:
+        parser.error(str(error))
+    with chosen as workers:
+        for players in options.players:
+            rules, rungs = Rules(players), RUNGS[players]
+            played = play(rules, rungs, options.folder, workers)
+            write({players: rows(rules, rungs, played, ladder.ANCHOR)}, ladder.FILE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
