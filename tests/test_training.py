@@ -159,7 +159,7 @@ def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
 
 
 @pytest.mark.parametrize(
-    "spec", ["random", "planner:errors=0.4", pytest.param("ppo:v1", marks=pytest.mark.slow)]
+    "spec", ["random", "planner:errors=0.4", pytest.param("value:2p", marks=pytest.mark.slow)]
 )
 def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spec):
     rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
