@@ -198,7 +198,7 @@ def _bench(options: argparse.Namespace) -> int:
         out = options.out and options.out / f"{players}p"
         try:
             bench.suite(players)  # refused before anything is played
-            if options.resume and (out / GAMES_FILE).exists():
+            if options.resume and out and (out / GAMES_FILE).exists():
                 rungs = arena.read_games(out / GAMES_FILE).plan.agents[1:]
             else:
                 rungs = bench.opponents(agent, players)
