@@ -18,10 +18,10 @@ from playwright.sync_api import Browser, sync_playwright
 from carolus_env import arena, bots
 from carolus_env.arena.report import write_report
 from carolus_env.engine.rules import DISC, MOVE, PLACE, Rules, action_parts
-from carolus_env.play.app_state import AppState, GameInPlay
+from carolus_env.play.api import Api, GameInPlay
 from carolus_env.play.library import GameFile
 from carolus_env.play.roster import Roster
-from carolus_env.play.server import make_server, open_socket
+from carolus_env.play.server import make_server, open_socket, start_compiling
 from carolus_env.play.session import Session
 from carolus_env.records import Record, record_line
 
@@ -49,32 +49,12 @@ def in_play(players: int, phase: int, seed: int) -> Session:
     return Session(session.record(), agents, names=["Ada", *[None] * (players - 1)], seed=seed)
 
 
-def after_their_turn(seed: int) -> Session:
-    """A game in which the first seat, a person, is to play paladins after a turn of the other."""
-    planner = bots.make("planner")
-    session = Session.new(Rules(), [planner] * 2, seed=seed)
-    while True:
-        session.ask_agent()
-        if (session.player, session.state["phase"]) != (0, PLACE) or session.state["round"] < 5:
-            continue
-        taken = Session(session.record(), [None, planner], names=["Ada", None], seed=seed)
-        kinds = [action_parts(taken.events[k].get("action", 0)).kind for k in taken.news]
-        if "move" in kinds:
-            return taken
-
-
 def whole(seed: int) -> Record:
     """The record of a whole game."""
     session = Session.new(Rules(), [bots.make("ppo"), bots.make("planner")], seed=seed)
     while not session.over:
         session.ask_agent()
     return session.record()
-
-
-def ended(record: Record) -> Session:
-    """A whole game, as if a person had sat in the first seat."""
-    planner = bots.make("planner")
-    return Session(record, [None, planner], names=["Ada", None], seed=record["seed"])
 
 
 def report(folder: Path) -> str:
@@ -91,14 +71,9 @@ def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, 
     page = context.new_page()
     page.goto(address)
     page.wait_for_selector(ready)
-    if name == "tour":
-        page.locator(".level").first.click()
-        page.wait_for_selector(".callout:not([hidden])")
-        for _ in range(3):
-            page.locator(".callout").get_by_role("button", name="Next").click()
     if name == "play":
         page.locator(".choices .step.changes").first.hover()
-        page.wait_for_selector(".future svg")
+        page.wait_for_selector(".tip")
     if name == "play_phone":
         page.locator(".hand button").first.click()
         page.locator(".where button").nth(1).focus()
@@ -106,9 +81,6 @@ def shot(browser: Browser, address: str, name: str, ready: str, look: dict[str, 
     if name == "viewer":
         page.wait_for_selector(".opinion .shares")
         page.wait_for_selector(".graph")
-        page.wait_for_selector(".board .values")
-    if name.startswith("end"):
-        page.wait_for_selector(".end .moments")
     page.screenshot(path=IMAGES / f"{name}.png")
     context.close()
 
@@ -119,15 +91,13 @@ def main() -> int:
         print("Chromium is not installed", file=sys.stderr)
         return 2
     IMAGES.mkdir(exist_ok=True)
-    app = AppState(Roster(), warms=True)
-    app.warmth.run()  # so that no picture waits for compiling
+    app = Api(Roster())
+    start_compiling(app.roster).join()  # so that no picture waits for compiling
     move, place, disc = (
         app.games.add(GameInPlay(in_play(players, phase, seed)))
         for players, phase, seed in ((2, MOVE, 1), (2, PLACE, 1), (4, DISC, 3))
     )
-    turn = app.games.add(GameInPlay(after_their_turn(1)))
     record = whole(1)
-    end = app.games.add(GameInPlay(ended(record)))
     file = app.files.add(GameFile.from_bytes("game", record_line(record)))
     late = list(enumerate(record["events"]))[60:]
     middle = next(
@@ -143,16 +113,10 @@ def main() -> int:
     with sync_playwright() as playwright:
         options = ["--headless", "--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        shot(browser, address, "first", ".level", DESKTOP)
-        shot(browser, address, "tour", ".level", {**DESKTOP, "reduced_motion": "reduce"})
-        shot(browser, f"{address}/game/{turn}", "last_turn", ".choices .clan", DESKTOP)
-        shot(browser, f"{address}/game/{turn}", "last_turn_phone", ".choices .clan", PHONE)
         shot(browser, f"{address}/game/{move}", "play", ".choices .step", DESKTOP)
         shot(browser, f"{address}/game/{place}", "play_phone", ".choices .clan", PHONE)
         shot(browser, f"{address}/game/{disc}", "play_four", ".choices .choice", DESKTOP)
         shot(browser, f"{address}/replay/{file}#0/{middle}", "viewer", ".board svg", DESKTOP)
-        shot(browser, f"{address}/game/{end}", "end", ".end", DESKTOP)
-        shot(browser, f"{address}/game/{end}", "end_phone", ".end", PHONE)
         with tempfile.TemporaryDirectory() as folder:
             shot(browser, report(Path(folder)), "report", "table", REPORT)
         browser.close()

@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 from carolus_env import bots
 from carolus_env.engine.rules import DISC, MOVE, PLACE, Rules
 from carolus_env.notation import to_line
-from carolus_env.play.app_state import AppState, GameInPlay
+from carolus_env.play.api import Api, GameInPlay
 from carolus_env.play.library import GameFile
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
@@ -65,7 +65,7 @@ def pages(page: Page) -> dict[str, tuple[str, str]]:
         session = Session(states[phase], [None, None], seed=1)
         found[name] = f"/game/{page.app.games.add(GameInPlay(session))}", ".choices button"
     over = GameInPlay(Session(whole.record(), [None, greedy], seed=1))
-    found["the end"] = f"/game/{page.app.games.add(over)}", ".end .axes"
+    found["the end"] = f"/game/{page.app.games.add(over)}", ".choices.over button"
     file = page.app.files.add(GameFile.from_bytes("a game", record_line(whole.record())))
     found["viewer"] = f"/replay/{file}#0/40", ".viewer .axes"
     line = to_line(session.state, generator=False)
@@ -103,7 +103,7 @@ def main() -> int:
         return 2
     source = axe()
     print(source.partition("\n")[0][:40])
-    with serving(AppState(Roster())) as page, sync_playwright() as playwright:
+    with serving(Api(Roster())) as page, sync_playwright() as playwright:
         options = ["--headless", "--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
         found = findings(browser, page, source)

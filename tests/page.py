@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from carolus_env.play.app_state import AppState
+from carolus_env.play.api import Api
 from carolus_env.play.server import make_server, open_socket
 
 
 class Page:
     """A running server and a plain client of it."""
 
-    def __init__(self, app: AppState, port: int) -> None:
+    def __init__(self, app: Api, port: int) -> None:
         self.app, self.port = app, port
         self.address = f"http://127.0.0.1:{port}"
 
@@ -63,7 +63,7 @@ class Page:
 
 
 @contextmanager
-def serving(app: AppState) -> Iterator[Page]:
+def serving(app: Api) -> Iterator[Page]:
     """A server on a free port, until the context ends."""
     listening = open_socket(0)
     server = make_server(app, listening)

@@ -20,7 +20,7 @@ from carolus_env.play import terminal
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.terminal import COMMANDS, Terminal, first_record, new_session, taken_up
-from carolus_env.records import RecordError, read_records, start_of, write_records
+from carolus_env.records import RecordError, start_of
 from carolus_env.replay import replay
 
 
@@ -166,12 +166,11 @@ def test_a_game_is_saved_and_taken_up(tmp_path):
     file = tmp_path / "game.jsonl"
     game, said = typed("d3", "red>court", f"save {file}", "pink>court", f"save {file}", "quit")
     assert " ".join(said.split()).count(f"saved as {file}") == 2
-    again, said = typed(f"load {file}", session=a_session(seed=99))
-    assert again.session.record() == game.session.record()
-    assert to_line(again.session.state) == to_line(game.session.state)
-    assert f"loaded {file}: you, greedy" in " ".join(said.split())
-    for both in (game, again):
-        both.session.play(int(both.session.legal()[0].action))
+    again = taken_up(first_record(file), Roster())
+    assert again.record() == game.session.record()
+    assert to_line(again.state) == to_line(game.session.state)
+    for session in (game.session, again):
+        session.play(int(session.legal()[0].action))
 
 
 def test_a_file_of_somebody_else_is_not_written_over(tmp_path):
@@ -185,8 +184,6 @@ def test_a_file_of_somebody_else_is_not_written_over(tmp_path):
     ("line", "said"),
     [
         ("save", "name a file: save FILE"),
-        ("load", "name a file: load FILE"),
-        ("load nothing-here.jsonl", "nothing-here.jsonl: No such file"),
         ("save no/such/folder/game.jsonl", "No such file"),
         ("save a\0b", "name a file"),
         ("castle", "expected a disc such as 'd3'; legal now: d1, d2, d3, d4, d5"),
@@ -201,16 +198,14 @@ def test_what_cannot_be_done_is_said_and_the_game_goes_on(line, said, tmp_path, 
 
 
 def test_a_record_that_is_none_is_not_taken_up(tmp_path):
-    file = tmp_path / "bad.jsonl"
-    file.write_text("{}\n")
-    assert "format is missing" in answers(f"load {file}")
     record = a_session().record()
     for wrong, said in (
         ({"seed": -1}, "seed must be"),
         ({"agents": ["evil.py:Bot", None]}, "is not offered here"),
     ):
-        write_records(file, [{**record, **wrong}])
-        assert said in answers(f"load {file}")
+        with pytest.raises(ValueError, match=said):
+            taken_up({**record, **wrong}, Roster())
+    file = tmp_path / "empty.jsonl"
     file.write_text("")
     with pytest.raises(RecordError, match="there is no game record in it"):
         first_record(file)
@@ -224,36 +219,11 @@ def test_quitting_an_unsaved_game_asks_once():
     assert said.count("The game is not saved") == 2, "what was done since counts"
 
 
-def test_an_unsaved_game_is_not_dropped_for_another_without_asking(tmp_path):
-    file = tmp_path / "one.jsonl"
-    typed("d3", f"save {file}", "quit")
-    game, said = typed("d5", f"load {file}")
-    assert " ".join(said.split()).count("save FILE first, or load again") == 1
-    assert {"action": 4, "player": 0} in game.session.events
-    game, _ = typed("d5", f"load {file}", f"load {file}")
-    assert game.session.record()["events"] == first_record(file)["events"]
-
-
 def test_a_game_undone_and_played_otherwise_is_not_saved(tmp_path):
     _, said = typed(
         "d3", "red>court", f"save {tmp_path / 'one.jsonl'}", "undo", "pink>court", "quit"
     )
     assert "The game is not saved" in said
-
-
-@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
-def test_a_file_of_several_games_is_not_written_over(tmp_path, damaged):
-    file = tmp_path / "many.jsonl"
-    typed("d3", f"save {file}", "quit")
-    one = file.read_bytes()
-    whole = one + (b"no record\n" if damaged else one)
-    file.write_bytes(whole)
-    _, said = typed(f"load {file}", f"save {file}", "quit")
-    assert "exists already" in " ".join(said.split())
-    assert "loaded" in " ".join(said.split())
-    assert file.read_bytes() == whole
-    if not damaged:
-        assert len(list(read_records(file))) == 2
 
 
 def test_help_names_every_command():

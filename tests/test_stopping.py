@@ -28,7 +28,7 @@ ENDLESS = (
     "planner:plans=all",
 )
 SOON = 5.0
-"""Seconds; a slow machine may take a while. benchmarks/attacks.py measures it."""
+"""Seconds; a slow machine may take a while."""
 
 
 def turns(players: int) -> States:

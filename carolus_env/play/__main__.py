@@ -68,7 +68,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
 def _serve(options: argparse.Namespace) -> int:
     try:
         from carolus_env.play import server
-        from carolus_env.play.app_state import AppState
+        from carolus_env.play.api import Api
         from carolus_env.play.library import GameFile
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "anyio"):
@@ -87,7 +87,7 @@ def _serve(options: argparse.Namespace) -> int:
         except OSError as error:
             return _complain(f"{path}: {error.strerror or error}")
     try:
-        app = AppState(Roster(options.bot), files, warms=True)
+        api = Api(Roster(options.bot), files)
     except RosterError as error:
         return _complain(str(error))
     try:
@@ -95,13 +95,13 @@ def _serve(options: argparse.Namespace) -> int:
     except OSError as error:
         return _complain(f"port {options.port}: {error.strerror or error}")
     address = f"http://{server.HOST}:{listening.getsockname()[1]}/"
-    if app.named_files:
-        address += f"replay/{app.named_files[0]}"
+    if api.named_files:
+        address += f"replay/{api.named_files[0]}"
     print(f"Carolus is at {address} (press Ctrl-C to stop)", flush=True)
     if not options.no_open:
         threading.Timer(0.5, webbrowser.open, [address]).start()
-    app.warmth.start()
-    server.make_server(app, listening).run(sockets=[listening])
+    server.start_compiling(api.roster)
+    server.make_server(api, listening).run(sockets=[listening])
     return DONE
 
 
@@ -111,7 +111,7 @@ def _terminal(options: argparse.Namespace) -> int:
     if len(options.files) > 1:
         return _complain(f"the terminal plays one FILE, got {len(options.files)}")
     try:
-        roster = Roster(options.bot, limited=False)
+        roster = Roster(options.bot)
         if options.files:
             session = terminal.taken_up(terminal.first_record(Path(options.files[0])), roster)
         else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
 import json
 import os
@@ -16,9 +14,8 @@ import numpy as np
 from carolus_env.engine.rules import OVER, Rules
 from carolus_env.engine.state import States
 from carolus_env.notation.words import team_names
-from carolus_env.play.log import log_line
 from carolus_env.play.session import LONGEST_NAME, positions_of
-from carolus_env.play.words import outcome
+from carolus_env.play.words import log_line, outcome
 from carolus_env.records import (
     Record,
     RecordError,
@@ -26,7 +23,6 @@ from carolus_env.records import (
     scan_file,
     scan_records,
 )
-from carolus_env.system import stopping
 
 MAX_LINES: Final = 2000
 """Lines read of a file, whether or not they hold a game."""
@@ -70,7 +66,6 @@ class Replay:
         teams = team_names(self.rules, self.names)
         self.log = []
         for index, event in enumerate(events):
-            stopping.current().check()
             before, after = self.states[index : index + 2]
             self.log.append(log_line(before, after, index, event, teams))
         self.decisions = [index for index, event in enumerate(events) if "action" in event]
@@ -99,25 +94,23 @@ class GameFile:
 
     Attributes:
         name: of the file.
-        key: the same for the same name and content, so that links to the file stay.
         problems: what is wrong with the file, a sentence each.
         games: a summary of each game.
+
+    Raises:
+        RecordError: when it holds no game; with the reason.
     """
 
     def __init__(self, name: str, entries: Iterable[tuple[int, Record | RecordError]]) -> None:
         self.name = name
-        content = hashlib.sha256(f"{name}\0".encode(errors="surrogatepass"))
         self.problems: list[str] = []
         self.games: list[Summary] = []
         self._lines: list[bytes] = []
-        self._opened: dict[int, Replay] = {}
+        self._opened: tuple[int, Replay] | None = None
         size = 0
         for line, entry in entries:
-            stopping.current().check()
             if len(self.games) + len(self.problems) == MAX_LINES or size > MAX_BYTES:
-                if self.games:
-                    limit = f"only the first {len(self.games):,} games are listed"
-                    self.problems.insert(0, limit)
+                self.problems.insert(0, f"only the first {len(self.games):,} games are listed")
                 break
             try:
                 if isinstance(entry, RecordError):
@@ -127,10 +120,10 @@ class GameFile:
                 self.problems.append(f"line {line}: {error.reason}")
                 continue
             size += len(data)
-            content.update(data)
             self._lines.append(data)
             self.games.append(_summary(line, entry))
-        self.key = base64.urlsafe_b64encode(content.digest()[:12]).decode()
+        if not self.games:
+            raise RecordError([*self.problems, "there is no game record in it"][0])
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> GameFile:
@@ -139,7 +132,7 @@ class GameFile:
         Raises:
             RecordError: when there is none; with the reason.
         """
-        return cls(name, scan_file(io.BytesIO(data), name, most=MAX_BYTES))._checked()
+        return cls(name, scan_file(io.BytesIO(data), name, most=MAX_BYTES))
 
     @classmethod
     def from_path(cls, path: str | Path, lost_by: str | None = None) -> GameFile:
@@ -155,20 +148,16 @@ class GameFile:
         """
         entries: Iterable[tuple[int, Record | RecordError]] = scan_records(path)
         if lost_by is None:
-            return cls(os.fspath(path), entries)._checked()
+            return cls(os.fspath(path), entries)
         kept = (
             (line, entry)
             for line, entry in entries
             if isinstance(entry, RecordError) or was_lost(entry, lost_by)
         )
-        return cls(f"{os.fspath(path)}: lost by {lost_by}", kept)._checked()
-
-    def opened(self, game: int) -> Replay | None:
-        """One of the games, if it is the one opened last."""
-        return self._opened.get(game)
+        return cls(f"{os.fspath(path)}: lost by {lost_by}", kept)
 
     def replay(self, game: int) -> Replay:
-        """Open one of the games; may take a moment.
+        """Open one of the games; the one opened last is kept.
 
         Raises:
             IndexError: when there is no such game.
@@ -176,16 +165,9 @@ class GameFile:
         """
         if not 0 <= game < len(self._lines):
             raise IndexError(game)
-        found = Replay(json.loads(self._lines[game]))
-        self._opened = {game: found}
-        return found
-
-    def _checked(self) -> GameFile:
-        if not self.games:
-            raise RecordError(
-                self.problems[0] if self.problems else "there is no game record in it"
-            )
-        return self
+        if self._opened is None or self._opened[0] != game:
+            self._opened = game, Replay(json.loads(self._lines[game]))
+        return self._opened[1]
 
 
 def was_lost(record: Record, agent: str) -> bool:

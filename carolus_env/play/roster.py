@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from carolus_env import bots
 from carolus_env.bots import Agent, registry
 from carolus_env.bots.model_files import NAMES, ModelError
-from carolus_env.bots.neural.model import V1
 
 OFFERED: Final = {
     "random": "any legal action",
@@ -21,24 +20,45 @@ OFFERED: Final = {
     "search:sims=100": "searches with that judgement",
 }
 """The package's agents on the menu; a page may also ask for other options of them."""
-ADVISERS: Final = ("greedy", "planner", "ppo", "mcts:sims=100", "value", "search:sims=100")
+ADVISERS: Final = ("value", "planner", "ppo", "mcts:sims=100", "search:sims=100", "greedy")
 """Agents that a page can ask for hints and values."""
 
-MOST_SIMS: Final = 20_000
-"""Simulations of a search that a page asks for."""
-MOST_SECONDS: Final = 30
-"""Its budget of time."""
-THINKING_SECONDS: Final = 60
-"""How long an agent that a page names may take for a decision or a hint."""
-LIMITS: Final = (
-    f"A search has up to {MOST_SIMS:,} simulations or {MOST_SECONDS} seconds, and a bot is stopped "
-    f"after {THINKING_SECONDS} seconds. Bots that are named on the command line with --bot have no "
-    "limits."
-)
+_MODELS: Final = ("ppo", "search", "value")
+"""Agents whose spec may name a model, and so a file."""
 
-_NO_VALUES: Final = ("greedy",)
-_MODELS: Final = {"ppo": (V1, *NAMES), "search": (V1, *NAMES), "value": NAMES}
-"""Agents with models, and the models of the package that they may be named with."""
+
+class Level(NamedTuple):
+    """A level of strength.
+
+    Attributes:
+        name: of the level.
+        about: in a few words.
+        agents: the spec of the agent that plays so, by number of players.
+    """
+
+    name: str
+    about: str
+    agents: dict[int, str]
+
+
+LEVELS: Final = (
+    Level(
+        "easy",
+        "plans its turns, but plays many of them at random",
+        {2: "planner:errors=0.33", 3: "planner:errors=0.52", 4: "planner:errors=0.56"},
+    ),
+    Level(
+        "medium",
+        "plans its turns, and occasionally blunders",
+        {2: "planner:errors=0.09", 3: "planner:errors=0.15", 4: "planner:errors=0.14"},
+    ),
+    Level(
+        "hard",
+        "searches ahead with a trained network",
+        {2: "search:2p,sims=100", 3: "search:3p,sims=100", 4: "search:4p,sims=100"},
+    ),
+)
+"""From the weakest to the strongest: about -1,000, about -300 and the top of docs/ladder.md."""
 
 
 class RosterError(ValueError):
@@ -60,52 +80,43 @@ class Roster:
 
     Args:
         named: specs from the command line, of any kind; each is made once, as a check.
-        limited: whether `LIMITS` hold for the others.
 
     Raises:
         RosterError: for one that cannot be made.
     """
 
-    def __init__(self, named: Sequence[str] = (), *, limited: bool = True) -> None:
-        self._named, self._limited = tuple(named), limited
+    def __init__(self, named: Sequence[str] = ()) -> None:
+        self._named = tuple(named)
         for spec in self._named:
             _made(spec)
 
     def menu(self) -> list[Offer]:
-        """The agents on offer, those of the command line first."""
+        """Return the agents on offer, those of the command line first."""
         rows = [Offer(spec, "named on the command line") for spec in self._named]
         return rows + [Offer(spec, about) for spec, about in OFFERED.items()]
 
     def advisers(self) -> list[str]:
-        """The agents that give hints, those of the command line first."""
+        """Return the agents that give hints, those of the command line first."""
         return [*self._named, *ADVISERS]
 
-    def valuers(self) -> list[str]:
-        """The advisers that may value positions; those of the command line are assumed to."""
-        return [spec for spec in self.advisers() if spec not in _NO_VALUES]
-
-    def is_named(self, spec: str) -> bool:
-        """Whether it was named on the command line."""
-        return spec in self._named
-
     def allows(self, spec: str) -> bool:
-        """Whether a page may name this agent; its options are not checked."""
-        if self.is_named(spec):
+        """Return whether a page may name this agent; its options are not checked."""
+        if spec in self._named:
             return True
         name, _, argument = spec.partition(":")
         if name not in registry.OPTIONS:
             return False
-        if name not in _MODELS:
-            return True
         first = argument.partition(",")[0]  # a model, or the first option
+        if name not in _MODELS or not first or first in NAMES:
+            return True
         key, equals, _ = first.partition("=")
-        return not first or first in _MODELS[name] or (bool(equals) and key.strip().isidentifier())
+        return bool(equals) and key.strip().isidentifier()
 
     def make(self, spec: str) -> Agent:
-        """A new agent.
+        """Make a new agent.
 
         Raises:
-            RosterError: when a page may not name it, or an option is wrong or beyond the limits.
+            RosterError: when a page may not name it, or an option is wrong.
         """
         if not self.allows(spec):
             offered = ", ".join(row.spec for row in self.menu())
@@ -113,13 +124,7 @@ class Roster:
                 f"{spec[:100]!r} is not offered here; offered are {offered}. To use an agent from "
                 "a file, name it on the command line with --bot"
             )
-        agent = _made(spec)
-        if self._limited and not self.is_named(spec):
-            options = getattr(agent, "options", None)
-            for name, most in (("sims", MOST_SIMS), ("seconds", MOST_SECONDS)):
-                if (asked := getattr(options, name, 0)) > most:
-                    raise RosterError(f"{name} may be up to {most:,} here, got {asked:,}. {LIMITS}")
-        return agent
+        return _made(spec)
 
 
 def _made(spec: str) -> Agent:

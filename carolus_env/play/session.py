@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,19 +24,15 @@ import numpy.typing as npt
 from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine import chance
-from carolus_env.engine.rules import OVER, Rules
+from carolus_env.engine.rules import OVER, Rules, action_parts
 from carolus_env.engine.state import States, copy, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import move_text
 from carolus_env.notation.words import team_names
-from carolus_env.play.log import LogLine, log_line
-from carolus_env.play.news import TurnTold, last_turn, news, onlooker, told
-from carolus_env.play.preview import EmperorStep, emperor_steps
-from carolus_env.play.words import outcome
+from carolus_env.play.words import EmperorStep, LogLine, emperor_steps, log_line, outcome
 from carolus_env.records import Record, RecordError, make_record, result_of, start_of
 from carolus_env.records.events import play_event
 from carolus_env.records.replay import replayed
-from carolus_env.system import stopping
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1
@@ -132,7 +128,6 @@ class Session:
         game["generator"] = dealt["generator"]
         self._states = [game]
         for event in record["events"]:
-            stopping.current().check()
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
@@ -163,53 +158,39 @@ class Session:
     @property
     def last(self) -> tuple[np.void, int] | None:
         """The state before the last decision, and that decision; None before the first."""
-        return self.last_before(len(self.events))
+        decisions = self.decisions(range(len(self.events)))
+        return decisions[-1] if decisions else None
 
-    def last_before(self, position: int) -> tuple[np.void, int] | None:
-        """The last decision before event number ``position``, see `last`."""
-        for index in range(position - 1, -1, -1):
-            if "action" in self.events[index]:
-                return self._states[index][0], self.events[index]["action"]
-        return None
+    def decisions(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
+        """The decisions among events, given by index: the state before each, and its action."""
+        return [
+            (self._states[index][0], self.events[index]["action"])
+            for index in events
+            if "action" in self.events[index]
+        ]
 
     @property
     def news(self) -> list[int]:
-        """Indices of what the others did since the last turn of the person who looks on.
+        """Indices of the others' events since the last turn of the person to move.
 
-        That is the person to move, or else the one who decided last; without any person it is
-        empty.
+        While an agent moves, or after the end, that is the person who decided last. It is empty
+        where nobody plays in person.
         """
-        return self._seen(news)
-
-    @property
-    def last_turn(self) -> list[int]:
-        """`news`, and where these hold no whole turn, the last one of the others before them."""
-        return self._seen(last_turn)
-
-    def _seen(self, find: Callable[[list[dict[str, Any]], int, int], list[int]]) -> list[int]:
         people = [seat for seat, agent in enumerate(self.agents) if agent is None]
-        seat = onlooker(self.events, people, self.player)
-        rounds = (int(state["round"][0]) for state in self._states)
-        start = next((i for i, number in enumerate(rounds) if number), len(self.events))
-        return [] if seat is None else find(self.events, start, seat)
-
-    def last_turn_told(self) -> list[TurnTold]:
-        """What the others did (see `last_turn`), a sentence for each turn."""
-        states = [game[0] for game in self._states]
-        return told(self.events, states, self.last_turn, self.team_names())
-
-    def marked(self, indices: Iterable[int]) -> list[tuple[np.void, int]] | None:
-        """The decisions among these events, as `last` gives them; None: there are none."""
-        found = [
-            (self._states[index][0], self.events[index]["action"])
-            for index in indices
-            if "action" in self.events[index]
-        ]
-        return found or None
-
-    def at(self, position: int) -> np.void:
-        """The game before event number ``position``; after the last one it is the game now."""
-        return self._states[position][0]
+        if not people:
+            return []
+        decided = [event["player"] for event in self.events if "action" in event]
+        last = next((seat for seat in reversed(decided) if seat in people), people[0])
+        seat = self.player if self.player in people else last
+        first = next((k for k, game in enumerate(self._states) if game["round"][0]), None)
+        if first is None:
+            return []
+        for index in range(first, len(self.events)):
+            event = self.events[index]
+            is_move = "action" in event and action_parts(event["action"]).kind == "move"
+            if is_move and event["player"] == seat:
+                first = index
+        return [k for k in range(first, len(self.events)) if self.events[k]["player"] != seat]
 
     @property
     def over(self) -> bool:
@@ -235,7 +216,7 @@ class Session:
 
     def steps(self) -> list[EmperorStep]:
         """The legal steps of the Emperor with their results; none unless he is to be moved."""
-        return emperor_steps(self.state)
+        return emperor_steps(self.state, self.team_names())
 
     def log(self, since: int = 0) -> list[LogLine]:
         """The events from number ``since`` on, a line each."""
@@ -327,30 +308,6 @@ class Session:
                 break
             index -= 1
         return index
-
-    def replace(self, seat: int, agent: Agent | None, name: str | None = None) -> None:
-        """Let another agent, or a person, play on in a seat.
-
-        Args:
-            seat: which.
-            agent: the new one; None: a person.
-            name: of the seat; None: as for a new game.
-
-        Raises:
-            TurnError: when the game is over.
-            ValueError: for a seat that there is not, or an impossible name.
-        """
-        if self.over:
-            raise TurnError("the game is over")
-        if not 0 <= seat < self.rules.players:
-            raise ValueError(f"seat must be from 0 to {self.rules.players - 1}, got {seat}")
-        agents: list[Agent | None] = list(self.agents)
-        names: list[str | None] = list(self.names)
-        agents[seat], names[seat] = agent, name
-        self.names = seat_names(self.rules.players, agents, names)
-        self.agents = tuple(agents)
-        self._asked = _NOBODY_ASKED
-        self.version += 1
 
     @property
     def can_undo(self) -> bool:

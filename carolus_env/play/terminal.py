@@ -16,7 +16,6 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 
@@ -29,14 +28,13 @@ from carolus_env.engine.state import single
 from carolus_env.notation import NotationError, Told, legal_text, move_text, read_moves, tell_turns
 from carolus_env.notation.words import TEAM_LETTERS, counted
 from carolus_env.play.library import agents_of, names_of
-from carolus_env.play.preview import emperor_steps
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.play.session import Session, TurnError
+from carolus_env.play.words import emperor_steps
 from carolus_env.records import (
     Record,
     RecordError,
     read_records,
-    scan_records,
     start_of,
     write_records,
 )
@@ -69,7 +67,6 @@ COMMANDS: Final = {
     "board": Command("board", "show the board again"),
     "log": Command("log [N]", "show the last N turns (default: all)"),
     "save": Command("save FILE", "save the game so far as a record"),
-    "load": Command("load FILE", "continue the first game of a file of records"),
     "help": Command("help", "show this list"),
     "quit": Command("quit", "leave the game"),
 }
@@ -80,7 +77,7 @@ class Terminal:
 
     Args:
         session: the game to play.
-        roster: the agents that `hint` and `load` may use.
+        roster: the agents that `hint` may use.
         ask: reads a line.
         show: writes text.
         colour: whether to use a terminal's colours.
@@ -102,7 +99,7 @@ class Terminal:
         self._board_shown: tuple[int, ...] = ()  # round, phase and player of the last board
         self._own: set[Path] = set()  # files that may be overwritten
         self._saved = session.version
-        self._warned = ""  # the command that was refused because the game is not saved
+        self._warned = False  # that the game is not saved
         self._left = False
 
     def run(self) -> None:
@@ -124,7 +121,7 @@ class Terminal:
             self.session.ask_agent()
         except Exception as error:  # a user's agent may raise anything
             self._say(f"{agent.name} failed with {type(error).__name__}: {error}")
-            self._say("Press Enter to ask it again; save FILE, load FILE and quit still work.")
+            self._say("Press Enter to ask it again; save FILE and quit still work.")
             self._prompt()
 
     def _report(self) -> None:
@@ -165,8 +162,7 @@ class Terminal:
         word, _, rest = line.partition(" ")
         if not line:
             return
-        if word.lower() != self._warned:
-            self._warned = ""
+        self._warned = self._warned and word.lower() == "quit"
         try:
             if word.lower() in COMMANDS:
                 getattr(self, _METHODS[word.lower()])(rest.strip())
@@ -220,9 +216,8 @@ class Terminal:
         if state["phase"] in (PLACE, MOVE):
             moving = state.copy()
             moving["phase"], moving["placements_left"] = MOVE, 0
-            for step in emperor_steps(moving):
-                result = step.text(self.session.team_names())
-                text = f"{move_text(moving, step.action)}: {result}"
+            for step in emperor_steps(moving, self.session.team_names()):
+                text = f"{move_text(moving, step.action)}: {step.text}"
                 self._say(text, first="  ", rest=" " * 6)
         return None
 
@@ -263,7 +258,9 @@ class Terminal:
             self._show_turn(turn)
 
     def _save(self, name: str) -> None:
-        path = self._named(name, "save")
+        if not name or not name.isprintable():
+            raise TerminalError("name a file: save FILE")
+        path = Path(name)
         if path.exists() and path.resolve() not in self._own:
             raise TerminalError(f"{name} exists already; choose another name")
         write_records(path, [self.session.record()])
@@ -271,39 +268,16 @@ class Terminal:
         self._saved = self.session.version
         self._say(f"saved as {name}")
 
-    def _load(self, name: str) -> None:
-        path = self._named(name, "load")
-        session = taken_up(first_record(path), self._roster)
-        if not self._may_leave("load"):
-            return
-        if len(list(islice(scan_records(path), 2))) == 1:  # else saving would lose the other games
-            self._own.add(path.resolve())
-        self.session = session
-        self._report_from_here()
-        self._board_shown, self._saved = (), self.session.version
-        self._say(f"loaded {name}: {', '.join(self.session.names)}")
-
-    def _named(self, name: str, command: str) -> Path:
-        if not name or not name.isprintable():
-            raise TerminalError(f"name a file: {command} FILE")
-        return Path(name)
-
     def _help(self, _: str) -> None:
         self._say("Moves: d3, crown=red, red>court, 2 blue>7-9, E+2; separate several by commas.")
         for command in COMMANDS.values():
             self._say(command.about, first=f"  {command.usage:12}", rest=" " * 14)
 
     def _quit(self, _: str) -> None:
-        self._left = self._may_leave("quit")
-
-    def _may_leave(self, command: str) -> bool:
-        """Whether the game is saved or over, or the command was typed twice in a row."""
-        saved = self.session.over or self._saved == self.session.version
-        if saved or self._warned == command:
-            return True
-        self._warned = command
-        self._say(f"The game is not saved: type save FILE first, or {command} again.")
-        return False
+        self._left = self.session.over or self._warned or self._saved == self.session.version
+        if not self._left:
+            self._warned = True
+            self._say("The game is not saved: type save FILE first, or quit again.")
 
 
 _METHODS: Final = {
@@ -313,7 +287,6 @@ _METHODS: Final = {
     "board": "_show_board",
     "log": "_log",
     "save": "_save",
-    "load": "_load",
     "help": "_help",
     "quit": "_quit",
 }

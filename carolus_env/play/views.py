@@ -3,163 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg, board_words
-from carolus_env.drawing.shapes import (
-    CLAN_LOOKS,
-    GOLD,
-    TEAM_LOOKS,
-    castle_shape,
-    clan_shape,
-    crown_shape,
-)
-from carolus_env.engine.rules import (
-    CLAN_NAMES,
-    NOBODY,
-    OVER,
-    PHASE_NAMES,
-    Rules,
-    action_parts,
-)
-from carolus_env.notation import from_text, to_line
+from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
+from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, Rules, action_parts
+from carolus_env.notation import to_line
 from carolus_env.notation.words import team_names
 from carolus_env.play.library import GameFile, Replay
-from carolus_env.play.log import LogLine
-from carolus_env.play.preview import (
-    EmperorStep,
-    Part,
-    Reckoning,
-    Standing,
-    placements,
-    standing,
-    sum_words,
-)
-from carolus_env.play.review import Review
 from carolus_env.play.session import Hint, Session
-from carolus_env.play.words import action_label, action_words, outcome, per_team
+from carolus_env.play.words import (
+    Region,
+    action_label,
+    action_words,
+    outcome,
+    per_team,
+    placements,
+    regions_of,
+)
 
 View = dict[str, Any]
 
-
-class Look(TypedDict):
-    """How boards are drawn."""
-
-    layout: Literal["tall", "wide", "narrow"]
-    theme: Literal["auto", "light", "dark"]
-
-
 _LISTED: Final = 8  # actions of a hint, at most
-_EXAMPLE: Final = (
-    "2 | 5 | 0 move | 4 | A3r1p1b1 B1g1 b1 A1r1 y1 r1 p1 B1y1 p1 B2y1g1 b1 g1 | "
-    "R3P5b2y2G3 r2p3B3Y2g2 | p1b1y1g1 r1p2b1g3 | 0:3/- 1:4/-"
-)
 _SMALL: Final = 0.005  # less probable actions are not listed
 
 
-def game_view(session: Session, look: Look, since: int = 0) -> View:
-    """A game in play, for the player to move, with the log from event ``since`` on."""
-    state = session.state
+def game_view(session: Session, layout: Any, since: int = 0) -> View:
+    """Return a game in play, for the player to move, with the log from event ``since`` on."""
+    state, news = session.state, session.news
+    is_person = not session.over and session.agent is None
+    svg = board_svg(
+        state,
+        layout=layout,
+        names=session.names,
+        legal=is_person,
+        last=session.last,
+        turn=session.decisions(news) or None,
+    )
     return {
         "at": len(session.events),
         "version": session.version,
-        **_seating(session.rules, session.names),
         **_situation(state, session.rules, session.names),
+        "svg": svg,
         "agents": [agent and agent.name for agent in session.agents],
-        "turn": "over" if session.over else "person" if session.agent is None else "agent",
-        "svg": board_svg(
-            state,
-            **look,
-            names=session.names,
-            legal=not session.over and session.agent is None,
-            last=session.last,
-            turn=session.marked(session.news),
-        ),
+        "turn": "over" if session.over else "person" if is_person else "agent",
         "legal": _decisions(session),
-        "steps": [step_view(state, step, session.team_names()) for step in session.steps()],
-        "log": log_view(session.log(since)),
-        "news": {
-            "events": session.news,
-            "shown": session.last_turn,
-            "turns": [turn._asdict() for turn in session.last_turn_told()],
-        },
+        "log": [line._asdict() for line in session.log(since)],
+        "news": news,
         "undo": session.can_undo,
-        "seed": session.seed,
         "record": session.record(),
     }
 
 
-def past_view(session: Session, position: int, look: Look) -> View:
-    """The board of a game in play as it was before event number ``position``."""
-    svg = board_svg(
-        session.at(position),
-        **look,
-        names=session.names,
-        last=session.last_before(position),
-        turn=session.marked(index for index in session.last_turn if index < position),
-    )
-    return {"at": position, "svg": svg}
-
-
-def example_view(look: Look) -> View:
-    """A board that shows what the help explains: a position in which the Emperor is to be moved."""
-    state = from_text(_EXAMPLE)[0]
-    return {"svg": board_svg(state, **look, names=("Ada", "Bob"), legal=True)}
-
-
-def replay_view(replay: Replay) -> View:
-    """A recorded game without its positions."""
-    return {
-        **_seating(replay.rules, replay.names),
-        "agents": list(replay.agents),
-        "events": replay.events,
-        "decisions": replay.decisions,
-        "played": [event.get("action") for event in replay.record["events"]],
-        "rounds": _round_starts(replay),
-        "outcome": replay.outcome(),
-        "log": log_view(replay.log),
-    }
-
-
-def position_view(
-    replay: Replay, position: int, look: Look, values: list[float] | None = None
-) -> View:
-    """A position of a recorded game, before event number ``position``.
-
-    Args:
-        replay: the game.
-        position: 0 to ``replay.events``.
-        look: of the board.
-        values: ``(teams,)`` expected shares of the win, drawn on the board; None: not drawn.
-    """
-    state, last = replay.states[position], replay.last(position)
-    drawn = state_view(state, replay.rules, replay.names, look, last=last, values=values)
-    return {"at": position, **drawn}
-
-
-def state_view(
-    state: np.void, rules: Rules, names: tuple[str, ...], look: Look, **options: Any
-) -> View:
-    """A position without its game.
-
-    Args:
-        state: the position.
-        rules, names: of the game.
-        look: of the board.
-        options: further ones of `board_svg`.
-    """
-    return {
-        **_seating(rules, names),
-        **_situation(state, rules, names),
-        "svg": board_svg(state, **look, names=names, legal=True, **options),
-    }
-
-
 def file_view(file: GameFile) -> View:
-    """The list of a file's games."""
+    """Return the list of a file's games."""
     return {
         "name": file.name,
         "problems": file.problems[:20],
@@ -168,15 +68,52 @@ def file_view(file: GameFile) -> View:
     }
 
 
-def looks_view() -> View:
-    """Colours and shapes of clans and teams for the page's icons, centred on the origin."""
+def replay_view(replay: Replay) -> View:
+    """Return a recorded game without its positions."""
+    rounds = replay.states["round"]
+    return {
+        **_seating(replay.rules, replay.names),
+        "agents": list(replay.agents),
+        "events": replay.events,
+        "decisions": replay.decisions,
+        "played": [event.get("action") for event in replay.record["events"]],
+        "rounds": np.flatnonzero(np.diff(rounds, prepend=-1)).tolist(),
+        "outcome": replay.outcome(),
+        "log": [line._asdict() for line in replay.log],
+    }
+
+
+def position_view(replay: Replay, position: int, layout: Any) -> View:
+    """Return a position of a recorded game, before event number ``position``."""
+    last = replay.last(position)
+    return {
+        "at": position,
+        **state_view(replay.states[position], replay.rules, replay.names, layout, last),
+    }
+
+
+def state_view(
+    state: np.void,
+    rules: Rules,
+    names: tuple[str, ...],
+    layout: Any,
+    last: tuple[np.void, int] | None = None,
+) -> View:
+    """Return a position without its game; arguments as for `board_svg`."""
+    return {
+        **_situation(state, rules, names),
+        "svg": board_svg(state, layout=layout, names=names, legal=True, last=last),
+    }
+
+
+def icons_view() -> View:
+    """Return colours and shapes of clans and teams for the page's icons, about the origin."""
     clans = [
         {"name": name, **CLAN_LOOKS[clan]._asdict(), "path": clan_shape(clan, 10.0)}
         for clan, name in enumerate(CLAN_NAMES)
     ]
     teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_LOOKS]
-    crown = {**GOLD._asdict(), "path": crown_shape(10.0)}
-    return {"clans": clans, "teams": teams, "crown": crown}
+    return {"clans": clans, "teams": teams}
 
 
 def _seating(rules: Rules, names: tuple[str, ...]) -> View:
@@ -191,9 +128,9 @@ def _seating(rules: Rules, names: tuple[str, ...]) -> View:
 def _situation(state: np.void, rules: Rules, names: tuple[str, ...]) -> View:
     over = bool(state["phase"] == OVER)
     teams = team_names(rules, names)
-    regions = [standing(state, k) for k in range(int(state["regions"]))]
     return {
-        "regions": [standing_view(region, teams) for region in regions],
+        **_seating(rules, names),
+        "regions": [_region_view(region, teams) for region in regions_of(state, teams)],
         "words": board_words(state, names),
         "line": to_line(state, generator=False),
         "round": int(state["round"]),
@@ -205,103 +142,40 @@ def _situation(state: np.void, rules: Rules, names: tuple[str, ...]) -> View:
     }
 
 
-def _round_starts(replay: Replay) -> list[int]:
-    """The position where each round begins, the set-up first."""
-    rounds = replay.states["round"]
-    return np.flatnonzero(np.diff(rounds, prepend=-1)).tolist()
-
-
-def review_view(replay: Replay, review: Review) -> View:
-    """A look back at a game, with what its graph needs."""
-    return {
-        **_seating(replay.rules, replay.names),
-        "agent": review.agent,
-        "values": [shares(row) for row in review.values],
-        "decisions": replay.decisions,
-        "rounds": _round_starts(replay),
-        "events": replay.events,
-        "swings": [swing._asdict() for swing in review.swings],
-        "best": [one._asdict() for one in review.best],
-        "worst": [one._asdict() for one in review.worst],
-    }
+def _region_view(region: Region, teams: Sequence[str]) -> View:
+    return {**region._asdict(), "powers": per_team(region.strengths, teams)}
 
 
 # ------------------------------------------------------------------------------------ decisions
 
 
-def standing_view(standing: Standing, teams: Sequence[str]) -> View:
-    """A region: each team's strength, and what a stop of the Emperor would do there."""
-    return {
-        "territories": standing.territories,
-        "strengths": list(standing.strengths),
-        "reckoning": reckoning_view(standing.reckoning),
-        "powers": per_team([_power(parts) for parts in standing.reckoning], teams),
-        "result": standing.text(teams),
-    }
-
-
-def reckoning_view(reckoning: Reckoning) -> list[list[View]]:
-    """For each team what counts for it on a region."""
-    return [[part._asdict() for part in parts] for parts in reckoning]
-
-
-def _power(parts: Sequence[Part]) -> str:
-    """A strength and how it comes about: ``3 (red 2 + castle 1)``, ``0``."""
-    whole = str(sum(part.number for part in parts))
-    return f"{whole} ({sum_words(parts)})" if parts else whole
-
-
 def _decisions(session: Session) -> list[View]:
-    """The legal actions; placements with their results."""
+    """Return the legal actions: what to click on the board for each, and its result."""
     state, teams = session.state, session.team_names()
     places = placements(state, session.names, teams)
+    steps = {step.action: step for step in session.steps()}
     views = []
     for decision in session.legal():
-        view = decision_view(state, decision.action)
+        kind, _, clan, destination = action_parts(decision.action)
+        view: View = {
+            "action": decision.action,
+            "kind": kind,
+            "text": action_label(state, decision.action),
+        }
+        if clan != NOBODY:
+            view["clan"] = CLAN_NAMES[clan]
         if place := places.get(decision.action):
-            there = place.standing
-            view |= {"result": place.text} if there is None else standing_view(there, teams)
+            view |= {"held": int(state["reserves"][state["player"], clan]), "to": destination}
+            view |= {"result": place} if isinstance(place, str) else _region_view(place, teams)
+        if step := steps.get(decision.action):
+            view |= {"region": step.region, "result": step.text}
+            view |= {"changes": step.changes, "team": step.owner}
         views.append(view)
     return views
 
 
-def decision_view(state: np.void, action: int) -> View:
-    """A legal action: its name, and what to click on the board for it."""
-    kind, _, clan, destination = action_parts(action)
-    view: View = {"action": action, "kind": kind, "text": action_label(state, action)}
-    if clan != NOBODY:
-        view["clan"] = CLAN_NAMES[clan]
-    if kind == "place":
-        view["held"] = int(state["reserves"][state["player"], clan])
-        view["to"] = destination
-    return view
-
-
-def step_view(state: np.void, step: EmperorStep, teams: Sequence[str]) -> View:
-    """A step of the Emperor and its result."""
-    return {
-        "action": step.action,
-        "region": step.region,
-        "territories": step.territories,
-        "text": action_label(state, step.action),
-        "result": step.text(teams),
-        "reckoning": reckoning_view(step.reckoning),
-        "changes": step.owner != step.owner_before,
-        "team": step.owner,
-        "over": step.over,
-    }
-
-
-def log_view(lines: Sequence[LogLine]) -> list[View]:
-    """Lines of the log."""
-    return [line._asdict() for line in lines]
-
-
-# ------------------------------------------------------------------------------------ hints
-
-
 def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
-    """An agent's opinion: its choice, its most probable actions, each team's expected share.
+    """Return an agent's opinion: its choice, its most probable actions, expected shares.
 
     Args:
         state: the position.
@@ -312,7 +186,6 @@ def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
         "agent": hint.agent,
         "choice": {"action": hint.choice, "text": action_words(state, hint.choice)},
         "moves": _listed(state, hint.probabilities, played),
-        "more": 0 if hint.probabilities is None else _unlisted(hint.probabilities),
         "values": None if hint.values is None else shares(hint.values),
     }
 
@@ -320,7 +193,7 @@ def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
 def _listed(
     state: np.void, probabilities: npt.NDArray[np.float64] | None, played: int | None
 ) -> list[View] | None:
-    """The most probable actions, the first first, and the one played; None: no probabilities."""
+    """Return the most probable actions, the first first, and the one played."""
     if probabilities is None:
         return None
     order = np.argsort(-probabilities, kind="stable").tolist()
@@ -337,11 +210,6 @@ def _listed(
     ]
 
 
-def _unlisted(probabilities: npt.NDArray[np.float64]) -> int:
-    """How many actions are probable enough but not listed."""
-    return max(0, int((probabilities >= _SMALL).sum()) - _LISTED)
-
-
 def shares(values: npt.NDArray[np.float64]) -> list[float]:
-    """``(teams,)`` shares of the win, rounded."""
+    """Round ``(teams,)`` shares of the win."""
     return [round(float(value), 4) for value in values]

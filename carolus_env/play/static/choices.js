@@ -1,12 +1,12 @@
 // The legal actions as buttons next to the board.
 
 import { clanIcon, el, teamIcon } from "./dom.js";
-import { spoken } from "./regions.js";
+import { spoken } from "./stage.js";
 
 export class Choices {
   /**
-   * @param game called back: `play(action)`, `takeInHand(clan)`, `preview(step)`, `describe(to)` for
-   *   the place of a paladin, and `hideTip()`
+   * @param game called back: `play(action)`, `takeInHand(clan)`, and `describe(to)` for the place of a
+   *   paladin or the region after the Emperor's; null: nothing is pointed at
    */
   constructor(game) {
     this.game = game;
@@ -17,7 +17,7 @@ export class Choices {
   /** Show the decisions of a game in play; `clan` is that of the paladin in hand, or null. */
   show(view, clan) {
     const isPerson = view.turn === "person";
-    const shown = { place: () => this.places(view, clan), move: () => view.steps.map((step) => this.step(step)) };
+    const shown = { place: () => this.places(view, clan), move: () => view.legal.map((step) => this.step(step)) };
     const simple = () => view.legal.map((decision) => this.simple(decision));
     this.element.className = `choices ${isPerson ? view.phase : view.turn}`;
     this.element.replaceChildren(...(isPerson ? (shown[view.phase] ?? simple)() : []));
@@ -45,7 +45,7 @@ export class Choices {
         type: "button",
         "data-action": step.action,
         onclick: () => this.game.play(step.action),
-        ...pointed(() => this.game.preview(step), () => this.game.preview(null)),
+        ...pointed(() => this.game.describe(step.region + 1), () => this.game.describe(null)),
       },
       el("b", {}, step.text),
       el("span", {}, step.changes ? teamIcon(step.team) : "", step.result),
@@ -86,7 +86,7 @@ export class Choices {
         "aria-description": clan === null ? null : spoken(decision),
         disabled: clan === null,
         onclick: () => this.game.play(decision.action),
-        ...pointed(() => this.game.describe(decision.to), () => this.game.hideTip()),
+        ...pointed(() => this.game.describe(decision.to), () => this.game.describe(null)),
       },
       decision.text,
     );
@@ -125,11 +125,6 @@ export class Choices {
     const next = at < 0 && way < 0 ? buttons.length - 1 : at + way;
     buttons[(next + buttons.length) % buttons.length].focus({ preventScroll: true });
     return true;
-  }
-
-  /** Mark the button of the step that is previewed. */
-  aim(action) {
-    for (const button of this.element.querySelectorAll(".step")) button.classList.toggle("aimed", Number(button.dataset.action) === action);
   }
 }
 

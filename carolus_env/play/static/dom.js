@@ -26,49 +26,56 @@ function set(element, name, value) {
   else element.setAttribute(name, String(value));
 }
 
-let looks = null;
+let icons = null;
 
 /** Colours and shapes of clans and teams, from the server. */
-export function setLooks(given) {
-  looks = given;
+export function setIcons(given) {
+  icons = given;
 }
 
 export function teamLook(team) {
-  return looks.teams[team];
+  return icons.teams[team];
 }
 
-/** A clan by its name or its number: `{number, name, path, fill, line}`. */
-export function clanLook(clan) {
-  const number = looks.clans.findIndex((look, k) => k === clan || look.name === clan);
-  return { number, ...looks.clans[number] };
-}
-
+/** The names of the clans, in their order. */
 export function clanNames() {
-  return looks.clans.map((look) => look.name);
-}
-
-export function crownLook() {
-  return looks.crown;
+  return icons.clans.map((clan) => clan.name);
 }
 
 /** A clan's shape, by its name. */
 export function clanIcon(name) {
-  const look = clanLook(name);
-  return shape(look.path, look.fill, look.line);
+  return icon(icons.clans.find((clan) => clan.name === name));
 }
 
 /** A team's castle. */
 export function teamIcon(team) {
-  const look = looks.teams[team];
-  return shape(look.path, look.fill, look.line);
+  return icon(icons.teams[team]);
 }
 
-function shape(path, fill, line) {
+function icon({ path, fill, line }) {
   return svg(
     "svg",
     { class: "icon", viewBox: "-13 -13 26 26", "aria-hidden": "true" },
     svg("path", { d: path, fill, stroke: line, "stroke-width": "1.5", "stroke-linejoin": "round" }),
   );
+}
+
+/** A quiet button, with its key. */
+export function button(text, key, onclick) {
+  const label = key ? { "aria-keyshortcuts": key } : {};
+  return el("button", { type: "button", class: "quiet", onclick, ...label }, el("span", {}, text), key ? el("kbd", { "aria-hidden": "true" }, key) : null);
+}
+
+/** A select of strings; `chosen` where it is among them. */
+export function select(attributes, values, chosen) {
+  const field = el("select", attributes, values.map((value) => el("option", { value }, value)));
+  if (values.includes(chosen)) field.value = chosen;
+  return field;
+}
+
+/** A share of the win as a percentage. */
+export function percent(share) {
+  return `${(100 * share).toFixed(share < 0.095 ? 1 : 0)}%`;
 }
 
 /** Announce a text to screen readers. */

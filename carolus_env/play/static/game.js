@@ -1,26 +1,15 @@
-// A game in play: shows it as the server answers, and takes the decisions of people.
+// A game in play: shows it as the server answers, takes the decisions of people, and asks the bots.
 
-import { get, post } from "./api.js";
-import { look, onLook } from "./board.js";
-import { Bots } from "./bots.js";
+import { get, openRecords, post, setSetting, setting } from "./api.js";
 import { Choices } from "./choices.js";
-import { Client } from "./client.js";
-import { el, notice, say } from "./dom.js";
-import { EndCard } from "./end.js";
-import { openRecords } from "./files.js";
-import { drawHint } from "./hintmark.js";
+import { button, clanNames, el, notice, say, select } from "./dom.js";
 import { Keys } from "./keys.js";
-import { LastTurn } from "./lastturn.js";
 import { Log } from "./log.js";
-import { Motion } from "./motion.js";
 import { Opinions } from "./opinions.js";
-import { Pointer } from "./pointer.js";
-import { StepPreview } from "./preview.js";
-import { shareButton } from "./share.js";
-import { Stage } from "./stage.js";
-import { setSetting, setting } from "./store.js";
-import { heading, instruction, refusal } from "./texts.js";
-import { Tour } from "./tour.js";
+import { shareButton } from "./position.js";
+import { heading, layout, onLayout, pieceAt, Stage } from "./stage.js";
+
+const SPEEDS = { slow: 1500, normal: 700, fast: 200, instant: 0 }; // milliseconds for each decision of a bot
 
 export async function gamePage(main, menu, key) {
   await new GamePage(main, menu, key).open();
@@ -28,171 +17,123 @@ export async function gamePage(main, menu, key) {
 
 class GamePage {
   constructor(main, menu, key) {
-    this.menu = menu;
-    this.client = new Client(key, (view, since) => this.take(view, since));
+    this.key = key;
+    this.view = null; // the game as the server has it
     this.clan = null; // of the paladin in hand
-    this.build(main);
+    this.busy = false; // a decision is on its way
+    this.paused = this.running = false; // bots
+    this.tapped = null; // a move of the Emperor that awaits a second tap
+    this.build(main, menu);
   }
 
-  build(main) {
-    this.stage = new Stage({ point: (piece, event) => this.point(piece, event), leave: () => this.leave() });
-    this.future = new StepPreview((action) => get(`${this.client.path(`step/${action}`)}?${look()}`));
-    this.stage.element.append(this.future.element);
+  build(main, menu) {
+    this.stage = new Stage((piece) => this.about(piece));
     this.choices = new Choices(this);
     this.log = new Log({ role: "log", "aria-label": "Game log" });
-    this.motion = new Motion(this.stage.board);
-    this.lastTurn = new LastTurn(this);
-    this.tour = new Tour(this);
-    this.bots = new Bots(this.menu, this);
-    this.pointer = new Pointer(this.stage.board, this);
     this.keys = new Keys(this);
     this.hints = new Opinions({ "aria-live": "polite" });
     this.title = el("h1", { id: "turn" });
     this.doing = el("p", { class: "doing" });
     this.undoButton = button("Undo", "U", () => this.undo());
     this.hintButton = button("Hint", "H", () => this.hint());
-    this.adviser = el("select", { "aria-label": "Bot that gives hints", onchange: () => setSetting("adviser", this.adviser.value) }, this.menu.advisers.map((spec) => el("option", { value: spec }, spec)));
-    const adviser = setting("adviser", "planner");
-    this.adviser.value = this.menu.advisers.includes(adviser) ? adviser : this.menu.advisers[0];
-    this.save = el("a", { class: "button", download: "carolus.jsonl" }, "Save");
-    this.end = new EndCard((request) => this.client.path(request));
-    const share = shareButton({ line: () => this.view.line, picture: (kind) => this.client.path(`picture.${kind}`), film: (kind) => this.client.path(`film.${kind}`), record: () => this.client.path("record") });
+    this.adviser = select({ "aria-label": "Bot that gives hints", onchange: () => setSetting("adviser", this.adviser.value) }, menu.advisers, setting("adviser"));
+    this.speed = select({ "aria-label": "Bot speed", onchange: () => setSetting("speed", this.speed.value) }, Object.keys(SPEEDS), setting("speed", "normal"));
+    this.pauseButton = button("Pause", "S", () => this.pause());
+    this.bots = el("div", { class: "tools" }, el("label", {}, "Bots ", this.speed), this.pauseButton);
+    const save = el("a", { class: "button", download: "carolus.jsonl", href: `/api/${this.path("record")}` }, "Save");
     this.reviewButton = button("Review", null, () => this.review());
     main.className = "table game";
     main.replaceChildren(
-      this.tour.callout,
-      this.lastTurn.strip,
-      el(
-        "div",
-        { class: "left" },
-        this.stage.element,
-        el(
-          "section",
-          { class: "below", "aria-label": "The game" },
-          el("div", { class: "tools" }, this.bots.card, this.motion.choice, el("span", { class: "outside" }, this.tour.begin, share, this.save, this.reviewButton)),
-          this.stage.words.card,
-        ),
-      ),
+      el("div", { class: "left" }, this.stage.element, el("div", { class: "tools below" }, this.bots, el("span", { class: "outside" }, shareButton(() => this.view), save, this.reviewButton)), this.stage.words),
       el(
         "div",
         { class: "right" },
-        el(
-          "section",
-          { class: "panel", "aria-label": "Decision" },
-          el("div", { class: "card turn" }, this.title, this.doing, this.choices.element, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints.element),
-          this.end.element,
-        ),
-        el("section", { class: "card story", "aria-labelledby": "log-title" }, el("div", { class: "head" }, el("h2", { id: "log-title" }, "Log"), this.lastTurn.beside), this.log.element),
+        el("section", { class: "card turn", "aria-label": "Decision" }, this.title, this.doing, this.choices.element, el("div", { class: "tools" }, this.undoButton, this.hintButton, this.adviser), this.hints.element),
+        el("section", { class: "card story", "aria-labelledby": "log-title" }, el("h2", { id: "log-title" }, "Log"), this.log.element),
       ),
-      this.pointer.ghost,
     );
-    onLook(() => this.reload().then(() => this.bots.run()));
-    new ResizeObserver(() => this.log.showEnd()).observe(this.log.element);
+    let kind = "mouse"; // of the last press; not every browser reports it with the click
+    this.stage.board.addEventListener("pointerdown", (event) => (kind = event.pointerType));
+    this.stage.board.addEventListener("click", (event) => this.choose(pieceAt(event.target), kind === "touch"));
+    onLayout(() => this.open());
   }
 
-  /** The game as the server has it; null: not known yet. */
-  get view() {
-    return this.client.view;
+  // ------------------------------------------------------------------------------ the server
+
+  path(request = "") {
+    return `games/${this.key}${request && `/${request}`}`;
   }
 
-  // ------------------------------------------------------------------------------ the game
-
+  /** Take the game; a server that does not hold it gets the record that the browser keeps. */
   async open() {
-    await this.client.open();
-    if (setting("tour", null) === this.client.key) this.tour.start();
-    setSetting("tour", null);
-    this.bots.run();
+    try {
+      this.take(await get(`${this.path()}?${layout()}`));
+    } catch (error) {
+      const record = this.view?.record ?? (setting("game")?.key === this.key ? setting("game").record : null);
+      if (error.status !== 404 || !record) throw error;
+      const { agents, names, seed } = record;
+      const game = await post(`games?${layout()}`, { record, agents, names, seed });
+      setSetting("game", { key: game.key, names, record: game.record });
+      location.replace(`/game/${game.key}`);
+      return;
+    }
+    this.run();
   }
 
-  /** Draw the board in another look. */
-  async reload() {
-    this.lastTurn.stop();
-    await this.client.refresh(() => this.redraw());
+  /** Send a request about the game as it is shown and take the answer; returns whether that worked. */
+  async send(request, data, since = this.view.at) {
+    try {
+      this.take(await post(`${this.path(request)}?${layout()}`, { ...data, version: this.view.version }), since);
+      return true;
+    } catch (error) {
+      if (!error.answer?.stopped) notice(error.message);
+      if (error.answer?.game) this.take(error.answer.game); // it has moved on elsewhere
+      else if (error.status === 404) await this.open().catch(() => {});
+      return false;
+    }
   }
 
-  /** Draw the board as it stands, without previews and past turns. */
-  redraw() {
-    this.future.clear();
-    this.leave();
-    this.stage.draw(this.view.svg);
-    this.markHand();
-    this.tour.place();
+  async decide(request, data, since) {
+    if (this.busy) return;
+    this.busy = true;
+    await this.send(request, data, since);
+    this.busy = false;
+    this.run();
   }
 
-  /** Show the game, with the log's lines from event `since` on. */
-  take(view, since) {
-    const hadFocus = this.choices.hasFocus;
-    this.clan = this.clanInHand();
-    this.keys.forgetDigits();
-    this.future.clear();
-    this.leave();
-    this.hints.clear();
-    this.choices.advised = null;
-    this.lastTurn.show(view);
-    this.motion.remember();
-    this.stage.show(view);
-    this.markHand();
-    this.showTurn();
-    this.showChoices();
-    this.log.fill(view.log, view, since);
-    this.log.markFresh(view.news.events);
-    this.log.showEnd();
-    if (since > 0 && since < view.at) this.motion.play(view.log, this.bots.pace(view.log[0].seat));
-    this.tour.update();
-    this.end.show(view);
-    this.save.href = `/api/${this.client.path("record")}`;
-    if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
+  play(action) {
+    if (this.view.turn === "person") this.decide("play", { action });
   }
 
-  async play(action) {
-    if (this.client.busy || this.view.turn !== "person") return;
-    notice("");
-    await this.client.send("play", { action });
-    this.bots.run();
-  }
-
-  async undo() {
-    if (this.client.busy || !this.view.undo) return;
-    if (await this.client.send("undo", {})) say("Undone.");
-    this.bots.run();
-  }
-
-  /** Ask the bot to move; returns whether to continue. */
-  async askBot(rest) {
-    const goesOn = await this.client.askBot(rest);
-    if (!goesOn) this.bots.paused = true;
-    return goesOn;
+  undo() {
+    if (this.view.undo) this.decide("undo", {}, this.view.at - 1);
   }
 
   async hint() {
     const { view } = this;
     if (view.turn !== "person" || this.hintButton.disabled) return;
     this.hintButton.disabled = true;
-    this.lastTurn.stop(true);
-    const [hint] = await this.hints.ask([this.adviser.value], this.client.path("hint"), { version: view.version }, view.team_names);
-    if (hint && this.view === view) this.showHint(hint.choice.action);
-    this.hintButton.disabled = this.view.turn !== "person";
+    const hint = await this.hints.ask(this.adviser.value, this.path("hint"), { version: view.version }, view.team_names);
+    if (this.view !== view) return;
+    this.hintButton.disabled = false;
+    if (hint) this.advise(hint.choice.action);
   }
 
-  /** Mark an action on the board and among the buttons. */
-  showHint(action) {
+  /** Mark an action among the buttons and on the board. */
+  advise(action) {
     this.choices.advised = action;
     const decision = this.view.legal.find((found) => found.action === action);
-    if (decision?.kind === "place") this.takeInHand(decision.clan);
-    else this.showChoices();
-    drawHint(this.stage.board.querySelector("svg"), this.view, action);
-  }
-
-  skip() {
-    this.bots.skip();
+    this.takeInHand(decision.kind === "place" ? decision.clan : null);
+    const place = decision.kind === "place" ? this.stage.destination(decision.to).element : this.stage.board.querySelector(`[data-action="${action}"]`);
+    (place ?? this.stage.destination(decision.region + 1).element).classList.add("advised");
   }
 
   /** Open the game in the viewer. */
-  async review() {
-    await openRecords("this game", () => JSON.stringify(this.view.record));
+  review() {
+    return openRecords("this game", JSON.stringify(this.view.record));
   }
 
-  /** A new game with the same players. */
+  /** Start a new game with the same players. */
   async again() {
     const { rules, agents, names } = this.view;
     try {
@@ -203,7 +144,66 @@ class GamePage {
     }
   }
 
+  // ------------------------------------------------------------------------------ bots
+
+  /** Let bots decide until it is a person's turn, or the game is paused or over. */
+  async run() {
+    if (this.running) return;
+    this.running = true;
+    while (this.view.turn === "agent" && !this.paused) {
+      const thinking = this.think();
+      const shown = performance.now();
+      const goesOn = await this.send("agent", {});
+      clearInterval(thinking);
+      if (!goesOn && this.view.turn === "agent") this.paused = true;
+      await new Promise((resolve) => setTimeout(resolve, this.view.turn === "agent" ? Math.max(0, SPEEDS[this.speed.value] - (performance.now() - shown)) : 0));
+    }
+    this.running = false;
+    this.showTurn();
+  }
+
+  /** Show for how long a bot has been thinking. */
+  think() {
+    const name = this.view.names[this.view.seat];
+    const since = performance.now();
+    const show = () => {
+      const seconds = Math.floor((performance.now() - since) / 1000);
+      this.doing.classList.add("thinking");
+      this.doing.textContent = seconds < 2 ? `${name} is thinking` : `${name} has been thinking for ${seconds} s`;
+    };
+    show();
+    return setInterval(show, 500);
+  }
+
+  /** Hold the bots, ending the search of the one that thinks; or let them go on. */
+  pause() {
+    if (this.view.turn !== "agent") return;
+    this.paused = !this.paused;
+    if (this.paused) post(this.path("stop"), {}).catch((error) => notice(error.message));
+    this.showTurn();
+    this.run();
+  }
+
   // ------------------------------------------------------------------------------ the panel
+
+  /** Show the game, with the log's lines from event `since` on. */
+  take(view, since = 0) {
+    const hadFocus = this.choices.hasFocus;
+    this.view = view;
+    this.tapped = null;
+    setSetting("game", { key: this.key, names: view.names, record: view.record });
+    this.clan = this.clanInHand();
+    this.keys.forgetDigits();
+    this.hints.clear();
+    this.choices.advised = null;
+    this.stage.show(view);
+    this.markHand();
+    this.showTurn();
+    this.log.fill(view.log, view, since);
+    this.log.markFresh(view.news);
+    this.log.showEnd();
+    if (hadFocus || (this.keys.wereUsed && view.turn === "person")) this.choices.focus();
+  }
 
   showTurn() {
     const { view } = this;
@@ -214,26 +214,16 @@ class GamePage {
     this.doing.classList.remove("thinking");
     this.undoButton.disabled = !view.undo;
     this.hintButton.disabled = view.turn !== "person";
-    this.undoButton.hidden = isOver && !view.undo;
+    this.pauseButton.disabled = view.turn !== "agent";
+    this.pauseButton.firstChild.textContent = this.paused ? "Resume" : "Pause";
+    this.bots.hidden = isOver || view.agents.every((agent) => agent === null);
     for (const tool of [this.hintButton, this.adviser, this.reviewButton, this.doing]) tool.hidden = isOver;
-    this.bots.show(view);
+    this.undoButton.hidden = isOver && !view.undo;
+    if (isOver) {
+      const again = el("button", { type: "button", class: "primary", onclick: () => this.again() }, "Play again");
+      this.choices.showEnd(again, button("Review", null, () => this.review()), el("a", { class: "button", href: "/" }, "New game"));
+    } else this.choices.show(view, this.clan);
     if (view.turn !== "agent") say(`${this.title.textContent}. ${this.doing.textContent}`);
-  }
-
-  showThinking(seconds) {
-    const name = this.view.names[this.view.seat];
-    this.doing.classList.add("thinking");
-    this.doing.textContent = seconds < 2 ? `${name} is thinking` : `You can leave this page and return to the game later. ${name} has been thinking for ${seconds} s`;
-  }
-
-  showChoices() {
-    if (this.view.turn !== "over") {
-      this.choices.show(this.view, this.clan);
-      return;
-    }
-    const again = button("Play again", null, () => this.again());
-    again.className = "primary";
-    this.choices.showEnd(again, button("Review", null, () => this.review()), el("a", { class: "button", href: "/" }, "New game"));
   }
 
   // ------------------------------------------------------------------------------ the paladin in hand
@@ -252,7 +242,7 @@ class GamePage {
     notice("");
     const focused = document.activeElement?.dataset?.clan;
     this.markHand();
-    this.showChoices();
+    this.choices.show(this.view, clan);
     this.doing.textContent = instruction(this.view, clan);
     if (focused) this.choices.clanButton(focused)?.focus();
     if (clan) say(`${clan} paladin chosen. Choose your court or a region.`);
@@ -260,101 +250,75 @@ class GamePage {
 
   /** Mark the paladin in hand in the drawing. */
   markHand() {
-    this.stage.board.classList.toggle("holding", this.clan !== null);
     for (const token of this.stage.board.querySelectorAll(".reserve .token.open")) {
-      token.classList.toggle("held", this.clanOf(token.dataset) === this.clan);
+      token.classList.toggle("held", clanNames()[token.dataset.clan] === this.clan);
     }
   }
 
-  /** The name of the clan of a piece. */
-  clanOf(piece) {
-    return this.menu.looks.clans[Number(piece.clan)].name;
-  }
-
-  placeAt(piece) {
-    const decision = this.decisionAt(piece);
-    if (decision) this.play(decision.action);
-  }
-
-  /** The decision that plays the paladin in hand to a court or a region. */
+  /** The decision that a piece of the board stands for, with the paladin in hand; undefined: none. */
   decisionAt(piece) {
-    const to = piece.kind === "court" ? 0 : piece.region + 1;
-    return this.view.legal.find((found) => found.clan === this.clan && found.to === to);
+    if (!piece?.open || this.view.turn !== "person") return undefined;
+    if (piece.action !== null) return this.view.legal.find((found) => found.action === piece.action);
+    const to = { court: 0, region: piece.region + 1 }[piece.kind];
+    return this.view.legal.find((found) => found.kind === "place" && found.clan === this.clan && found.to === to);
   }
 
   // ------------------------------------------------------------------------------ pointing
 
-  point(piece, event) {
-    if (this.lastTurn.showing) return;
-    const step = this.stepTo(piece);
-    if (event.pointerType !== "touch") this.preview(step);
-    this.describePlace(step ? null : piece);
+  /** What to tell beside a piece: what a decision there would do, or how the region stands. */
+  about(piece) {
+    if (!["region", "step", "court"].includes(piece?.kind) || this.view.turn === "over") return null;
+    const region = piece.kind === "court" ? null : this.view.regions[piece.region];
+    const decision = this.decisionAt(piece);
+    return decision?.result ? { ...region, ...decision } : region;
   }
 
-  leave() {
-    this.preview(null);
-    this.hideTip();
-  }
-
-  hideTip() {
-    this.stage.tip.hide();
-  }
-
-  /** Beside the place of a paladin: what the one in hand would do there. */
+  /** The tip beside the place of a paladin or a stop of the Emperor; null: none. */
   describe(to) {
-    this.describePlace(this.stage.destination(to));
-  }
-
-  /** Beside a court or a region: what the paladin in hand would do there, or how the region stands. */
-  describePlace(piece) {
-    const isPlace = piece?.kind === "region" || (piece?.kind === "court" && piece.open);
-    const isShown = isPlace && this.view.turn !== "over";
-    const decision = isShown && this.clan && this.decisionAt(piece);
-    this.stage.tip.show(piece?.element, isShown ? (decision || this.view.regions[piece.region]) : null);
-  }
-
-  /** The step that leads the Emperor to a piece of the board; null: none does. */
-  stepTo(piece) {
-    if (!["region", "step"].includes(piece?.kind) || !piece.open || this.view.turn !== "person") return null;
-    return this.view.steps.find((found) => found.action === piece.action) ?? null;
-  }
-
-  /** Show the board after a step of the Emperor; null: the board as it is. */
-  preview(step) {
-    this.choices.aim(step?.action ?? null);
-    this.future.show(step);
+    const piece = to === null ? null : this.stage.destination(to);
+    this.stage.tell(piece?.element, piece && this.about(piece));
   }
 
   /** A click or a tap on a piece of the board, or on none. */
   choose(piece, isTouch) {
     const { view } = this;
     this.keys.wereUsed = false;
-    if (this.lastTurn.showing) {
-      this.lastTurn.stop(true);
+    if (!piece || view.turn === "over") return;
+    if (view.turn === "agent") {
+      notice(`It is ${view.names[view.seat]}'s turn.`);
       return;
     }
-    const step = this.stepTo(piece);
-    if (isTouch && step && this.future.action !== step.action) {
-      this.preview(step);
+    const decision = this.decisionAt(piece);
+    if (isTouch && decision?.kind === "move" && this.tapped !== decision.action) {
+      this.tapped = decision.action;
+      this.stage.tell(piece.element, this.about(piece));
       notice("Tap again to move the Emperor there.");
-    } else if (piece && view.turn === "agent") notice(`It is ${view.names[view.seat]}'s turn.`);
-    else if (piece && view.turn === "person") this.decide(piece);
-  }
-
-  decide(piece) {
-    const isPlace = ["court", "region"].includes(piece.kind);
-    if (piece.open && piece.action !== null) this.play(piece.action);
-    else if (this.view.phase !== "place" || !piece.open) notice(refusal(this.view, piece));
-    else if (piece.kind === "reserve") {
-      const clan = this.clanOf(piece);
+    } else if (decision) this.play(decision.action);
+    else if (piece.open && piece.kind === "reserve") {
+      const clan = clanNames()[piece.clan];
       this.takeInHand(clan === this.clan ? null : clan);
-    } else if (!isPlace) notice(refusal(this.view, piece));
-    else if (this.clan === null) notice("Choose a paladin from your reserve first.");
-    else this.placeAt(piece);
+    } else if (piece.open && view.phase === "place") notice("Choose a paladin from your reserve first.");
+    else notice(refusal(view, piece));
   }
 }
 
-function button(text, key, onclick) {
-  const label = key ? { "aria-keyshortcuts": key } : {};
-  return el("button", { type: "button", class: "quiet", onclick, ...label }, el("span", {}, text), key ? el("kbd", { "aria-hidden": "true" }, key) : null);
+// ------------------------------------------------------------------------------------ texts
+
+/** What to do now; `clan` is that of the paladin in hand, or null. */
+function instruction(view, clan) {
+  if (view.turn === "over") return "";
+  if (view.turn === "agent") return `It is ${view.names[view.seat]}'s turn.`;
+  if (view.phase === "disc") return "Play a disc. Low numbers take their turns first; the number is also how many steps you may move the Emperor.";
+  if (view.phase === "crown") return `You rolled a crown: choose the clan of your new paladin${view.crowns > 1 ? ` (${view.crowns} crowns left)` : ""}.`;
+  if (view.phase === "move") return "Move the Emperor. In the region where he stops, the strongest player builds a castle or takes over those there.";
+  const play = view.left === 1 ? "Play your last paladin of this turn" : `Play ${view.left} paladins`;
+  return clan ? `${play}: choose your court or a region for the ${clan} one.` : `${play}: choose one from your reserve.`;
+}
+
+/** Why a click on a piece of the board does nothing. */
+function refusal(view, piece) {
+  if (view.phase === "disc") return piece.kind === "disc" ? "You cannot play that disc now." : "Play a disc first.";
+  if (view.phase === "crown") return "Choose a clan from the supply for your crown.";
+  if (view.phase === "move") return piece.kind === "region" ? `The Emperor cannot reach ${piece.territories} this turn.` : "Move the Emperor now.";
+  return "A paladin goes from your reserve to your court or to a region.";
 }

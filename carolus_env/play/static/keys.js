@@ -7,7 +7,7 @@ const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const TYPING = 1500; // milliseconds within which two digits are one number
 
 export class Keys {
-  /** `game` has `view`, `clan` in hand, `choices`, and `undo`, `hint`, `skip`, `takeInHand`. */
+  /** `game` has `view`, `clan` in hand, `choices`, and `undo`, `hint`, `pause`, `takeInHand`. */
   constructor(game) {
     this.game = game;
     this.wereUsed = false; // since the last click
@@ -24,19 +24,13 @@ export class Keys {
     const { game } = this;
     if (isTyping(event) || !game.view) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const commands = { u: () => game.undo(), h: () => game.hint(), s: () => game.skip(), l: () => game.lastTurn.again(), Escape: () => this.escape() };
+    const commands = { u: () => game.undo(), h: () => game.hint(), s: () => game.pause(), Escape: () => game.takeInHand(null) };
     const found = this.arrow(key) || this.clan(key) || this.digit(key) || (key === "c" && game.choices.find((button) => button.dataset.to === "0"));
     if (found || commands[key]) {
       this.wereUsed = true;
       event.preventDefault();
       if (!found) commands[key]();
     } else if (key === "Enter" || key === " ") this.wereUsed = true;
-  }
-
-  escape() {
-    const { game } = this;
-    if (game.lastTurn.showing) game.lastTurn.stop(true);
-    else if (game.clan) game.takeInHand(null);
   }
 
   arrow(key) {

@@ -1,75 +1,51 @@
-// What agents think of a position: likely actions, and expected shares of the win.
+// What an agent thinks of a position: likely actions, and expected shares of the win.
 
 import { post } from "./api.js";
-import { el, teamIcon, teamLook } from "./dom.js";
+import { button, el, percent, teamIcon, teamLook } from "./dom.js";
 
-/** Opinions in a list; new ones replace those before. */
+/** An opinion; a new one replaces the one before. */
 export class Opinions {
   constructor(attributes = {}) {
     this.element = el("div", { class: "opinions", ...attributes });
-    this.asked = 0; // numbers the questions, so that late answers are dropped
     this.waiting = new AbortController(); // of the question: nobody thinks for an answer that is dropped
   }
 
-  /** Show this instead of opinions. */
+  /** Drop the question before and show this. */
   clear(...children) {
-    this.begin();
+    this.waiting.abort();
+    this.waiting = new AbortController();
     this.element.replaceChildren(...children);
   }
 
-  /** Drop the question before; returns the number of the new one. */
-  begin() {
-    this.waiting.abort();
-    this.waiting = new AbortController();
-    return ++this.asked;
-  }
-
   /**
-   * Ask agents one after the other.
+   * Ask an agent; returns its opinion, or null where it failed or the question was dropped.
    * @param path of the request
    * @param data of the request, without the agent
    * @param teams their names
    * @param played the action that was taken; null: none yet
-   * @param wait milliseconds before the first request
-   * @returns the opinions; those of agents that failed are missing
    */
-  async ask(agents, path, data, teams, { played = null, wait = 0 } = {}) {
-    const asked = this.begin();
-    const stop = () => this.clear(el("p", {}, "The search was stopped."));
-    if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
-    const all = [];
-    if (asked !== this.asked) return all;
-    const cards = agents.map((agent) => thinking(agent, stop));
-    this.element.replaceChildren(...cards);
-    for (const [k, agent] of agents.entries()) {
-      let card;
-      try {
-        const found = await post(path, { ...data, agent }, this.waiting.signal);
-        all.push(found);
-        card = opinionCard(found, teams, played);
-      } catch (error) {
-        card = el("p", {}, error.message);
-      }
-      if (asked !== this.asked) return [];
-      cards[k].replaceWith(card);
+  async ask(agent, path, data, teams, played = null) {
+    this.clear(el("p", { class: "thinking" }, `${agent} is thinking`, button("Stop", null, () => this.clear(el("p", {}, "The search was stopped.")))));
+    const { signal } = this.waiting;
+    try {
+      const found = await post(path, { ...data, agent }, signal);
+      if (signal.aborted) return null;
+      this.clear(opinionCard(found, teams, played));
+      return found;
+    } catch (error) {
+      if (!signal.aborted) this.clear(el("p", {}, error.message));
+      return null;
     }
-    return all;
   }
 }
 
-/** A line that says so while an agent thinks; `stop` ends that. */
-export function thinking(agent, stop = null) {
-  return el("p", { class: "thinking" }, `${agent} is thinking`, stop && el("button", { type: "button", class: "quiet", onclick: stop }, "Stop"));
-}
-
-function opinionCard(found, teams, played = null) {
+function opinionCard(found, teams, played) {
   const moves = found.moves ?? [{ ...found.choice, share: null }];
   return el(
     "section",
     { class: "opinion", "aria-label": `What ${found.agent} thinks` },
     el("h3", {}, found.agent),
     found.values && shareBar(found.values, teams),
-    found.values && shareNames(found.values, teams),
     el(
       "ul",
       {},
@@ -82,13 +58,8 @@ function opinionCard(found, teams, played = null) {
           el("span", { class: "share" }, move.share === null ? "choice" : percent(move.share)),
         ),
       ),
-      found.more > 0 && el("li", {}, el("small", {}, `and ${found.more} more`)),
     ),
   );
-}
-
-function percent(share) {
-  return `${(100 * share).toFixed(share < 0.095 ? 1 : 0)}%`;
 }
 
 function meter(share) {
@@ -97,24 +68,17 @@ function meter(share) {
   return bar;
 }
 
-/** Whose share is which: a castle, a name and a number for each team. */
-function shareNames(values, teams) {
-  return el("p", { class: "legend", "aria-hidden": "true" }, values.map((value, team) => el("span", {}, teamIcon(team), `${teams[team]} ${percent(value)}`)));
-}
-
-/** A bar divided by each team's expected share of the win. */
+/** A bar divided by each team's expected share of the win, with a legend. */
 function shareBar(values, teams) {
-  const said = values.map((value, team) => `${teams[team]} ${percent(value)}`).join(", ");
-  return el(
-    "div",
-    { class: "shares", role: "img", "aria-label": `Expected share of the win: ${said}`, title: said },
-    values.map((value, team) => {
-      const look = teamLook(team);
-      const part = el("span", {}, value >= 0.15 ? percent(value) : "");
-      part.style.flexGrow = value;
-      part.style.background = look.fill;
-      part.style.color = look.text;
-      return part;
-    }),
-  );
+  const said = values.map((value, team) => `${teams[team]} ${percent(value)}`);
+  const bar = values.map((value, team) => {
+    const part = el("span", {});
+    part.style.flexGrow = value;
+    part.style.background = teamLook(team).fill;
+    return part;
+  });
+  return [
+    el("div", { class: "shares", role: "img", "aria-label": `Expected share of the win: ${said.join(", ")}` }, bar),
+    el("p", { class: "legend", "aria-hidden": "true" }, said.map((text, team) => el("span", {}, teamIcon(team), text))),
+  ];
 }
