@@ -1,0 +1,159 @@
+"""``sb3`` plays what ``train.py --learner sb3`` learnt; it needs NumPy alone.
+
+A model is the actor of Stable-Baselines3's ``MlpPolicy`` (`MlpModel`): layers with tanh, then one
+output for each action. The illegal ones are masked, and the highest of the others is played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots import Agent
+from carolus_env.bots.agent import AgentError
+from carolus_env.bots.model_files import Kind, Trained
+from carolus_env.bots.planner.choices import EVERY
+from carolus_env.engine import observation
+from carolus_env.engine.rules import ACTIONS, DISCS, MAX_PLAYERS
+from carolus_env.envs import candidates
+from carolus_env.envs.turns import Turns
+from carolus_env.integrations.agents import DecisionAgent, TurnAgent
+
+FORMAT: Final = "carolus-sb3"
+VERSION: Final = 1
+"""Of the files and the network."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The sizes of an actor.
+
+    Attributes:
+        players: 2 to 4.
+        candidates: that are listed where actions are whole turns; 0: actions are single decisions.
+        width: units of each hidden layer.
+        layers: number of hidden layers.
+
+    Raises:
+        ValueError: for a size that no actor can have.
+    """
+
+    players: int
+    candidates: int
+    width: int
+    layers: int
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("players", 2, MAX_PLAYERS),
+            ("width", 1, 1024),
+            ("layers", 1, 8),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be from {low} to {high}, got {value!r}")
+        if self.candidates and not DISCS <= self.candidates <= EVERY:
+            raise ValueError(f"candidates must be 0 or from {DISCS} to {EVERY}, got {self.candidates}")
+
+
+def shapes(size: Size) -> dict[str, tuple[int, ...]]:
+    """The shape of each array of weights, as PyTorch has them: outputs first."""
+    inputs, actions = observation.length(size.players), ACTIONS
+    if size.candidates:
+        inputs, actions = size.candidates * candidates.length(size.players), size.candidates
+    found: dict[str, tuple[int, ...]] = {}
+    for layer in range(size.layers):
+        found[f"hidden.{layer}.weight"] = size.width, inputs
+        found[f"hidden.{layer}.bias"] = (size.width,)
+        inputs = size.width
+    return {**found, "action.weight": (actions, inputs), "action.bias": (actions,)}
+
+
+class MlpModel(Trained[Size]):
+    """The actor of an ``MlpPolicy`` as files; see `Trained`."""
+
+    @classmethod
+    def kind(cls) -> Kind:
+        versions: dict[str, str | int] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "observation_version": observation.VERSION,
+            "candidates_version": candidates.VERSION,
+        }
+        return Kind(versions, Size, shapes, Path(__file__).parent)
+
+
+def likeliest(
+    model: MlpModel, observations: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Return the likeliest legal action of each row.
+
+    Args:
+        model: the actor.
+        observations: ``(N, ...)`` float32, flattened here.
+        masks: ``(N, actions)`` bool, the legal actions.
+
+    Returns:
+        ``(N,)`` actions.
+    """
+    hidden, weights = observations.reshape(len(observations), -1), model.weights
+    for layer in range(model.size.layers):
+        name = f"hidden.{layer}"
+        hidden = np.tanh(hidden @ weights[f"{name}.weight"].T + weights[f"{name}.bias"])
+    logits = hidden @ weights["action.weight"].T + weights["action.bias"]
+    return np.where(masks, logits, -np.inf).argmax(axis=1)
+
+
+class _Decisions(DecisionAgent):
+    def __init__(self, model: MlpModel) -> None:
+        super().__init__(model.size.players)
+        self.model = model
+
+    def choose(
+        self, observations: npt.NDArray[Any], masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        return likeliest(self.model, observations, masks)
+
+
+class _Turns(TurnAgent):
+    def __init__(self, model: MlpModel) -> None:
+        super().__init__(model.size.players, Turns(model.size.candidates))
+        self.model = model
+
+    def choose(
+        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        return likeliest(self.model, rows, masks)
+
+
+def agent_of(model: MlpModel) -> Agent:
+    """Return the agent that plays a model."""
+    return _Turns(model) if model.size.candidates else _Decisions(model)
+
+
+def make_sb3(argument: str) -> Agent:
+    """Return the agent of ``sb3:PATH``.
+
+    Raises:
+        AgentError: without a path.
+        ModelError: for a model that cannot be read or does not fit.
+    """
+    if not argument:
+        raise AgentError("sb3", "needs the path of a model, as in sb3:runs/mine/best")
+    return agent_of(MlpModel.load(argument))
+
+
+def actor(state: Mapping[str, Any], layers: int) -> dict[str, npt.NDArray[np.float32]]:
+    """Return the weights of the actor in the state dict of an ``MlpPolicy``."""
+    names = {f"hidden.{n}": f"mlp_extractor.policy_net.{2 * n}" for n in range(layers)}
+    names["action"] = "action_net"
+    return {
+        f"{name}.{kind}": state[f"{theirs}.{kind}"].cpu().numpy().copy()
+        for name, theirs in names.items()
+        for kind in ("weight", "bias")
+    }

@@ -1,0 +1,258 @@
+"""Train sb3-contrib's MaskablePPO, with its own MlpPolicy and the callbacks of Stable-Baselines3.
+
+    $ python train.py --learner sb3
+    $ python train.py --learner sb3 --actions decisions --players 4 --opponents greedy
+
+This file is meant to be copied: `Sb3Config` holds the hyperparameters, `train` is the program. It
+needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``train``. What it learnt is saved
+as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone (`integrations.sb3`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+from zipfile import is_zipfile
+
+import torch
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
+from stable_baselines3.common.utils import LinearSchedule
+
+from carolus_env.arena.placing import Evaluation, evaluate
+from carolus_env.bots import make
+from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
+from carolus_env.envs.turns import Turns
+from carolus_env.integrations.sb3 import MlpModel, Size, actor, agent_of
+from carolus_env.learners.curve import Curve, Look
+from carolus_env.learners.options import Learner, RunOptions
+from carolus_env.learners.provenance import provenance
+from carolus_env.system.files import write_json
+
+
+@dataclass
+class Sb3Config(RunOptions):
+    """The hyperparameters; those of PPO have Stable-Baselines3's names."""
+
+    learner_name: ClassVar[Learner] = "sb3"
+    unit: ClassVar[str] = "decisions"
+    resumable: ClassVar[tuple[str, ...]] = ("steps",)
+
+    steps: int = 2_000_000
+    """Decisions to learn from, in all (total_timesteps)."""
+    actions: Literal["turns", "decisions"] = "turns"
+    """An action is a disc, a crown or a whole turn; or a single decision."""
+    candidates: int = 8
+    """Turns that are listed to choose from, the planner's best ones."""
+    opponents: str = "planner:errors=0.1"
+    """The bot in all other seats, by spec."""
+    envs: int = 256
+    """Games played side by side."""
+
+    learning_rate: float = 1e-3
+    """Learning rate of Adam at the start; it falls linearly to 0."""
+    n_steps: int = 32
+    """Decisions in each game between two updates."""
+    batch_size: int = 1024
+    """Decisions in a gradient step."""
+    n_epochs: int = 4
+    """Passes over the decisions of an update."""
+    gamma: float = 0.999
+    """Discount for each decision."""
+    gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation."""
+    clip_range: float = 0.2
+    """PPO's clip range."""
+    ent_coef: float = 0.01
+    """Weight of the entropy bonus."""
+    vf_coef: float = 0.5
+    """Weight of the value's loss."""
+    width: int = 64
+    """Units of each hidden layer."""
+    layers: int = 2
+    """Hidden layers of the actor, and of the critic."""
+    threads: int = 1
+    """Threads of PyTorch."""
+    device: str = "cpu"
+    """Device of the networks; the games stay on the CPU."""
+
+    @property
+    def budget(self) -> str:
+        return f"{self.steps:,} {self.unit} against {self.opponents}"
+
+    @property
+    def size(self) -> Size:
+        """The size of the actor."""
+        candidates = self.candidates if self.actions == "turns" else 0
+        return Size(self.players, candidates, self.width, self.layers)
+
+    def check(self) -> None:
+        """Refuse what Stable-Baselines3 would not refuse, before anything starts."""
+        super().check()
+        _ = self.size
+        make(self.opponents)
+        self.check_counts("steps", "envs", "n_steps", "batch_size", "n_epochs", "threads")
+
+
+LOOK = Look(
+    unit="decisions",
+    scale=1e6,
+    x="decisions of the learner (millions)",
+    plays="its likeliest action",
+    below="training games: actions drawn from the policy",
+    y="mean payoff",
+    lines=lambda point: {"payoff": point["payoff"]},
+)
+
+
+def make_env(config: Sb3Config, opponents: str, n: int) -> CarolusVecEnv | CarolusTurnsVecEnv:
+    """Return ``n`` games against a bot."""
+    if config.actions == "turns":
+        turns = Turns(config.candidates)
+        return CarolusTurnsVecEnv(config.rules(), n, opponents, seed=config.seed, turns=turns)
+    return CarolusVecEnv(config.rules(), n, opponents, seed=config.seed)
+
+
+def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Evaluation:
+    """Train in a folder, from scratch or from its last checkpoint.
+
+    Args:
+        config: the hyperparameters.
+        folder: of the run; it exists.
+        command: the command line, for the models' JSON.
+        resume: go on from the last checkpoint, a zip of Stable-Baselines3. Loading one runs code
+            that it holds, so resume only runs of your own.
+
+    Returns:
+        how strong the best network is, which ``result.json`` holds, too.
+
+    Raises:
+        ValueError: for options that cannot work, or a run that has no checkpoint.
+    """
+    torch.set_num_threads(config.threads)
+    env = make_env(config, config.opponents, config.envs)
+    if resume:
+        model = MaskablePPO.load(last_checkpoint(folder), env, device=config.device)
+        env.seed(config.seed + model.num_timesteps)  # not the games of the beginning
+    else:
+        model = MaskablePPO(
+            "MlpPolicy",
+            env,
+            learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
+            n_steps=config.n_steps,
+            batch_size=config.batch_size,
+            n_epochs=config.n_epochs,
+            gamma=config.gamma,
+            gae_lambda=config.gae_lambda,
+            clip_range=config.clip_range,
+            ent_coef=config.ent_coef,
+            vf_coef=config.vf_coef,
+            policy_kwargs={"net_arch": [config.width] * config.layers},
+            tensorboard_log=str(folder / "tensorboard"),
+            seed=config.seed,
+            device=config.device,
+        )
+    export = Export(config, folder, command)
+    evaluation = MaskableEvalCallback(
+        make_env(config, "planner", min(config.eval_games, 50)),
+        n_eval_episodes=config.eval_games,
+        eval_freq=max(config.eval_every // env.num_envs, 1),
+        callback_on_new_best=export,
+        callback_after_eval=Rate(config, folder),
+        verbose=0,
+    )
+    if (folder / "best.json").exists():
+        evaluation.best_mean_reward = MlpModel.load(folder / "best").about["payoff"]
+    every = config.checkpoint_every or config.eval_every
+    checkpoints = CheckpointCallback(
+        max(every // env.num_envs, 1), str(folder / "resume"), name_prefix="model"
+    )
+    model.learn(
+        config.steps - model.num_timesteps,
+        [checkpoints, evaluation],
+        tb_log_name="run",
+        reset_num_timesteps=False,
+        progress_bar=True,
+    )
+    model.save(folder / "resume" / f"model_{model.num_timesteps}_steps")
+    export.save(model, "final")
+    if not (folder / "best.json").exists():  # the run was shorter than eval_every
+        export.save(model, "best")
+    best = agent_of(MlpModel.load(folder / "best"))
+    result = evaluate(best, config.rules(), config.final_games, near=None, others=config.eval_bots)
+    write_json(folder / "result.json", result.to_dict())
+    return result
+
+
+def last_checkpoint(folder: Path) -> Path:
+    """Return the newest complete checkpoint of a run.
+
+    Raises:
+        ValueError: when there is none.
+    """
+    found = (folder / "resume").glob("model_*_steps.zip")
+    whole = [path for path in found if is_zipfile(path)]  # one that was cut off is not
+    if not whole:
+        raise ValueError(f"{folder}: no readable checkpoint in resume/")
+    return max(whole, key=lambda path: int(path.stem.split("_")[1]))
+
+
+class Export(BaseCallback):
+    """Saves the actor as safetensors whenever the evaluation finds a new best one."""
+
+    def __init__(self, config: Sb3Config, folder: Path, command: str) -> None:
+        super().__init__()
+        self.config, self.folder, self.command = config, folder, command
+
+    def save(self, model: MaskablePPO, name: str) -> None:
+        """Write ``name.safetensors`` and ``name.json``."""
+        evaluation = self.parent if isinstance(self.parent, MaskableEvalCallback) else None
+        about = {
+            "rules": self.config.rules().to_dict(),
+            "command": self.command,
+            "seed": self.config.seed,
+            "decisions": model.num_timesteps,
+            "payoff": None if evaluation is None else evaluation.last_mean_reward,
+            **provenance(),
+        }
+        weights = actor(model.policy.state_dict(), self.config.layers)
+        MlpModel(self.config.size, weights, about).save(self.folder / name)
+
+    def _on_step(self) -> bool:
+        self.save(self.model, "best")
+        return True
+
+
+class Rate(BaseCallback):
+    """Places the actor on the ladder after every evaluation, and writes the curve."""
+
+    def __init__(self, config: Sb3Config, folder: Path) -> None:
+        super().__init__()
+        self.config, self.folder, self.curve = config, folder, Curve()
+        if (folder / "curve.json").exists():
+            self.curve = Curve.load(folder)
+        self.started = time.monotonic() - self.curve.seconds
+
+    def _on_step(self) -> bool:
+        config, weights = self.config, actor(self.model.policy.state_dict(), self.config.layers)
+        agent = agent_of(MlpModel(config.size, weights))
+        result = evaluate(
+            agent,
+            config.rules(),
+            config.eval_games,
+            near=self.curve.elo(),
+            others=config.eval_bots,
+            half=config.eval_suite,
+        )
+        seconds = round(time.monotonic() - self.started, 1)
+        point = {"decisions": self.num_timesteps, "seconds": seconds}
+        payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+        payoff = sum(payoffs) / max(len(payoffs), 1)
+        self.curve.training.append({**point, "payoff": round(payoff, 4)})
+        self.curve.evaluation.append({**point, **result.to_dict()})
+        self.curve.save(self.folder, config.players, LOOK)
+        self.logger.record("evaluation/elo", result.elo)
+        return True
