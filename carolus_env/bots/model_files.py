@@ -29,6 +29,7 @@ PLAYED_BY: Final = {
     "carolus-policy": "ppo or search",
     "carolus-turns": "ppo",
     "carolus-value": "value or search",
+    "carolus-sb3": "sb3",
 }
 """The bots that play models of a format."""
 LARGEST: Final = 64 * 2**20

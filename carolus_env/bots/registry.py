@@ -187,6 +187,11 @@ register(
 )
 register("search", make_search, "tree search with such a network, or a policy: search:2p,sims=100")
 register(
+    "sb3",
+    _of_higher_layer("carolus_env.integrations.sb3:make_sb3"),
+    "what train.py --learner sb3 has learnt: sb3:PATH",
+)
+register(
     "llm",
     _of_higher_layer("carolus_env.integrations.language.agent:make_llm"),
     "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/language.md)",

@@ -33,7 +33,6 @@ COMMANDS: Final = {
     "replay": Command("records.replay", "replay game records and compare them with the engine"),
     "dataset": Command("commands.dataset", "make arrays for offline learning from agents' games"),
     "analyse": Command("analysis.__main__", "roll a position out: what each choice is worth"),
-    "export": Command("learners.single.export", "write a policy as ONNX", "export"),
     "warmup": Command("commands.warmup", "compile kernels now, rather than when first used"),
 }
 

@@ -3,6 +3,7 @@
 $ python train.py                          # 2 players, some minutes on two cores
 $ python train.py --players 4 --steps 5000000 --name four
 $ python train.py --learner value          # a value network; --help then lists its options
+$ python train.py --learner sb3            # MaskablePPO of sb3-contrib (carolus_env/learners/sb3.py)
 $ python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
 $ python train.py --resume runs/four       # continue an interrupted run
 
@@ -34,11 +35,8 @@ from carolus_env.arena.placing import Evaluation
 from carolus_env.commands.choice import missing, typed
 from carolus_env.learners.options import Learner, RunOptions
 from carolus_env.learners.provenance import provenance
-from carolus_env.learners.reading import CONFIGS, DEFAULT, from_run, read
-from carolus_env.learners.single.config import Config
+from carolus_env.learners.reading import DEFAULT, from_mapping, options_of, read
 from carolus_env.learners.training import Progress, TrainingRun
-from carolus_env.learners.turns.config import TurnConfig
-from carolus_env.learners.value.config import ValueConfig
 from carolus_env.system.files import write_json
 from carolus_env.system.processes import WorkerError
 
@@ -54,74 +52,34 @@ class Source:
     """Where options come from other than the command line."""
 
     learner: Learner | None = None
-    """What learns: ppo, a policy over whole turns; value, a value network by TD(lambda); or single,
-    a policy over single decisions, by Stable-Baselines3. By default what --config names, or else
-    ppo."""
+    """What learns: ppo, a policy over whole turns; value, a value network by TD(lambda); or sb3,
+    MaskablePPO of sb3-contrib. By default what --config names, or else ppo."""
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
-    """The folder of a run to continue; only its length may be given with it: --steps (ppo and
-    single), --games or --minutes (value); and --on, which results do not depend on."""
+    """The folder of a run to continue, one of your own; only its length may be given with it:
+    --steps (ppo and sb3), --games or --minutes (value); and --on, which results do not depend on."""
 
 
 @dataclass
-class Options(TurnConfig, Source):
-    """Train an agent by self-play PPO over whole turns."""
-
-
-@dataclass
-class OptionsOfValue(ValueConfig, Source):
-    """Train a value network by TD(lambda)."""
-
-
-@dataclass
-class OptionsOfSingle(Config, Source):
-    """Train an agent by self-play PPO over single decisions."""
-
-
-@dataclass
-class Extension:
+class ResumeArguments:
     """Continue a run."""
 
     steps: int | None = None
-    """Train up to this many decisions in all; by default as many as the run was started with."""
-
-
-@dataclass
-class Place:
-    """Where a run continues."""
-
-    on: Literal["threads", "processes", "ray"] | None = None
-    """What workers are, from here on; by default what they were."""
-    ray_address: str | None = None
-    """Of the cluster."""
-
-
-@dataclass
-class ExtensionOfTurns(Extension, Place):
-    """Continue a run."""
-
-
-@dataclass
-class ExtensionOfValue(Place):
-    """Continue a run."""
-
+    """Decisions to learn from, in all (ppo, sb3); by default as the run was started."""
     games: int | None = None
-    """Train up to this many games in all; by default as many as the run was started with."""
+    """Games to learn from, in all (value); by default as the run was started."""
     minutes: float | None = None
-    """Train up to this many CPU minutes of learning, instead of games."""
+    """CPU minutes of learning, instead of games (value)."""
+    on: Literal["threads", "processes", "ray"] | None = None
+    """The workers from here on (ppo, value); by default what they were."""
+    ray_address: str | None = None
+    """Address of the cluster of Ray (ppo, value)."""
 
 
-OPTIONS: Final[dict[str, type[Options | OptionsOfValue | OptionsOfSingle]]] = {
-    TurnConfig.learner_name: Options,
-    ValueConfig.learner_name: OptionsOfValue,
-    Config.learner_name: OptionsOfSingle,
-}
-EXTENSIONS: Final[dict[str, type[Extension | ExtensionOfValue]]] = {
-    TurnConfig.learner_name: ExtensionOfTurns,
-    Config.learner_name: Extension,
-    ValueConfig.learner_name: ExtensionOfValue,
-}
+def arguments_of(kind: type[RunOptions]) -> type[Any]:
+    """Return the command line's options of a learner: its own, and where else they come from."""
+    return dataclass(type(kind.__name__, (kind, Source), {"__doc__": kind.__doc__}))
 
 
 @dataclass
@@ -150,21 +108,13 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     console, job = Console(), None
     try:
         job = read_job(arguments, program)
-        with _Display(console, job.config.unit) as display:
-            kind = run_of(job.config.learner_name)
-            run = kind(job.config, job.folder, command=job.command, show=display.show)
-            if job.resumed:
-                run.resume()
-            job.write()
-            console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
-            if job.config.learner_name == "ppo":
-                console.print(VALUE, style="dim")
-            with _stopping(run, console):
-                done = run.train()
-        if not done:
+        trained = _train_sb3 if job.config.learner_name == "sb3" else _train
+        result = trained(job, console)
+        if result is None:
             console.print(f"stopped and saved; continue: {program} --resume {job.folder}")
             return 130
-        return _finish(run, console, program)
+        _report(job, result, console, program)
+        return 0
     except KeyboardInterrupt:
         print("train: interrupted")
         if job is not None and (job.folder / "resume").exists():
@@ -183,19 +133,44 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         return 2 if isinstance(error, ValueError) else 1
 
 
+def _train_sb3(job: Job, console: Console) -> Evaluation:
+    """Train with Stable-Baselines3, which shows its own progress."""
+    from carolus_env.learners import sb3
+
+    assert isinstance(job.config, sb3.Sb3Config)
+    job.write()
+    console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
+    return sb3.train(job.config, job.folder, command=job.command, resume=job.resumed)
+
+
+def _train(job: Job, console: Console) -> Evaluation | None:
+    """Train with a learner of the package; returns None where it was stopped."""
+    with _Display(console, job.config.unit) as display:
+        kind = run_of(job.config.learner_name)
+        run = kind(job.config, job.folder, command=job.command, show=display.show)
+        if job.resumed:
+            run.resume()
+        job.write()
+        console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
+        if job.config.learner_name == "ppo":
+            console.print(VALUE, style="dim")
+        with _stopping(run, console):
+            done = run.train()
+    if not done:
+        return None
+    with console.status(f"evaluating {run.folder}/best ..."):
+        return run.finish()
+
+
 def run_of(learner: str) -> type[TrainingRun[Any, Any]]:
-    """The runs of a learner; imported here, since only ``single`` needs PyTorch."""
-    if learner == ValueConfig.learner_name:
+    """Return the class of a learner's runs."""
+    if learner == "value":
         from carolus_env.learners.value.run import ValueRun
 
         return ValueRun
-    if learner == TurnConfig.learner_name:
-        from carolus_env.learners.turns.run import TurnRun
+    from carolus_env.learners.turns.run import TurnRun
 
-        return TurnRun
-    from carolus_env.learners.single.run import Run
-
-    return Run
+    return TurnRun
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
@@ -216,22 +191,20 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
             if getattr(source, option) is not None:
                 raise ValueError(f"--resume takes its options from the run; leave out --{option}")
         return _resumed(source.resume, others, command, name)
-    given = CONFIGS[source.learner or DEFAULT]()
+    given = options_of(source.learner or DEFAULT)()
     if source.config is not None:
         given = read(source.config, source.learner)
-    learner = given.learner_name
+    kind = arguments_of(type(given))
     options = tyro.cli(
-        OPTIONS[learner],
+        kind,
         args=others,
-        default=OPTIONS[learner](**dataclasses.asdict(given), learner=learner),
+        default=kind(**dataclasses.asdict(given), learner=given.learner_name),
         description=(__doc__ or "").replace(PROGRAM, program),
         prog=name,
     )
     fields = [field.name for field in dataclasses.fields(given)]
     config = dataclasses.replace(given, **{field: getattr(options, field) for field in fields})
-    folder = _new_folder(config)
-    run_of(learner)  # loads the packages whose versions are noted
-    return Job(config, folder, command, provenance(), resumed=False)
+    return Job(config, _new_folder(config), command, provenance(), resumed=False)
 
 
 def _new_folder(config: RunOptions) -> Path:
@@ -253,16 +226,20 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
     path = folder / "config.json"
     try:
         first = json.loads(path.read_text())
-        config = from_run(first.pop("config"))
+        config = from_mapping(first.pop("config"))
         original = str(first.pop("command"))
     except OSError as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
-    extension = tyro.cli(
-        EXTENSIONS[config.learner_name], args=others, prog=f"{name} --resume FOLDER"
-    )
-    given = {name: value for name, value in vars(extension).items() if value is not None}
+    changes = tyro.cli(ResumeArguments, args=others, prog=f"{name} --resume FOLDER")
+    given = {name: value for name, value in vars(changes).items() if value is not None}
+    if wrong := [name for name in given if name not in config.resumable]:
+        allowed = ", ".join(f"--{name.replace('_', '-')}" for name in config.resumable)
+        raise ValueError(
+            f"--{wrong[0].replace('_', '-')} may not change when a run of {config.learner_name} "
+            f"is resumed; {allowed} may"
+        )
     if given.get("on", "ray") != "ray":
         given["ray_address"] = None
     longer = config.extended(given) if given else config
@@ -288,40 +265,36 @@ def _stopping(run: TrainingRun[Any, Any], console: Console) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _rating(found: Evaluation) -> str:
-    """A rating in a line of text."""
-    text = f"Elo {found.elo:.0f} ({found.low:.0f} to {found.high:.0f}; planner: 0)"
-    return text if found.loss is None else f"{text}, loss a decision {found.loss[0]:.1%}"
+def _rating(result: Evaluation) -> str:
+    """Return a rating in a line of text."""
+    text = f"Elo {result.elo:.0f} ({result.low:.0f} to {result.high:.0f}; planner: 0)"
+    return text if result.loss is None else f"{text}, loss a decision {result.loss[0]:.1%}"
 
 
-def _finish(run: TrainingRun[Any, Any], console: Console, program: str) -> int:
-    """Save the final network, evaluate the best one, and print the results."""
-    with console.status(f"evaluating {run.folder}/best ..."):
-        found = run.finish()
-    console.print(f"{run.folder}/best, playing {run.look.plays}: {_rating(found)}")
+def _report(job: Job, result: Evaluation, console: Console, program: str) -> None:
+    """Print how strong the best network is, and what can be done with it."""
+    console.print(f"{job.folder}/best: {_rating(result)}")
     table = Table()
     table.add_column("against")
     for heading in ("its Elo", "games", "win rate", "95 % interval"):
         table.add_column(heading, justify="right")
-    elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(run.config.players)}
-    for spec, result in found.results.items():
-        low, high = result["ci95"]
+    elos = {rung.spec: f"{rung.elo:.0f}" for rung in ladder.rungs(job.config.players)}
+    for spec, numbers in result.results.items():
+        low, high = numbers["ci95"]
         interval = f"{low:.1%} - {high:.1%}"
-        row = f"{result['games']:,}", f"{result['win_rate']:.1%}", interval
+        row = f"{numbers['games']:,}", f"{numbers['win_rate']:.1%}", interval
         table.add_row(spec, elos.get(spec, "-"), *row)
     console.print(table)
-    if (run.folder / "curve.png").exists():
-        console.print(f"its curve: {run.folder}/curve.png")
-    bot = "value" if run.config.learner_name == "value" else "ppo"
-    spec = f"{bot}:{run.folder}/best"
+    if (job.folder / "curve.png").exists():
+        console.print(f"its curve: {job.folder}/curve.png")
+    spec = f"{job.config.learner_name}:{job.folder}/best"
     evaluate, play = typed("evaluate", program), typed("play", program)
-    console.print(f"next: {evaluate} {spec} planner --players {run.config.players}")
+    console.print(f"next: {evaluate} {spec} planner --players {job.config.players}")
     console.print(f"play it: {play} --bot {spec}")
-    return 0
 
 
 class _Display:
-    """A progress bar: what is done, the pace, the loss, the share of the win by opponent."""
+    """A progress bar: what is done, its pace and the loss."""
 
     def __init__(self, console: Console, unit: str) -> None:
         self._console, self._unit = console, unit
@@ -343,9 +316,7 @@ class _Display:
         self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        numbers = [f"{kind} {share:.0%}" for kind, share in progress.shares.items()]
-        if progress.loss is not None:
-            numbers.append(f"loss {progress.loss:.4f}")
+        numbers = [] if progress.loss is None else [f"loss {progress.loss:.4f}"]
         if progress.waiting is not None:
             numbers.append(f"waits {progress.waiting:.0%}")
         self._bar.update(

@@ -43,6 +43,7 @@ class LearnerVecEnv(VecEnv):
     Args:
         games: the games; `LearnerGames.actions` is the number of actions.
         observation_space: of one game.
+        seed: of the first `reset`, as in `seed`.
         render_mode: None or ``"rgb_array"``, which marks the last decision of each game and makes
             compiled opponents slower.
 
@@ -51,7 +52,11 @@ class LearnerVecEnv(VecEnv):
     """
 
     def __init__(
-        self, games: LearnerGames, observation_space: spaces.Box, render_mode: str | None = None
+        self,
+        games: LearnerGames,
+        observation_space: spaces.Box,
+        seed: int | None = None,
+        render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
@@ -62,7 +67,7 @@ class LearnerVecEnv(VecEnv):
         self.ended: Ended | None = None
         """The games that ended in the last step, for statistics."""
         self.render_mode = render_mode
-        self._next_seed: int | None = None
+        self._next_seed = seed
         self._masks = np.empty((games.n, games.actions), np.int8)
         self._mask_rows = list(self._masks)
         self._shape, self._dtype = (games.n, *observation_space.shape), observation_space.dtype
@@ -73,8 +78,11 @@ class LearnerVecEnv(VecEnv):
     # -------------------------------------------------------------------------------- playing
 
     def reset(self) -> npt.NDArray[Any]:
-        """Start new games; after a call of `seed`, from that seed, and after one of `set_options`
-        as these say (`starts.OPTIONS`).
+        """Start new games.
+
+        The first games, and those after a call of `seed`, depend on the seed alone; later ones
+        continue the games' generators. After a call of `set_options` they start as these say
+        (`starts.OPTIONS`).
 
         Raises:
             ValueError: for an unknown option, or one that no game can start from.
@@ -82,7 +90,8 @@ class LearnerVecEnv(VecEnv):
         elsewhere = None
         if any(self._options):
             elsewhere = starts.start_from(self.games.rules, self._options)
-        self.games.reset(self._next_seed, starts=elsewhere)
+        rows = np.arange(self.num_envs) if self._next_seed is None else None
+        self.games.reset(self._next_seed, rows, elsewhere)
         self._next_seed = None
         self._reset_options()
         self.lengths[:] = 0
@@ -224,7 +233,7 @@ class CarolusVecEnv(LearnerVecEnv):
         render_mode: str | None = None,
     ) -> None:
         games = LearnerGames(rules, n, _opponents(rules, opponents), seat=seat, seed=seed)
-        super().__init__(games, observation_box(rules.players, np.dtype(dtype)), render_mode)
+        super().__init__(games, observation_box(rules.players, np.dtype(dtype)), seed, render_mode)
 
 
 class CarolusTurnsVecEnv(LearnerVecEnv):
@@ -256,7 +265,7 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
     ) -> None:
         others = _opponents(rules, opponents)
         games = TurnGames(rules, n, others, seat=seat, seed=seed, turns=turns)
-        super().__init__(games, candidates_box(games), render_mode)
+        super().__init__(games, candidates_box(games), seed, render_mode)
 
 
 def _opponents(rules: Rules, opponents: Others) -> Opponents:

@@ -1,10 +1,8 @@
-"""Training by self-play: PPO over whole turns or single decisions, TD(lambda) of a value network.
+"""Training: PPO over whole turns, TD(lambda) of a value network, MaskablePPO of sb3-contrib.
 
-Needs the extra ``train``; only PPO over single decisions needs PyTorch and Stable-Baselines3.
+Needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3.
 
-What learns has a folder each: `turns`, `value`, `single`. Whatever learns, `training` is a run in
-its folder, `compiled` what runs without PyTorch share, `options` and `reading` are its options, and
-`curve`, `measures` (statistics of games), `checkpoint`, `scalars` and `provenance` are its parts.
-`candidate_policy` is a policy for your own MaskablePPO on whole turns; `forward_policy` is what it
-shares with that of `single`.
+`turns` and `value` learn by self-play: `training` is a run in its folder, `compiled` what both
+share, `options` and `reading` are their options, and `curve`, `checkpoint`, `scalars` and
+`provenance` are parts of a run. `sb3` is one file to copy.
 """

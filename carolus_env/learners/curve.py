@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -30,12 +30,8 @@ class Look:
     """The title of the panel below: what is known of training games."""
     y: str
     """The label of its y axis."""
-    lines: Callable[[Mapping[str, Any]], Mapping[str, float]]
-    """Its lines: their numbers at a point of training, by name."""
-    limits: tuple[float, float] | None = None
-    """Of its y axis; None: as the numbers are."""
-    legend: str | None = None
-    """The heading of its lines' names; None: they are not named."""
+    line: str
+    """What is drawn of each point of training."""
 
 
 @dataclass
@@ -46,15 +42,25 @@ class Curve:
         training: points of training: ``decisions`` or ``games``, ``seconds``, and what the learner
             knows of its games (docs/training.md).
         evaluation: one point for each evaluation: ``decisions`` or ``games``, ``seconds``, and what
-            `measures.Evaluation` has. Those of runs begun by version 0.1 may have ``results`` only.
+            `placing.Evaluation` has.
     """
 
     training: list[dict[str, Any]] = field(default_factory=list)
     evaluation: list[dict[str, Any]] = field(default_factory=list)
 
+    @classmethod
+    def load(cls, folder: Path) -> Curve:
+        """Return the curve in ``curve.json``; an empty one where there is none."""
+        path = folder / "curve.json"
+        return cls(**json.loads(path.read_text())) if path.exists() else cls()
+
     def elo(self) -> float | None:
-        """The last rating; None without any."""
-        return next((point["elo"] for point in reversed(self.evaluation) if "elo" in point), None)
+        """Return the last rating; None without any."""
+        return self.evaluation[-1]["elo"] if self.evaluation else None
+
+    def seconds(self) -> float:
+        """Return the time of the last evaluation."""
+        return float(self.evaluation[-1]["seconds"]) if self.evaluation else 0.0
 
     def save(self, folder: Path, players: int, look: Look) -> None:
         """Write ``curve.json`` and ``curve.png`` of a run with that number of players."""
@@ -86,12 +92,11 @@ class Curve:
 
         figure = Figure(figsize=(7, 6.5), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
-        rated = [point for point in self.evaluation if "elo" in point]
-        places = [point[look.unit] / look.scale for point in rated]
-        (line,) = above.plot(places, [point["elo"] for point in rated], marker="o")
-        low, high = ([point[end] for point in rated] for end in ("low", "high"))
+        places = [point[look.unit] / look.scale for point in self.evaluation]
+        (line,) = above.plot(places, [point["elo"] for point in self.evaluation], marker="o")
+        low, high = ([point[end] for point in self.evaluation] for end in ("low", "high"))
         above.fill_between(places, low, high, color=line.get_color(), alpha=0.2, lw=0)
-        met = [spec for point in rated for spec in point["rungs"]]
+        met = [spec for point in self.evaluation for spec in point["rungs"]]
         for rung in ladder.rungs(players):
             if rung.spec in met:
                 above.axhline(rung.elo, color="grey", lw=0.5, ls=":")
@@ -107,16 +112,10 @@ class Curve:
                 )
         above.set(title=f"evaluation: {look.plays}", ylabel="Elo above planner (95 % interval)")
         self._draw_losses(above, look)
-        drawn = [(point[look.unit] / look.scale, look.lines(point)) for point in self.training]
-        for name in sorted({name for _, numbers in drawn for name in numbers}):
-            points = [(place, numbers[name]) for place, numbers in drawn if name in numbers]
-            below.plot(*zip(*points, strict=True), label=name)
+        places = [point[look.unit] / look.scale for point in self.training]
+        below.plot(places, [point[look.line] for point in self.training])
         below.set(title=look.below, xlabel=look.x, ylabel=look.y)
-        if look.limits:
-            below.set_ylim(look.limits)
         below.grid(alpha=0.3)
-        if look.legend and below.lines:
-            below.legend(title=look.legend, loc="lower right")
         image = BytesIO()
         figure.savefig(image, format="png", dpi=150)
         return image.getvalue()

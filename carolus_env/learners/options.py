@@ -16,9 +16,9 @@ from carolus_env.system.machine import cores
 from carolus_env.system.processes import Processes, Workers
 from carolus_env.system.workers import check_threads
 
-Learner = Literal["ppo", "value", "single"]
-"""What learns: a policy over whole turns by PPO, a value network by TD(lambda), or a policy over
-single decisions by Stable-Baselines3's PPO."""
+Learner = Literal["ppo", "value", "sb3"]
+"""What learns: a policy over whole turns by PPO, a value network by TD(lambda), or sb3-contrib's
+MaskablePPO."""
 
 
 @dataclass
@@ -29,6 +29,8 @@ class RunOptions:
     """The learner's name, as files and the command line give it."""
     unit: ClassVar[str]
     """What the run counts: the decisions or the games that were learnt from."""
+    resumable: ClassVar[tuple[str, ...]]
+    """The options that may change when a run is resumed: its length and its backend."""
 
     players: int = 2
     """2, 3 or 4 (two teams of two)."""

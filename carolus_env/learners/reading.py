@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -10,22 +11,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.learners.options import RunOptions
-from carolus_env.learners.single.config import Config
-from carolus_env.learners.turns.config import TurnConfig
-from carolus_env.learners.value.config import ValueConfig
 
-CONFIGS: Final[dict[str, type[RunOptions]]] = {
-    kind.learner_name: kind for kind in (TurnConfig, ValueConfig, Config)
+CONFIGS: Final = {
+    "ppo": "turns.config:TurnConfig",
+    "value": "value.config:ValueConfig",
+    "sb3": "sb3:Sb3Config",
 }
-"""The options of each learner."""
-DEFAULT: Final = TurnConfig.learner_name
+"""Where the options of each learner are; imported when needed, since ``sb3`` needs PyTorch."""
+DEFAULT: Final = "ppo"
 """The learner of options that name none."""
-_REMOVED: Final = {"shaping": 0.0, "earlier_share": 0.0}
-"""Options of earlier versions, with the value that left them unused ..."""
-_WITH_THEM: Final = ("earlier", "on_duty", "hardness", "remember_every")
-"""... and those that meant nothing then."""
-_FIRST_BOTS: Final = ["random", "greedy", "planner"]
-"""The default of ``eval_bots`` before policies were placed on the ladder."""
+
+
+def options_of(learner: str) -> type[RunOptions]:
+    """Return the class of a learner's options.
+
+    Raises:
+        ValueError: for an unknown learner.
+        ModuleNotFoundError: when a package that it needs is missing.
+    """
+    if learner not in CONFIGS:
+        raise ValueError(f"learner must be one of {', '.join(CONFIGS)}, got {learner!r}")
+    module, _, name = CONFIGS[learner].partition(":")
+    kind: type[RunOptions] = getattr(importlib.import_module(f"carolus_env.learners.{module}"), name)
+    return kind
 
 
 def read(path: Path, learner: str | None = None) -> RunOptions:
@@ -53,31 +61,6 @@ def read(path: Path, learner: str | None = None) -> RunOptions:
         raise ValueError(f"{path}: {error}") from None
 
 
-def from_run(options: Mapping[str, Any]) -> RunOptions:
-    """The options in a run's ``config.json``, also that of a run begun by an earlier version.
-
-    Raises:
-        ValueError: for a run that used an option which no longer exists, and as `from_mapping`.
-    """
-    options = dict(options)
-    if options.get("learner") == "ppo" and "trunk" in options:  # when it learnt single decisions
-        options["learner"] = Config.learner_name
-    if "learner" not in options:  # begun when there was only one
-        options["learner"] = Config.learner_name
-        if options.get("eval_bots") == _FIRST_BOTS:
-            del options["eval_bots"]
-    if options["learner"] == Config.learner_name:
-        for name, unused in _REMOVED.items():
-            if options.pop(name, unused) != unused:
-                raise ValueError(
-                    f"option {name!r} no longer exists; "
-                    "resume the run with the version that began it"
-                )
-        for name in _WITH_THEM:
-            options.pop(name, None)
-    return from_mapping(options)
-
-
 def from_mapping(options: Mapping[str, Any]) -> RunOptions:
     """Options by name, ``learner`` among them.
 
@@ -88,9 +71,7 @@ def from_mapping(options: Mapping[str, Any]) -> RunOptions:
 
     options = dict(options)
     learner = options.pop("learner", DEFAULT)
-    if learner not in CONFIGS:
-        raise ValueError(f"learner must be one of {', '.join(CONFIGS)}, got {learner!r}")
-    kind = CONFIGS[learner]
+    kind = options_of(learner)
     names = [field.name for field in dataclasses.fields(kind)]
     if unknown := [name for name in options if name not in names]:
         raise ValueError(

@@ -104,7 +104,7 @@ LOOK = Look(
     plays="its likeliest action",
     below="training games: actions drawn from the policy",
     y="mean payoff",
-    lines=lambda point: {"payoff": point["payoff"]},
+    line="payoff",
 )
 
 
@@ -135,7 +135,10 @@ def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Eva
     torch.set_num_threads(config.threads)
     env = make_env(config, config.opponents, config.envs)
     if resume:
-        model = MaskablePPO.load(last_checkpoint(folder), env, device=config.device)
+        logs = str(folder / "tensorboard")
+        model = MaskablePPO.load(
+            last_checkpoint(folder), env, device=config.device, tensorboard_log=logs
+        )
         env.seed(config.seed + model.num_timesteps)  # not the games of the beginning
     else:
         model = MaskablePPO(
@@ -164,15 +167,15 @@ def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Eva
         callback_after_eval=Rate(config, folder),
         verbose=0,
     )
-    if (folder / "best.json").exists():
-        evaluation.best_mean_reward = MlpModel.load(folder / "best").about["payoff"]
+    if resume and (folder / "best.json").exists():
+        evaluation.best_mean_reward = MlpModel.load(folder / "best").about["payoff"] or -1.0
     every = config.checkpoint_every or config.eval_every
     checkpoints = CheckpointCallback(
         max(every // env.num_envs, 1), str(folder / "resume"), name_prefix="model"
     )
     model.learn(
         config.steps - model.num_timesteps,
-        [checkpoints, evaluation],
+        [evaluation, checkpoints],
         tb_log_name="run",
         reset_num_timesteps=False,
         progress_bar=True,
@@ -207,22 +210,22 @@ class Export(BaseCallback):
         super().__init__()
         self.config, self.folder, self.command = config, folder, command
 
-    def save(self, model: MaskablePPO, name: str) -> None:
-        """Write ``name.safetensors`` and ``name.json``."""
-        evaluation = self.parent if isinstance(self.parent, MaskableEvalCallback) else None
+    def save(self, model: MaskablePPO, name: str, payoff: float | None = None) -> None:
+        """Write ``name.safetensors`` and ``name.json``; ``payoff`` is its mean in evaluation."""
         about = {
             "rules": self.config.rules().to_dict(),
             "command": self.command,
             "seed": self.config.seed,
             "decisions": model.num_timesteps,
-            "payoff": None if evaluation is None else evaluation.last_mean_reward,
+            "payoff": payoff,
             **provenance(),
         }
         weights = actor(model.policy.state_dict(), self.config.layers)
         MlpModel(self.config.size, weights, about).save(self.folder / name)
 
     def _on_step(self) -> bool:
-        self.save(self.model, "best")
+        assert isinstance(self.parent, MaskableEvalCallback)
+        self.save(self.model, "best", self.parent.last_mean_reward)
         return True
 
 
@@ -231,10 +234,8 @@ class Rate(BaseCallback):
 
     def __init__(self, config: Sb3Config, folder: Path) -> None:
         super().__init__()
-        self.config, self.folder, self.curve = config, folder, Curve()
-        if (folder / "curve.json").exists():
-            self.curve = Curve.load(folder)
-        self.started = time.monotonic() - self.curve.seconds
+        self.config, self.folder, self.curve = config, folder, Curve.load(folder)
+        self.started = time.monotonic() - self.curve.seconds()
 
     def _on_step(self) -> bool:
         config, weights = self.config, actor(self.model.policy.state_dict(), self.config.layers)

@@ -3,7 +3,8 @@
 The folder holds ``config.json`` (options, seed, versions), the models ``best`` and ``final``,
 ``result.json``, ``curve.json`` and ``curve.png``, ``tensorboard/``, and ``resume/``
 (`carolus_env.learners.checkpoint`), from which the run continues bit for bit. What learns is a
-subclass: `learners.turns.run`, `learners.value.run`, `learners.single.run`.
+subclass: `learners.turns.run`, `learners.value.run`. Stable-Baselines3 has a loop of its own
+(`learners.sb3`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -41,8 +42,7 @@ class Progress:
         done: decisions or games learnt from so far, by this process and those it resumed.
         per_s: of this process, evaluations included.
         share: of the whole run.
-        shares: recent mean share of the win against each kind of opponent; ``ppo`` has it.
-        loss: recent mean loss; ``value`` has it.
+        loss: recent mean loss; None before the first update.
         waiting: share of this process's time in which it waited for actors; None without any.
         evaluation: right after an evaluation; else None.
     """
@@ -50,7 +50,6 @@ class Progress:
     done: int
     per_s: float
     share: float
-    shares: Mapping[str, float] = field(default_factory=dict)
     loss: float | None = None
     waiting: float | None = None
     evaluation: Evaluation | None = None

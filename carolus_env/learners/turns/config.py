@@ -20,6 +20,7 @@ class TurnConfig(CompiledOptions):
 
     learner_name: ClassVar[Learner] = "ppo"
     unit: ClassVar[str] = "decisions"
+    resumable: ClassVar[tuple[str, ...]] = ("steps", "on", "ray_address")
 
     steps: int = 2_400_000
     """Decisions to learn from, in all: a decision is a disc, a crown or a whole turn."""

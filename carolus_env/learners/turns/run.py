@@ -44,7 +44,7 @@ class TurnRun(CompiledRun[TurnConfig, TurnModel]):
         plays="its likeliest choice",
         below="training games",
         y="loss of the value: cross-entropy to the targets",
-        lines=lambda point: {"loss": point["loss"]},
+        line="loss",
     )
     model = TurnModel
     crew_of = Crew

@@ -22,6 +22,7 @@ class ValueConfig(CompiledOptions):
 
     learner_name: ClassVar[Learner] = "value"
     unit: ClassVar[str] = "games"
+    resumable: ClassVar[tuple[str, ...]] = ("games", "minutes", "on", "ray_address")
 
     games: int = 50_000
     """Games to learn from, in all."""

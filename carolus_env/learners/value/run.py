@@ -45,7 +45,7 @@ class ValueRun(CompiledRun[ValueConfig, ValueModel]):
         plays="its best choice",
         below="training games",
         y="loss: cross-entropy to the targets",
-        lines=lambda point: {"loss": point["loss"]},
+        line="loss",
     )
     model = ValueModel
     crew_of = Crew

@@ -1,1 +1,0 @@
-"""PPO over single decisions with Stable-Baselines3; `export` writes ONNX."""
