@@ -1,19 +1,15 @@
 """What the environment costs in training: decisions a second, and shares of the time.
 
     python benchmarks/training.py
-    python benchmarks/training.py --players 4 --cases stock:random selfplay:itself --json four.json
+    python benchmarks/training.py --players 4 --opponents random --json four.json
 
-A case is LEARNER:OPPONENTS. Learners are ``stock``, sb3-contrib's MaskablePPO with its MlpPolicy,
-and ``selfplay``, `carolus_env.learners.single.ppo` with a network built on the game's structure.
-Opponents are the spec of a bot or, for ``selfplay``, ``itself`` (it learns from every decision of
-every seat) or ``frozen`` (a copy of the network plays the other seats, and it learns from one
-seat's decisions). Only decisions that are learnt from are counted.
+The learner is sb3-contrib's MaskablePPO with its MlpPolicy, over single decisions, against a bot.
 
-All cases take turns in one process, together with each learner on an environment that costs
-nothing. A window is some rollouts with their updates. The ratio divides decisions a second by those
-of the same learner with the empty environment in the same turn: it says how much of the learner's
-pace is left. The share is the time inside the environment's methods, the opponents' decisions
-included, divided by all time. Needs the extra ``train``.
+All opponents take turns in one process, together with an environment that costs nothing. A window
+is some rollouts with their updates. The ratio divides decisions a second by those with the empty
+environment in the same turn: it says how much of the learner's pace is left. The share is the time
+inside the environment's methods, the opponents' decisions included, divided by all time. Needs the
+extra ``train``.
 """
 
 from __future__ import annotations
@@ -39,18 +35,11 @@ import tyro
 from machine import line
 from sb3_contrib import MaskablePPO
 
-from carolus_env import Agent, Rules, engine, new_streams
+from carolus_env import Rules, engine, new_streams
 from carolus_env.bots import is_compiled
-from carolus_env.bots.neural import network
 from carolus_env.engine.rules import OVER
-from carolus_env.envs.learner import LEARNER, FixedOpponents, Opponents
 from carolus_env.envs.sb3 import CarolusVecEnv
-from carolus_env.learners.single.player import TorchPlayer
-from carolus_env.learners.single.ppo import SelfPlayPPO
 from carolus_env.system.files import check_writable, write_json
-
-DTYPES = {"stock": np.float32, "selfplay": np.uint8}
-"""The learners, and the dtype of their observations."""
 
 PARTS = {
     "opponents": "environment: the opponents' decisions",
@@ -70,13 +59,10 @@ class Args:
 
     players: tuple[Literal[2, 3, 4], ...] = (2,)
     """Numbers of players, one after another."""
-    cases: tuple[str, ...] = (
-        *("stock:random", "stock:greedy", "stock:planner"),
-        *("selfplay:itself", "selfplay:frozen"),
-    )
-    """LEARNER:OPPONENTS; the cases take turns."""
+    opponents: tuple[str, ...] = ("random", "greedy", "planner")
+    """Bots in all other seats, by spec; they take turns."""
     games: int = 1024
-    """Games side by side in each case."""
+    """Games side by side against each."""
     size: int = 16_384
     """Decisions in a rollout, over all games."""
     batch: int = 2048
@@ -84,17 +70,13 @@ class Args:
     epochs: int = 4
     """Passes over the rollout in an update."""
     net: tuple[int, ...] = (64, 64)
-    """Stock: hidden layers of the policy, and of the value."""
-    region: int = 32
-    """Selfplay: width of the layers for each region and clan."""
-    trunk: int = 128
-    """Selfplay: width of the layers for the whole position."""
+    """Hidden layers of the policy, and of the value."""
     threads: int = 1
     """Threads of PyTorch."""
     seconds: float = 3.0
     """Least length of a window; it ends with an update."""
     repeats: int = 5
-    """Windows of each case."""
+    """Windows of each opponent."""
     json: Path | None = None
     """Where the rows are written."""
 
@@ -104,48 +86,9 @@ class Args:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.size % self.games:
             raise ValueError(f"size {self.size} must be a multiple of games {self.games}")
-        for case in self.cases:
-            learner, _, opponents = case.partition(":")
-            if learner not in DTYPES or not opponents:
-                known = " and ".join(DTYPES)
-                raise ValueError(f"cases are LEARNER:OPPONENTS, learners {known}, got {case!r}")
-            if learner == "stock" and opponents in ("itself", "frozen"):
-                raise ValueError(f"itself and frozen are for selfplay, got {case!r}")
-
-    def network_size(self, players: int) -> network.Size:
-        """The size of the selfplay learner's network."""
-        return network.Size(players, self.region, self.trunk)
 
 
 # ------------------------------------------------------------------------------------ environments
-
-
-class Itself:
-    """The learner in every seat."""
-
-    agents: Sequence[Agent] = ()
-
-    def __init__(self, rules: Rules) -> None:
-        self._players = rules.players
-
-    def seat(
-        self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
-    ) -> npt.NDArray[np.int64]:
-        """See `carolus_env.envs.learner.Opponents`."""
-        return np.full((len(learner_seats), self._players), LEARNER)
-
-
-def frozen(size: network.Size) -> TorchPlayer:
-    """A copy of the untrained network that draws its actions and never changes."""
-    first = network.initial(size, seed=1)
-    return TorchPlayer(first, size.players, temperature=1.0, device="cpu")
-
-
-def opponents_of(spec: str, rules: Rules, size: network.Size) -> Opponents:
-    """The opponents of a case."""
-    if spec == "itself":
-        return Itself(rules)
-    return FixedOpponents(rules, frozen(size) if spec == "frozen" else spec)
 
 
 class MidwayVecEnv(CarolusVecEnv):
@@ -176,11 +119,10 @@ class EmptyVecEnv(MidwayVecEnv):
     Args:
         rules: number of players and options.
         n: number of games that it pretends to have.
-        dtype: of the observations.
     """
 
-    def __init__(self, rules: Rules, n: int, *, dtype: npt.DTypeLike) -> None:
-        super().__init__(rules, n, seed=1, dtype=dtype)
+    def __init__(self, rules: Rules, n: int) -> None:
+        super().__init__(rules, n, seed=1)
         self._seen = super().reset()
         self._rewards, self._dones = np.zeros(n, np.float32), np.zeros(n, np.bool_)
         self._infos: list[dict[str, Any]] = [{} for _ in range(n)]
@@ -200,14 +142,14 @@ class EmptyVecEnv(MidwayVecEnv):
 
 
 class Learner:
-    """One learner on one environment, and where its time goes.
+    """A learner on one environment, and where its time goes.
 
     Attributes:
         rates: decisions a second of each window.
         shares: the environment's share of the time in each window.
     """
 
-    def __init__(self, kind: str, env: CarolusVecEnv, args: Args) -> None:
+    def __init__(self, env: CarolusVecEnv, args: Args) -> None:
         self.rates: list[float] = []
         self.shares: list[float] = []
         self._seconds: dict[str, float] = defaultdict(float)
@@ -219,12 +161,8 @@ class Learner:
             "seed": 1,
             "device": "cpu",
         }
-        if kind == "stock":
-            net = {"net_arch": list(args.net)}
-            self._model = MaskablePPO("MlpPolicy", env, policy_kwargs=net, **options)
-        else:
-            size = args.network_size(env.games.rules.players)
-            self._model = SelfPlayPPO(env, size=size, **options)
+        net = {"net_arch": list(args.net)}
+        self._model = MaskablePPO("MlpPolicy", env, policy_kwargs=net, **options)
         self._watch("environment", env, "step", "env_method", "action_masks")
         self._watch("games", env.games, "step", "restart")
         self._watch("masks_and_observations", env.games, "masks", "observations")
@@ -279,22 +217,16 @@ class Learner:
 
 
 def learners(args: Args, rules: Rules) -> dict[str, Learner]:
-    """A learner for each case, and ``LEARNER:empty``, on the empty environment."""
-    made: dict[str, Learner] = {}
-    for case in args.cases:
-        kind, _, spec = case.partition(":")
-        opponents = opponents_of(spec, rules, args.network_size(rules.players))
-        dtype = DTYPES[kind]
-        env = MidwayVecEnv(rules, args.games, opponents, seed=1, dtype=dtype)
-        made[case] = Learner(kind, env, args)
-        if f"{kind}:empty" not in made:
-            nothing = EmptyVecEnv(rules, args.games, dtype=dtype)
-            made[f"{kind}:empty"] = Learner(kind, nothing, args)
-    return made
+    """A learner against each opponent, and ``empty``, on the empty environment."""
+    made = {
+        spec: Learner(MidwayVecEnv(rules, args.games, spec, seed=1), args)
+        for spec in args.opponents
+    }
+    return {**made, "empty": Learner(EmptyVecEnv(rules, args.games), args)}
 
 
 def measure(args: Args, players: int) -> list[dict[str, Any]]:
-    """A row for each case; the cases take turns."""
+    """A row for each opponent; they take turns."""
     made = learners(args, Rules(players))
     for learner in made.values():
         learner.warm_up()
@@ -302,21 +234,18 @@ def measure(args: Args, players: int) -> list[dict[str, Any]]:
     for _ in range(args.repeats):
         for name in order:
             made[name].train(args.seconds)
-        order.reverse()  # back and forth, so that a slow spell hits all cases equally
-    return [row(args, players, case, made) for case in args.cases]
+        order.reverse()  # back and forth, so that a slow spell hits all equally
+    return [row(args, players, spec, made) for spec in args.opponents]
 
 
-def row(args: Args, players: int, case: str, made: Mapping[str, Learner]) -> dict[str, Any]:
-    """The figures of one case."""
-    kind, _, opponents = case.partition(":")
-    ours, empty = made[case], made[f"{kind}:empty"]
-    sizes = args.net if kind == "stock" else (args.region, args.trunk)
+def row(args: Args, players: int, opponents: str, made: Mapping[str, Learner]) -> dict[str, Any]:
+    """The figures against one opponent."""
+    ours, empty = made[opponents], made["empty"]
     return {
-        "learner": kind,
         "opponents": opponents,
         "players": players,
         "games": args.games,
-        "net": " ".join(map(str, sizes)),
+        "net": " ".join(map(str, args.net)),
         "rollout": args.size,
         "batch": min(args.batch, args.size),
         "epochs": args.epochs,
@@ -354,7 +283,7 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
         ("share", "environment's share of the time", ".1%"),
     )
     for row in rows:
-        print(f"\n{row['learner']} against {row['opponents']}, network {row['net']}")
+        print(f"\nagainst {row['opponents']}, network {row['net']}")
         for key, text, form in figures:
             low, high = row[f"{key}_min"], row[f"{key}_max"]
             print(f"{text:46}{row[key]:>10{form}}   ({low:{form}} to {high:{form}})")

@@ -83,18 +83,3 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path, monkeypatch):
     dataset.main([*words[:-1], str(tmp_path / "bare"), "--observation=float32"])
     done = subprocess.run([*command[:2], "bare"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "uint8 observations are needed" in done.stderr
-
-
-@pytest.mark.slow
-def test_stable_baselines_example_trains_and_plays(tmp_path, monkeypatch):
-    pytest.importorskip("sb3_contrib")
-    script = EXAMPLE.with_name("sb3_ppo.py")
-    options = ["--envs", "8", "--steps", "256", "--opponents", "random", "--players", "3"]
-    done = subprocess.run(
-        [sys.executable, script, *options], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("saved: sb3_ppo.safetensors\n")
-    monkeypatch.chdir(tmp_path)
-    found = arena.play_pairing((f"{script}:Trained", "random"), Rules(3), 12, seed=1)
-    assert found.games >= 12

@@ -35,14 +35,8 @@ RUNS = {
         "--checkpoint-every 24 --eval-every 300 --curve-every 250",
         *("games", 100),
     ),
-    "single": Run(
-        f"--learner single {COMMON} --games 16 --rollout 16 --batch 64 --epochs 1 --region 4 "
-        "--trunk 4 --steps 4096 --checkpoint-every 256 --eval-every 512 --bots greedy random "
-        "--self-share 0.4",
-        *("decisions", 1024),
-    ),
 }
-LEARNERS = ["ppo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("value", "single"))]
+LEARNERS = ["ppo", pytest.param("value", marks=pytest.mark.slow)]
 
 
 def begun(learner: str, folder: Path, name: str, *more: str) -> subprocess.Popen[str]:
@@ -93,8 +87,6 @@ def check_resumed(folder: Path) -> None:
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_killed_run_continues_bit_by_bit(learner: str, tmp_path: Path) -> None:
-    if learner == "single":
-        pytest.importorskip("torch")
     assert begun(learner, tmp_path, "whole").wait() == 0
     process = begun(learner, tmp_path, "killed")
     wait_for_checkpoint(process, learner, tmp_path / "killed")

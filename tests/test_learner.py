@@ -12,6 +12,7 @@ from carolus_env.bots import CompiledAgent
 from carolus_env.engine import IllegalActionError, observation
 from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS, Rules
 from carolus_env.engine.streams import new_streams
+from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.envs.learner import LEARNER, FixedOpponents, LearnerGames
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -528,12 +529,20 @@ def test_the_same_seed_plays_the_same_games():
             seen.append(observations.tobytes() + rewards.tobytes() + dones.tobytes())
         return seen
 
-    env = vec_env(3)
-    first = trace(env, seed=7)
+    env = vec_env(3, seed=7)
+    first, second = trace(env), trace(env)
+    assert first != second
     assert trace(env, seed=7) == first
+    again = vec_env(3, seed=7)
+    assert [trace(again), trace(again)] == [first, second], "later games continue the generators"
     assert trace(vec_env(3, seed=8), seed=7) == first
     assert trace(env, seed=8) != first
-    np.testing.assert_array_equal(vec_env(3, seed=4).games.states, vec_env(3, seed=4).games.states)
+
+
+def test_the_first_reset_gives_the_games_of_gymnasiums_environment():
+    envs = CarolusVectorEnv(16, 3)
+    seen, _ = envs.reset(seed=7)
+    np.testing.assert_array_equal(vec_env(3, seed=7).reset(), seen)
 
 
 def test_an_illegal_action_of_the_learner_is_refused():

@@ -312,29 +312,6 @@ def test_a_stock_maskable_ppo_learns_on_whole_turns():
     assert (chosen < env.games.counts).all()
 
 
-def test_the_policy_of_shared_weights_does_not_mind_the_order_of_the_list():
-    MaskablePPO = pytest.importorskip("sb3_contrib").MaskablePPO
-    import torch
-
-    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
-    from carolus_env.learners.candidate_policy import CandidatePolicy
-
-    env = CarolusTurnsVecEnv(Rules(), 16, "greedy", seed=1)
-    model = MaskablePPO(CandidatePolicy, env, n_steps=8, batch_size=64, seed=1)
-    model.learn(256)
-    seen = torch.from_numpy(env.look())
-    policy, values = model.policy.log_policy_and_values(seen)
-    order = torch.randperm(seen.shape[1])
-    shuffled, same = model.policy.log_policy_and_values(seen[:, order])
-    torch.testing.assert_close(shuffled, policy[:, order])
-    torch.testing.assert_close(same, values)
-    is_candidate = seen[..., 0] > 0
-    assert not policy.exp()[~is_candidate].any()
-    torch.testing.assert_close(policy.exp().sum(dim=1), torch.ones(16))
-    chosen, _ = model.predict(env.look(), deterministic=True)
-    assert (chosen == policy.argmax(dim=1).numpy()).all()
-
-
 def test_stable_baselines3s_checker_only_finds_a_matrix_unusual():
     sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
     with warnings.catch_warnings():

@@ -460,7 +460,7 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, rules, c
     assert f"{players} players, 512 decisions, 2 workers" in shown
     assert "after the same time --learner value is stronger" in shown
     assert re.search(r"after 256 decisions: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
-    assert "playing its likeliest choice: Elo " in shown
+    assert "/best: Elo " in shown
     following = f"evaluate.py ppo:{folder}/best planner --players {players}"
     assert "".join(following.split()) in "".join(shown.split())
 

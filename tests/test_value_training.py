@@ -232,7 +232,7 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, players, rules, c
     shown = " ".join(capsys.readouterr().out.split())  # lines may wrap
     assert f"{players} players, 50 games, 2 workers" in shown
     assert re.search(r"after 32 games: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
-    assert "playing its best choice: Elo " in shown
+    assert "/best: Elo " in shown
     following = f"evaluate.py value:{folder}/best planner --players {players}"
     assert "".join(following.split()) in "".join(shown.split())
 
@@ -315,7 +315,7 @@ def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path
     assert "train: no tensorboard/ is written: tensorboard" in done.stderr
     assert not (tmp_path / "r" / "tensorboard").exists()
     assert (tmp_path / "r" / "result.json").exists()
-    done = blocked(names, ["--learner", "single", "--runs", str(tmp_path), "--name", "other"])
+    done = blocked(names, ["--learner", "sb3", "--runs", str(tmp_path), "--name", "other"])
     assert done.returncode == 1
     said = "train: torch is missing; train needs the extra 'train': pip install"
     assert done.stderr.startswith(said)
@@ -408,7 +408,7 @@ def test_a_wrong_option_is_reported_before_anything_starts(tmp_path, capsys, opt
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('learner = "walk"', "learner must be one of ppo, value, single, got 'walk'"),
+        ('learner = "walk"', "learner must be one of ppo, value, sb3, got 'walk'"),
         ('learner = "value"\nsteps = 3', "unknown option 'steps' of learner value; known are"),
         ('learner = "value"\nwidth = 1.5', "option 'width': Input should be a valid integer"),
         ("games_per_round = 4", "unknown option 'games_per_round' of learner ppo; known are"),
@@ -444,16 +444,3 @@ def test_the_learner_of_a_run_is_its_own(tmp_path, capsys):
     assert (config.width, config.eval_bots) == (24, ("random", "greedy", "planner"))
     assert train.main(["--resume", str(tmp_path), "--learner", "ppo"]) == 2
     assert "leave out --learner" in capsys.readouterr().err
-    path.write_text(json.dumps({"config": {"region": 4}, "command": "old"}))
-    assert train.read_job(["--resume", str(tmp_path)]).config.learner_name == "single"
-
-
-def test_help_shows_every_option(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        train.main(["--learner", "value", "--help"])
-    assert stopped.value.code == 0
-    shown = capsys.readouterr().out
-    for field in dataclasses.fields(train.OptionsOfValue):
-        name = field.name.replace("_", "-")
-        assert f"--{name} " in shown or f"--{name}, --no-{name} " in shown, name
-    assert "(default: value)" in shown

@@ -165,6 +165,7 @@ def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Eva
         eval_freq=max(config.eval_every // env.num_envs, 1),
         callback_on_new_best=export,
         callback_after_eval=Rate(config, folder),
+        warn=False,
         verbose=0,
     )
     if resume and (folder / "best.json").exists():

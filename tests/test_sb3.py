@@ -1,0 +1,171 @@
+"""``--learner sb3``: a run, what it leaves, killed and resumed; and the bot that plays it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from carolus_env import arena, bots, engine
+from carolus_env.bots.agent import AgentError
+from carolus_env.bots.model_files import ModelError
+from carolus_env.engine.rules import Rules
+from carolus_env.envs.gym import CarolusVectorEnv
+from carolus_env.integrations.sb3 import MlpModel, Size, shapes
+
+TINY = [
+    *("--learner", "sb3", "--envs", "8", "--n-steps", "16", "--batch-size", "32"),
+    *("--n-epochs", "1", "--width", "8", "--opponents", "random", "--max-rounds", "20"),
+    *("--eval-games", "4", "--final-games", "4", "--eval-every", "256", "--steps", "512"),
+]
+BOTH = pytest.mark.parametrize("candidates", [0, 6])
+
+
+def model(candidates=6, players=2, seed=1):
+    size = Size(players, candidates, width=8, layers=2)
+    random = np.random.default_rng(seed)
+    weights = {
+        name: random.normal(size=shape).astype(np.float32) for name, shape in shapes(size).items()
+    }
+    return MlpModel(size, weights, {"seed": seed})
+
+
+# ------------------------------------------------------------------------------------ the bot
+
+
+@BOTH
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_model_plays_in_the_arena_and_as_an_opponent(tmp_path, players, candidates):
+    model(candidates, players).save(tmp_path / "mine")
+    spec = f"sb3:{tmp_path}/mine"
+    assert arena.play_pairing((spec, "random"), Rules(players), 12, seed=1).games >= 12
+    envs = CarolusVectorEnv(4, players, spec)
+    envs.reset(seed=1)
+    envs.step(envs.action_masks().argmax(axis=1))
+    with pytest.raises(AgentError, match=f"plays games of {players} players"):
+        bots.make(spec).act_one(engine.new_games(Rules(2 if players > 2 else 3), 1)[0])
+    assert "sb3" in bots.known()
+
+
+def test_a_file_that_is_no_such_model_is_refused(tmp_path):
+    path = tmp_path / "mine.json"
+    model().save(path)
+    about = json.loads(path.read_text())
+    for change, text in (
+        ({"version": 2}, "version must be 1, got 2"),
+        ({"candidates_version": 0}, "candidates_version must be "),
+        ({"format": "carolus-value"}, "a model that the bot value or search plays"),
+        ({"width": 10**9}, "width must be from 1 to 1024, got 1000000000"),
+        ({"candidates": 4}, "candidates must be 0 or from 5 to "),
+        ({"layers": 3}, "do not fit .*action.weight|hidden.2.bias is missing"),
+        ({"sha256": "0"}, "not the weights that its JSON describes"),
+    ):
+        path.write_text(json.dumps({**about, **change}))
+        with pytest.raises(ModelError, match=text):
+            bots.make(f"sb3:{path}")
+    with pytest.raises(AgentError, match="needs the path of a model"):
+        bots.make("sb3")
+    with pytest.raises(ModelError, match=r"nowhere.json: cannot be read"):
+        bots.make("sb3:nowhere")
+
+
+# ------------------------------------------------------------------------------------ the learner
+
+
+def run(folder, *more):
+    train = pytest.importorskip("carolus_env.commands.train")
+    return train.main([*TINY, "--runs", str(folder), "--name", "r", *more])
+
+
+@pytest.fixture(autouse=True)
+def needs(request):
+    """Leave out what trains where a package is missing."""
+    if "trains" in request.node.name:
+        for package in ("sb3_contrib", "tyro", "tqdm"):
+            pytest.importorskip(package)
+
+
+@pytest.mark.parametrize(
+    ("players", "actions"),
+    [
+        (2, "turns"),
+        pytest.param(3, "turns", marks=pytest.mark.slow),
+        (4, "decisions"),
+    ],
+)
+def test_it_trains_and_leaves_the_files_of_the_documentation(tmp_path, players, actions, capsys):
+    assert run(tmp_path, "--players", str(players), "--actions", actions) == 0
+    folder = tmp_path / "r"
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "curve.json", "curve.png", "result.json", "resume", "tensorboard"),
+        *("best.json", "best.safetensors", "final.json", "final.safetensors"),
+    }
+    curve = json.loads((folder / "curve.json").read_text())
+    for kind in ("training", "evaluation"):
+        assert [point["decisions"] for point in curve[kind]] == [256, 512]
+    final = MlpModel.load(folder / "final")
+    assert (final.size.players, final.about["decisions"]) == (players, 512)
+    shown = "".join(capsys.readouterr().out.split())  # lines may wrap
+    following = f"evaluate.py sb3:{folder}/best planner --players {players}"
+    assert "".join(following.split()) in shown
+
+
+def test_it_trains_the_same_weights_from_the_same_seed_and_the_bot_plays_as_sb3(tmp_path):
+    assert run(tmp_path / "a") == 0
+    assert run(tmp_path / "b") == 0
+    one, other = (tmp_path / name / "r" / "final.safetensors" for name in "ab")
+    assert one.read_bytes() == other.read_bytes()
+
+    from sb3_contrib import MaskablePPO
+
+    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
+    from carolus_env.envs.turns import Turns
+    from carolus_env.integrations.sb3 import likeliest
+
+    theirs = MaskablePPO.load(tmp_path / "a" / "r" / "resume" / "model_512_steps")
+    env = CarolusTurnsVecEnv(Rules(), 64, "random", seed=3, turns=Turns(8))
+    seen = env.reset()
+    for _ in range(10):
+        masks = env.action_masks()
+        ours = likeliest(MlpModel.load(one), seen, masks == 1)
+        assert (ours == theirs.predict(seen, action_masks=masks, deterministic=True)[0]).all()
+        seen, *_ = env.step(ours)
+
+
+def test_a_killed_run_trains_on_from_its_last_whole_checkpoint(tmp_path, capsys):
+    words = [*TINY, "--runs", str(tmp_path), "--name", "r", "--steps", "1000000"]
+    process = subprocess.Popen([sys.executable, "train.py", *words], stdout=subprocess.DEVNULL)
+    folder = tmp_path / "r"
+    while process.poll() is None and not (folder / "resume/model_512_steps.zip").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    (folder / "resume" / "model_999_steps.zip").write_bytes(b"cut off")
+    for path in (folder / "resume").glob("model_*_steps.zip"):
+        if int(re.findall(r"\d+", path.name)[0]) > 999:
+            path.unlink()
+    train = pytest.importorskip("carolus_env.commands.train")
+    assert train.main(["--resume", str(folder), "--steps", "1100"]) == 0
+    curve = json.loads((folder / "curve.json").read_text())["evaluation"]
+    decisions = [point["decisions"] for point in curve]
+    assert decisions[:2] == [256, 512] and decisions[-1] in (1024, 1100)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["config"]["steps"] == 1100
+
+
+def test_what_trains_is_checked_before_anything_starts(tmp_path, capsys):
+    for option, text in (
+        (["--opponents", "nobody"], "unknown agent 'nobody'; known are"),
+        (["--width", "0"], "width must be from 1 to 1024, got 0"),
+        (["--candidates", "3"], "candidates must be 0 or from 5 to"),
+        (["--envs", "0"], "envs must be at least 1, got 0"),
+    ):
+        assert run(tmp_path, *option) == 2
+        assert text in capsys.readouterr().err
+        assert not list(tmp_path.rglob("*.json"))
