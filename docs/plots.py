@@ -167,31 +167,10 @@ def peers() -> Figure:
     return figure
 
 
-def learning() -> Figure:
-    """Lines: win rate against each bot during training; mean, lowest and highest of the seeds."""
-    figure, axes = empty(3.8)
-    for colour, (bot, points) in zip(COLOURS, results.learned().items(), strict=False):
-        decisions = [number / 1e6 for number in points]
-        rates = list(points.values())
-        axes.plot(decisions, [sum(r) / len(r) for r in rates], color=colour, label=bot)
-        axes.fill_between(
-            decisions, [min(r) for r in rates], [max(r) for r in rates],
-            color=colour, alpha=0.25, linewidth=0,
-        )  # fmt: skip
-    axes.set_ylim(-0.02, 1.02)
-    axes.yaxis.set_major_formatter(lambda number, _: f"{100 * number:.0f} %")
-    axes.grid()
-    axes.legend(title="against", loc="center right", frameon=False)
-    axes.set_xlabel("decisions learnt from, million (2 players)")
-    axes.set_ylabel("games won by the likeliest action")
-    return figure
-
-
 PLOTS = {
     "throughput": throughput,
     "batches": batches,
     "peers": peers,
-    "learning": learning,
     "cluster": lambda: scale.figure(empty, COLOURS),
 }
 

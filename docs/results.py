@@ -341,51 +341,6 @@ def bot_costs_table() -> str:
     return "\n".join(lines) + f"\n\nMedians; {report['machine']}.\n"
 
 
-def learned() -> dict[str, dict[int, list[float]]]:
-    """docs/learning.py: for each bot, by decisions, the win rates of all seeds against it."""
-    found: dict[str, dict[int, list[float]]] = {}
-    for row in load("learning"):
-        for point in row["evaluation"]:
-            for bot in row["result"]:
-                at = found.setdefault(bot, {}).setdefault(point["decisions"], [])
-                at.append(point["results"][bot]["win_rate"])
-    return found
-
-
-def learning_table() -> str:
-    """The results of the runs of docs/learning.py, and their times."""
-    rows = load("learning")
-    bots = list(rows[0]["result"])
-    head = ["seed", "decisions", "whole command", "97 % against random after"]
-    head += [f"against `{bot}`" for bot in bots]
-    lines = []
-    for row in rows:
-        good = [p for p in row["evaluation"] if p["results"]["random"]["win_rate"] >= 0.97]
-        lines.append(
-            [
-                *(f"{row['seed']}", short(row["decisions"]), f"{row['seconds'] / 60:.1f} min"),
-                seconds(good[0]["seconds"]) if good else "-",
-                *(_with_interval(row["result"][bot]) for bot in bots),
-            ]
-        )
-    lines.append(["all", "", "", "", *(_over_seeds(rows, bot) for bot in bots)])
-    machines = [{**row, "machine": f"{row['machine']['cpu']}, {row['machine']['cores']} cores"}
-                for row in rows]  # fmt: skip
-    return markdown(head, lines, machines)
-
-
-def _over_seeds(rows: Sequence[Row], bot: str) -> str:
-    """The mean against one bot, and the range of the runs."""
-    rates = [row["result"][bot]["win_rate"] for row in rows]
-    mean = sum(rates) / len(rates)
-    return _with_interval({"win_rate": mean, "ci95": [min(rates), max(rates)]})
-
-
-def _with_interval(result: Row) -> str:
-    low, high = result["ci95"]
-    return f"{100 * result['win_rate']:.1f} % ({100 * low:.1f} - {100 * high:.1f})"
-
-
 def bot_pairings_table() -> str:
     """benchmarks/bots.py: games a second of each pairing."""
     report = json.loads((FOLDER / "bots.json").read_text())

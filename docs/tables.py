@@ -240,7 +240,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "skill": skill,
     "commands": commands_table,
     "language options": lambda: options_table(LanguageOptions),
-    "learning": results.learning_table,
     "moves": moves_table,
     "moves of a game": told_game,
     "models": lambda: shipped.matches_table("ppo"),

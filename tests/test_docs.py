@@ -176,9 +176,7 @@ def test_figures_are_written_in_three_digits_at_most():
 
 
 def test_plots_exist_and_are_shown():
-    pages = [
-        (ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md", "single.md")
-    ]
+    pages = [(ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md")]
     shown = re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", "".join(pages))
     boards = {"board_light", "board_dark"}
     assert sorted(shown) == sorted(

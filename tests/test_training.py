@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path

@@ -3,7 +3,7 @@
 $ python train.py                          # 2 players, some minutes on two cores
 $ python train.py --players 4 --steps 5000000 --name four
 $ python train.py --learner value          # a value network; --help then lists its options
-$ python train.py --learner sb3            # MaskablePPO of sb3-contrib (carolus_env/learners/sb3.py)
+$ python train.py --learner sb3            # MaskablePPO of sb3-contrib
 $ python train.py --config agents/ppo_2p.toml  # options from a file; the command line overrides
 $ python train.py --resume runs/four       # continue an interrupted run
 
@@ -57,8 +57,8 @@ class Source:
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
-    """The folder of a run to continue, one of your own; only its length may be given with it:
-    --steps (ppo and sb3), --games or --minutes (value); and --on, which results do not depend on."""
+    """The folder of a run to continue, one of your own. Only its length may be given with it: --steps
+    (ppo and sb3), --games or --minutes (value); and --on, which results do not depend on."""
 
 
 @dataclass

@@ -58,7 +58,9 @@ class Size:
             if not low <= value <= high:
                 raise ValueError(f"{name} must be from {low} to {high}, got {value!r}")
         if self.candidates and not DISCS <= self.candidates <= EVERY:
-            raise ValueError(f"candidates must be 0 or from {DISCS} to {EVERY}, got {self.candidates}")
+            raise ValueError(
+                f"candidates must be 0 or from {DISCS} to {EVERY}, got {self.candidates}"
+            )
 
 
 def shapes(size: Size) -> dict[str, tuple[int, ...]]:

@@ -31,8 +31,9 @@ def options_of(learner: str) -> type[RunOptions]:
     """
     if learner not in CONFIGS:
         raise ValueError(f"learner must be one of {', '.join(CONFIGS)}, got {learner!r}")
-    module, _, name = CONFIGS[learner].partition(":")
-    kind: type[RunOptions] = getattr(importlib.import_module(f"carolus_env.learners.{module}"), name)
+    path, _, name = CONFIGS[learner].partition(":")
+    module = importlib.import_module(f"carolus_env.learners.{path}")
+    kind: type[RunOptions] = getattr(module, name)
     return kind
 
 
