@@ -57,8 +57,8 @@ class Source:
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
-    """The folder of a run to continue, one of your own. Only its length may be given with it: --steps
-    (ppo and sb3), --games or --minutes (value); and --on, which results do not depend on."""
+    """The folder of a run to continue, one of your own. Only its length may be given with it,
+    --steps (ppo and sb3), --games or --minutes (value), and --on, which changes no result."""
 
 
 @dataclass
