@@ -30,7 +30,7 @@ from carolus_env.arena.summary import Summary
 from carolus_env.engine.rules import DISCS
 
 FEW_DEALS: Final = 50
-"""With fewer the intervals of ratings are a little too narrow (docs/ratings.md)."""
+"""With fewer the intervals of ratings are a little too narrow (docs/evaluation.md)."""
 
 _STYLE: Final = Path(__file__).with_name("report.css")
 _TEXT_COLUMNS: Final = ("agent", "against", "ended by")  # left-aligned
