@@ -23,7 +23,7 @@ import pytest
 from carolus_env import arena
 from carolus_env.analysis import rollout
 from carolus_env.analysis.suite.__main__ import main as make_suites
-from carolus_env.arena import Plan, Tournament, console, pool
+from carolus_env.arena import Plan, Tournament, pool
 from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine import new_games
 from carolus_env.engine.rules import Rules
@@ -130,18 +130,6 @@ def test_a_stop_rule_ends_where_the_seed_says_on_any_workers(
     assert 0 < one.games < plan.games
     assert lines(tmp_path / "one") == lines(tmp_path / "many")
     assert many.complete
-
-
-def test_ratings_are_told_as_blocks_return() -> None:
-    pytest.importorskip("scipy")
-    cup = Tournament(Plan(Rules(2), ("greedy", "random"), deals=20, seed=3))
-    told: list[list[str]] = []
-    assert console._rated(cup) == [], "nobody has met yet"
-    with Processes(1) as workers:
-        cup.run(workers=workers, progress=lambda done: told.append(console._rated(cup)))
-    assert told[-1][0].startswith("Elo so far: greedy +") and told[-1][0].endswith(
-        "random +0 [0, 0]"
-    )
 
 
 def test_blocks_that_wait_for_a_slow_one_are_few(tmp_path: Path, small_blocks: None) -> None:
