@@ -122,6 +122,18 @@ def renamed(known, seats=None, clans=range(5), shift=0):
     }
 
 
+def played(rules, seed, limit=10_000):
+    """A game of random decisions: as it began, the actions, and as it then is."""
+    start = engine.new_games(rules, 1, seed=seed, roll=False)
+    game, generators, actions = start.copy(), new_streams(seed, 1), []
+    chance.roll(game)
+    while not engine.is_over(game)[0] and len(actions) < limit:
+        chosen = engine.random_actions(game, generators)
+        actions.append(int(chosen[0]))
+        engine.step(game, chosen)
+    return start, actions, game
+
+
 def play_out(states, seed, limit=2000):
     """Random play in place until every game is over, or ``limit`` decisions."""
     generators = new_streams(seed, len(states))

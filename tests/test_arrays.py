@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from safetensors.numpy import save
+from strategies import played
 
 from carolus_env import engine
 from carolus_env.arena import Plan, Tournament
 from carolus_env.commands import dataset
 from carolus_env.engine import observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.records import make_record, positions, start_of, write_records
 from carolus_env.records.arrays import (
     FACE,
@@ -27,13 +27,7 @@ from carolus_env.records.arrays import (
 
 def record_of(rules: Rules, seed: int) -> dict:
     """A random game."""
-    start = engine.new_games(rules, seed=seed, roll=False)
-    game, stream, actions = engine.copy(start), new_streams(seed, 1), []
-    engine.chance.roll(game)
-    while not engine.is_over(game)[0]:
-        actions.append(int(engine.random_actions(game, stream)[0]))
-        engine.step(game, [actions[-1]])
-    return make_record(start, actions)
+    return make_record(*played(rules, seed)[:2])
 
 
 def records_of(rules: Rules, count: int = 5) -> list[dict]:

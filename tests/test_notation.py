@@ -16,9 +16,7 @@ from positions import BLACK, WHITE, paladins, position, region
 from strategies import history, sample
 
 from carolus_env import engine
-from carolus_env.engine import chance
 from carolus_env.engine.rules import Rules, court_action, crown_action, move_action, region_action
-from carolus_env.engine.streams import new_streams
 from carolus_env.notation import (
     NotationError,
     event_text,
@@ -41,15 +39,9 @@ from carolus_env.records.validity import PositionError
 RED, PINK, BLUE, YELLOW, GREEN = range(5)
 
 
-def played(rules, seed, limit=150):
+def record_of(rules, seed, limit=150):
     """The record of a random game, or of its beginning."""
-    start = engine.new_games(rules, seed=seed, roll=False)
-    game, streams, actions = start.copy(), new_streams(seed, 1), []
-    chance.roll(game)
-    while not engine.is_over(game)[0] and len(actions) < limit:
-        actions += strategies.random_moves(game, streams, np.array([0])).tolist()
-        engine.step(game, np.array(actions[-1:]))
-    return make_record(start, actions)
+    return make_record(*strategies.played(rules, seed, limit)[:2])
 
 
 def merged():
@@ -264,14 +256,14 @@ def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
 
 @given(strategies.rules, strategies.seeds)
 def test_a_games_text_is_read_back_event_by_event(rules, seed):
-    record = played(rules, seed)
+    record = record_of(rules, seed)
     start, events = read_game(game_text(start_of(record), record["events"]))
     assert start.tobytes() == start_of(record).tobytes()
     assert events == record["events"]
 
 
 def test_each_event_is_told_with_its_round_and_seat():
-    record = played(Rules(3), seed=5)
+    record = record_of(Rules(3), seed=5)
     told = list(tell(start_of(record), record["events"]))
     assert [each.event for each in told] == list(range(len(record["events"])))
     assert [each.seat for each in told] == [event["player"] for event in record["events"]]
@@ -281,7 +273,7 @@ def test_each_event_is_told_with_its_round_and_seat():
 
 
 def test_the_text_of_an_event_between_two_positions_is_the_one_that_is_told():
-    record = played(Rules(3), seed=5)
+    record = record_of(Rules(3), seed=5)
     states = replay_positions(record)
     texts = [
         event_text(before, event, after)
@@ -320,7 +312,7 @@ def test_a_disc_is_a_turn_of_its_own_even_where_its_player_acts_next():
 
 
 def test_an_event_that_cannot_be_is_refused_with_its_index():
-    record = played(Rules(), seed=5)
+    record = record_of(Rules(), seed=5)
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
     with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
         list(tell(start_of(record), events))
@@ -332,7 +324,7 @@ def test_an_event_that_cannot_be_is_refused_with_its_index():
 
 
 def test_what_a_game_says_must_be_the_game():
-    record = played(Rules(), seed=5, limit=20)
+    record = record_of(Rules(), seed=5, limit=20)
     text = game_text(start_of(record), record["events"])
     lines = text.splitlines()
     assert read_game("; a comment\n\n" + text.replace("\n", " ; and so on\n")) == (
@@ -354,7 +346,7 @@ def test_what_a_game_says_must_be_the_game():
 
 @given(st.data())
 def test_a_games_text_with_a_change_is_read_or_refused(data):
-    record = played(Rules(3), seed=2, limit=12)
+    record = record_of(Rules(3), seed=2, limit=12)
     text = game_text(start_of(record), record["events"])
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(PIECES) + text[at + data.draw(st.integers(0, 5)) :]

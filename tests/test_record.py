@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import Change, nested, put, without
+from strategies import played
 
 from carolus_env import engine
 from carolus_env.engine import chance
 from carolus_env.engine.rules import ROLL, Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.records import (
     RecordError,
     check_record,
@@ -40,20 +40,8 @@ from carolus_env.records.check import RESULT_KEYS
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def play(rules: Rules, seed: int = 1, limit: int = 10_000) -> tuple[Any, list[int], Any]:
-    """Random play: the very start, the actions, the game as it then is."""
-    start = engine.new_games(rules, 1, seed=seed, roll=False)
-    game, generators, actions = start.copy(), new_streams(seed, 1), []
-    chance.roll(game)
-    while not engine.is_over(game)[0] and len(actions) < limit:
-        chosen = engine.random_actions(game, generators)
-        actions.append(int(chosen[0]))
-        engine.step(game, chosen)
-    return start, actions, game
-
-
 def short_record(players: int = 2) -> dict[str, Any]:
-    start, actions, _ = play(Rules(players=players), limit=12)
+    start, actions, _ = played(Rules(players=players), 1, limit=12)
     return make_record(start, actions, legal=True, state=True)
 
 
@@ -74,7 +62,7 @@ RULES = [
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules: Rules) -> None:
-    start, actions, game = play(rules)
+    start, actions, game = played(rules, 1)
     before = start.tobytes()
     made = make_record(start, actions)
     assert start.tobytes() == before
@@ -95,7 +83,7 @@ def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules: Rules)
 
 def test_rolls_due_after_the_last_action_are_part_of_the_record() -> None:
     """So a record of no actions holds the set-up's rolls, up to the first decision."""
-    start, actions, _ = play(Rules(players=3, crown_choice="deferred"), limit=40)
+    start, actions, _ = played(Rules(players=3, crown_choice="deferred"), 1, limit=40)
     for count in range(len(actions)):
         made = make_record(start, actions[:count])
         assert not chance.roll_due(positions(made)[-1:].copy())[0]
@@ -106,7 +94,7 @@ def test_rolls_due_after_the_last_action_are_part_of_the_record() -> None:
 
 
 def test_legal_and_state_are_those_just_before_each_action_and_left_out_unless_asked_for() -> None:
-    start, actions, _ = play(Rules(players=3))
+    start, actions, _ = played(Rules(players=3), 1)
     plain, full = make_record(start, actions), make_record(start, actions, legal=True, state=True)
     game = start_of(full)
     for event in full["events"]:
@@ -125,7 +113,7 @@ def test_a_made_record_has_the_keys_of_the_golden_files_in_their_order() -> None
         return {key: shape(of) for key, of in value.items()} if isinstance(value, dict) else None
 
     _, golden = next(read_records(GOLDEN / "full.jsonl.gz"))
-    start, actions, _ = play(Rules())
+    start, actions, _ = played(Rules(), 1)
     made = make_record(start, actions, legal=True, state=True)
     assert str(shape(made)) == str(shape(golden))
     for kind in ("roll", "action"):
@@ -137,14 +125,14 @@ def test_a_made_record_has_the_keys_of_the_golden_files_in_their_order() -> None
 
 
 def test_actions_may_be_numpy_integers_but_nothing_fractional() -> None:
-    start, actions, _ = play(Rules(), limit=5)
+    start, actions, _ = played(Rules(), 1, limit=5)
     assert make_record(start, np.array(actions)) == make_record(start, actions)
     with pytest.raises(TypeError, match="float"):
         make_record(start, [float(action) for action in actions])  # type: ignore[misc]
 
 
 def test_a_forfeit_is_no_result_and_a_forfeited_game_no_start() -> None:
-    start, actions, game = play(Rules(), limit=9)
+    start, actions, game = played(Rules(), 1, limit=9)
     engine.forfeit(game)
     assert result_of(game) is None
     assert make_record(start, actions)["result"] is None
@@ -153,7 +141,7 @@ def test_a_forfeit_is_no_result_and_a_forfeited_game_no_start() -> None:
 
 
 def test_result_of_takes_a_game_or_a_batch_of_one_and_is_none_until_the_end() -> None:
-    start, _, game = play(Rules(players=3))
+    start, _, game = played(Rules(players=3), 1)
     assert result_of(start) is None
     assert result_of(game) == result_of(game[0])
     result = result_of(game)
@@ -162,12 +150,12 @@ def test_result_of_takes_a_game_or_a_batch_of_one_and_is_none_until_the_end() ->
 
 
 def test_an_illegal_action_is_refused_with_its_place() -> None:
-    start, actions, game = play(Rules(), limit=6)
+    start, actions, game = played(Rules(), 1, limit=6)
     illegal = int(engine.legal_masks(game)[0].argmin())
     with pytest.raises(engine.IllegalActionError) as caught:
         make_record(start, [*actions, illegal])
     assert caught.value.__notes__ == ["It is actions[6] of the record to be made."]
-    start, actions, _ = play(Rules())
+    start, actions, _ = played(Rules(), 1)
     with pytest.raises(ValueError, match="is over") as late:
         make_record(start, [*actions, 0])
     assert late.value.__notes__ == [f"It is actions[{len(actions)}] of the record to be made."]
@@ -176,7 +164,7 @@ def test_an_illegal_action_is_refused_with_its_place() -> None:
 
 
 def test_a_record_starts_before_the_first_roll_only() -> None:
-    start, _, game = play(Rules(players=3), limit=30)
+    start, _, game = played(Rules(players=3), 1, limit=30)
     rolled = engine.new_games(Rules(players=4), 1, seed=1)
     assert rolled["round"][0] == 0
     doctored = start.copy()
@@ -361,7 +349,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_old_one_as_it_was(
 
 @pytest.mark.parametrize("name", NAMES[:2])
 def test_a_write_that_the_system_stops_half_way_leaves_nothing(tmp_path: Path, name: str) -> None:
-    made = [make_record(*play(Rules(), seed)[:2]) for seed in range(30)]
+    made = [make_record(*played(Rules(), seed)[:2]) for seed in range(30)]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
     try:
@@ -426,7 +414,8 @@ def read(path: Path) -> tuple[list[int], RecordError | None]:
 
 def games(count: int) -> list[bytes]:
     return [
-        json.dumps(make_record(*play(Rules(), seed)[:2])).encode() + b"\n" for seed in range(count)
+        json.dumps(make_record(*played(Rules(), seed)[:2])).encode() + b"\n"
+        for seed in range(count)
     ]
 
 

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from strategies import played
 
-from carolus_env import engine
-from carolus_env.engine import chance
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.streams import new_streams
 from carolus_env.records import (
     RecordError,
     make_record,
@@ -35,13 +33,7 @@ Record = dict[str, Any]
 
 
 def random_record(rules: Rules, seed: int, limit: int = 10_000) -> Record:
-    start = engine.new_games(rules, 1, seed=seed, roll=False)
-    game, generators, actions = start.copy(), new_streams(seed, 1), []
-    chance.roll(game)
-    while not engine.is_over(game)[0] and len(actions) < limit:
-        chosen = engine.random_actions(game, generators)
-        actions.append(int(chosen[0]))
-        engine.step(game, chosen)
+    start, actions, _ = played(rules, seed, limit)
     return make_record(start, actions, legal=True, state=True)
 
 
