@@ -100,14 +100,6 @@ def test_the_seats_go_round_from_game_to_game(players):
         ended[end.rows] += 1
 
 
-def test_a_fixed_seat_stays():
-    games, learner = learners(3, n=4, seat=2), RandomLearner(4)
-    ended = 0
-    while ended < 8:
-        ended += len(go_on(games, learner(games)).rows)
-        assert (games.seats == 2).all()
-
-
 @every_number
 def test_ended_tells_who_sat_where_and_what_it_paid(players):
     games, learner = learners(players), RandomLearner(16)
@@ -543,13 +535,6 @@ def test_the_first_reset_gives_the_games_of_gymnasiums_environment():
     envs = CarolusVectorEnv(16, 3)
     seen, _ = envs.reset(seed=7)
     np.testing.assert_array_equal(vec_env(3, seed=7).reset(), seen)
-
-
-def test_an_illegal_action_of_the_learner_is_refused():
-    env = vec_env(2)
-    env.reset()
-    with pytest.raises(IllegalActionError, match=r"^game 0: player"):
-        env.step(env.action_masks().argmin(axis=1))
 
 
 def test_opponents_may_be_specs_agents_or_a_list_of_them():
