@@ -199,18 +199,16 @@ def told_game() -> str:
 
 
 def position_fields() -> str:
-    """The fields of a position's text, from `notation.positions.FORMS`."""
+    """The fields of a position's text, from `notation.positions.FIELDS`."""
     lines = ["| field | for example | meaning |", "| --- | --- | --- |"]
-    for form in notation.positions.FORMS:
+    for form in notation.positions.FIELDS:
         lines.append(f"| {form.name} | `{form.example}` | {form.meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def position_page() -> str:
-    """The game of `board` as a line and as a page."""
-    games = some_game()
-    line, page = notation.to_line(games[0]), notation.to_text(games[0])
-    return f"```\n{line}\n```\n\n```\n{page}```\n"
+def position_line() -> str:
+    """The game of `board` as a line."""
+    return f"```\n{notation.to_line(some_game()[0])}\n```\n"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -262,7 +260,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "value matches": lambda: shipped.matches_table("value", "search"),
     "value shipped": lambda: shipped.learnt_table("value"),
     "position fields": position_fields,
-    "position in text": position_page,
+    "position in text": position_line,
     "results keys": columns_table,
     "weights": weights_table,
 }

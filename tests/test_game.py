@@ -24,7 +24,7 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine import legal_actions, legal_masks, new_games, returns
 from carolus_env.engine.rules import ACTIONS, CLAN_NAMES, DISC, MOVE, PLACE, action_parts
 from carolus_env.games import Outcome
-from carolus_env.notation import NotationError, to_line, to_text
+from carolus_env.notation import NotationError, to_line
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
@@ -261,7 +261,6 @@ def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
     for _ in range(60):
         found = (
             Game.from_text(game.to_text()),
-            Game.from_text(to_text(game.states[0])),
             Game.from_json(game.to_json()),
             Game.from_bytes(game.to_bytes()),
             eval(repr(game)),

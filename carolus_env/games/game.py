@@ -281,7 +281,7 @@ class Game:
         """The game of a position in the notation.
 
         Args:
-            text: one line, as `to_text` gives it, or a page (`carolus_env.notation.to_text`).
+            text: one line, as `to_text` gives it.
             seed: a new generator for the dice to come, instead of the text's; where neither gives
                 one, that of seed 0.
             options: ``observe`` and ``history``, as for `Game`.

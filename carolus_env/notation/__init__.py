@@ -12,7 +12,7 @@ from carolus_env.notation.moves import (
     region_text,
     roll_text,
 )
-from carolus_env.notation.positions import from_text, to_line, to_text
+from carolus_env.notation.positions import from_text, to_line
 
 __all__ = [
     "NotationError",
@@ -31,5 +31,4 @@ __all__ = [
     "tell",
     "tell_turns",
     "to_line",
-    "to_text",
 ]

@@ -1,7 +1,6 @@
-"""A position as one line or as a page, to be typed back in; docs/notation.md has the grammar.
+"""A position as one line, to be typed back in; docs/notation.md has the grammar.
 
-Both forms have the same fields, `FORMS`. The line has them in this order, separated by ``|``. The
-page has them by name, in any order, and ``;`` begins a comment:
+The fields are separated by ``|``, in the order of `FIELDS`:
 
     2 | 7 | 0 place 2 | 3 | A2r3b2g1 p1 B1b4y1 ... | R2b1 P3b1 | r3p1+1 r2b4 | 1:1/23 0:3/12
 
@@ -29,7 +28,7 @@ from carolus_env.engine.rules import (
     Rules,
 )
 from carolus_env.engine.state import States
-from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS, span_text
+from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS
 from carolus_env.records import PositionError
 from carolus_env.records.check import read_rules
 from carolus_env.records.position import from_dict, to_dict
@@ -46,34 +45,8 @@ def to_line(state: np.void, *, generator: bool = True) -> str:
     return " | ".join(map(" ".join, _words(to_dict(state), generator).values()))
 
 
-def to_text(state: np.void, *, generator: bool = True) -> str:
-    """The same as a page: a line for each field, and for each region, court and reserve."""
-    data = to_dict(state)
-    fields = _words(data, generator)
-    fields["supply"] = [_counts(data["supply"])]
-    notes = {
-        "regions": [
-            span_text(region["territories"][0], region["territories"][-1])
-            for region in data["regions"]
-        ],
-        "courts": [f"player {seat}" for seat in range(len(data["courts"]))],
-        "reserves": [f"player {seat}" for seat in range(len(data["reserves"]))],
-    }
-    lines = []
-    for name, words in fields.items():
-        if name not in notes:
-            lines.append(f"{name}: {' '.join(words)}")
-            continue
-        lines.append(f"{name}:")
-        width = max(map(len, words))
-        lines += [
-            f"    {word:{width}}  ; {note}" for word, note in zip(words, notes[name], strict=True)
-        ]
-    return "\n".join(lines) + "\n"
-
-
 def _words(data: dict[str, Any], generator: bool) -> dict[str, list[str]]:
-    """The words of each field, in the order of `FORMS`, without the supply."""
+    """The words of each field, in the order of `FIELDS`."""
     players = data["rules"]["players"]
     defaults = Rules(players).to_dict()
     rules = [
@@ -134,10 +107,10 @@ def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
 
 
 def from_text(text: str, *, seed: int | None = None) -> States:
-    """The game that `to_line` or `to_text` wrote, or that a person typed, as a batch of one.
+    """The game that `to_line` wrote, or that a person typed, as a batch of one.
 
     Args:
-        text: a line (with a ``|``) or a page.
+        text: its fields, separated by ``|``.
         seed: of a new generator for the dice to come, instead of the text's. With neither, the
             seed is 0.
 
@@ -146,47 +119,26 @@ def from_text(text: str, *, seed: int | None = None) -> States:
             no game can reach the position.
     """
     fields = _split(text)
-    for field in FORMS:
+    for field in FIELDS:
         if field.name not in fields and not field.optional:
             raise PositionError(f"position: {field.name} is missing, expected {field.example!r}")
     data: dict[str, Any] = {}
-    for field in FORMS:
+    for field in FIELDS:
         if field.name in fields:
             field.read(data, fields[field.name])
-    if "supply" not in data:
-        data["supply"] = _supply(data)
+    data["supply"] = _supply(data)
     if seed is None and "generator" not in data:
         seed = 0
     return from_dict(data, seed=seed)
 
 
 def _split(text: str) -> dict[str, list[str]]:
-    """The words of each field in the text."""
-    fields: dict[str, list[str]] = {}
-    lines = [line.partition(";")[0] for line in text.splitlines()]
-    if any("|" in line for line in lines):
-        parts = " ".join(lines).split("|")
-        if len(parts) > len(FORMS):
-            names = ", ".join(field.name for field in FORMS)
-            raise PositionError(f"position: a line has the fields {names}, got {len(parts)} fields")
-        return {field.name: part.split() for field, part in zip(FORMS, parts, strict=False)}
-    words: list[str] | None = None
-    for line in lines:
-        name, colon, rest = line.partition(":")
-        if colon and not line[0].isspace():
-            if name not in _NAMES:
-                known = ", ".join(_NAMES)
-                raise PositionError(f"position: unknown field {shown(name)}, known are {known}")
-            if name in fields:
-                raise PositionError(f"position: {name} is given twice")
-            words = fields[name] = rest.split()
-        elif line.strip():
-            if words is None or not line[0].isspace():
-                raise PositionError(
-                    f"position: expected a field such as 'round: 7', got {shown(line.strip())}"
-                )
-            words += line.split()
-    return fields
+    """Return the words of each field in the text."""
+    parts = text.split("|")
+    if len(parts) > len(FIELDS):
+        names = ", ".join(field.name for field in FIELDS)
+        raise PositionError(f"position: a line has the fields {names}, got {len(parts)} fields")
+    return {field.name: part.split() for field, part in zip(FIELDS, parts, strict=False)}
 
 
 def _read_rules(data: dict[str, Any], words: list[str]) -> None:
@@ -281,10 +233,6 @@ def _read_discs(data: dict[str, Any], words: list[str]) -> None:
     data["discs_played"], data["discs_in_hand"] = played, hands
 
 
-def _read_supply(data: dict[str, Any], words: list[str]) -> None:
-    data["supply"] = _read_counts("supply", _match("supply", _COUNTS, words)[0])[0]
-
-
 def _read_generator(data: dict[str, Any], words: list[str]) -> None:
     data["generator"] = " ".join(words)
 
@@ -313,8 +261,8 @@ def _supply(data: dict[str, Any]) -> list[int]:
     return [total - sum(row[clan] for row in used) for clan in range(CLANS)]
 
 
-class Form(NamedTuple):
-    """A field of both forms; ``docs/notation.md`` has the table."""
+class Field(NamedTuple):
+    """A field of a position; ``docs/notation.md`` has the table."""
 
     name: str
     example: str
@@ -323,63 +271,55 @@ class Form(NamedTuple):
     optional: bool = False
 
 
-FORMS: Final = (
-    Form(
+FIELDS: Final = (
+    Field(
         "rules",
         "2 crown_choice=deferred",
         "players, then the options that are not the default",
         _read_rules,
     ),
-    Form("round", "7", "rounds begun; 0 during the set-up", _read_round),
-    Form(
+    Field("round", "7", "rounds begun; 0 during the set-up", _read_round),
+    Field(
         "turn",
         "0 place 2",
         "seat and phase; in phase place also the paladins left to play; for a game that is over, "
         "the reason and the winners: `over castles A`, `over regions AB`, `over max_rounds -`",
         _read_turn,
     ),
-    Form("emperor", "3", "first territory of the Emperor's region", _read_emperor),
-    Form(
+    Field("emperor", "3", "first territory of the Emperor's region", _read_emperor),
+    Field(
         "regions",
         "A2r3b2g1 p1 B1b4y1",
         "clockwise from that one: owner and castles, one for each territory, then paladins; a "
         "region without an owner is one territory",
         _read_regions,
     ),
-    Form(
+    Field(
         "courts",
         "R2b1 P3b1",
         "of each seat; an upper-case letter: the seat controls the clan; `-`: empty",
         _read_courts,
     ),
-    Form(
+    Field(
         "reserves",
         "r3p1+2 r2b4",
         "of each seat; `+2`: two crowns not decided yet",
         _read_reserves,
     ),
-    Form(
+    Field(
         "discs",
         "1:1/23 0:3/12",
         "seats in playing order, each with the disc played and those in hand; `-`: none",
         _read_discs,
     ),
-    Form(
+    Field(
         "generator",
         "0123456789abcdef",
         "the dice to come; may be left out",
         _read_generator,
         True,
     ),
-    Form(
-        "supply",
-        "r9p8b7y9g9",
-        "may be left out, as the rest decides it",
-        _read_supply,
-        True,
-    ),
 )
-_NAMES = [field.name for field in FORMS]
 
 
 def _match(name: str, pattern: str, words: list[str]) -> re.Match[str]:
@@ -390,5 +330,5 @@ def _match(name: str, pattern: str, words: list[str]) -> re.Match[str]:
 
 
 def _wrong(name: str, got: str) -> PositionError:
-    example = next(field.example for field in FORMS if field.name == name)
+    example = next(field.example for field in FIELDS if field.name == name)
     return PositionError(f"position: {name} must be such as {example!r}, got {shown(got)}")

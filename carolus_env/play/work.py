@@ -61,7 +61,8 @@ async def in_thread(work: Callable[[], T], stop: Stop | None = None) -> T:
             done.set_exception(error)
 
     def run() -> None:
-        result, error = None, None
+        result: T | None = None
+        error: Exception | None = None
         try:
             with stop.watched():
                 result = work()
