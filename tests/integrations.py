@@ -40,6 +40,7 @@ Game = tuple[Sequence[Any], Sequence[int], Sequence[float]]
 
 
 def check_tianshou() -> None:
+    from numpy import flatnonzero
     from numpy.random import default_rng
     from tianshou.env import PettingZooEnv
 
@@ -51,7 +52,7 @@ def check_tianshou() -> None:
         movers, actions, over, rewards = [], [], False, []
         while not over:
             movers.append(observation["agent_id"])
-            actions.append(int(random.choice(observation["mask"].nonzero()[0])))
+            actions.append(int(random.choice(flatnonzero(observation["mask"]))))
             observation, rewards, over, _, _ = env.step(actions[-1])
         return movers, actions, list(rewards)
 
