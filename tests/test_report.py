@@ -15,7 +15,6 @@ from rich.console import Console
 
 from carolus_env.arena.report import (
     cross_table,
-    markdown_table,
     standings,
     table_rows,
     write_report,
@@ -177,20 +176,10 @@ def test_the_terminals_table_is_complete_without_colours() -> None:
     assert "\x1b[38;2;0;0;0;48;2;" in coloured
 
 
-def test_specs_are_no_markup_for_the_terminal_and_for_markdown() -> None:
+def test_specs_are_no_markup_for_the_terminal() -> None:
     summary = three()
     summary["agents"][1]["spec"] = "my[bold]|bot`_*<b>.py:X"
     assert "my[bold]|bot`_*<b>.py:X" in printed(summary)
-    row = markdown_table(summary).splitlines()[3]
-    assert r"my\[bold\]\|bot\`\_\*\<b\>.py:X" in row
-    assert len(re.findall(r"(?<!\\)\|", row)) == 9, "eight columns"
-
-
-def test_the_markdown_table_is_the_cross_table() -> None:
-    lines = markdown_table(three()).splitlines()
-    assert lines[0] == "| # | agent | Elo [95 %] | won % | 1 | 2 | 3 | a decision |"
-    assert lines[1] == "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    assert lines[4] == "| 3 | random | 0 [-20, 30] | 5.0 | <1 | 10 | - | 2.5 us |"
 
 
 def test_agents_of_the_same_spec_and_long_specs_stay_different() -> None:
@@ -307,7 +296,6 @@ def test_without_ratings_the_page_is_whole_but_for_their_plot(tmp_path: Path) ->
     assert "None" not in text
     assert "Elo" not in text
     assert "mcts:sims=400" in text
-    assert len(markdown_table(unrated()).splitlines()) == 5
     assert "greedy" in printed(unrated())
 
 
@@ -343,7 +331,7 @@ def test_perfect_scores_do_not_stretch_the_plot() -> None:
     ],
 )
 def test_what_is_no_summary_is_refused(tmp_path: Path, summary: Any, said: str) -> None:
-    for read in (table_rows, cross_table, markdown_table, standings):
+    for read in (table_rows, cross_table, standings):
         with pytest.raises(ValueError, match=f"^not the summary of a tournament: .*{said}"):
             read(summary)
     with pytest.raises(ValueError, match="not the summary"):

@@ -1,8 +1,8 @@
 """Rollouts: what each candidate of a position is worth, by playing on many times.
 
     >>> from carolus_env.analysis import rollout
-    >>> found = rollout.roll_out(state, base="planner", games=2000, seed=1)
-    >>> found.best.actions, found.best.mean, found.best.error
+    >>> result = rollout.roll_out(state, options=rollout.Options(games=2000), seed=1)
+    >>> result.best.actions, result.best.mean, result.best.error
 
 Every candidate is played on to the end by the same base agent, in all seats, with the same dice
 (`carolus_env.analysis.sampling`). The first rolls come in proportion to their probabilities.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -42,12 +41,10 @@ class Task:
     Attributes:
         plan: which games.
         agents: for each name in the plan, a spec string or an agent.
-        imports: modules whose import registers agents.
     """
 
     plan: Plan
     agents: tuple[str | Agent, ...]
-    imports: tuple[str, ...]
 
     def runner(self) -> Runner:
         """Make the agents, and measure how long they think.
@@ -55,8 +52,6 @@ class Task:
         Raises:
             ArenaError: when one cannot be made, or fails.
         """
-        for name in self.imports:
-            importlib.import_module(name)
         made: dict[str, Agent] = {}
         agents = []
         for spec in self.agents:

@@ -41,7 +41,6 @@ class Tournament:
         plan: which games.
         agents: for each name in the plan, a spec string (`bots.make`) or an agent. None: the
             names are the specs.
-        imports: modules whose import registers agents; workers import them too.
 
     Attributes:
         plan: as given.
@@ -56,14 +55,12 @@ class Tournament:
         self,
         plan: Plan,
         agents: Sequence[str | Agent] | None = None,
-        *,
-        imports: Sequence[str] = (),
     ) -> None:
         given = tuple(plan.agents if agents is None else agents)
         if len(given) != len(plan.agents):
             raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(given)}")
         self.plan, self.complete, self.seconds = plan, False, 0.0
-        self._task = Task(plan, given, tuple(imports))
+        self._task = Task(plan, given)
         self._parts = [_no_results(plan)]
 
     @property

@@ -1,6 +1,6 @@
 """The report on a tournament, made from its summary: cross table, plots and an HTML page.
 
-``standings`` is the ranking and the cross table, for terminal and Markdown; ``plots`` the
+``standings`` is the ranking and the cross table, for a terminal; ``plots`` the
 pictures; ``page`` the HTML; ``texts`` how values are written; ``report.css`` the page's style.
 The same summary and the same matplotlib give the same bytes.
 
@@ -18,7 +18,6 @@ from carolus_env.arena.report.plots import plots
 from carolus_env.arena.report.standings import (
     Standing,
     cross_table,
-    markdown_table,
     standings,
     table_rows,
 )
@@ -28,7 +27,6 @@ from carolus_env.system.files import write_file
 __all__ = [
     "Standing",
     "cross_table",
-    "markdown_table",
     "standings",
     "table_rows",
     "write_report",

@@ -1,8 +1,7 @@
-"""The ranking and the cross table: as rows of text, for a terminal, and in Markdown."""
+"""The ranking and the cross table: as rows of text and for a terminal."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -135,16 +134,3 @@ def cross_table(summary: Summary) -> Table:
                 cells[k] = Text(f"{row[k]:^4}", style=f"#000000 on {blend(rate)}")
         table.add_row(*cells)
     return table
-
-
-def markdown_table(summary: Summary) -> str:
-    """The cross table in Markdown, ending with a line break.
-
-    Raises:
-        ValueError: when this is not the summary of a tournament.
-    """
-    head, *rows = table_rows(summary)
-    ruler = ["---" if name == "agent" else "---:" for name in head]
-    for row in rows:
-        row[1] = re.sub(r"([\\`*_\[\]<>|&~])", r"\\\1", row[1])
-    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ruler, *rows))
