@@ -115,38 +115,11 @@ def test_many_workers_do_not_overshoot():
     assert crew.told[1] / crew.told[0] < 0.75  # ln 2 before learning; adding up ends above 1
 
 
-def test_a_network_can_learn_without_anything_from_the_planner():
-    crew = learnt(small(features=False, candidates=0, workers=2), 6, 6)
-    assert not crew.weights.numbers.any()
-    assert np.abs(crew.weights.rows).sum() > 0
-    assert learnt(small(workers=2), 6, 6).weights.numbers.any()
-
-
 @pytest.mark.parametrize(("candidates", "played"), [(0, (0, "stop")), (4, (64, "auto"))])
 def test_a_network_that_compared_every_turn_is_evaluated_so(tmp_path, candidates, played):
     run = ValueRun(small(candidates=candidates), tmp_path)
     options = run.agent(run.snapshot()).options
     assert (options.candidates, options.plans) == played
-
-
-@pytest.mark.parametrize("players", [pytest.param(2, marks=pytest.mark.slow), 3])
-def test_against_a_rival_the_decisions_of_one_team_are_learnt_from(tmp_path, players):
-    options = {"players": players, "exploration": 0.0, "seed": 5}
-    alone = Crew(small(**options))
-    size, weights = alone._config.size, alone.weights._asdict()
-    save(ValueModel(size, weights), tmp_path / "same")
-    rival = f"value:{tmp_path}/same,discs=now,candidates=4,plans=stop,next=0"
-    told, games = [], engine.new_games(Rules(players), 1, seed=5)
-    teams = range(players)
-    streams = [np.uint64((2 * team + 1) * 2**63 // players) for team in teams]
-    for options["against"], which in ((None, streams[:1]), (rival, streams)):
-        for stream in which:
-            worker, found = Crew(small(**options))._worker(), np.zeros(3)
-            learn(games, np.array([stream]), worker, 0.0, 0.5, np.float32(0.05), found)
-            told.append(found)
-    assert {found[2] for found in told} == {told[0][2]}, "the same game"
-    assert sum(found[0] for found in told[1:]) == told[0][0]
-    assert min(found[0] for found in told[1:]) > told[0][0] / players / 2
 
 
 @pytest.mark.slow
@@ -158,14 +131,6 @@ def test_a_run_can_begin_with_a_model(tmp_path):
     assert same(Crew(config).weights, trained.weights)
     with pytest.raises(ValueError, match=r"start must be a model of players=2, width=24"):
         small(start=str(tmp_path / "own"), width=24).check()
-
-
-@pytest.mark.parametrize(
-    "spec", ["planner", "value:2p,errors=0.1", "value:2p,seconds=0.1", "value:3p"]
-)
-def test_what_cannot_be_learnt_against_is_refused(spec):
-    with pytest.raises(ValueError, match="value"):
-        small(against=spec).check()
 
 
 def test_a_round_with_fewer_games_than_workers_learns_from_each_once():

@@ -159,9 +159,5 @@ class CompiledOptions(RunOptions):
             WorkerError: when there is no such cluster.
         """
         if self.on == "ray":
-            return places.cluster(self.ray_address, self.files(), most=self.workers)
+            return places.cluster(self.ray_address, (), most=self.workers)
         return Processes(self.workers) if self.on == "processes" else None
-
-    def files(self) -> tuple[str, ...]:
-        """Specs that name files which actors read."""
-        return ()

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots import make
-from carolus_env.bots.value.bot import ValueBot, ValueOptions
+from carolus_env.bots.value.bot import ValueOptions
 from carolus_env.bots.value.model import find
 from carolus_env.bots.value.network import random_weights
 from carolus_env.learners.options import CompiledOptions, Learner
@@ -34,14 +33,9 @@ class ValueConfig(CompiledOptions):
 
     start: str | None = None
     """Model to begin with, a path or 2p, 3p, 4p; by default random weights."""
-    against: str | None = None
-    """Bot ``value`` with its options that has every team but one: the network learns to beat it.
-    By default it plays every team itself."""
 
     candidates: int = 16
     """Turns that the network compares, the planner's best ones; 0: all, in no order."""
-    features: bool = True
-    """Whether the network sees the planner's features besides its tables."""
 
     rate: float = 0.03
     """Learning rate; it stays ..."""
@@ -67,22 +61,6 @@ class ValueConfig(CompiledOptions):
         if self.minutes is not None:
             amount = f"{self.minutes:g} CPU minutes of learning"
         return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
-
-    def rival(self) -> ValueBot | None:
-        """What the network learns against; None: itself.
-
-        Raises:
-            ValueError: for a bot that cannot be learnt against.
-        """
-        if self.against is None:
-            return None
-        bot = make(self.against)
-        if not isinstance(bot, ValueBot) or bot.options.errors or bot.timed:
-            raise ValueError(
-                f"against must be a value bot without errors and seconds, got {self.against!r}"
-            )
-        bot.player(self.players)
-        return bot
 
     def first_weights(self) -> dict[str, npt.NDArray[np.float32]]:
         """The weights to begin with.
@@ -111,9 +89,6 @@ class ValueConfig(CompiledOptions):
         instead = {"minutes": None} if "games" in changes else {}
         return replace(self, **{**instead, **changes})
 
-    def files(self) -> tuple[str, ...]:
-        return () if self.against is None else (self.against,)
-
     def check(self) -> None:
         """Refuse options that cannot work, before anything starts.
 
@@ -122,7 +97,6 @@ class ValueConfig(CompiledOptions):
         """
         super().check()
         self.first_weights()
-        self.rival()
         ValueOptions(candidates=self.candidates)
         self.check_counts("games", "games_per_round")
         if self.minutes is not None and not self.minutes > 0:

@@ -57,11 +57,8 @@ class Crew:
         self._config, self._rules = config, config.rules()
         size = config.size
         self.weights = ValueWeights.of(config.first_weights())
-        if not config.features:
-            self.weights.numbers[...] = 0  # and they stay 0: such a network does not see them
         firsts = {name: np.full(shape, config.first_square) for name, shape in shapes(size).items()}
         self.squares = ValueWeights.of(firsts)
-        self._rival = config.rival()
         self.told = np.zeros(3)
         self.cpu_seconds = 0.0
         self._workers = [self._worker() for _ in range(config.workers)]
@@ -76,8 +73,6 @@ class Crew:
             WIDTHS.index(config.plans),
             config.candidates,
             all_weights()[config.players].copy(),
-            config.features,
-            None if self._rival is None else self._rival.player(config.players),
         )
 
     def warm_up(self) -> None:

@@ -8,9 +8,6 @@ CACM 38, 1995). Values are shares of the win by team, so each position teaches e
 Where a decision was not the best but one at random, the targets before it take the best one's
 value: errors made on purpose teach nothing about the positions before them.
 
-Against a rival, which has every team but one, it is the same, over the decisions of that team: the
-value is then that of a game in which the rival plays as it does.
-
 Each weight has a learning rate of its own (Adagrad: Duchi, Hazan and Singer, JMLR 12, 2011).
 """
 
@@ -25,7 +22,6 @@ from numpy import float32, int64
 from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import FEATURES
 from carolus_env.bots.planner.plans import play_plan
-from carolus_env.bots.value.bot import Player, ValueOptions, decide
 from carolus_env.bots.value.choice import Chooser, value_choices
 from carolus_env.bots.value.inference import (
     Units,
@@ -115,12 +111,6 @@ class Worker(NamedTuple):
     """Scratch."""
     state: States
     """``(1,)`` STATE: the game under way."""
-    features: bool
-    """Whether anything is learnt about the planner's features."""
-    rival: Player
-    """What plays every team but the worker's."""
-    meets_rival: bool
-    """Whether there is a rival; else the worker plays every team."""
 
 
 def new_worker(
@@ -130,8 +120,6 @@ def new_worker(
     width: int,
     candidates: int,
     evaluation: npt.NDArray[np.float64],
-    features: bool = True,
-    rival: Player | None = None,
 ) -> Worker:
     """A worker with scratch of its own, which changes ``weights`` and ``squares``.
 
@@ -142,24 +130,11 @@ def new_worker(
         width: where paladins may go in candidates, an index into `plans.WIDTHS`.
         candidates: how many of a turn's plans are valued.
         evaluation: ``(F,)`` float64: weights of the evaluation that lists them.
-        features: whether anything is learnt about the planner's features; if not, their weights
-            stay as they are.
-        rival: what plays every team but one; None: the worker plays them all.
     """
     net = ValueNet.of(players, weights)
     chooser = Chooser.of(net, width, evaluation, candidates)
-    idle = Player.of(players, weights, ValueOptions())  # kernels take one, asked or not
     gradients, state = Gradients.new(net.units), np.zeros(1, STATE)
-    return Worker(
-        chooser,
-        squares,
-        History.new(),
-        gradients,
-        state,
-        features,
-        rival or idle,
-        rival is not None,
-    )
+    return Worker(chooser, squares, History.new(), gradients, state)
 
 
 # ------------------------------------------------------------------------------------ updates
@@ -256,7 +231,7 @@ def _remember(s, worker, place):
     for k in range(seen.length[0]):
         history.rows[place, k] = seen.rows[k]
     for k in range(worker.chooser.net.weights.numbers.shape[0]):
-        history.numbers[place, k] = seen.numbers[k] if worker.features else float32(0)
+        history.numbers[place, k] = seen.numbers[k]
 
 
 @part
@@ -271,8 +246,8 @@ def _recall(history, place, seen):
 
 
 @part
-def _play_game(worker, team, exploration, bits):
-    """Play the game in ``worker.state`` to its end, as ``team``; -1: as every team.
+def _play_game(worker, exploration, bits):
+    """Play the game in ``worker.state`` to its end.
 
     Returns:
         The number of positions kept, and the stream.
@@ -282,10 +257,6 @@ def _play_game(worker, team, exploration, bits):
     place = 0
     turns.roll_on(s)
     while s["phase"] != OVER:
-        if team >= 0 and s["team"][s["player"]] != team:
-            play_plan(s, decide(s, worker.rival))
-            turns.roll_on(s)
-            continue
         count = list_choices(s, chooser.lister)
         best = value_choices(s, chooser, count)
         bits = generator.step(bits)
@@ -347,9 +318,7 @@ def learn(starts, streams, worker, exploration, trace, rate, told):
     """
     for g in range(starts.shape[0]):
         worker.state[0] = starts[g]
-        team = int64(starts[g]["teams"])
-        team = generator.below(streams[g], team) if worker.meets_rival else -1
-        places, _ = _play_game(worker, team, exploration, streams[g])
+        places, _ = _play_game(worker, exploration, streams[g])
         told[0] += places
         told[1] += _learn_from_game(worker, places, trace, rate)
         told[2] += int64(worker.state[0]["round"])
