@@ -43,9 +43,7 @@ ROOT = Path(__file__).parent.parent
 # ------------------------------------------------------------------------------------ conservation
 
 
-@given(rules, seeds)
-def test_paladins_of_each_clan_are_conserved(rules, seed):
-    states = history(rules, seed)
+def paladins_of_each_clan_are_conserved(rules, states):
     total = (
         states["supply"].astype(int)
         + states["courts"].sum(axis=-2, dtype=int)
@@ -55,24 +53,19 @@ def test_paladins_of_each_clan_are_conserved(rules, seed):
     assert (total == rules.paladins_per_clan).all()
 
 
-@given(rules, seeds)
-def test_paladins_never_leave_a_region(rules, seed):
-    on_regions = history(rules, seed)["region_paladins"].sum(axis=-1, dtype=int)
+def paladins_never_leave_a_region(rules, states):
+    on_regions = states["region_paladins"].sum(axis=-1, dtype=int)
     assert (on_regions[0] == 3).all()
     assert (np.diff(on_regions, axis=0) >= 0).all()
 
 
-@given(rules, seeds)
-def test_a_reserve_is_never_larger_than_the_table_says(rules, seed):
-    states = history(rules, seed)
+def a_reserve_is_never_larger_than_the_table_says(rules, states):
     held = states["reserves"].sum(axis=-1, dtype=int) + states["crowns"]
     assert held.max() <= rules.reserve
     assert states["placements_left"].max() <= rules.dice
 
 
-@given(rules, seeds)
-def test_discs_in_hand_and_on_the_table_fit_the_round(rules, seed):
-    states = history(rules, seed)
+def discs_in_hand_and_on_the_table_fit_the_round(rules, states):
     states = states[(states["round"] > 0) & (states["phase"] != OVER)]
     hands = states["discs_in_hand"][:, : rules.players]
     played = states["discs_played"][:, : rules.players]
@@ -95,15 +88,13 @@ def circle(states):
     return index < count, sizes, owners, np.take_along_axis(owners, following, 1)
 
 
-@given(rules, seeds)
-def test_no_two_neighbouring_regions_belong_to_one_team(rules, seed):
-    there, _, owners, next_owners = circle(history(rules, seed))
+def no_two_neighbouring_regions_belong_to_one_team(rules, states):
+    there, _, owners, next_owners = circle(states)
     assert (~there | (owners == -1) | (owners != next_owners)).all()
 
 
-@given(rules, seeds)
-def test_castles_match_owners(rules, seed):
-    states = history(rules, seed).reshape(-1)
+def castles_match_owners(rules, states):
+    states = states.reshape(-1)
     there, sizes, owners, _ = circle(states)
     assert ((sizes * there).sum(axis=1) == TERRITORIES).all() and sizes[there].min() == 1
     castles = states["region_castles"]
@@ -115,9 +106,7 @@ def test_castles_match_owners(rules, seed):
     assert (states["emperor"] < states["regions"]).all()
 
 
-@given(rules, seeds)
-def test_territories_once_joined_stay_joined(rules, seed):
-    states = history(rules, seed)
+def territories_once_joined_stay_joined(rules, states):
     for game in range(states.shape[1]):
         ends = [set(s["region_first"][: s["regions"]].tolist()) for s in states[:, game]]
         assert all(later <= earlier for earlier, later in itertools.pairwise(ends))
@@ -126,10 +115,8 @@ def test_territories_once_joined_stay_joined(rules, seed):
 # ------------------------------------------------------------------------------------ control
 
 
-@given(rules, seeds)
-def test_control_changes_only_to_a_strict_leader(rules, seed):
+def control_changes_only_to_a_strict_leader(rules, states):
     """Recomputed from the courts alone, from the start of the game on."""
-    states = history(rules, seed)
     courts = states["courts"][:, :, : rules.players].astype(int)
     ranked = np.sort(courts, axis=2)
     strict = ranked[:, :, -1] > ranked[:, :, -2]
@@ -137,6 +124,25 @@ def test_control_changes_only_to_a_strict_leader(rules, seed):
     for t in range(len(states)):
         expected = np.where(strict[t], courts[t].argmax(axis=1), expected)
         assert (states["control"][t] == expected).all()
+
+
+PROMISES = (
+    paladins_of_each_clan_are_conserved,
+    paladins_never_leave_a_region,
+    a_reserve_is_never_larger_than_the_table_says,
+    discs_in_hand_and_on_the_table_fit_the_round,
+    no_two_neighbouring_regions_belong_to_one_team,
+    castles_match_owners,
+    territories_once_joined_stay_joined,
+    control_changes_only_to_a_strict_leader,
+)
+
+
+@given(rules, seeds)
+def test_the_states_of_a_game_keep_every_promise(rules, seed):
+    states = history(rules, seed)
+    for promise in PROMISES:
+        promise(rules, states)
 
 
 # ------------------------------------------------------------------------------------ legal sets
