@@ -12,7 +12,7 @@ from carolus_env.arena import Plan, Tournament
 from carolus_env.commands import dataset
 from carolus_env.engine import observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, Rules
-from carolus_env.records import make_record, positions, start_of, write_records
+from carolus_env.records import arrays, make_record, positions, start_of, write_records
 from carolus_env.records.arrays import (
     FACE,
     Packed,
@@ -177,7 +177,7 @@ def test_a_file_that_is_none_is_refused(tmp_path, change, expected):
     }
     change(tensors)
     path = tmp_path / "games.safetensors"
-    path.write_bytes(save(tensors))
+    path.write_bytes(save(tensors, {"format": arrays.FORMAT, "version": str(arrays.VERSION)}))
     with pytest.raises(ValueError, match=rf"games\.safetensors: .*{expected}"):
         read_packed(path)
     path.write_bytes(b"no tensors")
@@ -292,3 +292,12 @@ def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
 def test_what_cannot_be_made_is_told(tmp_path, capsys, words, said):
     assert dataset.main([*words.split(), "--out", str(tmp_path / "d"), "--workers", "1"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_packed_games_of_another_version_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "games.safetensors"
+    monkeypatch.setattr(arrays, "VERSION", 9)
+    write_packed(path, pack([]))
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"games.safetensors: version must be '1', got '9'"):
+        read_packed(path)

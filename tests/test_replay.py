@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from strategies import played
 
+from carolus_env import replay as replay_module
 from carolus_env.engine.rules import Rules
 from carolus_env.records import (
     RecordError,
@@ -23,7 +24,6 @@ from carolus_env.records import (
     read_records,
     write_records,
 )
-from carolus_env.records import replay as replay_module
 from carolus_env.replay import Difference, main, replay, replayed
 
 ROOT = Path(__file__).parent.parent

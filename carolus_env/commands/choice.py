@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "train": Command("commands.train", "train an agent by self-play", "train"),
     "evaluate": Command("commands.evaluate", "let agents play each other: win rates, ratings"),
     "play": Command("play.__main__", "play in the browser or the terminal, view games", "play"),
-    "replay": Command("records.replay", "replay game records and compare them with the engine"),
+    "replay": Command("replay", "replay game records and compare them with the engine"),
     "dataset": Command("commands.dataset", "make arrays for offline learning from agents' games"),
     "analyse": Command("analysis.__main__", "roll a position out: what each choice is worth"),
     "warmup": Command("commands.warmup", "compile kernels now, rather than when first used"),

@@ -32,7 +32,7 @@ from carolus_env.notation.words import team_names
 from carolus_env.play.words import EmperorStep, LogLine, emperor_steps, log_line, outcome
 from carolus_env.records import Record, RecordError, make_record, result_of, start_of
 from carolus_env.records.events import play_event
-from carolus_env.records.replay import replayed
+from carolus_env.replay import replayed
 from carolus_env.system.untrusted import shown
 
 MAX_SEED: Final = 2**53 - 1

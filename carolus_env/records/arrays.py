@@ -208,6 +208,10 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
         found = load(data)
     except SafetensorError as error:
         raise ValueError(f"{path}: not a file of packed games: {error}") from None
+    about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+    for key, value in (("format", FORMAT), ("version", str(VERSION))):
+        if about.get(key) != value:
+            raise ValueError(f"{path}: {key} must be {value!r}, got {about.get(key)!r}")
     wanted = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
     for name, (dtype, dimensions) in wanted.items():
         given = found.get(name)
