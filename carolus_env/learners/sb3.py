@@ -225,7 +225,7 @@ class Export(BaseCallback):
         MlpModel(self.config.size, weights, about).save(self.folder / name)
 
     def _on_step(self) -> bool:
-        assert isinstance(self.parent, MaskableEvalCallback)
+        assert isinstance(self.parent, MaskableEvalCallback) and isinstance(self.model, MaskablePPO)
         self.save(self.model, "best", self.parent.last_mean_reward)
         return True
 
