@@ -151,11 +151,13 @@ def test_positions_go_on_after_a_difference_that_can_be_played() -> None:
 
 ACTION, LATER, ROLL = index_of("action", 5), index_of("action", 9), index_of("roll", 3)
 DISC, PLACE = in_phase("disc", 2), in_phase("place", 4)
+ROUND_ONE = in_phase("disc", 0)
 EVENTS, RESULT = GAME["events"], GAME["result"]
 END = len(EVENTS)
 WRONG = 1 - EVENTS[ACTION]["player"]
 ROLLER = EVENTS[ROLL]["player"]
 LEGAL, STATE = EVENTS[DISC]["legal"], EVENTS[PLACE]["state"]
+assert EVENTS[ROUND_ONE]["state"]["round"] == 1
 MORE = {"action": 0, "player": 0}
 
 
@@ -237,7 +239,10 @@ CHANGES: dict[str, tuple[Record, list[Any]]] = {
         with_state(PLACE, weather=None), [(PLACE, "state", {"weather": None}, {})]
     ),
     **{f"state: {key}": of_state(PLACE, **{key: "?"}) for key in STATE},
-    **{f"1 is not {value!r}": of_state(DISC, round=value) for value in (True, 1.0, "1", None, [1])},
+    **{
+        f"1 is not {value!r}": of_state(ROUND_ONE, round=value)
+        for value in (True, 1.0, "1", None, [1])
+    },
     "a list too short": of_state(PLACE, supply=STATE["supply"][:-1]),
     "a list too long": of_state(PLACE, supply=[*STATE["supply"], 0]),
     "a key too many in a region": of_state(PLACE, regions=[{**FIRST, "name": 0}, *OTHERS]),
