@@ -47,11 +47,10 @@ ladder: setup
 signatures: setup
 	$(RUN) tests/signatures.py $(ARGS)
 
-# Tables, plots and boards in docs/ that are made from the code and from benchmarks/results/.
+# Tables and pictures of docs/ that are made from the code and from benchmarks/results.json.
 tables: setup
 	$(RUN) docs/tables.py
-	$(RUN) docs/plots.py
-	$(RUN) docs/boards.py
+	$(RUN) docs/images.py
 
 # The site, in build/site. It fails for a broken link or anchor and a public name without docstring.
 docs: $(VENV)/.documents
@@ -62,7 +61,7 @@ $(VENV)/.documents: $(VENV)/.installed
 	@touch $@
 
 bench: setup
-	$(RUN) benchmarks/throughput.py $(ARGS)
+	$(RUN) -m benchmarks.throughput $(ARGS)
 
 # Other libraries, each in a virtual environment of its own: make integrations ARGS="torchrl skrl"
 integrations: setup

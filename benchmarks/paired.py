@@ -1,7 +1,7 @@
 """Two checkouts of this repository in one run: is one slower?
 
     git worktree add ../before v0.1.0
-    python benchmarks/paired.py ../before . --repeats 9
+    python -m benchmarks.paired ../before . --repeats 9
 
 Machines are noisy, so both versions run in turn, window by window, and only the ratio within a pair
 counts: A B, B A, A B ... Each version has a separate process and compiled code. Modes
@@ -97,10 +97,8 @@ def main() -> None:
     parser.add_argument("--players", nargs="+", type=int, default=[2, 3, 4])
     parser.add_argument("--repeats", type=int, default=9, help="pairs of each mode")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a window")
-    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     pair = [Checkout(path.resolve()) for path in (options.first, options.second)]
-    rows = []
     print(f"{'mode':20} {'players':>7} {'first':>12} {'second':>12}   second / first, middle half")
     for mode in options.modes:
         for players in options.players if mode not in STARTS else options.players[:1]:
@@ -118,9 +116,6 @@ def main() -> None:
                 f"{middle:.3f} [{low:.3f}, {high:.3f}]",
                 flush=True,
             )
-            rows.append({"mode": mode, "players": players, "ratios": ratios})
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Other projects' environments and this one, measured in turns in one run, as ratios.
 
-    python benchmarks/peers.py
-    python benchmarks/peers.py --peers pgx --repeats 9 --json peers.json
+    python -m benchmarks.peers
+    python -m benchmarks.peers --peers pgx --repeats 9 --save
 
 Each row plays windows of `--seconds` in turn, peer, ours, peer, ours, ..., and gives the median,
 lowest and highest ratio of neighbouring windows, ours / peer; rates are medians too. Everything
@@ -18,8 +18,6 @@ uniform over the legal actions everywhere. What a step of a peer includes, and w
                              decisions count, forced passes too; one decision plays two dice
     pettingzoo_connect_four  last(), choice by the mask, step: the same loop for theirs and ours;
                              _raw: without wrappers
-    aec_empty                that loop on an environment that does nothing (of throughput.py):
-                             the cost of the interface alone; _raw: without wrappers
 
 The games differ in length and rules: decisions/s measures how fast an environment steps, games/s
 how fast it completes games.
@@ -30,28 +28,24 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
-import platform
 import random
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import throughput
-
-from carolus_env import __version__
-from carolus_env.system.files import check_writable, write_json
-from carolus_env.system.machine import cpu
+from benchmarks import throughput
+from benchmarks.machine import line
+from benchmarks.results import Row, markdown, save_rows, short, times
 
 INSTALL = (
     "pip install -e . pgx==2.6.0 jax==0.10.2 open_spiel==2.0.2 pettingzoo==1.27.0 pygame-ce==2.5.8"
 )
 """The peers are not dependencies of this project; a separate environment is best."""
 
-BATCH = 4096  # our batch
+BATCH = throughput.BATCH
 PGX_BATCH = {"connect_four": 4096, "backgammon": 256}  # more are no faster
 PGX_STEPS = 32  # a call takes hundredths of a second, so its overhead is negligible
 WARM_UP_GAMES = 3  # that a lane ends on average before it is measured
@@ -164,10 +158,6 @@ PEERS = {
     "openspiel_backgammon": Peer(("open_spiel",), 1, lambda: openspiel_loop("backgammon")),
     "pettingzoo_connect_four_raw": Peer(("pettingzoo",), 1, lambda: connect_four(wrapped=False)),
     "pettingzoo_connect_four": Peer(("pettingzoo",), 1, lambda: connect_four(wrapped=True)),
-    "aec_empty_raw": Peer(
-        ("pettingzoo",), 1, lambda: throughput.make_window("aec_empty_raw", 2, 1)
-    ),
-    "aec_empty": Peer(("pettingzoo",), 1, lambda: throughput.make_window("aec_empty", 2, 1)),
 }
 
 ROWS = (
@@ -181,8 +171,6 @@ ROWS = (
     ("single", "openspiel_backgammon", "decisions/s"),
     ("aec_raw", "pettingzoo_connect_four_raw", "decisions/s"),
     ("aec", "pettingzoo_connect_four", "decisions/s"),
-    ("aec_raw", "aec_empty_raw", "decisions/s"),
-    ("aec", "aec_empty", "decisions/s"),
 )
 """Our mode, the peer, and the unit of comparison."""
 
@@ -214,8 +202,8 @@ def warmed_up(window: Window, batch: int) -> Window:
 
 def measure(
     mode: str, peer: str, unit: str, players: int, cores: int, seconds: float, repeats: int
-) -> dict[str, object]:
-    """One row: windows of the peer and of ours in turn.
+) -> Row:
+    """Return one row: windows of the peer and of ours in turn.
 
     Raises:
         ImportError: when the peer is not installed.
@@ -228,7 +216,6 @@ def measure(
     return {
         "row": f"{mode}/{peer}",
         "ours": mode,
-        "ours_version": __version__,
         "ours_per_s": round(statistics.median(our for _, our in pairs)),
         "peer": peer,
         "peer_version": ", ".join(
@@ -255,18 +242,6 @@ def rate(window: Window, unit: str, seconds: float) -> float:
     return (games if unit == "games/s" else decisions) / elapsed
 
 
-def machine(cores: int) -> dict[str, object]:
-    """The machine of the figures."""
-    return {
-        "cpu": cpu(),
-        "cores": os.cpu_count(),
-        "cores_used": cores,
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
 def keep_to(cores: int) -> None:
     """Restrict this process and its children to its first cores.
 
@@ -285,8 +260,23 @@ def keep_to(cores: int) -> None:
     os.sched_setaffinity(0, allowed[:cores])
 
 
+def table(rows: list[Row]) -> str:
+    """Return rates and ratios of this environment and others."""
+    lines = [
+        [
+            *(f"`{row['ours']}`", f"`{row['peer']}`", row["unit"]),
+            *(short(row["ours_per_s"]), short(row["peer_per_s"])),
+            f"{times(row['ratio'])} ({times(row['ratio_min'])} to {times(row['ratio_max'])})",
+        ]
+        for row in rows
+    ]
+    head = ["ours", "other", "unit", "ours", "other", "ours / other"]
+    versions = dict.fromkeys(row["peer_version"] for row in rows)
+    return f"{markdown(head, lines, rows)}\nThe others: {'; '.join(versions)}.\n"
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Measure, print the table, and write the JSON."""
+    """Measure, print the table, and save the rows if asked."""
     packages = sorted({peer.packages[0] for peer in PEERS.values()})
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -300,22 +290,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--cores", type=int, default=1, help="for both sides (default: 1)")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args(argv)
     if options.seconds <= 0 or options.repeats < 1:
         parser.error("seconds and repeats must be positive")
     try:
         keep_to(options.cores)
-        if options.json:
-            check_writable(options.json)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         parser.error(str(error))
-    about = machine(options.cores)
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    print(
-        f"{'ours':14}{'peer':29}{'unit':13}{'ours':>12}{'peer':>12}"
-        f"{'ratio':>10}{'min':>10}{'max':>10}"
-    )
+    machine = f"{line()}, {options.cores} used"
     rows = []
     skipped = False
     for mode, peer, unit in ROWS:
@@ -329,16 +312,13 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{mode:14}{peer:29}skipped: {error}", flush=True)
             skipped = True
             continue
-        rows.append({**row, "machine": about})
-        print(
-            f"{mode:14}{peer:29}{unit:13}{row['ours_per_s']:12,}{row['peer_per_s']:12,}"
-            f"{row['ratio']:10.2f}{row['ratio_min']:10.2f}{row['ratio_max']:10.2f}",
-            flush=True,
-        )
+        rows.append({**row, "machine": machine})
+        print(f"{mode}/{peer}: {row['ratio']} times", flush=True)
     if skipped:
         print(f"to install what was skipped, best in a separate environment:\n  {INSTALL}")
-    if options.json:
-        write_json(options.json, rows)
+    print(table(rows))
+    if options.save:
+        save_rows("peers", rows, ("row",))
     return 0
 
 

@@ -1,7 +1,6 @@
 """Milliseconds a frame: text, SVG and pixels of a game.
 
-    python benchmarks/rendering.py
-    python benchmarks/rendering.py --modes ansi svg --players 2 --json rendering.json
+    python -m benchmarks.rendering --save
 
 A frame is the picture of a PettingZoo environment in mid-game, with the last decision marked (not
 in text): `render()` in the render modes ansi and rgb_array (800 pixels wide), and for svg what a
@@ -19,21 +18,20 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import machine
 import numpy as np
 
+from benchmarks.machine import line
+from benchmarks.results import Row, digits, markdown, save
 from carolus_env import carolus_magnus_v0
-from carolus_env.system.files import write_json
 
-MODES: dict[str, Callable[[Any], Any]] = {
-    "ansi": lambda env: env.render(),
-    "svg": lambda env: env._repr_svg_(),
-    "rgb_array": lambda env: env.render(),
+MODES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "ansi": ("text: `render()`", lambda env: env.render()),
+    "svg": ("SVG, as a notebook shows it", lambda env: env._repr_svg_()),
+    "rgb_array": ("pixels, 800 across: `render()`", lambda env: env.render()),
 }
-"""How each mode draws a frame."""
+"""What each mode makes, and how it draws a frame."""
 
 STEPS = 5  # decisions from one frame to the next
 
@@ -56,7 +54,7 @@ def positions(mode: str, players: int) -> Iterator[Any]:
 
 def window(mode: str, at: Iterator[Any], frames: int) -> float:
     """Mean milliseconds a frame."""
-    draw, seconds = MODES[mode], 0.0
+    draw, seconds = MODES[mode][1], 0.0
     for _ in range(frames):
         env = next(at)
         started = time.thread_time()
@@ -65,14 +63,14 @@ def window(mode: str, at: Iterator[Any], frames: int) -> float:
     return 1000 * seconds / frames
 
 
-def measure(modes: list[str], players: int, frames: int, repeats: int) -> list[dict[str, Any]]:
-    """The rows for one number of players."""
-    at = {mode: positions(mode, players) for mode in modes}
-    times: dict[str, list[float]] = {mode: [] for mode in modes}
-    for mode in modes:
+def measure(players: int, frames: int, repeats: int) -> list[Row]:
+    """Return the rows for one number of players."""
+    at = {mode: positions(mode, players) for mode in MODES}
+    times: dict[str, list[float]] = {mode: [] for mode in MODES}
+    for mode in MODES:
         window(mode, at[mode], 3)  # warm-up: imports, fonts
     for _ in range(repeats):
-        for mode in modes:
+        for mode in MODES:
             times[mode].append(window(mode, at[mode], frames))
     return [
         {
@@ -87,30 +85,34 @@ def measure(modes: list[str], players: int, frames: int, repeats: int) -> list[d
     ]
 
 
+def table(rows: list[Row]) -> str:
+    """Return milliseconds a frame by number of players."""
+    found = {(row["mode"], row["players"]): digits(row["ms"], "ms") for row in rows}
+    lines = [
+        [f"`{mode}`", made, *(found[mode, players] for players in (2, 3, 4))]
+        for mode, (made, _) in MODES.items()
+    ]
+    return markdown(["mode", "what is made", "2 players", "3", "4"], lines, rows)
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Measure, print the table, and write the JSON."""
+    """Measure, print the table, and save the rows if asked."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
-    parser.add_argument("--players", nargs="+", type=int, choices=(2, 3, 4), default=[2, 3, 4])
     parser.add_argument("--frames", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args(argv)
-    here = machine.line("resvg", "pillow")
-    print(here)
-    print(f"{'mode':12}{'players':>8}{'ms a frame':>12}{'min':>10}{'max':>10}")
-    rows = []
-    for players in options.players:
-        for row in measure(options.modes, players, options.frames, options.repeats):
-            rows.append({**row, "machine": here})
-            print(
-                f"{row['mode']:12}{players:8}{row['ms']:12.3f}{row['min']:10.3f}{row['max']:10.3f}",
-                flush=True,
-            )
-    if options.json:
-        write_json(options.json, rows)
+    machine = line("resvg", "pillow")
+    rows = [
+        {**row, "machine": machine}
+        for players in (2, 3, 4)
+        for row in measure(players, options.frames, options.repeats)
+    ]
+    print(table(rows))
+    if options.save:
+        save("rendering", rows)
     return 0
 
 

@@ -1,12 +1,10 @@
 """Seconds from a fresh process to the first step of an environment, cold and warm.
 
-    python benchmarks/startup.py
-    python benchmarks/startup.py --imports --json startup.json
+    python -m benchmarks.startup --save
 
 Cold: with an empty cache of compiled kernels, so everything is compiled. Warm: with the cache of
 the run before. Import, reset, the first observation with its mask, and one step are included. A
-repeat is one cold run and five warm ones. `--imports` adds the packages whose import takes longest,
-each with the packages that it imports first.
+repeat is one cold run and five warm ones.
 """
 
 from __future__ import annotations
@@ -18,10 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
-from typing import Any
 
-from machine import line
+from benchmarks.machine import line
+from benchmarks.results import Row, digits, markdown, save
 
 WARM_RUNS = 5  # for each cold one, which takes far longer
 
@@ -70,69 +67,54 @@ def cold_and_warm(code: str, repeats: int) -> tuple[list[float], list[float]]:
     return cold, warm
 
 
-def slowest_imports(count: int) -> list[tuple[str, float]]:
-    """The packages that ``import carolus_env`` spends most time on, and cumulative seconds.
-
-    Modules inside other packages are left out: their package's time includes them.
-    """
-    report = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "import carolus_env"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stderr
-    found = []
-    for entry in report.splitlines():
-        fields = entry.removeprefix("import time:").split("|")  # self us, cumulative us, name
-        if len(fields) != 3 or not fields[1].strip().isdigit():
-            continue
-        name = fields[2].strip()
-        if "." not in name or name.startswith("carolus_env."):
-            found.append((name, int(fields[1]) / 1e6))
-    return sorted(found, key=lambda pair: -pair[1])[:count]
-
-
-def show(name: str, times: list[float]) -> dict[str, Any]:
-    """Print one row, and return it."""
-    middle, low, high = statistics.median(times), min(times), max(times)
-    print(f"{name:36}{middle:8.2f} s   ({low:.2f} to {high:.2f}, {len(times)} runs)", flush=True)
-    return {
+def row_of(name: str, times: list[float]) -> Row:
+    """Print a case, and return its row."""
+    row = {
         "what": name,
-        "seconds": round(middle, 4),
+        "seconds": round(statistics.median(times), 4),
         "repeats": len(times),
-        "min": round(low, 4),
-        "max": round(high, 4),
+        "min": round(min(times), 4),
+        "max": round(max(times), 4),
+        "machine": line(),
     }
+    print(f"{name}: {row['seconds']:.2f} s", flush=True)
+    return row
+
+
+def table(rows: list[Row]) -> str:
+    """Return seconds of fresh processes."""
+    lines = [
+        [
+            *(row["what"], digits(row["seconds"], "s")),
+            f"{digits(row['min'], 's')} to {digits(row['max'], 's')}",
+        ]
+        for row in rows
+    ]
+    return markdown(["what", "median", "min to max"], lines, rows)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure, print the table, and write the JSON."""
+    """Measure, print the table, and save the rows if asked."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--imports", nargs="?", type=int, const=15, default=0, metavar="N", help="the N slowest"
-    )
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args(argv)
-    machine = line()
-    print(machine)
     runs = WARM_RUNS * options.repeats
     rows = [
-        show("python alone", [seconds("pass", "") for _ in range(runs)]),
-        show("import carolus_env", [seconds("import carolus_env", "") for _ in range(runs)]),
+        row_of(name, [seconds(code, "") for _ in range(runs)])
+        for name, code in {
+            "python alone": "pass",
+            "import carolus_env": "import carolus_env",
+        }.items()
     ]
     for name, code in FIRST_STEPS.items():
         cold, warm = cold_and_warm(code, options.repeats)
-        rows += [show(f"{name}, warm", warm), show(f"{name}, cold", cold)]
-    if options.imports:
-        for name, cumulative in slowest_imports(options.imports):
-            rows.append(show(f"  importing {name}", [cumulative]))
-    if options.json:
-        from carolus_env.system.files import write_json
-
-        write_json(options.json, [{**row, "machine": machine} for row in rows])
+        rows += [row_of(f"{name}, warm", warm), row_of(f"{name}, cold", cold)]
+    print(table(rows))
+    if options.save:
+        save("startup", rows)
     return 0
 
 

@@ -1,22 +1,10 @@
 """Decisions a second of the engine and the environments, in random legal play.
 
-    python benchmarks/throughput.py
-    python benchmarks/throughput.py --modes rollout_mask step_u8 --players 2 --json throughput.json
+    python -m benchmarks.throughput
+    python -m benchmarks.throughput --modes rollout_mask step_u8 --players 2 --save
 
-Ended games restart; choosing the actions is always included. Modes:
-
-    playout        whole games at random, no masks: `carolus_env.engine.playout`
-    rollout_*      `GameBatch.rollout`: random choice in the kernel; at every decision the mask
-                   (rollout_mask) and also an observation (rollout_u8, rollout_f32) are written
-    step_*         `GameBatch.step`, one call a step, with actions from outside: `sample`'s
-    single         one game from Python: legal mask as a view, random choice, `Game.play`
-    aec_raw, aec   PettingZoo's `last()`, masked random choice, `step`; raw, and in its wrapper
-    aec_empty_raw, aec_empty   the same loop on an environment that does nothing (empty_aec.py)
-    gym_vector     Gymnasium vector environment: the learners' decisions, random opponents
-    gym_turns      the same of whole turns: a decision is a disc, a crown or a turn
-    sb3_vec_env    Stable-Baselines3 VecEnv: likewise, masks collected
-
-Each figure is the median of `--repeats` windows of `--seconds` each. Compare only figures of one
+Ended games restart; choosing the actions is always included. `MODES` says what a mode does. Each
+figure is the median of `--repeats` windows of `--seconds` each. Compare only figures of one
 machine.
 """
 
@@ -29,19 +17,21 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import machine
 import numpy as np
 
 import carolus_env as ce
+from benchmarks.machine import line
+from benchmarks.results import Row, markdown, save_rows, short
 from carolus_env import carolus_magnus_v0
 from carolus_env.engine.rules import OVER
 
 Window = Callable[[float], tuple[int, int, float]]
 """Plays for about the given seconds; returns decisions, games and seconds."""
 
+BATCH = 4096
+"""Games of a batch at which modes are compared."""
 _PORTION = 65_536  # decisions between two checks of the clock
 
 
@@ -134,12 +124,6 @@ def aec(players: int, batch: int, threads: int, *, wrapped: bool) -> Window:
     )
 
 
-def aec_empty(players: int, batch: int, threads: int, *, wrapped: bool) -> Window:
-    import empty_aec
-
-    return aec_loop((empty_aec.env if wrapped else empty_aec.raw_env)(players))
-
-
 def gym_vector(players: int, batch: int, threads: int) -> Window:
     import gymnasium
 
@@ -192,35 +176,70 @@ def sb3_vec_env(players: int, batch: int, threads: int) -> Window:
     return repeating(portion)
 
 
-MODES: dict[str, tuple[str, Callable[[int, int, int], Window]]] = {
-    "playout": ("threads", playing_out),
-    "rollout_mask": ("threads", partial(rolling_out, observation=None)),
-    "rollout_u8": ("threads", partial(rolling_out, observation="uint8")),
-    "rollout_f32": ("threads", partial(rolling_out, observation="float32")),
-    "step_mask": ("threads", partial(stepping, observation=None)),
-    "step_u8": ("threads", partial(stepping, observation="uint8")),
-    "step_f32": ("threads", partial(stepping, observation="float32")),
-    "gym_vector": ("batch", gym_vector),
-    "gym_turns": ("batch", gym_turns),
-    "sb3_vec_env": ("batch", sb3_vec_env),
-    "single": ("single", single),
-    "aec_raw": ("single", partial(aec, wrapped=False)),
-    "aec": ("single", partial(aec, wrapped=True)),
-    "aec_empty_raw": ("single", partial(aec_empty, wrapped=False)),
-    "aec_empty": ("single", partial(aec_empty, wrapped=True)),
+class Mode(NamedTuple):
+    """What a mode can vary (threads and batch, the batch, nothing), includes, and its window."""
+
+    varies: str
+    about: str
+    make: Callable[[int, int, int], Window]
+
+
+MODES = {
+    "playout": Mode("threads", "whole games at random in the kernel, no mask", playing_out),
+    "rollout_mask": Mode(
+        "threads",
+        "random choice in the kernel, mask written at every decision",
+        partial(rolling_out, observation=None),
+    ),
+    "rollout_u8": Mode(
+        "threads",
+        "as `rollout_mask`, and the uint8 observation",
+        partial(rolling_out, observation="uint8"),
+    ),
+    "rollout_f32": Mode(
+        "threads",
+        "as `rollout_mask`, and the float32 observation",
+        partial(rolling_out, observation="float32"),
+    ),
+    "step_mask": Mode(
+        "threads",
+        "actions from outside, by the compiled sampler: mask, choice, step",
+        partial(stepping, observation=None),
+    ),
+    "step_u8": Mode(
+        "threads",
+        "as `step_mask`, and the uint8 observation",
+        partial(stepping, observation="uint8"),
+    ),
+    "step_f32": Mode(
+        "threads",
+        "as `step_mask`, and the float32 observation",
+        partial(stepping, observation="float32"),
+    ),
+    "gym_vector": Mode("batch", "Gymnasium: the learner's decisions, random opponents", gym_vector),
+    "gym_turns": Mode(
+        "batch", "Gymnasium, whole turns: the learner's steps, random opponents", gym_turns
+    ),
+    "sb3_vec_env": Mode(
+        "batch", "Stable-Baselines3: the learner's decisions, random opponents", sb3_vec_env
+    ),
+    "single": Mode("nothing", "one game from Python: mask view, choice, step", single),
+    "aec_raw": Mode("nothing", "PettingZoo: `last()`, choice, `step`", partial(aec, wrapped=False)),
+    "aec": Mode(
+        "nothing",
+        "as `aec_raw`, in PettingZoo's OrderEnforcingWrapper",
+        partial(aec, wrapped=True),
+    ),
 }
-"""What a mode can vary (threads and batch, the batch, nothing), and its window."""
 
 
 def make_window(mode: str, players: int, batch: int = 1, threads: int = 1) -> Window:
     """A window of a mode; `measure` uses it."""
-    return MODES[mode][1](players, batch, threads)
+    return MODES[mode].make(players, batch, threads)
 
 
-def measure(
-    mode: str, players: int, batch: int, threads: int, seconds: float, repeats: int
-) -> dict[str, object]:
-    """One row of the table; the first window is a warm-up."""
+def measure(mode: str, players: int, batch: int, threads: int, seconds: float, repeats: int) -> Row:
+    """Return one row; the first window is a warm-up."""
     window = make_window(mode, players, batch, threads)
     window(min(seconds, 0.3))
     windows = [window(seconds) for _ in range(repeats)]
@@ -238,54 +257,60 @@ def measure(
     }
 
 
+def table(rows: list[Row]) -> str:
+    """Return decisions a second of every mode by number of players; one thread, the usual batch."""
+    found = {
+        (row["mode"], row["players"]): row
+        for row in rows
+        if row["threads"] == 1 and row["batch"] in (1, BATCH)
+        if row["batch"] == BATCH or MODES[row["mode"]].varies == "nothing"
+    }
+    lines = [
+        [
+            *(f"`{name}`", mode.about),
+            *(
+                short(found[name, players]["decisions_per_s"]) if (name, players) in found else "-"
+                for players in (2, 3, 4)
+            ),
+        ]
+        for name, mode in MODES.items()
+        if any(shown == name for shown, _ in found)
+    ]
+    head = ["mode", "what is included", "2 players", "3", "4"]
+    return markdown(head, lines, found.values())
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Measure, print the table, and write the JSON."""
+    """Measure, print the table, and save the rows if asked."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--players", nargs="+", type=int, choices=(2, 3, 4), default=[2, 3, 4])
-    parser.add_argument("--batch", nargs="+", type=int, default=[4096])
+    parser.add_argument("--batch", nargs="+", type=int, default=[BATCH])
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--add", action="store_true", help="keep the other rows of the JSON file")
+    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args(argv)
-    here = machine.line()
-    print(here)
-    rows = []
-    print(f"{'mode':14}{'players':>8}{'batch':>8}{'threads':>8}{'decisions/s':>16}", end="")
-    print(f"{'min':>14}{'max':>14}{'games/s':>12}")
+    machine, rows = line(), []
     for mode in options.modes:
-        varies = MODES[mode][0]
+        varies = MODES[mode].varies
         for players in options.players:
-            for batch in [1] if varies == "single" else options.batch:
+            for batch in [1] if varies == "nothing" else options.batch:
                 for threads in options.threads if varies == "threads" else [1]:
                     row = measure(mode, players, batch, threads, options.seconds, options.repeats)
-                    rows.append({**row, "machine": here})
+                    rows.append({**row, "machine": machine})
                     print(
-                        f"{mode:14}{players:8}{batch:8}{threads:8}{row['decisions_per_s']:16,}"
-                        f"{row['min']:14,}{row['max']:14,}{row['games_per_s']:12,}",
+                        f"{mode:14} {players} players, batch {batch}, {threads} thread(s): "
+                        f"{row['decisions_per_s']:,} decisions/s, "
+                        f"{row['min']:,} to {row['max']:,}",
                         flush=True,
                     )
-    if options.json:
-        write(options.json, rows, keep=options.add)
+    print(table(rows))
+    if options.save:
+        save_rows("throughput", rows, ("mode", "players", "batch", "threads"))
     return 0
-
-
-def write(path: Path, rows: list[dict[str, object]], *, keep: bool) -> None:
-    """Write the rows; with ``keep`` the file's other rows stay."""
-    import json
-
-    from carolus_env.system.files import write_json
-
-    def case(row: dict[str, object]) -> tuple[object, ...]:
-        return tuple(row[key] for key in ("mode", "players", "batch", "threads"))
-
-    new = {case(row): row for row in rows}
-    old = json.loads(path.read_text()) if keep and path.exists() else []
-    write_json(path, list({**{case(row): row for row in old}, **new}.values()))
 
 
 if __name__ == "__main__":

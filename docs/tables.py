@@ -1,24 +1,25 @@
 """Rewrite the tables in README and docs/: ``python docs/tables.py [--check]``.
 
 A table is placed between ``<!-- table: NAME -->`` and ``<!-- end -->``. It comes from the code, or
-from what the benchmarks measured (docs/results.py).
+from benchmarks/results.json.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import learners
 import numpy as np
-import results
-import scale
-import shipped
+
+sys.path.append(str(Path(__file__).parent.parent))
 
 import carolus_env as ce
+from benchmarks import learners, peers, rendering, startup, strength, throughput
+from benchmarks.results import load, markdown
 from carolus_env import notation
 from carolus_env.arena import bench, ladder
 from carolus_env.arena.columns import columns_table
@@ -211,28 +212,33 @@ def position_line() -> str:
     return f"```\n{notation.to_line(some_game()[0])}\n```\n"
 
 
+def shipped_table() -> str:
+    """How the shipped models were made, from their JSON."""
+    head = ["model", "games", "CPU-minutes of learning", "wall time", "command", "its commit"]
+    lines = []
+    for bot, folder in (("ppo", strength.TURNS), ("value", strength.VALUES)):
+        for path in sorted(folder.glob("*.json")):
+            about = json.loads(path.read_text())["about"]
+            time = f"{about['seconds'] / 60:.0f} min, {about['workers']} workers"
+            cells = [f"{about['games']:,}", f"{about['cpu_seconds'] / 60:.0f}", time]
+            how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
+            lines.append([f"`{bot}:{path.stem}`", *cells, *how])
+    return markdown(head, lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": bench_table,
-    "benchmark batches": results.batches_table,
-    "benchmark peers": results.peers_table,
-    "benchmark rendering": results.rendering_table,
     "arrays": arrays.arrays_table,
-    "benchmark arrays": results.arrays_table,
-    "benchmark copies": results.copies_table,
-    "benchmark startup": results.startup_table,
-    "benchmark threads": results.threads_table,
-    "benchmark throughput": results.throughput_table,
-    "benchmark training": results.training_table,
-    "benchmark training parts": results.parts_table,
     "board": board,
-    "cluster overhead": scale.overhead_table,
-    "cluster scale": scale.scale_table,
-    "cluster training": scale.training_table,
-    "bot costs": results.bot_costs_table,
-    "bot pairings": results.bot_pairings_table,
     "fields": state.fields_table,
-    **learners.TABLES,
+    "learners": lambda: learners.table(load("learners")),
+    "peers": lambda: peers.table(load("peers")),
+    "rendering": lambda: rendering.table(load("rendering")),
+    "startup": lambda: startup.table(load("startup")),
+    "strength": lambda: strength.table(load("strength")),
+    "throughput": lambda: throughput.table(load("throughput")),
+    "shipped": shipped_table,
     **{f"ladder {players}": partial(ladder_table, players) for players in (2, 3, 4)},
     "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
     "skill": skill,
@@ -240,10 +246,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "language options": lambda: options_table(LanguageOptions),
     "moves": moves_table,
     "moves of a game": told_game,
-    "models": lambda: shipped.matches_table("ppo"),
-    "models learnt": lambda: shipped.learnt_table("ppo"),
-    "first models": lambda: shipped.matches_table("ppo", "search", first=True),
-    "first models learnt": shipped.first_learnt_table,
     "observation 2": lambda: observation.layout_table(2),
     "observation 3": lambda: observation.layout_table(3),
     "observation 4": lambda: observation.layout_table(4),
@@ -257,8 +259,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,
     "value inputs": tables_text,
-    "value matches": lambda: shipped.matches_table("value", "search"),
-    "value shipped": lambda: shipped.learnt_table("value"),
     "position fields": position_fields,
     "position in text": position_line,
     "results keys": columns_table,

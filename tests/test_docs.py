@@ -18,7 +18,6 @@ from carolus_env import arena, carolus_magnus_v0
 from carolus_env.engine import observation
 
 ROOT = Path(__file__).parent.parent
-MEASURED = ROOT / "benchmarks" / "results"
 README = (ROOT / "README.md").read_text()
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
@@ -142,55 +141,11 @@ def test_tables_in_docs_are_up_to_date():
     assert done.returncode == 0, f"{done.stdout}{done.stderr}: run `make tables`"
 
 
-def test_throughput_table_gives_the_measured_medians_and_ranges():
-    short = runpy.run_path(str(ROOT / "docs" / "results.py"))["short"]
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
-    table = page.partition("<!-- table: benchmark throughput -->")[2].partition("<!-- end -->")[0]
-    lines = {line.split("`")[1]: line.split(" | ") for line in table.splitlines() if "`" in line}
-    rows = json.loads((MEASURED / "throughput.json").read_text())
-    assert set(lines) == {row["mode"] for row in rows if row["threads"] == 1}
-    for row in rows:
-        _, _, batch, *figures = lines[row["mode"]]
-        if (row["threads"], f"{row['batch']:,}") == (1, batch):
-            median, between = figures[2 * row["players"] - 4 :][:2]
-            assert median == short(row["decisions_per_s"])
-            assert between.startswith(short(row["min"]).partition(" ")[0])
-            assert between.removesuffix(" |").endswith(f" to {short(row['max'])}")
-
-
-def test_benchmark_results_have_each_case_once():
-    rows = json.loads((MEASURED / "throughput.json").read_text())
-    cases = [(row["mode"], row["players"], row["batch"], row["threads"]) for row in rows]
-    assert len(cases) == len(set(cases))
-
-
-def test_figures_are_written_in_three_digits_at_most():
-    names = runpy.run_path(str(ROOT / "docs" / "results.py"))
-    numbers = [10_912_345, 3_710_000, 999_600, 619_999, 69_049, 6_938, 512.4, 2.5]
-    written = ["10.9 M", "3.71 M", "1.00 M", "620 k", "69 k", "6.94 k", "512", "2.5"]
-    assert [names["short"](number) for number in numbers] == written
-    assert names["span"](10.2e6, 11.1e6) == "10.2 to 11.1 M"
-    assert names["span"](962e3, 1.03e6) == "962 k to 1.03 M"
-    ratios = [names["times"](ratio) for ratio in (0.421, 1.7312, 17.3, 4230)]
-    assert ratios == ["0.42", "1.73", "17", "4,200"]
-
-
-def test_plots_exist_and_are_shown():
-    pages = [(ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md")]
-    shown = re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", "".join(pages))
-    boards = {"board_light", "board_dark"}
-    assert sorted(shown) == sorted(
-        p.stem for p in ROOT.glob("docs/images/*.svg") if p.stem not in boards
-    )
-    for name in shown:
-        text = (ROOT / "docs" / "images" / f"{name}.svg").read_text()
-        assert "</svg>" in text
-        assert "dc:date" not in text, "plots of the same results are the same bytes"
-
-
-def test_boards_in_the_readme_are_up_to_date():
-    for name, svg in runpy.run_path(str(ROOT / "docs" / "boards.py"))["boards"]():
-        assert f"docs/images/{name}.svg" in README
+def test_pictures_are_shown_and_the_boards_up_to_date():
+    pages = "".join(page.read_text() for page in (ROOT / "README.md", *ROOT.glob("docs/*.md")))
+    pictures = {path.name for path in (ROOT / "docs" / "images").iterdir()}
+    assert pictures == set(re.findall(r"images/([\w.]+)", pages))
+    for name, svg in runpy.run_path(str(ROOT / "docs" / "images.py"))["boards"]():
         assert (ROOT / "docs" / "images" / f"{name}.svg").read_text() == svg, "run `make tables`"
 
 

@@ -1,0 +1,68 @@
+"""What the benchmarks measured, in results.json beside this file, and how tables write numbers.
+
+Each benchmark prints its table, and with ``--save`` writes its rows there; ``make tables`` puts the
+same tables into README.md and docs/.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from carolus_env.system.files import write_json
+
+RESULTS: Final = Path(__file__).parent / "results.json"
+
+Row = dict[str, Any]
+
+
+def load(name: str) -> Any:
+    """Return what was saved under a name."""
+    return json.loads(RESULTS.read_text())[name]
+
+
+def save(name: str, value: Any) -> None:
+    """Write a value under a name; the others stay."""
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    write_json(RESULTS, dict(sorted({**found, name: value}.items())))
+
+
+def save_rows(name: str, rows: Iterable[Row], keys: Sequence[str]) -> None:
+    """Write rows under a name, in place of those with the same values of ``keys``."""
+
+    def case(row: Row) -> tuple[str, ...]:
+        return tuple(str(row[key]) for key in keys)
+
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    merged = {case(row): row for row in [*found.get(name, []), *rows]}
+    save(name, list(merged.values()))
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], rows: Iterable[Row] = ()) -> str:
+    """Return a Markdown table, followed by the machines on which ``rows`` were measured."""
+    text = "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *lines))
+    machines = dict.fromkeys(row["machine"] for row in rows)
+    return text + (f"\nMachine: {'; '.join(machines)}.\n" if machines else "")
+
+
+def short(number: float) -> str:
+    """Return a number in at most three digits: 10.9 M, 3.71 M, 620 k, 69 k, 6.94 k, 512."""
+    number = float(f"{number:.3g}")
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            scaled = number / size
+            digits = 2 if scaled < 10 else int(scaled < 100 and unit != "k")
+            return f"{scaled:.{digits}f} {unit}"
+    return f"{number:g}"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio: 0.42, 1.73, 17, 4,200."""
+    return f"{float(f'{ratio:.3g}'):.2f}" if ratio < 10 else f"{float(f'{ratio:.2g}'):,.0f}"
+
+
+def digits(number: float, unit: str) -> str:
+    """Return a number with two digits where it is small: 0.28 s, 7.5 s, 43 ms."""
+    return f"{number:.{2 if number < 1 else int(number < 10)}f} {unit}"
