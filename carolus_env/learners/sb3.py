@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 from zipfile import is_zipfile
 
 import torch
@@ -127,18 +127,19 @@ def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Eva
             that it holds, so resume only runs of your own.
 
     Returns:
-        how strong the best network is, which ``result.json`` holds, too.
+        The strength of the best network, as in ``result.json``.
 
     Raises:
         ValueError: for options that cannot work, or a run that has no checkpoint.
     """
     torch.set_num_threads(config.threads)
     env = make_env(config, config.opponents, config.envs)
+    common: dict[str, Any] = {
+        "tensorboard_log": str(folder / "tensorboard"),
+        "device": config.device,
+    }
     if resume:
-        logs = str(folder / "tensorboard")
-        model = MaskablePPO.load(
-            last_checkpoint(folder), env, device=config.device, tensorboard_log=logs
-        )
+        model = MaskablePPO.load(last_checkpoint(folder), env, **common)
         env.seed(config.seed + model.num_timesteps)  # not the games of the beginning
     else:
         model = MaskablePPO(
@@ -154,9 +155,8 @@ def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Eva
             ent_coef=config.ent_coef,
             vf_coef=config.vf_coef,
             policy_kwargs={"net_arch": [config.width] * config.layers},
-            tensorboard_log=str(folder / "tensorboard"),
             seed=config.seed,
-            device=config.device,
+            **common,
         )
     export = Export(config, folder, command)
     evaluation = MaskableEvalCallback(
@@ -170,10 +170,8 @@ def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Eva
     )
     if resume and (folder / "best.json").exists():
         evaluation.best_mean_reward = MlpModel.load(folder / "best").about["payoff"] or -1.0
-    every = config.checkpoint_every or config.eval_every
-    checkpoints = CheckpointCallback(
-        max(every // env.num_envs, 1), str(folder / "resume"), name_prefix="model"
-    )
+    every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
+    checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
     model.learn(
         config.steps - model.num_timesteps,
         [evaluation, checkpoints],
@@ -205,7 +203,7 @@ def last_checkpoint(folder: Path) -> Path:
 
 
 class Export(BaseCallback):
-    """Saves the actor as safetensors whenever the evaluation finds a new best one."""
+    """Saves the actor as safetensors whenever an evaluation is the best so far."""
 
     def __init__(self, config: Sb3Config, folder: Path, command: str) -> None:
         super().__init__()
@@ -241,19 +239,12 @@ class Rate(BaseCallback):
     def _on_step(self) -> bool:
         config, weights = self.config, actor(self.model.policy.state_dict(), self.config.layers)
         agent = agent_of(MlpModel(config.size, weights))
-        result = evaluate(
-            agent,
-            config.rules(),
-            config.eval_games,
-            near=self.curve.elo(),
-            others=config.eval_bots,
-            half=config.eval_suite,
-        )
-        seconds = round(time.monotonic() - self.started, 1)
-        point = {"decisions": self.num_timesteps, "seconds": seconds}
-        payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()]
-        payoff = sum(payoffs) / max(len(payoffs), 1)
-        self.curve.training.append({**point, "payoff": round(payoff, 4)})
+        more: dict[str, Any] = {"others": config.eval_bots, "half": config.eval_suite}
+        result = evaluate(agent, config.rules(), config.eval_games, near=self.curve.elo(), **more)
+        seconds = time.monotonic() - self.started
+        point = {"decisions": self.num_timesteps, "seconds": round(seconds, 1)}
+        payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]
+        self.curve.training.append({**point, "payoff": round(sum(payoffs) / len(payoffs), 4)})
         self.curve.evaluation.append({**point, **result.to_dict()})
         self.curve.save(self.folder, config.players, LOOK)
         self.logger.record("evaluation/elo", result.elo)
