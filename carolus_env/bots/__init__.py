@@ -9,9 +9,8 @@ from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
-from carolus_env.bots.search.guided import SearchOptions, ValueSearchOptions
-from carolus_env.bots.search.judges import Judge, NetworkJudge, ValueJudge
-from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions
+from carolus_env.bots.search.bot import Evaluator, SearchBot, SearchOptions
+from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions
 from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
 from carolus_env.bots.turns.model import TurnModel
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
@@ -25,32 +24,29 @@ __all__ = [
     "Choice",
     "CompiledAgent",
     "Entries",
+    "Evaluator",
     "GreedyBot",
     "GreedyOptions",
-    "Judge",
     "MctsBot",
     "MctsOptions",
     "Model",
     "ModelError",
-    "NetworkJudge",
     "Opinion",
     "PlannerBot",
     "PlannerOptions",
     "PolicyAgent",
     "PolicyOptions",
     "RandomBot",
+    "SearchBot",
     "SearchOptions",
     "TimedValueBot",
-    "TreeOptions",
     "TurnModel",
     "TurnPolicy",
     "TurnPolicyOptions",
     "UnknownAgentError",
     "ValueBot",
-    "ValueJudge",
     "ValueModel",
     "ValueOptions",
-    "ValueSearchOptions",
     "drawn",
     "is_compiled",
     "known",

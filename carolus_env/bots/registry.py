@@ -22,7 +22,7 @@ from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.options import NoOptions, parse
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
-from carolus_env.bots.search.guided import ValueSearchOptions, make_search
+from carolus_env.bots.search.bot import SearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
 from carolus_env.bots.turns.bot import TurnPolicyOptions, make_ppo
 from carolus_env.bots.value.bot import ValueOptions
@@ -166,7 +166,7 @@ OPTIONS: Final = {
     "planner": PlannerOptions,
     "mcts": MctsOptions,
     "ppo": TurnPolicyOptions,
-    "search": ValueSearchOptions,
+    "search": SearchOptions,
     "value": ValueOptions,
 }
 """The dataclass of options of each bot in the package (see `bots.options.option`).
@@ -185,7 +185,7 @@ register("ppo", make_ppo, "a trained policy: ppo, ppo:2p, ppo:PATH,temperature=1
 register(
     "value", make_value, "a trained value network, after whole turns: value, value:2p, value:PATH"
 )
-register("search", make_search, "tree search with such a network, or a policy: search:2p,sims=100")
+register("search", make_search, "tree search with such a network: search:2p,sims=100")
 register(
     "sb3",
     _of_higher_layer("carolus_env.integrations.sb3:make_sb3"),

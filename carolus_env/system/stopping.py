@@ -1,4 +1,4 @@
-"""Long work that can be stopped: it looks at a flag now and then, and ends by raising `Stopped`.
+"""Cooperative cancellation: long work polls a `Stop` between portions, and ends by raising `Stopped`.
 
     stop = Stop()
     with stop.watched():           # in the thread that works
@@ -7,18 +7,16 @@
 
 What is watched belongs to the code in the ``with`` block, not to its thread: several can work for
 one `Stop`, and a block inside another watches the inner one only. Work that starts threads of its
-own hands the `Stop` on (`current`). No thread is ended from outside.
+own hands the `Stop` on (`current`). Kernels do not poll: they are called for portions of the work.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
-
-import numpy as np
-import numpy.typing as npt
 
 
 class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
@@ -26,23 +24,19 @@ class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
 
 
 class Stop:
-    """A flag by which work is told to end.
-
-    Attributes:
-        flag: ``(1,)`` uint8, not 0 once the work is to end; for kernels, which take an array.
-    """
+    """A signal that tells work to end."""
 
     def __init__(self) -> None:
-        self.flag: npt.NDArray[np.uint8] = np.zeros(1, np.uint8)
+        self._event = threading.Event()
 
     def set(self) -> None:
         """Tell the work to end; from any thread, and as often as one likes."""
-        self.flag[0] = 1
+        self._event.set()
 
     @property
     def is_set(self) -> bool:
         """Whether the work was told to end."""
-        return bool(self.flag[0])
+        return self._event.is_set()
 
     def check(self) -> None:
         """Do nothing, or end the work.
@@ -50,12 +44,12 @@ class Stop:
         Raises:
             Stopped: when it was told to end.
         """
-        if self.flag[0]:
+        if self._event.is_set():
             raise Stopped("the work was stopped")
 
     @contextmanager
     def watched(self) -> Iterator[Stop]:
-        """Work in the ``with`` block ends when this is set."""
+        """Let work in the ``with`` block end when this is set."""
         token = _current.set(self)
         try:
             yield self
@@ -65,27 +59,24 @@ class Stop:
 
 _NEVER: Final = Stop()
 _current: Final[ContextVar[Stop]] = ContextVar("carolus_stop", default=_NEVER)
+_PORTION: Final = 4  # games that a kernel decides in one call, where the work may be stopped
 
 
 def current() -> Stop:
-    """What the work here is to watch; one that is never set, where nobody may stop it."""
+    """Return what the work here is to poll; one that is never set, where nobody may stop it."""
     return _current.get()
 
 
-def portions(rows: int, most: int = 4) -> Iterator[slice]:
-    """``range(rows)`` in runs, with a look at the flag before and after each.
+def portions(rows: int) -> Iterator[slice]:
+    """Yield ``range(rows)`` in runs, with a poll before and after each.
 
     Where nobody may stop the work it is one run of all rows.
-
-    Args:
-        rows: how many there are.
-        most: of a run.
 
     Raises:
         Stopped: when the work is to end.
     """
     stop = _current.get()
-    longest = max(rows, 1) if stop is _NEVER else most
+    longest = max(rows, 1) if stop is _NEVER else _PORTION
     for first in range(0, rows, longest):
         stop.check()
         yield slice(first, min(first + longest, rows))

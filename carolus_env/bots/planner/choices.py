@@ -63,6 +63,19 @@ def in_turn(s):
     return s["phase"] == PLACE or s["phase"] == MOVE
 
 
+@kernel
+def list_actions(s, choices):
+    """Write the legal discs or crowns of ``s`` as plans of one action; returns how many."""
+    is_disc = s["phase"] == DISC
+    bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
+    first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0
+    for k in range(DISCS):  # as many as there are clans
+        if bits >> k & 1:
+            choices[count] = first + k + 1
+            count += 1
+    return count
+
+
 @rare
 def list_choices(s, lister):
     """Write the choices in ``s``: a turn's plans, or the legal actions; returns how many.
@@ -72,12 +85,6 @@ def list_choices(s, lister):
     if in_turn(s):
         choices, scores = lister.choices[: lister.most], lister.scores
         return list_plans(s, lister.width, lister.weights, lister.plan, choices, scores)
-    is_disc = s["phase"] == DISC
-    bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
-    first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0
-    for k in range(DISCS):  # as many as there are clans
-        if bits >> k & 1:
-            lister.choices[count] = first + k + 1  # a plan of one action
-            count += 1
+    count = list_actions(s, lister.choices)
     lister.plan.found[0] = count
     return count

@@ -43,7 +43,6 @@ from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
 from carolus_env.engine.state import STATE, States, single
-from carolus_env.system import stopping
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 WIDTHS: Final = ("stop", "one", "all")
@@ -88,12 +87,10 @@ class PlanScratch(NamedTuple):
     """What plans have in common."""
     found: npt.NDArray[np.int64]
     """``(1,)`` int64: how many plans there were, those that were not kept too."""
-    stop: npt.NDArray[np.uint8]
-    """``(1,)`` uint8: not 0 once the work is to end, see `carolus_env.system.stopping`."""
 
     @classmethod
     def new(cls) -> PlanScratch:
-        """Fresh memory, with the flag of the work here."""
+        """Fresh memory."""
         depth = MOST_PLACEMENTS + 2
         return cls(
             np.zeros(depth, STATE),
@@ -103,7 +100,6 @@ class PlanScratch(NamedTuple):
             np.zeros(MAX_TEAMS),
             Kinds.new(),
             np.zeros(1, np.int64),
-            stopping.current().flag,
         )
 
 
@@ -136,13 +132,10 @@ def play(s, action):
 
 @kernel
 def play_plan(s, plan):
-    """Play the actions of a plan; returns the last one."""
-    action = 0
+    """Play the actions of a plan."""
     while plan != 0:
-        action = first_of(plan)
-        play(s, action)
+        play(s, first_of(plan))
         plan = rest_of(plan)
-    return action
 
 
 def actions_of(plan: int) -> list[int]:
@@ -211,7 +204,7 @@ def list_plans(s, width, weights, scratch, plans, values):
             winning.
 
     Returns:
-        The number of plans listed, at most K, and at least 1 even where the work is to end.
+        The number of plans listed, at least 1 and at most K.
     """
     states, levels, kinds, scores = scratch.states, scratch.levels, scratch.kinds, scratch.scores
     regions, teams = int64(s["regions"]), int64(s["teams"])
@@ -247,8 +240,6 @@ def list_plans(s, width, weights, scratch, plans, values):
             effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
             effect -= kinds.effects[clan, share_of(level["shares"], clan)]
             if width == ALL:
-                if kept > 0 and scratch.stop[0] != 0:
-                    break
                 states[depth + 1] = states[depth]
                 place_paladin(states[depth + 1], clan, destination)
             if depth + 1 < left:

@@ -1,17 +1,15 @@
 """``mcts`` and ``search``: tree search over whole turns and dice, without and with a network."""
 
-from carolus_env.bots.search.guided import SearchOptions, ValueSearchOptions
-from carolus_env.bots.search.judges import Judge, NetworkJudge, ValueJudge
-from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions
+from carolus_env.bots.search.bot import Evaluator, SearchBot, SearchOptions
+from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions, TreeOptions, TreeSearch
 
 __all__ = [
     "Choice",
-    "Judge",
+    "Evaluator",
     "MctsBot",
     "MctsOptions",
-    "NetworkJudge",
+    "SearchBot",
     "SearchOptions",
     "TreeOptions",
-    "ValueJudge",
-    "ValueSearchOptions",
+    "TreeSearch",
 ]

@@ -36,26 +36,22 @@ LONGEST: Final = 200
 """Choices on a path, at most."""
 _USUAL_WIDTH: Final = 32  # choices per position that there is memory for, on average
 
-MOVES: Final = ("turn", "single")
 CHANCES: Final = ("open", "explicit")
 LEAVES: Final = ("planner", "playout")
 CROWNS: Final = ("planner", "value")
-TURN, SINGLE = range(len(MOVES))
 OPEN, EXPLICIT = range(len(CHANCES))
 BY_PLANNER, BY_VALUE = range(len(CROWNS))
-PLANNER, PLAYOUT, JUDGE, VALUE = range(len(LEAVES) + 2)
-# A judge values the leaf, a value network the position after each of its choices.
+PLANNER, PLAYOUT, CHOICES = range(len(LEAVES) + 1)
+# `CHOICES`: the position after each choice of the leaf is valued, by a network or an `Evaluator`.
 
 
 class Settings(NamedTuple):
     """How to search: the options in numbers."""
 
-    moves: int
-    """`TURN` or `SINGLE`."""
     chance: int
     """`OPEN` or `EXPLICIT`."""
     leaf: int
-    """`PLANNER`, `PLAYOUT`, `JUDGE` or `VALUE`."""
+    """`PLANNER`, `PLAYOUT` or `CHOICES`."""
     crowns: int
     """What chooses the crowns of a roll inside the tree: `BY_PLANNER` or `BY_VALUE`."""
     root: int
@@ -85,20 +81,20 @@ class Forest(NamedTuple):
     """``(T, 1 + LONGEST)`` int64: the length of the simulation's path, then its edges."""
     leaves: States
     """``(T,)`` STATE: the position that the simulation has come to."""
-    valued: States
-    """``(T,)`` STATE: the position to value for it, see `tree.list_choices`."""
+    after: States
+    """``(T,)`` STATE, scratch: the position after a choice."""
     chances: npt.NDArray[np.float64]
-    """``(T, 3)`` float64: the value of that position, each team's expected share of the win."""
+    """``(T, 3)`` float64: the value of the leaf, each team's win probability."""
     listed: npt.NDArray[np.int64]
     """``(T,)`` int64: the number of choices at the leaf."""
     plans: npt.NDArray[np.int64]
     """``(T, width)`` int64: these choices, see `plans.pack`."""
     values: npt.NDArray[np.float64]
     """``(T, width)`` float64: their logits; of plans, the log odds of winning."""
+    outcomes: npt.NDArray[np.float64]
+    """``(T, width, 3)`` float64: with `CHOICES`, each team's win probability after each choice."""
     scratch: PlanScratch
     """Scratch to plan turns, reused for each tree."""
-    found: npt.NDArray[np.float64]
-    """``(3,)`` float64, scratch: the value after one choice."""
 
     @classmethod
     def new(cls, trees: int, nodes: int, width: int) -> Forest:
@@ -121,8 +117,8 @@ class Forest(NamedTuple):
             np.zeros(trees, np.int64),
             np.zeros((trees, width), np.int64),
             np.zeros((trees, width)),
+            np.zeros((trees, width, MAX_TEAMS)),
             PlanScratch.new(),
-            np.zeros(MAX_TEAMS),
         )
 
 
@@ -139,7 +135,7 @@ class Tree(NamedTuple):
     """``(1 + LONGEST,)`` int64: the length, then the edges."""
     leaf: States
     """``(1,)`` STATE."""
-    valued: States
+    after: States
     """``(1,)`` STATE."""
     chances: npt.NDArray[np.float64]
     """``(3,)`` float64."""
@@ -149,10 +145,10 @@ class Tree(NamedTuple):
     """``(width,)`` int64."""
     values: npt.NDArray[np.float64]
     """``(width,)`` float64."""
+    outcomes: npt.NDArray[np.float64]
+    """``(width, 3)`` float64."""
     scratch: PlanScratch
     """Shared with the other trees."""
-    found: npt.NDArray[np.float64]
-    """``(3,)`` float64, shared with the other trees."""
 
 
 @kernel
@@ -164,11 +160,11 @@ def tree_of(forest, g):
         forest.used[g],
         forest.paths[g],
         forest.leaves[g : g + 1],
-        forest.valued[g : g + 1],
+        forest.after[g : g + 1],
         forest.chances[g],
         forest.listed[g : g + 1],
         forest.plans[g],
         forest.values[g],
+        forest.outcomes[g],
         forest.scratch,
-        forest.found,
     )

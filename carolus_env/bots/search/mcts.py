@@ -4,16 +4,12 @@ The tree's choices are discs and whole turns: the planner lists a turn's plans, 
 evaluation gives their priors and first values. So a turn is one choice, no set of placements is
 tried twice, and a search at the start of a turn settles all its decisions, which are remembered
 until they are needed. How the tree works: `carolus_env.bots.search.tree`.
-
-A `Judge`, for example a network, can value positions instead of the evaluation, those of many games
-at a time. Then the evaluation only compares the plans of a turn. With a `ValueJudge` it only lists
-them: a value network values the position after each choice.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.agent import Agent, AgentError, Opinion
-from carolus_env.bots.neural.inference import NetArrays
+from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.evaluation import all_weights, chances
 from carolus_env.bots.planner.plans import WIDTHS, actions_of
@@ -30,30 +25,26 @@ from carolus_env.bots.remembered import Remembered
 from carolus_env.bots.search.forest import (
     BY_PLANNER,
     CHANCES,
-    JUDGE,
     LEAVES,
-    MOVES,
-    VALUE,
     Forest,
     Settings,
     tree_of,
 )
-from carolus_env.bots.search.judges import Judge, ValueJudge
-from carolus_env.bots.search.tree import ask, back_up, begin, go_down, grow, simulate
+from carolus_env.bots.search.tree import begin, grow, simulate
 from carolus_env.bots.value.inference import ValueNet
-from carolus_env.engine.rules import ACTIONS, DISCS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.rules import ACTIONS, DISCS, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.system import stopping
 from carolus_env.system.compiler import entry
 
-_WIDEST: Final = 80  # single actions in a position, at most
 _LARGEST: Final = 100_000  # positions in a tree
-_PORTION: Final = 32  # simulations between checks of the clock and the visits
+_PORTION: Final = 32  # most simulations between checks of the clock, the visits and a stop
+_SOON: Final = 0.01  # seconds that they should take
 
 
 def root_width(default: int) -> Any:
-    """The option ``root_width``, whose default depends on what values the positions."""
+    """Return the option ``root_width``, whose default depends on what values the positions."""
     return option(default, "the same in the turn to play; 0: as `width`", among=(0, 4096))
 
 
@@ -65,7 +56,6 @@ class TreeOptions:
     seconds: float = option(
         0.0, "seconds per search instead; 0: count simulations", among=(0.0, 3600.0)
     )
-    moves: str = option("turn", "choices of the tree: whole turns, or single actions", among=MOVES)
     chance: str = option(
         "open", "dice of others: averaged over, or a node for each outcome", among=CHANCES
     )
@@ -77,9 +67,8 @@ class TreeOptions:
     temperature: float = option(1.0, "of the priors; higher: flatter", among=(0.01, 100.0))
 
     def settings(self, leaf: int) -> Settings:
-        """The options in numbers, for positions valued by ``leaf``, see `Settings`."""
+        """Return the options in numbers, for positions valued by ``leaf``, see `Settings`."""
         return Settings(
-            moves=MOVES.index(self.moves),
             chance=CHANCES.index(self.chance),
             leaf=leaf,
             crowns=BY_PLANNER,
@@ -125,49 +114,24 @@ class Choice(NamedTuple):
     chances: npt.NDArray[np.float64]
 
 
-class MctsBot(Agent):
-    """Searches a tree from each position and plays the most visited choice.
+class TreeSearch(Agent):
+    """A tree search from each position, which plays the most visited choice.
 
     With a budget of simulations, the same streams give the same decisions. A search can be stopped
-    at any simulation (`carolus_env.system.stopping`); the streams may have moved on by then.
-
-    Args:
-        options: `MctsOptions`; with a ``judge`` any `TreeOptions`.
-        judge: values positions; None: as ``options.leaf`` says. A `Judge`'s policy is the prior of
-            discs, crowns and single actions; whole turns keep the evaluation's. All priors of a
-            `ValueJudge` are the softmax of its values, as log odds.
-        weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
+    (`carolus_env.system.stopping`); the streams may have moved on by then. Subclasses say what
+    values the positions.
 
     Attributes:
         simulations: the number of simulations so far.
-
-    Raises:
-        AgentError: for options without a ``leaf`` when there is no judge.
     """
 
-    name = "mcts"
-
     def __init__(
-        self,
-        options: TreeOptions | None = None,
-        *,
-        judge: Judge | ValueJudge | None = None,
-        weights: npt.NDArray[np.float64] | None = None,
+        self, options: TreeOptions, settings: Settings, weights: npt.NDArray[np.float64]
     ) -> None:
-        self.options = options or MctsOptions()
+        self.options = options
         self.simulations = 0
-        self._judge = judge
-        self._weights = all_weights().copy() if weights is None else weights
-        leaf = VALUE if isinstance(judge, ValueJudge) else JUDGE
-        if judge is None:
-            if not isinstance(self.options, MctsOptions):
-                raise AgentError(
-                    self.name,
-                    f"{type(self.options).__name__} need a judge, got None; without one use "
-                    "MctsOptions, whose leaf says how positions are valued",
-                )
-            leaf = LEAVES.index(self.options.leaf)
-        self._settings = self.options.settings(leaf)
+        self._settings = settings
+        self._weights = weights
         self._forest: Forest | None = None
         self._remembered = Remembered()
 
@@ -188,30 +152,26 @@ class MctsBot(Agent):
         return self._remembered.keep(states, generators, plans)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """A search from each game: each first action's share of the visits, and their mean value.
+        """Return each first action's share of the visits of a search, and their mean value.
 
         Where only one action is legal nothing is searched, and the value is the position's.
         """
         probabilities = np.zeros((len(states), ACTIONS))
-        values = self._values_now(states)
+        values = np.zeros((len(states), TEAMS[common_players(states, "opinions")]))
+        forced = []
         for row, choices in enumerate(self.consider(states, generators)):
             visits = np.array([choice.visits for choice in choices], np.float64)
             if visits.sum() == 0:
                 probabilities[row, choices[0].actions[0]] = 1.0
+                forced.append(row)
                 continue
             visits /= visits.sum()
             for choice, share in zip(choices, visits, strict=True):
                 probabilities[row, choice.actions[0]] += share
             values[row] = visits @ np.array([choice.chances for choice in choices])
+        if forced:
+            values[forced] = self._values(states[forced])
         return Opinion(probabilities, values)
-
-    def _values_now(self, states: States) -> npt.NDArray[np.float64]:
-        teams = TEAMS[common_players(states, "opinions")]
-        if self._judge is None:
-            return chances(states, self._weights)[:, :teams]
-        if isinstance(self._judge, ValueJudge):
-            return self._judge.values(states)
-        return np.array(self._judge.judge(states)[1], np.float64)
 
     def consider(self, states: States, generators: npt.NDArray[np.uint64]) -> list[list[Choice]]:
         """Search from each position, ignoring plans made before.
@@ -234,7 +194,7 @@ class MctsBot(Agent):
         legal = engine.legal_masks(states)
         found = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
         undecided = np.flatnonzero(legal.sum(axis=1) > 1)
-        for rows in self._side_by_side(states, undecided):
+        for rows in self._groups(states, undecided):
             streams = generators[rows]
             searched = self._searched(states[rows], streams, fully)
             for row, choices in zip(rows, searched, strict=True):
@@ -242,24 +202,28 @@ class MctsBot(Agent):
             generators[rows] = streams
         return found
 
-    def _side_by_side(
+    # -------------------------------------------------------------------------------- valuing
+
+    def _values(self, states: States) -> npt.NDArray[np.float64]:
+        """Each team's win probability in games of one number of players: ``(N, teams)``."""
+        return chances(states, self._weights)[:, : TEAMS[int(states["players"][0])]]
+
+    def _network(self, players: int) -> ValueNet | None:
+        """The network that values positions inside the kernels, if there is one."""
+        return None
+
+    def _groups(
         self, states: States, rows: npt.NDArray[np.int64]
-    ) -> Iterator[npt.NDArray[np.int64]]:
-        """Groups of games to search together: single games, or all that Python judges."""
-        players = states["players"][rows]
-        for number in np.unique(players).tolist():
-            same = rows[players == number]
-            yield from [same] if self._asks_python(number) else same[:, None]
+    ) -> Iterable[npt.NDArray[np.int64]]:
+        """The games that are searched side by side."""
+        return rows[:, None]
 
-    def _networks(self, players: int) -> tuple[NetArrays | None, ValueNet | None]:
-        """What the kernels ask: a policy network, a value network, or none."""
-        if isinstance(self._judge, ValueJudge):
-            return None, self._judge.net(players)
-        net = None if self._judge is None else self._judge.net(players)
-        return None if net is None else net.arrays(), None
-
-    def _asks_python(self, players: int) -> bool:
-        return isinstance(self._judge, Judge) and self._judge.net(players) is None
+    def _simulate(
+        self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
+    ) -> None:
+        """Run simulations in every game; 0 begins the search."""
+        network = self._network(int(states["players"][0]))
+        _search(states, self._settings, self._weights, forest, generators, sims, network)
 
     # -------------------------------------------------------------------------------- searching
 
@@ -267,18 +231,16 @@ class MctsBot(Agent):
         self, states: States, generators: npt.NDArray[np.uint64], fully: bool
     ) -> list[list[Choice]]:
         forest, stop = self._forest_of(len(states)), stopping.current()
-        asks_python = self._asks_python(int(states["players"][0]))
-        step = self._simulate_judged if asks_python else self._simulate
-        step(states, generators, forest, 0)
-        done, start, left = 0, time.perf_counter(), self._left(0, 0.0)
+        self._simulate(states, generators, forest, 0)
+        done, portion, left = 0, 1, self._left(0, 0.0)
+        start = now = time.perf_counter()
         while left > 0 and (fully or not _are_settled(forest, len(states), left)):
             stop.check()
-            portion = 1 if asks_python else _PORTION
-            if self.options.seconds == 0:
-                portion = min(portion, int(left))
-            step(states, generators, forest, portion)
-            done += portion
-            left = self._left(done, time.perf_counter() - start)
+            sims = portion if self.options.seconds > 0 else min(portion, int(left))
+            self._simulate(states, generators, forest, sims)
+            done, before, now = done + sims, now, time.perf_counter()
+            left = self._left(done, now - start)
+            portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _PORTION)
         stop.check()
         if self.options.seconds == 0:  # stopping early must not change later draws
             move_on(generators, int(left))
@@ -293,58 +255,34 @@ class MctsBot(Agent):
             return np.inf
         return done * (self.options.seconds - seconds) / seconds
 
-    def _simulate(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        forest: Forest,
-        sims: int,
-    ) -> None:
-        """Simulations in every game; 0 begins the search."""
-        net, value = self._networks(int(states["players"][0]))
-        policy = None if net is None else np.empty((1, ACTIONS))
-        settings, weights = self._settings, self._weights
-        _search(states, settings, weights, forest, generators, sims, net, policy, value)
-
-    def _simulate_judged(
-        self, states: States, generators: npt.NDArray[np.uint64], forest: Forest, sims: int
-    ) -> None:
-        """The same with a judge in Python, which values the new positions of all games together."""
-        for _ in range(max(sims, 1)):
-            _go_down(states, self._settings, self._weights, forest, generators, sims == 0)
-            valued = forest.valued[: len(states)]
-            undecided = np.flatnonzero(valued["phase"] != OVER)
-            policy = np.zeros((len(states), ACTIONS))
-            chances = np.zeros((len(states), MAX_TEAMS))
-            if len(undecided):
-                policy[undecided], chances[undecided] = self._judged(valued[undecided])
-            _grow(self._settings, self._weights, forest, policy, chances)
-
-    def _judged(self, states: States) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        assert isinstance(self._judge, Judge)
-        policy, values = self._judge.judge(states)
-        teams = int(states["teams"].max())
-        if np.shape(policy) != (len(states), ACTIONS) or np.shape(values) != (len(states), teams):
-            raise ValueError(
-                f"a judge of {len(states)} games must give shapes {(len(states), ACTIONS)} and "
-                f"{(len(states), teams)}, got {np.shape(policy)} and {np.shape(values)}"
-            )
-        chances = np.zeros((len(states), MAX_TEAMS))
-        chances[:, :teams] = values
-        return np.array(policy, np.float64, order="C"), chances
-
     def _forest_of(self, trees: int) -> Forest:
-        """A forest of at least this many trees: the last one if it is large enough.
-
-        Its kernels look at the flag of the work here.
-        """
+        """A forest of at least this many trees: the last one if it is large enough."""
         if self._forest is None or len(self._forest.nodes) < trees:
             nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
-            widths = self._settings.root_width, self._settings.width
-            width = max(widths) if self.options.moves == "turn" else _WIDEST
-            self._forest = Forest.new(trees, nodes, max(width, DISCS))
-        scratch = self._forest.scratch._replace(stop=stopping.current().flag)
-        return self._forest._replace(scratch=scratch)
+            width = max(self._settings.root_width, self._settings.width, DISCS)
+            self._forest = Forest.new(trees, nodes, width)
+        return self._forest
+
+
+class MctsBot(TreeSearch):
+    """Searches a tree by the planner's evaluation, or by random playouts.
+
+    Args:
+        options: see `MctsOptions`.
+        weights: ``(5, F)`` float64 of the evaluation; None: the fitted ones.
+    """
+
+    name = "mcts"
+
+    def __init__(
+        self,
+        options: MctsOptions | None = None,
+        *,
+        weights: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        options = options or MctsOptions()
+        settings = options.settings(LEAVES.index(options.leaf))
+        super().__init__(options, settings, all_weights().copy() if weights is None else weights)
 
 
 def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
@@ -379,44 +317,15 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 
 
 @entry
-def _search(states, settings, weights, forest, generators, sims, net, policy, value):
-    """Simulations in every game, until the work is to end; 0 begins.
-
-    For the last arguments see `simulate`.
-    """
+def _search(states, settings, weights, forest, generators, sims, net):
+    """Run simulations in every game; 0 begins the searches. ``net`` is a `ValueNet` or None."""
     for g in range(states.shape[0]):
         s = states[g]
         bits = generators[g]
         tree = tree_of(forest, g)
         if sims == 0:
             begin(s, settings, weights[s["players"]], tree, bits)
-            ask(net, policy, value, tree)
-            grow(settings, weights[s["players"]], tree, policy, 0)
+            grow(settings, weights[s["players"]], tree, bits, net)
         for _ in range(sims):
-            if forest.scratch.stop[0] != 0:
-                break
-            bits = simulate(s, settings, weights[s["players"]], tree, bits, net, policy, value)
+            bits = simulate(s, settings, weights[s["players"]], tree, bits, net)
         generators[g] = bits
-
-
-@entry
-def _go_down(states, settings, weights, forest, generators, begins):
-    """Go to the next leaf in every game, or begin the search."""
-    for g in range(states.shape[0]):
-        s = states[g]
-        tree = tree_of(forest, g)
-        if begins:
-            begin(s, settings, weights[s["players"]], tree, generators[g])
-        else:
-            generators[g] = go_down(s, settings, weights[s["players"]], tree, generators[g], None)
-
-
-@entry
-def _grow(settings, weights, forest, policy, chances):
-    """Add the leaves to the trees, with the judge's ``policy`` and ``chances``."""
-    for g in range(policy.shape[0]):
-        tree = tree_of(forest, g)
-        for team in range(chances.shape[1]):
-            tree.chances[team] = chances[g, team]
-        grow(settings, weights[tree.valued[0]["players"]], tree, policy, g)
-        back_up(tree)

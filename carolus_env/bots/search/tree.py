@@ -1,10 +1,9 @@
 """The search tree of ``mcts``: kernels that choose, grow and back up, on arrays.
 
 A node is a position that waits for a decision. An edge is one of its choices: a plan for the whole
-turn, a disc or a crown's clan (`MOVES` turn), or a single action (`MOVES` single). A simulation
-goes down from the root: it plays each choice on a copy of the game and rolls the dice, until it
-comes to a position that is not in the tree. That position is added and valued, and its value is
-counted along the path.
+turn, a disc or a crown's clan. A simulation goes down from the root: it plays each choice on a copy
+of the game and rolls the dice, until it comes to a position that is not in the tree. That position
+is added and valued, and its value is counted along the path.
 
 Values are expected shares of the win, one number per team; at each node the deciding team
 maximises its number. So values are never negated, and three teams, partners, or several choices in
@@ -14,7 +13,15 @@ Choices are made by PUCT (Silver et al., Nature 550, 2017):
 
     mean value + c * prior * sqrt(visits of the node) / (1 + visits of the edge)
 
-where the evaluation of the position after the choice counts as a first visit.
+where a first value of the choice counts as a visit. `Settings.leaf` says where values and priors of
+a new node come from:
+
+- `PLANNER`: the evaluation. It values the position after the best plan of a turn, since the end of
+  a turn says more than its beginning, and gives the plans' first values and priors.
+- `PLAYOUT`: the result of a random playout; the priors are the evaluation's.
+- `CHOICES`: the win probabilities after each choice, before any dice, by a value network or an
+  `Evaluator`. They are the first values, the softmax of their log odds gives the priors, and the
+  node's value is that of the best choice.
 
 Because of the dice, several positions follow one choice. With ``explicit`` chance each outcome has
 its node. With ``open`` chance all outcomes in which the player to move holds the same paladins
@@ -29,38 +36,25 @@ from typing import Final
 import numpy as np
 from numpy import int64, uint64
 
-from carolus_env.bots.neural.inference import judge
 from carolus_env.bots.planner.bot import best_crown
-from carolus_env.bots.planner.choices import in_turn
+from carolus_env.bots.planner.choices import in_turn, list_actions
 from carolus_env.bots.planner.evaluation import write_chances, write_scores
-from carolus_env.bots.planner.plans import first_of, list_plans, pack, play, play_plan
+from carolus_env.bots.planner.plans import first_of, list_plans, play, play_plan
 from carolus_env.bots.search.forest import (
     BY_PLANNER,
+    CHOICES,
     EXPLICIT,
-    JUDGE,
     PLANNER,
     PLAYOUT,
-    SINGLE,
-    TURN,
-    VALUE,
 )
 from carolus_env.bots.value.inference import forget_sums, write_value
-from carolus_env.engine.kernels import actions, generator, legal, turns
+from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
-from carolus_env.engine.rules import (
-    ACTIONS,
-    CLANS,
-    CROWN_CHOICE,
-    DISC,
-    FIRST_PLACE,
-    MAX_TEAMS,
-    OVER,
-    PLACE,
-)
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
 from carolus_env.system.compiler import kernel, part, rare
 
 _PLAYOUT_LIMIT: Final = 100_000
-_SURELY: Final = 1e-6  # a judge's values are kept this far from 0 and 1
+_SURELY: Final = 1e-6  # values are kept this far from 0 and 1
 
 
 # ------------------------------------------------------------------------------------ values
@@ -96,47 +90,16 @@ def write_shares(s, chances):
 
 
 @kernel
-def _list_actions(s, plans, previous):
-    """List every legal action as a choice, but placements of a turn in ascending order only.
-
-    Every order leads to the same position. So the clans from a placement's clan on must have as
-    many paladins in the reserve as are still to be placed. ``previous`` is the action before.
-    """
-    legal_set = legal.legal_set(s)
-    placing = s["phase"] == PLACE
-    count = 0
-    for action in range(previous if placing and previous >= FIRST_PLACE else 0, ACTIONS):
-        if not legal.allows(legal_set, action):
-            continue
-        if placing:
-            left = 0
-            for clan in range(actions.clan_of(action), CLANS):
-                left += int64(s["reserves"][s["player"], clan])
-            if left < s["placements_left"]:
-                continue
-        plans[count] = pack(0, action, 0)
-        count += 1
-    return count
-
-
-@kernel
 def _log_odds(chance):
     chance = min(max(chance, _SURELY), 1.0 - _SURELY)
     return np.log(chance / (1.0 - chance))
 
 
 @rare
-def list_choices(s, settings, weights, tree, previous):
-    """List the choices in ``s``, best plans first, and write the position to value.
-
-    That is ``s`` itself, or, where a whole turn is to be planned, the position after its best plan:
-    the end of a turn says more than its beginning. For a judge, which values positions that wait
-    for a decision, due dice are rolled as well. With the leaf `VALUE` it is always ``s``, see
-    `value_choices`. ``previous`` is the action before.
-    """
-    tree.valued[0] = s
-    if settings.moves == SINGLE or not in_turn(s):
-        tree.listed[0] = _list_actions(s, tree.plans, previous)
+def list_choices(s, settings, weights, tree):
+    """List the choices in ``s``: the best plans of a turn, best first, or the legal actions."""
+    if not in_turn(s):
+        tree.listed[0] = list_actions(s, tree.plans)
         tree.values[: tree.listed[0]] = 0.0
         return
     at_root = tree.used[0] == 0
@@ -144,63 +107,70 @@ def list_choices(s, settings, weights, tree, previous):
     width = settings.root_width if at_root else settings.width
     plans, values = tree.plans[:width], tree.values[:width]
     tree.listed[0] = list_plans(s, where, weights, tree.scratch, plans, values)
-    if settings.leaf == VALUE:
-        return
-    play_plan(tree.valued[0], plans[0])
-    if settings.leaf == JUDGE:
-        roll_and_crown(tree.valued[0], settings, weights, tree, None)
 
 
 @rare
-def value_choices(s, value, tree):
-    """Value the listed choices of ``s`` by the positions after them, before any dice.
+def value_choices(s, net, tree):
+    """Write the tree's ``outcomes``: each team's win probability after each listed choice of ``s``.
 
-    Writes the log odds of the team to move after each choice, and as the tree's ``chances`` the
-    value after the choice that is best for it; returns the index of that choice.
-
-    Args:
-        s: the position.
-        value: a `ValueNet`.
-        tree: a `forest.Tree`.
+    ``net`` is a `ValueNet`; it values the positions before any dice.
     """
-    team, chosen, best, found = int64(s["team"][s["player"]]), 0, -1.0, tree.found
-    forget_sums(value)
+    forget_sums(net)
     for k in range(tree.listed[0]):
-        tree.valued[0] = s
-        play_plan(tree.valued[0], tree.plans[k])
-        write_value(tree.valued[0], value, found, like=True)
-        tree.values[k] = _log_odds(found[team])
-        if found[team] > best:
-            chosen, best = k, found[team]
-            for other in range(int64(s["teams"])):
-                tree.chances[other] = found[other]
-    tree.valued[0] = s
+        tree.after[0] = s
+        play_plan(tree.after[0], tree.plans[k])
+        write_value(tree.after[0], net, tree.outcomes[k], like=True)
+
+
+@rare
+def take_outcomes(s, tree):
+    """Write the choices' log odds and the value of ``s``, that of the best choice.
+
+    Returns:
+        The index of the best choice by the tree's ``outcomes``.
+    """
+    team, chosen = int64(s["team"][s["player"]]), 0
+    for k in range(tree.listed[0]):
+        tree.values[k] = _log_odds(tree.outcomes[k, team])
+        if tree.outcomes[k, team] > tree.outcomes[chosen, team]:
+            chosen = k
+    for other in range(int64(s["teams"])):
+        tree.chances[other] = tree.outcomes[chosen, other]
     return chosen
 
 
-@rare
-def add_node(s, settings, weights, tree, policy, row):
-    """Add the position, whose choices are listed, to the tree.
+@part
+def value_leaf(settings, weights, tree, bits, net):
+    """Write the value of the leaf, which is not over, as the tree's ``chances``.
 
-    Args:
-        s: the position.
-        settings: `forest.Settings`.
-        weights: ``(F,)`` of the evaluation.
-        tree: a `forest.Tree`. A judge has written its ``chances``, or `value_choices` has; with the
-            leaf `PLANNER` they are written here, by the evaluation.
-        policy: ``(N, 95)`` log probabilities of the actions by a judge; None without a judge.
-        row: the row of ``policy`` that belongs to ``s``.
+    With `CHOICES` the choices' ``values`` are written too. Without a network ``net``, an
+    `Evaluator` has written the ``outcomes``.
+    """
+    s = tree.leaf[0]
+    if settings.leaf == CHOICES:
+        if net is not None:
+            value_choices(s, net, tree)
+        take_outcomes(s, tree)
+        return
+    tree.after[0] = s
+    if settings.leaf == PLAYOUT:
+        value_by_playout(tree.after[0], generator.mix(~bits), tree.chances)
+    else:
+        if in_turn(s):
+            play_plan(tree.after[0], tree.plans[0])
+        value_now(tree.after[0], weights, tree.scratch, tree.chances)
+
+
+@rare
+def add_node(s, settings, tree):
+    """Add the position, whose choices are listed and valued, to the tree.
 
     Returns:
         The node's number; 0 when the tree is full.
     """
-    nodes, edges, used, chances = tree.nodes, tree.edges, tree.used, tree.chances
+    nodes, edges, used = tree.nodes, tree.edges, tree.used
     plans, values, count = tree.plans, tree.values, tree.listed[0]
-    temperature = settings.temperature
     teams, team = int64(s["teams"]), int64(s["team"][s["player"]])
-    whole_turn = settings.moves == TURN and in_turn(s)
-    if settings.leaf == PLANNER:
-        value_now(tree.valued[0], weights, tree.scratch, chances)
     node, first = used[0], used[1]
     if node == nodes.shape[0] or first + count > edges.shape[0]:
         return 0
@@ -211,28 +181,24 @@ def add_node(s, settings, weights, tree, policy, row):
     nodes[node]["edges"] = count
     nodes[node]["visits"] = 0
     nodes[node]["team"] = team
-    shift = 0.0  # from the evaluation's log odds to the judge's
-    if policy is not None:
-        if not whole_turn:
-            for k in range(count):
-                values[k] = temperature * policy[row, first_of(plans[k])]
-        elif tree.valued[0]["winners"] == 0:  # else the evaluation is exact
-            shift = _log_odds(chances[team]) - values[0]
     most, total = values[0], 0.0
     for k in range(count):
         most = max(most, values[k])
     for k in range(count):
         edge = edges[first + k]
         edge["plan"] = plans[k]
-        edge["prior"] = np.exp((values[k] - most) / temperature)
+        edge["prior"] = np.exp((values[k] - most) / settings.temperature)
         total += edge["prior"]
         edge["visits"] = 0
         edge["child"] = 0
         for other in range(MAX_TEAMS):
             edge["value"][other] = 0.0
-        edge["first_value"] = 1.0 / teams if settings.leaf == PLAYOUT else chances[team]
-        if settings.leaf == VALUE or (whole_turn and settings.leaf != PLAYOUT):
-            edge["first_value"] = 1.0 / (1.0 + np.exp(-(values[k] + shift)))
+        if settings.leaf == PLAYOUT:
+            edge["first_value"] = 1.0 / teams
+        elif settings.leaf == PLANNER and not in_turn(s):
+            edge["first_value"] = tree.chances[team]
+        else:
+            edge["first_value"] = 1.0 / (1.0 + np.exp(-values[k]))
     for k in range(count):
         edges[first + k]["prior"] /= total
     return node
@@ -279,34 +245,32 @@ def child_at(nodes, edges, edge, key):
 
 
 @part
-def _crown(s, settings, weights, tree, value):
+def _crown(s, settings, weights, tree, net):
     """The clan that the crown should become, as `Settings.crowns` says, as an action."""
-    if value is None:
+    if net is None or settings.crowns == BY_PLANNER:
         return best_crown(s, weights, tree.scratch)
-    if settings.crowns == BY_PLANNER:
-        return best_crown(s, weights, tree.scratch)
-    tree.listed[0] = _list_actions(s, tree.plans, 0)
-    return first_of(tree.plans[value_choices(s, value, tree)])
+    tree.listed[0] = list_actions(s, tree.plans)
+    value_choices(s, net, tree)
+    return first_of(tree.plans[take_outcomes(s, tree)])
 
 
 @kernel
-def roll_and_crown(s, settings, weights, tree, value):
-    """Roll due dice; where choices are whole turns, also decide crowns.
+def roll_and_crown(s, settings, weights, tree, net):
+    """Roll due dice and decide crowns.
 
-    With a value network ``value``, the choices listed in the tree, their values and ``valued`` may
-    be overwritten.
+    With a network ``net``, the choices listed in the tree and their values may be overwritten.
     """
     turns.roll_on(s)
-    while settings.moves == TURN and s["phase"] == CROWN_CHOICE:
-        play(s, _crown(s, settings, weights, tree, value))
+    while s["phase"] == CROWN_CHOICE:
+        play(s, _crown(s, settings, weights, tree, net))
         turns.roll_on(s)
 
 
 @rare
-def go_down(s, settings, weights, tree, bits, value):
+def go_down(s, settings, weights, tree, bits, net):
     """Go from the root, which is ``s``, to a position that is over or not in the tree.
 
-    Writes the path and the leaf, and lists the choices there. ``value`` is a `ValueNet` or None.
+    Writes the path and the leaf, and lists the choices there. ``net`` is a `ValueNet` or None.
 
     Returns:
         The advanced stream.
@@ -315,22 +279,20 @@ def go_down(s, settings, weights, tree, bits, value):
     tree.leaf[0] = s
     bits = generator.step(bits)
     leaf["generator"] = generator.mix(bits)
-    node, depth, last = 0, 0, 0
+    node, depth = 0, 0
     while depth == 0 or (node != 0 and depth + 1 < path.shape[0]):
         edge = best_edge(nodes, edges, node, settings.exploration)
         nodes[node]["visits"] += 1
         depth += 1
         path[depth] = edge
-        last = play_plan(leaf, edges[edge]["plan"])
-        roll_and_crown(leaf, settings, weights, tree, value)
+        play_plan(leaf, edges[edge]["plan"])
+        roll_and_crown(leaf, settings, weights, tree, net)
         if leaf["phase"] == OVER:
             break
         node = child_at(nodes, edges, edge, key_of(leaf, settings.chance))
     path[0] = depth
-    if leaf["phase"] == OVER:
-        tree.valued[0] = leaf
-    else:
-        list_choices(leaf, settings, weights, tree, last)
+    if leaf["phase"] != OVER:
+        list_choices(leaf, settings, weights, tree)
     return bits
 
 
@@ -354,44 +316,24 @@ def back_up(tree):
 
 
 @part
-def grow(settings, weights, tree, policy, row):
-    """Add the simulation's leaf to the tree; for ``policy`` and ``row`` see `add_node`."""
-    if tree.valued[0]["phase"] == OVER:
-        write_shares(tree.valued[0], tree.chances)
-    if tree.leaf[0]["phase"] == OVER:
-        return
-    node = add_node(tree.leaf[0], settings, weights, tree, policy, row)
-    if node != 0:
-        attach(node, tree.leaf[0], settings.chance, tree)
-
-
-@part
-def ask(net, policy, value, tree):
-    """Let a network value the new position, if there is one.
-
-    A policy network ``net`` writes the tree's ``chances`` and ``policy[0]``; a value network
-    ``value`` the ``chances`` and the choices' ``values``.
-    """
-    if net is not None and tree.valued[0]["phase"] != OVER:
-        judge(tree.valued[0], net, policy, 0, tree.chances)
-    if value is not None and tree.leaf[0]["phase"] != OVER:
-        value_choices(tree.leaf[0], value, tree)
-
-
-@part
-def simulate(s, settings, weights, tree, bits, net, policy, value):
-    """One simulation from ``s``, the tree's root; returns the stream, advanced once.
-
-    A policy network ``net`` values the new position, and ``policy``, ``(1, 95)`` float64, is its
-    scratch; or a value network ``value`` does. When all are None, ``settings.leaf`` says how the
-    position is valued.
-    """
-    bits = go_down(s, settings, weights, tree, bits, value)
-    ask(net, policy, value, tree)
-    grow(settings, weights, tree, policy, 0)
-    if net is None and settings.leaf == PLAYOUT and tree.leaf[0]["phase"] != OVER:
-        value_by_playout(tree.leaf[0], generator.mix(~bits), tree.chances)
+def grow(settings, weights, tree, bits, net):
+    """Value the leaf and add it to the tree; count its value along the path."""
+    leaf = tree.leaf[0]
+    if leaf["phase"] == OVER:
+        write_shares(leaf, tree.chances)
+    else:
+        value_leaf(settings, weights, tree, bits, net)
+        node = add_node(leaf, settings, tree)
+        if node != 0:  # not the root
+            attach(node, leaf, settings.chance, tree)
     back_up(tree)
+
+
+@part
+def simulate(s, settings, weights, tree, bits, net):
+    """Run one simulation from ``s``, the tree's root; returns the stream, advanced once."""
+    bits = go_down(s, settings, weights, tree, bits, net)
+    grow(settings, weights, tree, bits, net)
     return bits
 
 
@@ -401,4 +343,4 @@ def begin(s, settings, weights, tree, bits):
     tree.used[0], tree.used[1], tree.path[0] = 0, 0, 0
     tree.leaf[0] = s
     tree.leaf[0]["generator"] = generator.mix(bits)  # not the game's: its dice must stay hidden
-    list_choices(tree.leaf[0], settings, weights, tree, 0)
+    list_choices(tree.leaf[0], settings, weights, tree)

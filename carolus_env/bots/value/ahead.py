@@ -191,8 +191,6 @@ def _value_through_dice(s, ahead, rolls, bits):
     """Write each team's mean share of the win over the dice that are due: ``ahead.means``."""
     ahead.means[:] = 0.0
     for k in range(rolls if rolls > 0 else ahead.faces.shape[0]):
-        if ahead.chooser.lister.plan.stop[0] != 0:
-            break
         ahead.after[1] = s
         rolled = ahead.after[1]
         if rolls > 0:
@@ -232,8 +230,7 @@ def best_turn(s, chooser, ahead):
     """The best choice, a plan, of those that are best now, by what follows the dice.
 
     Sampled dice depend on the round and the seat only: after each placement of a turn the same ones
-    are asked about, so the player does not change its mind. Where the work is to end, what follows
-    the dice is no longer looked at.
+    are asked about, so the player does not change its mind.
 
     Args:
         s: a position of an action turn.
@@ -249,8 +246,6 @@ def best_turn(s, chooser, ahead):
     if s["regions"] <= LATE:
         most, rolls = most * LATE_TURNS, rolls * LATE_ROLLS
     for _ in range(min(most, count)):
-        if chooser.lister.plan.stop[0] != 0:
-            break
         k = 0
         for other in range(count):
             k = other if chooser.values[other] > chooser.values[k] else k
