@@ -28,9 +28,8 @@ from carolus_env.bots import (
     GreedyOptions,
     MctsOptions,
     PlannerOptions,
-    PolicyOptions,
+    SearchOptions,
     ValueOptions,
-    ValueSearchOptions,
 )
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
@@ -254,8 +253,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(TurnPolicyOptions),
-    "options ppo single": lambda: options_table(PolicyOptions),
-    "options search": lambda: options_table(ValueSearchOptions),
+    "options search": lambda: options_table(SearchOptions),
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,
     "value inputs": tables_text,

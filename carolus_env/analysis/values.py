@@ -13,15 +13,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.neural.inference import Net
-from carolus_env.bots.neural.model import V1, Model
 from carolus_env.bots.planner.evaluation import all_weights, chances
-from carolus_env.bots.turns.model import TurnModel, decides_singly
+from carolus_env.bots.turns.model import TurnModel
 from carolus_env.bots.value.ahead import values_ahead
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.model import ValueModel
-from carolus_env.engine.rules import OVER, TEAMS
-from carolus_env.engine.state import States, as_states, common_players, pick
+from carolus_env.engine.rules import TEAMS
+from carolus_env.engine.state import States, as_states, common_players
 
 Floats = npt.NDArray[np.float64]
 
@@ -64,9 +62,7 @@ def value_function(spec: str, players: int) -> Value:
     Args:
         spec: ``planner`` (the planner's evaluation); ``value`` (the package's value network for
             that number of players, after the best next choice), ``value:2p`` or ``value:PATH``;
-            ``ppo``, ``ppo:2p`` or ``ppo:PATH`` (the same by the value of a policy over whole
-            turns); or ``ppo:v1`` or ``ppo:PATH`` (what a policy over single decisions says of the
-            position).
+            or ``ppo``, ``ppo:2p`` or ``ppo:PATH`` (the same by the value of a policy).
         players: of the games, 2, 3 or 4.
 
     Raises:
@@ -78,40 +74,21 @@ def value_function(spec: str, players: int) -> Value:
         return Value(spec, _version(all_weights()[players].tobytes()), chances)
     if name not in ("ppo", "value") or "," in argument:
         raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
-    model = _model(name, argument, players)
+    kind: type[TurnModel | ValueModel] = ValueModel if name == "value" else TurnModel
+    model = kind.find(argument) if argument else kind.shipped(players)
     if model.size.players != players:
         raise ValueError(
             f"value function {spec!r} is for {model.size.players} players, not for {players}"
         )
     version = _version(b"".join(model.weights[key].tobytes() for key in sorted(model.weights)))
-    if not isinstance(model, Model):
-        weights = ValueWeights.of(model.weights)
+    weights = ValueWeights.of(model.weights)
 
-        def ahead(states: States) -> Floats:
-            found = values_ahead(states, weights)
-            shares: Floats = found / found.sum(axis=1, keepdims=True)  # the network's are float32
-            return shares
+    def ahead(states: States) -> Floats:
+        found = values_ahead(states, weights)
+        shares: Floats = found / found.sum(axis=1, keepdims=True)  # the network's are float32
+        return shares
 
-        return Value(spec, version, ahead)
-    net = Net(model.size, model.weights)
-
-    def of(states: States) -> Floats:
-        values = chances(states)
-        playing = np.flatnonzero(states["phase"] != OVER)
-        if len(playing):
-            teams = TEAMS[players]
-            values[playing, :teams] = net.judge(pick(states, playing))[1]
-        return values
-
-    return Value(spec, version, of)
-
-
-def _model(name: str, argument: str, players: int) -> Model | TurnModel | ValueModel:
-    """The model that a spec names."""
-    kind: type[Model | TurnModel | ValueModel] = ValueModel if name == "value" else TurnModel
-    if name == "ppo" and decides_singly(argument):
-        kind, argument = Model, "" if argument == V1 else argument
-    return kind.find(argument) if argument else kind.shipped(players)
+    return Value(spec, version, ahead)
 
 
 def _version(weights: bytes) -> str:

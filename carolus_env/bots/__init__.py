@@ -4,8 +4,6 @@ from carolus_env.bots.agent import Agent, AgentError, Checked, Opinion, drawn, o
 from carolus_env.bots.compiled import CompiledAgent, Entries, is_compiled
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.model_files import ModelError
-from carolus_env.bots.neural.model import Model
-from carolus_env.bots.neural.policy import PolicyAgent, PolicyOptions
 from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
@@ -29,13 +27,10 @@ __all__ = [
     "GreedyOptions",
     "MctsBot",
     "MctsOptions",
-    "Model",
     "ModelError",
     "Opinion",
     "PlannerBot",
     "PlannerOptions",
-    "PolicyAgent",
-    "PolicyOptions",
     "RandomBot",
     "SearchBot",
     "SearchOptions",

@@ -2,7 +2,7 @@
 
 Both may be untrusted (see `system.untrusted`): reading them runs no code. A file is refused when it
 is damaged, of another kind, or does not fit this version of the package. A kind of models is a
-subclass of `Trained`, which says its versions and sizes: `bots.neural.model`, `bots.value.model`.
+subclass of `Trained`, which says its versions and sizes: `bots.turns.model`, `bots.value.model`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from carolus_env.system.untrusted import DataError, cut, shown
 NAMES: Final = ("2p", "3p", "4p")
 """The models of the package, as specs and commands name them."""
 PLAYED_BY: Final = {
-    "carolus-policy": "ppo or search",
     "carolus-turns": "ppo",
     "carolus-value": "value or search",
     "carolus-sb3": "sb3",
@@ -164,28 +163,6 @@ class Trained(Generic[Size]):
         return cls.shipped(int(name[0])) if name in NAMES else cls.load(name)
 
 
-def format_of(path: str | Path, among: tuple[str, ...]) -> str:
-    """The format that a model's JSON names, to tell kinds of models apart before they are read.
-
-    Args:
-        path: with or without one of the suffixes.
-        among: the formats that there may be.
-
-    Raises:
-        ModelError: when the JSON cannot be read, or names none of them.
-    """
-    where = _named(path, ".json")
-    about = _json(where)
-    try:
-        found = untrusted.get(about, "format", str)
-        if found not in among:
-            allowed = " or ".join(map(repr, among))
-            raise DataError(f"format must be {allowed}, got {shown(found)}{_played_by(found)}")
-    except DataError as error:
-        raise ModelError(f"{where}: {error}") from None
-    return found
-
-
 def _played_by(found: Any) -> str:
     """What to say of a model of a format that is not wanted."""
     bot = PLAYED_BY.get(found) if isinstance(found, str) else None
@@ -249,18 +226,12 @@ def parsed(
         AgentError: for a wrong option.
         ModelError: for a model that is missing or does not fit.
     """
-    first, rest = split(argument)
-    options = parse(name, kind, rest)
-    return find(first) if first else None, options
-
-
-def split(argument: str) -> tuple[str, str]:
-    """The name or path of a model before the options, empty if there is none, and the options."""
     first, _, rest = argument.partition(",")
     key, equals, _ = first.partition("=")
-    if equals and key.strip().isidentifier():
-        return "", argument
-    return first, rest
+    if equals and key.strip().isidentifier():  # an option: no model is named
+        first, rest = "", argument
+    options = parse(name, kind, rest)
+    return find(first) if first else None, options
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -270,19 +241,13 @@ def _sizes(kind: Kind) -> list[str]:
     return list(kind.size.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """The JSON's object, not yet checked."""
+def _read_json(kind: Kind, path: Path) -> dict[str, Any]:
+    """The JSON, checked as far as possible without the weights."""
     data = _read(path, _LARGEST_JSON)
     try:
         about: dict[str, Any] = untrusted.check(untrusted.parse_json(data), dict, "its JSON")
     except DataError as error:
         raise ModelError(f"{path}: not a model: {error}") from None
-    return about
-
-
-def _read_json(kind: Kind, path: Path) -> dict[str, Any]:
-    """The JSON, checked as far as possible without the weights."""
-    about = _json(path)
     try:
         for key, value in kind.versions.items():
             if untrusted.get(about, key, type(value)) != value:

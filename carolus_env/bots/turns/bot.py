@@ -14,13 +14,12 @@ from numpy import float32, int64
 
 from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
-from carolus_env.bots.model_files import ByPlayers, parsed, split
-from carolus_env.bots.neural.policy import make_policy
+from carolus_env.bots.model_files import ByPlayers, parsed
 from carolus_env.bots.options import check, option
 from carolus_env.bots.planner.choices import EVERY, list_choices
 from carolus_env.bots.planner.plans import WIDTHS, first_of
 from carolus_env.bots.turns.inference import Head, Judge, drawn, judge_all, log_odds, soften
-from carolus_env.bots.turns.model import TurnModel, decides_singly
+from carolus_env.bots.turns.model import TurnModel
 from carolus_env.bots.value.ahead import COMPARED, LOOKS, Ahead, value_discs
 from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.engine.kernels import generator
@@ -191,11 +190,6 @@ def _think(states, player, policy, values):
 
 
 def make_ppo(argument: str) -> Agent:
-    """``ppo:ARGUMENT``: a model's name or path or nothing, then options, separated by commas.
-
-    A model of single decisions (`bots.neural`) plays by those.
-    """
-    if decides_singly(split(argument)[0]):
-        return make_policy(argument)
+    """Make ``ppo:ARGUMENT``: a model's name or path or nothing, then options."""
     policy, options = parsed("ppo", argument, TurnPolicyOptions, TurnModel.find)
     return TurnPolicy(policy, options)
