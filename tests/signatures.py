@@ -22,8 +22,15 @@ from pathlib import Path
 import numpy as np
 
 from carolus_env import bots, engine
-from carolus_env.bots import Agent, MctsBot, NetworkJudge, PlannerBot, PolicyAgent
-from carolus_env.bots.neural.model import Model, shipped
+from carolus_env.bots import (
+    Agent,
+    MctsBot,
+    PlannerBot,
+    SearchBot,
+    TurnModel,
+    TurnPolicy,
+    ValueModel,
+)
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.engine.state import States
@@ -38,8 +45,8 @@ BOTS = (
     "planner:errors=0.33",
     "planner:plans=one",
     "mcts:sims=24",
-    "ppo:v1",
-    "search:v1,sims=16",
+    "ppo",
+    "search:sims=16",
 )
 EACH = 200  # positions of each number of players
 SEED = 20_261_122
@@ -76,20 +83,25 @@ def _nudged(spec: str, players: int, seed: int) -> Agent:
     random = np.random.default_rng(seed)
     agent = bots.make(spec)
     weights = all_weights() * random.uniform(1 - _NUDGE, 1 + _NUDGE, all_weights().shape)
-    model = shipped(players)
-    near_1 = {
+    if isinstance(agent, PlannerBot):
+        return PlannerBot(agent.options, weights=weights)
+    if isinstance(agent, MctsBot):
+        return MctsBot(agent.options, weights=weights)
+    if isinstance(agent, TurnPolicy):
+        policy = TurnModel.shipped(players)
+        return TurnPolicy(TurnModel(policy.size, _near(policy, random)), agent.options)
+    if isinstance(agent, SearchBot):
+        value = ValueModel.shipped(players)
+        return SearchBot(ValueModel(value.size, _near(value, random)), agent.options)
+    return agent
+
+
+def _near(model: TurnModel | ValueModel, random: np.random.Generator) -> dict[str, np.ndarray]:
+    """The model's weights, each multiplied by almost 1."""
+    return {
         name: (w * random.uniform(1 - _NUDGE_NETWORK, 1 + _NUDGE_NETWORK, w.shape)).astype("f4")
         for name, w in model.weights.items()
     }
-    network = Model(model.size, near_1)
-    if isinstance(agent, PlannerBot):
-        return PlannerBot(agent.options, weights=weights)
-    if isinstance(agent, PolicyAgent):
-        return PolicyAgent(network, agent.options)
-    if isinstance(agent, MctsBot):
-        judge = NetworkJudge(network) if spec.startswith("search") else None
-        return MctsBot(agent.options, judge=judge, weights=weights)
-    return agent
 
 
 def _played(players: int) -> States:
@@ -100,7 +112,7 @@ def _played(players: int) -> States:
         rules = Rules(players, crown_choice, partners)
         games = engine.new_games(rules, 24, seed=SEED + 1000 * number)
         streams = new_streams(SEED + 1000 * number, 24)
-        seated = [bots.make(spec) for spec in ("planner", "greedy", "ppo:v1", "random")]
+        seated = [bots.make(spec) for spec in ("planner", "greedy", "ppo", "random")]
         while len(rows := np.flatnonzero(~engine.is_over(games))):
             found.append(games[rows].copy())
             actions = np.empty(len(rows), np.int64)

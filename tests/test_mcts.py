@@ -19,12 +19,10 @@ from positions import (
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.bots import Choice, Judge, MctsBot, MctsOptions
+from carolus_env.bots import Choice, MctsBot, MctsOptions
 from carolus_env.bots.planner import evaluation
-from carolus_env.bots.planner.plans import actions_of
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
-    ACTIONS,
     CROWN_CHOICE,
     DISC,
     MOVE,
@@ -40,8 +38,7 @@ every_number = pytest.mark.parametrize("players", [2, 3, 4])
 KINDS = [
     "mcts:sims=30",
     "mcts:sims=30,chance=explicit",
-    "mcts:sims=30,moves=single",
-    "mcts:sims=30,moves=single,chance=explicit,leaf=playout",
+    "mcts:sims=30,chance=explicit,leaf=playout",
     "mcts:sims=30,leaf=playout,width=5",
 ]
 every_kind = pytest.mark.parametrize("spec", KINDS)
@@ -151,14 +148,7 @@ def test_a_turn_that_went_another_way_is_searched_anew():
     assert before < bot.simulations <= before + 20
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "mcts:sims=200",
-        "mcts:sims=200,moves=single",
-        pytest.param("search:v1,sims=200", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("spec", ["mcts:sims=200", "search:sims=200"])
 def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
     bot, streams = bots.make(spec), new_streams(4, 1)
     asked = saved = 0
@@ -172,16 +162,15 @@ def test_a_search_stops_when_no_other_choice_can_be_visited_more_often(spec):
     assert 0.1 * asked < saved < 0.9 * asked
 
 
-@pytest.mark.parametrize("options", [{}, {"leaf": "playout"}, {"judge": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"leaf": "playout"}], ids=str)
 def test_what_a_search_saves_changes_nothing_of_the_next_one(options):
-    games, judge = some_games(), Evaluating() if options.pop("judge", False) else None
-    bot = MctsBot(MctsOptions(sims=100, **options), judge=judge)
+    games, bot = some_games(), MctsBot(MctsOptions(sims=100, **options))
     streams = new_streams(4, len(games))
     acted, considered = streams.copy(), streams.copy()
     bot.act(games, acted)
     done = bot.simulations
     bot.consider(games, considered)
-    assert judge or bot.simulations > 2 * done, "it saved some"
+    assert bot.simulations > 2 * done, "it saved some"
     assert (acted == considered).all()
 
 
@@ -218,7 +207,7 @@ def test_a_search_with_a_full_tree_goes_on_without_adding_to_it(monkeypatch):
 
 @every_number
 @pytest.mark.parametrize("crowns", ["on_roll", "deferred"])
-@pytest.mark.parametrize("ways", ["", ",chance=explicit", ",moves=single", ",leaf=playout"])
+@pytest.mark.parametrize("ways", ["", ",chance=explicit", ",leaf=playout"])
 def test_games_are_played_to_their_end_when_the_supply_runs_dry(players, crowns, ways):
     rules = Rules(players, crowns, paladins_per_clan=4, max_rounds=4)
     states = engine.new_games(rules, 2, seed=5)
@@ -327,7 +316,7 @@ def test_expectimax_counts_the_rolls_that_help():
 def test_the_search_finds_the_exact_chance_of_a_roll(ways):
     """Its mean counts what was tried and found bad too, so it comes from below."""
     game = last_hope()
-    [choices] = searched(f"mcts:sims=100000,moves=single,leaf=playout,{ways}", game)
+    [choices] = searched(f"mcts:sims=100000,leaf=playout,{ways}", game)
     best, other = choices
     assert best.actions == [move_action(1)]
     exact = expectimax(after(game, 1))
@@ -341,157 +330,3 @@ def after(game, steps):
     game = game.copy()
     play(game, move_action(steps))
     return game
-
-
-# ------------------------------------------------------------------------------------ judges
-
-
-class Evaluating(Judge):
-    """The evaluation as a judge: all actions alike."""
-
-    def __init__(self):
-        self.asked = []
-
-    def judge(self, states):
-        self.asked.append(len(states))
-        teams = int(states["teams"][0])
-        return np.zeros((len(states), ACTIONS)), evaluation.chances(states)[:, :teams]
-
-
-@every_number
-@pytest.mark.parametrize("moves", ["turn", "single"])
-def test_a_judge_is_asked_about_many_games_at_once(players, moves):
-    states, judge = some_games(players), Evaluating()
-    bot = MctsBot(MctsOptions(sims=20, moves=moves), judge=judge)
-    found = bot.consider(states, new_streams(1, len(states)))
-    assert len(judge.asked) <= 21
-    searched_games = sum(len(choices) > 1 for choices in found)
-    if moves == "single":
-        assert judge.asked[0] == searched_games
-    else:  # nobody is asked what a turn is worth that wins at once
-        assert 0.5 * searched_games < judge.asked[0] <= searched_games
-    assert all(sum(choice.visits for choice in c) == 20 for c in found if len(c) > 1)
-    again = MctsBot(MctsOptions(sims=20, moves=moves), judge=Evaluating())
-    one_by_one = [
-        again.consider(states[g : g + 1], new_streams(1, len(states))[g : g + 1])[0]
-        for g in range(len(states))
-    ]
-    assert same(found, one_by_one)
-
-
-@every_number
-@pytest.mark.parametrize("crowns", ["on_roll", "deferred"])
-def test_a_judge_is_asked_what_the_best_plan_of_a_turn_leads_to(players, crowns):
-    class Curious(Evaluating):
-        def judge(self, states):
-            self.seen = [*getattr(self, "seen", []), states.copy()]
-            return super().judge(states)
-
-    games = some_games(players, crown_choice=crowns)
-    games = games[games["phase"] == PLACE]
-    compared = 0
-    for g in range(len(games)):
-        judge = Curious()
-        bot = MctsBot(MctsOptions(sims=1), judge=judge)
-        bot.consider(games[g : g + 1], new_streams(g, 1))
-        after = games[g : g + 1].copy()
-        for action in actions_of(int(bot._forest.edges["plan"][0, 0])):  # the first one listed
-            engine.step(after, np.array([action]), roll=False)
-        if engine.is_over(after)[0]:
-            continue
-        first = judge.seen[0]
-        assert first["phase"][0] in (PLACE, DISC), "somebody is to decide, crowns have been"
-        for name in ("courts", "control", "region_paladins", "region_owner", "castles", "emperor"):
-            assert np.array_equal(first[name], after[name]), name
-        compared += 1
-    assert compared > 3
-
-
-def test_plans_begin_at_the_judges_value_less_what_the_evaluation_finds_them_worse():
-    class Sure(Evaluating):
-        def judge(self, states):
-            policy, _ = super().judge(states)
-            return policy, np.tile([0.7, 0.3], (len(states), 1))
-
-    def log_odds(chance):
-        return np.log(chance / (1 - chance))
-
-    games = some_games()
-    games, compared = games[games["phase"] == PLACE], 0
-    for g in range(len(games)):
-        first = []
-        for judge in (None, Sure()):
-            bot = MctsBot(MctsOptions(sims=1), judge=judge)
-            bot.consider(games[g : g + 1], new_streams(1, 1))
-            edges = bot._forest.edges[0, : bot._forest.nodes["edges"][0, 0]]
-            first.append(edges["first_value"].copy())
-        if first[0].max() > 1 - 1e-9:  # the best plan wins
-            continue
-        first = [log_odds(np.maximum(values, 1e-12)) for values in first]
-        own = [0.7, 0.3][int(games["team"][g, games["player"][g]])]
-        assert first[1][0] == pytest.approx(log_odds(own))
-        assert np.diff(first[1]) == pytest.approx(np.diff(first[0]), abs=1e-6)
-        compared += 1
-    assert compared > 3
-
-
-def test_nobody_is_asked_about_a_plan_that_wins():
-    class Never(Judge):
-        def judge(self, states):
-            raise AssertionError("asked")
-
-    states, won = middle_games(Rules(2), 25), 0
-    planner = bots.make("planner:plans=one")
-    for g in np.flatnonzero(states["phase"] == MOVE):
-        after = states[g : g + 1].copy()
-        engine.step(after, planner.act(after, new_streams(1, 1)), roll=False)
-        if not engine.is_over(after)[0]:
-            continue
-        bot = MctsBot(MctsOptions(sims=1, width=1), judge=Never())
-        assert not engine.is_over(states[g : g + 1])[0]
-        bot.act(states[g : g + 1], new_streams(1, 1))
-        won += 1
-    assert won
-
-
-def test_the_dice_that_a_judge_sees_are_the_searchers_own():
-    game = some_games()
-    game = game[(game["phase"] == PLACE)][:1]
-    other = game.copy()
-    other["generator"] += np.uint64(12345)
-    asked = []
-
-    class Noting(Evaluating):
-        def judge(self, states):
-            bare = states.copy()
-            bare["generator"] = 0
-            asked.append(bare.tobytes())
-            return super().judge(states)
-
-    for states in (game, other):
-        MctsBot(MctsOptions(sims=20), judge=Noting()).consider(states, new_streams(1, 1))
-    assert asked[: len(asked) // 2] == asked[len(asked) // 2 :]
-
-
-def test_a_judges_policy_is_the_prior_of_single_actions():
-    class Fond(Evaluating):
-        def judge(self, states):
-            policy, chances = super().judge(states)
-            policy[:, 3] = np.log(3)  # disc 4
-            return policy, chances
-
-    game = engine.new_games(Rules(), 1, seed=1)
-    while int(game["phase"][0]) != DISC:
-        engine.step(game, engine.legal_actions(game)[:1])
-    [choices] = MctsBot(MctsOptions(sims=5), judge=Fond()).consider(game, new_streams(1, 1))
-    priors = {choice.actions[0]: choice.prior for choice in choices}
-    assert priors[3] == pytest.approx(3 / (len(priors) + 2))
-
-
-def test_a_judge_of_wrong_shape_is_refused():
-    class Wrong(Judge):
-        def judge(self, states):
-            return np.zeros((len(states), 94)), np.zeros((len(states), 2))
-
-    with pytest.raises(ValueError, match=r"must give shapes \(1, 95\) and \(1, 2\), got \(1, 94\)"):
-        MctsBot(judge=Wrong()).consider(some_games()[:1], new_streams(1, 1))

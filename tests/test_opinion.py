@@ -10,12 +10,11 @@ from positions import paladins, position, region
 
 from carolus_env import bots, engine
 from carolus_env.bots import Agent, Opinion, opinion
-from carolus_env.bots.neural import model
 from carolus_env.engine.rules import ACTIONS, OVER, ROLL, TEAMS, Rules, move_action
 from carolus_env.engine.streams import new_streams
 
 AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "mcts:sims=12,moves=single", "ppo",
-          "search:v1,sims=6")  # fmt: skip
+          "search:sims=6")  # fmt: skip
 VALUED = AGENTS[2:]
 
 
@@ -116,16 +115,6 @@ def test_the_planners_opinion_is_what_it_plays():
         given.probabilities.argmax(axis=1), planner.act(states, new_streams(0, len(states)))
     )
     assert (given.probabilities.max(axis=1) == 1).all()
-
-
-def test_a_networks_opinion_is_its_policy_and_values_at_any_temperature():
-    states = some_games(2)
-    hot, cold = bots.make("ppo:v1,temperature=5"), bots.make("ppo:v1")
-    policy, values = bots.NetworkJudge(model.shipped(2)).judge(states)
-    for agent in (hot, cold):
-        given = opinion(agent, states)
-        assert given.probabilities == pytest.approx(np.exp(policy))
-        assert given.values == pytest.approx(values)
 
 
 def test_a_searchs_opinion_is_its_visits_and_mean_values():

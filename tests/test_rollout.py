@@ -57,7 +57,7 @@ def test_values_are_shares_of_each_team_and_real_where_a_game_is_over() -> None:
         ended = states.copy()
         loser = int(ended["team"][0, int(ended["player"][0])])
         engine.forfeit(ended[:1])
-        for spec in ("planner", "ppo", "ppo:v1"):
+        for spec in ("planner", "ppo", "value"):
             values = value_function(spec, players)(ended)
             assert values.shape == (len(states), TEAMS[players])
             assert np.allclose(values.sum(axis=1), 1, atol=1e-6)
@@ -78,7 +78,7 @@ def test_other_value_functions_are_refused(spec: str, players: int, text: str) -
 
 
 def test_a_value_functions_version_says_which_weights_it_has() -> None:
-    versions = {value_function(s, p).version for s in ("planner", "ppo", "ppo:v1") for p in PLAYERS}
+    versions = {value_function(s, p).version for s in ("planner", "ppo", "value") for p in PLAYERS}
     assert len(versions) == 9 and all(len(version) == 12 for version in versions)
     assert value_function("ppo", 2).version == value_function("ppo:2p", 2).version
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -13,21 +12,21 @@ from functools import cache
 import numpy as np
 import pytest
 from test_bots import middle_games
-from test_policy import decisions, rewrite, small
+from test_models import decisions, rewrite
 
 import carolus_env as ce
 from carolus_env import bots, engine
-from carolus_env.bots import MctsBot, ModelError, NetworkJudge, ValueJudge, ValueSearchOptions
-from carolus_env.bots.neural import model as policy_model
+from carolus_env.bots import AgentError, Evaluator, ModelError, SearchBot, SearchOptions
 from carolus_env.bots.planner.bot import best_crown
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import actions_of
-from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CROWNS, VALUE, Forest, tree_of
+from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, CROWNS, Forest, tree_of
 from carolus_env.bots.search.tree import _crown
 from carolus_env.bots.value import model, network
+from carolus_env.bots.value.inference import ValueNet, ValueWeights, values
 from carolus_env.bots.value.inputs import inputs
 from carolus_env.bots.value.model import ValueModel
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, PLACE, Rules
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, Rules
 from carolus_env.engine.streams import new_streams
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -84,19 +83,17 @@ def root_of(bot):
 
 
 def search(players=2, sims=1, **options):
-    judge = ValueJudge(random_model(players))
-    return MctsBot(ValueSearchOptions(sims=sims, **options), judge=judge)
+    return SearchBot(random_model(players), SearchOptions(sims=sims, **options))
 
 
 @every_number
-@pytest.mark.parametrize("moves", ["turn", "single"])
-def test_every_choice_begins_at_the_networks_value_of_the_position_after_it(players, moves):
+def test_every_choice_begins_at_the_networks_value_of_the_position_after_it(players):
     states = middle_games(Rules(players, "deferred"), 25)[::9].copy()
     phases, ended = set(), 0
     for state in states:
         if engine.legal_masks(state.reshape(1)).sum() == 1:
             continue
-        bot = search(players, moves=moves, temperature=2.0)
+        bot = search(players, temperature=2.0)
         bot.consider(state.reshape(1), new_streams(1, 1))
         choices, first, prior = root_of(bot)
         positions = [after(state, actions) for actions in choices]
@@ -108,7 +105,7 @@ def test_every_choice_begins_at_the_networks_value_of_the_position_after_it(play
         phases.add(int(state["phase"]))
         ended += sum(engine.is_over(game)[0] for game in positions)
     assert len(phases) >= 3
-    assert ended or moves == "single", "a choice that ends the game is among them"
+    assert ended, "a choice that ends the game is among them"
 
 
 @every_number
@@ -129,23 +126,8 @@ def test_what_is_backed_up_is_the_best_choice_for_whoever_decides(players):
         np.testing.assert_allclose(choices[0].chances, values[values[:, team].argmax()], atol=3e-5)
 
 
-def test_in_mid_turn_the_player_goes_on_maximising():
-    states = middle_games(Rules(2), 25)
-    states = states[(states["phase"] == PLACE) & (states["placements_left"] > 1)][:6]
-    for state in states:
-        [choices] = search(moves="single").consider(state.reshape(1), new_streams(1, 1))
-        [action] = choices[0].actions
-        first = after(state, [action])
-        legal = [a for a in engine.legal_actions(first).tolist() if a >= action]
-        values = shares(np.array([after(first[0], [a])[0] for a in legal]))
-        team = int(state["team"][state["player"]])
-        assert choices[0].chances[team] == pytest.approx(values[:, team].max(), abs=3e-5)
-
-
 @every_number
-@pytest.mark.parametrize(
-    "ways", [{"crowns": "value"}, {"moves": "single"}, {"chance": "explicit", "width": 4}]
-)
+@pytest.mark.parametrize("ways", [{"crowns": "value"}, {"chance": "explicit", "width": 4}])
 def test_a_search_counts_every_simulation_and_knows_no_dice_to_come(players, ways):
     states = middle_games(Rules(players), 25)[::9].copy()
     other = states.copy()
@@ -195,12 +177,12 @@ def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(playe
         (states["phase"] == CROWN_CHOICE) & (engine.legal_masks(states).sum(axis=1) > 1)
     ]
     weights, differ = all_weights()[players], 0
-    net = ValueJudge(random_model(players)).net(players)
+    net = ValueNet.of(players, ValueWeights.of(random_model(players).weights))
     for state in states[:20]:
         tree = getattr(tree_of, "py_func", tree_of)(Forest.new(1, 2, 8), 0)  # views stay views
         chosen = {
             crowns: _crown(
-                state, ValueSearchOptions(crowns=crowns).settings(VALUE), weights, tree, net
+                state, SearchOptions(crowns=crowns).settings(CHOICES), weights, tree, net
             )
             for crowns in CROWNS
         }
@@ -215,13 +197,12 @@ def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(playe
 
 
 def test_a_search_by_the_clock_has_defaults_of_its_own():
-    """Those of a number of simulations never change: the ladder's rungs play by them."""
-    counted = ValueSearchOptions(sims=100).settings(VALUE)
-    timed = ValueSearchOptions(seconds=1.0).settings(VALUE)
+    counted = SearchOptions(sims=100).settings(CHOICES)
+    timed = SearchOptions(seconds=1.0).settings(CHOICES)
     assert (counted.width, counted.root_width, counted.crowns) == (32, 128, BY_PLANNER)
     assert (timed.width, timed.root_width, timed.crowns) == (12, 128, BY_VALUE)
     assert counted._replace(width=12, crowns=BY_VALUE) == timed
-    said = ValueSearchOptions(seconds=1.0, width=9, root_width=0, crowns="planner").settings(VALUE)
+    said = SearchOptions(seconds=1.0, width=9, root_width=0, crowns="planner").settings(CHOICES)
     assert (said.width, said.root_width, said.crowns) == (9, 9, BY_PLANNER)
 
 
@@ -252,30 +233,13 @@ def test_the_compiler_changes_nothing(saved):
 # ------------------------------------------------------------------------------------ specs
 
 
-def test_a_file_says_whether_it_is_a_policy_or_a_value_network(saved, tmp_path):
-    policy_model.save(small(), tmp_path / "p")
-    for name, judge in ((saved, ValueJudge), (tmp_path / "p", NetworkJudge)):
-        for suffix in ("", ".json", ".safetensors"):
-            bot = bots.make(f"search:{name}{suffix},sims=5")
-            assert isinstance(bot._judge, judge)
-            assert bot.options.sims == 5
+def test_a_spec_names_a_network_and_options(saved):
     states = decisions()[:4]
-    as_spec = bots.make(f"search:{saved},sims=9").consider(states, new_streams(1, 4))
-    for one, other in zip(as_spec, search(sims=9).consider(states, new_streams(1, 4)), strict=True):
-        assert [(c.actions, c.visits) for c in one] == [(c.actions, c.visits) for c in other]
-
-
-def test_v1_names_the_first_networks_for_any_number_of_players():
-    states = np.concatenate([decisions(players, 10) for players in (2, 3, 4)])
-    first, plain = bots.make("ppo:v1"), bots.PolicyAgent()
-    acted = [bot.act(states, new_streams(1, 30)).tolist() for bot in (first, plain)]
-    assert acted[0] == acted[1]
-    assert bots.make("ppo:v1,temperature=1").options.temperature == 1
-    found = bots.make("search:v1,sims=7").act(states, new_streams(1, 30))
-    wanted = MctsBot(bots.SearchOptions(sims=7), judge=NetworkJudge()).act(
-        states, new_streams(1, 30)
-    )
-    assert found.tolist() == wanted.tolist()
+    found = search(sims=9).consider(states, new_streams(1, 4))
+    for suffix in ("", ".json", ".safetensors"):
+        bot = bots.make(f"search:{saved}{suffix},sims=9")
+        assert bot.options.sims == 9
+        assert told(bot.consider(states, new_streams(1, 4))) == told(found)
 
 
 @pytest.mark.parametrize("spec", ["search:{}", "search:{},sims=9"])
@@ -296,25 +260,85 @@ def test_models_that_the_package_lacks_are_named(monkeypatch, tmp_path):
         bots.make("search").act(decisions(3), ce.new_streams(0, 64))
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"format": "zip"}, "format must be 'carolus-policy' or 'carolus-value', got 'zip'"),
-        ({"format": 1}, "format must be a string, got 1"),
-        ({"format": "carolus-policy"}, "version must be 2, got 1"),
-    ],
-)
-def test_a_file_of_another_kind_is_refused(saved, changes, reason):
-    rewrite(saved, **changes)
-    with pytest.raises(ModelError, match=rf"v\.json: {reason}"):
+def test_a_file_of_another_kind_is_refused(saved):
+    rewrite(saved, format="carolus-turns")
+    with pytest.raises(ModelError, match=r"v\.json: format must be 'carolus-value', got"):
         bots.make(f"search:{saved}")
 
 
-def test_a_file_without_a_format_is_refused(saved):
-    about = json.loads(saved.with_suffix(".json").read_text())
-    del about["format"]
-    saved.with_suffix(".json").write_text(json.dumps(about))
-    with pytest.raises(ModelError, match=r"v\.json: format is missing"):
-        bots.make(f"search:{saved}")
-    with pytest.raises(ModelError, match=r"nowhere\.json: cannot be read"):
-        bots.make(f"search:{saved.parent / 'nowhere'}")
+# ------------------------------------------------------------------------------------ evaluators
+
+
+class Network(Evaluator):
+    """The values of a network, by way of Python."""
+
+    def __init__(self, value: ValueModel):
+        self.weights, self.asked = ValueWeights.of(value.weights), []
+
+    def evaluate(self, states):
+        assert not engine.is_over(states).any()
+        self.asked.append(states.copy())
+        return values(states, self.weights)
+
+
+def told(found):
+    """The choices and visits of searches."""
+    return [[(choice.actions, choice.visits) for choice in choices] for choices in found]
+
+
+@every_number
+@pytest.mark.parametrize("options", [{}, {"chance": "explicit", "width": 4}], ids=str)
+def test_an_evaluator_gives_the_tree_that_the_same_network_gives_built_in(players, options):
+    value = ValueModel.shipped(players)
+    states, options = decisions(players, 24), SearchOptions(sims=40, **options)
+    own, built_in = SearchBot(Network(value), options), bots.SearchBot(value, options)
+    streams, same = new_streams(1, 24), new_streams(1, 24)
+    found, wanted = own.consider(states, streams), built_in.consider(states, same)
+    assert told(found) == told(wanted) and (streams == same).all()
+    for ours, theirs in zip(found, wanted, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.prior == pytest.approx(b.prior, abs=1e-4)
+            np.testing.assert_allclose(a.chances, b.chances, atol=1e-5)
+    assert (own.act(states, streams) == built_in.act(states, same)).all()
+    np.testing.assert_allclose(
+        bots.opinion(own, states).values, bots.opinion(built_in, states).values, atol=1e-5
+    )
+
+
+def test_an_evaluator_is_asked_once_a_simulation_about_all_games():
+    value, states = Network(random_model()), decisions(2, 12)
+    bot = SearchBot(value, SearchOptions(sims=5))
+    found = bot.consider(states, new_streams(1, 12))
+    choices = [choice for one in found if len(one) > 1 for choice in one]
+    assert len(value.asked) == 6, "the roots first"
+    ended = sum(engine.is_over(after(s, c.actions))[0] for s, o in zip(states, found, strict=True) for c in o)
+    assert len(value.asked[0]) >= len(choices) - ended
+    other = states.copy()
+    other["generator"] += np.uint64(12345)
+    before = [states.tobytes() for states in value.asked]
+    value.asked.clear()
+    bot.consider(other, new_streams(1, 12))
+    assert [_still(states) for states in value.asked] == [
+        _still(np.frombuffer(data, states.dtype)) for data in before
+    ], "the dice to come are not known"
+
+
+def _still(states):
+    bare = states.copy()
+    bare["generator"] = 0
+    return bare.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((3, 2)), np.full((1, 2), np.nan), np.zeros(0)])
+def test_wrong_values_are_refused(wrong):
+    class Wrong(Evaluator):
+        def evaluate(self, states):
+            return wrong if np.shape(wrong) != (1, 2) else np.full((len(states), 2), np.nan)
+
+    with pytest.raises(ValueError, match=r"Wrong.evaluate of \d+ positions must return finite"):
+        SearchBot(Wrong()).consider(decisions()[:1], new_streams(1, 1))
+
+
+def test_an_evaluator_chooses_no_crowns():
+    with pytest.raises(AgentError, match="crowns must be auto or planner"):
+        SearchBot(Network(random_model()), SearchOptions(crowns="value"))

@@ -16,8 +16,6 @@ from carolus_env import arena, bots, engine
 from carolus_env.analysis.suite import data
 from carolus_env.arena import placing
 from carolus_env.bots import AgentError
-from carolus_env.bots.model_files import ModelError
-from carolus_env.bots.neural import model as single_model
 from carolus_env.bots.planner.plans import best_plans
 from carolus_env.bots.turns import network
 from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
@@ -202,13 +200,6 @@ def test_models_are_files_that_ppo_plays(tmp_path):
         agent.act(engine.new_games(Rules(2), 4, seed=1), new_streams(1, 4))
     with pytest.raises(AgentError, match="candidates"):
         bots.make(f"ppo:{tmp_path}/own,candidates=3")
-    small_one = single_model.Size(2, 4, 4)
-    single_model.Model(small_one, single_model.network.initial(small_one, 1)).save(tmp_path / "one")
-    assert isinstance(bots.make(f"ppo:{tmp_path}/one,temperature=1"), bots.PolicyAgent)
-    with pytest.raises(ModelError, match="format must be 'carolus-turns' or 'carolus-policy'"):
-        path = tmp_path / "own.json"
-        path.write_text(path.read_text().replace("carolus-turns", "carolus-hats"))
-        bots.make(f"ppo:{tmp_path}/own")
 
 
 # ------------------------------------------------------------------------------------ rollouts

@@ -11,7 +11,6 @@ from strategies import ALL_KINDS, history, renamed
 from carolus_env import bots, engine
 from carolus_env.bots import AgentError, model_files
 from carolus_env.bots.model_files import ModelError
-from carolus_env.bots.neural import model as policies
 from carolus_env.bots.planner.choices import list_choices
 from carolus_env.bots.planner.evaluation import FEATURES, all_weights
 from carolus_env.bots.planner.plans import STOP, actions_of, best_plans
@@ -538,10 +537,9 @@ def test_other_models_are_refused():
         model.ValueModel(size, {**weights_of(2), "rows": np.zeros((2, 2), np.float32)})
     with pytest.raises(ValueError, match="width must be from 16 to 1024, got 3"):
         Size(2, width=3)
-    with pytest.raises(ModelError, match="got 'carolus-policy', a model that the bot ppo or"):
-        model.load(policies.SHIPPED / "2p")
+    with pytest.raises(ModelError, match="got 'carolus-turns', a model that the bot ppo"):
+        model.load(turns_model.SHIPPED / "2p")
     assert model_files.NAMES == ("2p", "3p", "4p")
-    assert {*model_files.PLAYED_BY} == {model.FORMAT, policies.FORMAT, turns_model.FORMAT}
 
 
 # ------------------------------------------------------------------------------------ learning

@@ -1,4 +1,4 @@
-"""Cooperative cancellation: long work polls a `Stop` between portions, and ends by raising `Stopped`.
+"""Cooperative cancellation: long work polls a `Stop` between portions, and raises `Stopped`.
 
     stop = Stop()
     with stop.watched():           # in the thread that works

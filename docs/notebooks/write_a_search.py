@@ -87,5 +87,5 @@ print("expected payoffs:", (outcomes.probabilities @ returns).round(3))
 
 # %% [markdown]
 # The package's own searches are trees over whole turns with dice in between:
-# [`mcts`](../bots.md#mcts) and [`search`](../bots.md#search). `MctsBot(judge=...)` runs the tree
-# with [a policy and a value of yours](../bots.md#your-own-policy-and-value).
+# [`mcts`](../bots.md#mcts) and [`search`](../bots.md#search). `SearchBot(value)` runs the tree
+# with [a network of yours](../bots.md#your-own-network).

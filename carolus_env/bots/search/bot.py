@@ -167,8 +167,8 @@ class SearchBot(TreeSearch):
         shape = (len(states), TEAMS[int(states["players"][0])])
         if found.shape != shape or not np.isfinite(found).all():
             raise ValueError(
-                f"{type(self._evaluator).__name__}.evaluate of {shape[0]} positions with {shape[1]} "
-                f"teams must return finite numbers of shape {shape}, got shape {found.shape}"
+                f"{type(self._evaluator).__name__}.evaluate of {shape[0]} positions must return "
+                f"finite numbers of shape {shape}, got shape {found.shape}"
                 + (" with NaN or infinity" if found.shape == shape else "")
             )
         return found

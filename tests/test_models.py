@@ -18,38 +18,23 @@ from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
 from carolus_env import arena, bots
-from carolus_env.bots import (
-    Judge,
-    MctsBot,
-    Model,
-    ModelError,
-    NetworkJudge,
-    PolicyAgent,
-    PolicyOptions,
-    SearchOptions,
-    TurnModel,
-    ValueModel,
-    model_files,
-)
-from carolus_env.bots.neural import model, network
-from carolus_env.bots.turns import model as turns
+from carolus_env.bots import ModelError, TurnModel, TurnPolicy, ValueModel, model_files
+from carolus_env.bots.turns import model, network
+from carolus_env.bots.value.network import Size
 from carolus_env.system import files
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
-def small(players=2, seed=0) -> Model:
-    """A random model with opinions: its answers are not all alike."""
-    size = network.Size(players, region=4, trunk=8)
-    weights = network.initial(size, seed)
-    for name in ("score", "disc", "crown", "move", "court", "place_by_clan", "place_by_region"):
-        weights[name] *= 100
-    return Model(size, weights, {"seed": seed})
+def small(players=2, seed=0) -> TurnModel:
+    """Return a random model."""
+    size = Size(players, width=16, hidden=4)
+    return TurnModel(size, network.random_weights(size, seed), {"seed": seed})
 
 
 @pytest.fixture
 def saved(tmp_path):
-    model.save(small(), tmp_path / "p")
+    small().save(tmp_path / "p")
     return tmp_path / "p"
 
 
@@ -81,7 +66,7 @@ def decisions(players=2, n=64, seed=3, steps=12):
 
 def test_what_was_saved_is_read_back(saved):
     for name in (saved, saved.with_suffix(".json"), str(saved.with_suffix(".safetensors"))):
-        again = model.load(name)
+        again = TurnModel.load(name)
         assert (again.size, dict(again.about)) == (small().size, {"seed": 0})
         assert again.weights.keys() == small().weights.keys()
         for key, value in small().weights.items():
@@ -90,29 +75,28 @@ def test_what_was_saved_is_read_back(saved):
 
 
 def test_a_name_may_have_a_dot(tmp_path):
-    model.save(small(), tmp_path / "v1.5")
+    small().save(tmp_path / "v1.5")
     assert (tmp_path / "v1.5.json").exists()
-    assert model.load(tmp_path / "v1.5").size == small().size
+    assert TurnModel.load(tmp_path / "v1.5").size == small().size
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"format": "zip"}, "format must be 'carolus-policy', got 'zip'"),
-        ({"version": 1}, "version must be 2, got 1"),
+        ({"format": "zip"}, "format must be 'carolus-turns', got 'zip'"),
+        ({"format": "carolus-value"}, "got 'carolus-value', a model that the bot value or search"),
+        ({"version": 99}, "version must be 1, got 99"),
         ({"version": True}, "version must be a whole number, got True"),
         ({"network_version": 99}, f"network_version must be {network.VERSION}, got 99"),
-        ({"observation_version": 1}, "observation_version must be 2, got 1"),
-        ({"players": 5}, "players must be 2, 3 or 4, got 5"),
+        ({"players": 5}, "players must be from 2 to 4, got 5"),
         ({"players": [2]}, r"players must be a whole number, got \[2\]"),
         (
             {"players": 3},
             r"p\.safetensors: the weights do not fit Size\(players=3, .* must be float32",
         ),
-        ({"region": 5}, r"clan must be float32 \(\d+, 5\), got float32 \(\d+, 4\)"),
-        ({"trunk": 4096, "region": 4096}, "must be float32"),
-        ({"trunk": 10**12}, "trunk must be an integer from 1 to 4096, got 1000000000000"),
-        ({"trunk": 8.0}, "trunk must be a whole number, got 8.0"),
+        ({"width": 24}, r"bias must be float32 \(24,\), got float32 \(16,\)"),
+        ({"width": 10**12}, "width must be from 16 to 1024, got 1000000000000"),
+        ({"hidden": 8.0}, "hidden must be a whole number, got 8.0"),
         ({"about": []}, r"about must be an object, got \[\]"),
         ({"sha256": None}, "sha256 must be a string, got None"),
         ({"sha256": "0" * 64}, "sha256 must be '0000.*, got [0-9a-f]{64}"),
@@ -121,7 +105,7 @@ def test_a_name_may_have_a_dot(tmp_path):
 def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
     rewrite(saved, **changes)
     with pytest.raises(ModelError, match=text) as caught:
-        model.load(saved)
+        TurnModel.load(saved)
     assert str(saved) in str(caught.value)
 
 
@@ -131,7 +115,7 @@ def test_a_json_without_a_key_is_refused(saved):
         rest = {k: v for k, v in whole.items() if k != key}
         saved.with_suffix(".json").write_text(json.dumps(rest))
         with pytest.raises(ModelError, match=rf"p\.json: {key} is missing"):
-            model.load(saved)
+            TurnModel.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -142,14 +126,14 @@ def test_a_json_without_a_key_is_refused(saved):
 def test_a_json_that_is_none_is_refused(saved, junk):
     saved.with_suffix(".json").write_bytes(junk)
     with pytest.raises(ModelError, match=r"p\.json: not a model: "):
-        model.load(saved)
+        TurnModel.load(saved)
 
 
 def test_an_untrusted_file_makes_no_long_error(saved):
     rewrite(saved, players=[[[[["x" * 100_000] * 100]]]], format="y" * 100_000)
     for _ in range(2):
         with pytest.raises(ModelError) as caught:
-            model.load(saved)
+            TurnModel.load(saved)
         assert len(str(caught.value)) < 500
         rewrite(saved, format=model.FORMAT)
 
@@ -184,47 +168,47 @@ def test_foreign_weights_are_refused_and_run_no_code(saved, tmp_path, kind):
     }[kind]
     saved.with_suffix(".safetensors").write_bytes(data)
     with pytest.raises(ModelError, match=r"p\.safetensors: not the weights that its JSON"):
-        model.load(saved)
+        TurnModel.load(saved)
     forge(saved, data)
     with pytest.raises(ModelError, match=r"p\.safetensors: not a safetensors file"):
-        model.load(saved)
+        TurnModel.load(saved)
     assert not trap.exists()
 
 
 def test_weights_other_than_the_networks_are_listed(saved):
     tensors = read_tensors(saved.with_suffix(".safetensors").read_bytes())
-    tensors["disc"] = tensors["disc"].astype(np.float64)
-    tensors["score_b"] = np.full_like(tensors["score_b"], np.nan)
-    tensors["move"] = tensors["move"].T.copy()
-    tensors["extra"] = tensors.pop("crown")
+    tensors["bias"] = tensors["bias"].astype(np.float64)
+    tensors["out_bias"] = np.full_like(tensors["out_bias"], np.nan)
+    tensors["residual"] = tensors["residual"].T.copy()
+    tensors["extra"] = tensors.pop("sharpness")
     forge(saved, tensor_bytes(tensors))
     with pytest.raises(ModelError) as caught:
-        model.load(saved)
+        TurnModel.load(saved)
     for text in (
-        "crown is missing",
+        "sharpness is missing",
         "'extra' is unknown",
-        "disc must be float32 (8, 5), got float64 (8, 5)",
-        "move must be float32 (4, 1), got float32 (1, 4)",
-        "score_b holds NaN or infinity",
+        "bias must be float32 (16,), got float64 (16,)",
+        "residual must be float32 (",
+        "out_bias holds NaN or infinity",
     ):
         assert text in str(caught.value)
 
 
 def test_a_model_is_not_made_of_other_weights():
     weights = dict(small().weights)
-    weights["disc_b"] = np.full(5, np.inf, np.float32)
-    with pytest.raises(ModelError, match="disc_b holds NaN or infinity"):
-        Model(small().size, weights)
+    weights["bias"] = np.full(16, np.inf, np.float32)
+    with pytest.raises(ModelError, match="bias holds NaN or infinity"):
+        TurnModel(small().size, weights)
     with pytest.raises(ModelError, match=f"and {len(network.shapes(small().size)) - 6} more"):
-        Model(small().size, {})
+        TurnModel(small().size, {})
 
 
 def test_a_file_longer_than_any_model_is_refused(saved, monkeypatch):
     monkeypatch.setattr(model_files, "LARGEST", 100)
     with pytest.raises(ModelError, match=r"p\.safetensors: not a model: longer than 100 bytes"):
-        model.load(saved)
+        TurnModel.load(saved)
     with pytest.raises(ModelError, match="allowed are 100"):
-        model.save(small(), saved)
+        small().save(saved)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])
@@ -232,10 +216,10 @@ def test_a_missing_file_is_named(saved, suffix):
     path = saved.with_suffix(suffix)
     path.unlink()
     with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: No such file"):
-        model.load(saved)
+        TurnModel.load(saved)
     path.mkdir()
     with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: not a regular file"):
-        model.load(saved)
+        TurnModel.load(saved)
 
 
 def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
@@ -245,48 +229,14 @@ def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
     before = {path.name: path.read_bytes() for path in saved.parent.iterdir()}
     monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device"):
-        model.save(small(seed=1), saved)
+        small(seed=1).save(saved)
     assert {path.name: path.read_bytes() for path in saved.parent.iterdir()} == before
 
 
 # ------------------------------------------------------------------------------------ playing
 
 
-@every_number
-def test_temperature_0_plays_the_likeliest_legal_action(players):
-    states, streams = decisions(players), ce.new_streams(0, 64)
-    before = streams.copy()
-    actions = PolicyAgent(small(players)).act(states, streams)
-    logits, _ = network.forward(
-        small(players).weights, ce.observe(states).astype(np.float32), players, np
-    )
-    wanted = np.where(ce.legal_masks(states) == 1, logits, -np.inf).argmax(axis=1)
-    np.testing.assert_array_equal(actions, wanted)
-    assert len(set(actions.tolist())) > 5
-    np.testing.assert_array_equal(streams, before)
-
-
-def test_of_equally_likely_actions_the_lowest_is_played():
-    blank = {name: np.zeros_like(w) for name, w in small().weights.items()}
-    states = decisions()
-    actions = PolicyAgent(Model(small().size, blank)).act(states, ce.new_streams(0, 64))
-    np.testing.assert_array_equal(actions, ce.legal_masks(states).argmax(axis=1))
-
-
-@pytest.mark.parametrize("temperature", [1.0, 2.5])
-def test_actions_are_drawn_from_the_policy(temperature):
-    states = decisions(n=8)[-1:].repeat(20_000)
-    agent = PolicyAgent(small(), PolicyOptions(temperature))
-    actions = agent.act(states, ce.new_streams(5, 20_000))
-    log_policy, _ = NetworkJudge(small()).judge(states[:1])
-    chances = np.exp(log_policy[0] / temperature)
-    assert np.exp(log_policy[0]).sum() == pytest.approx(1)
-    drawn = np.bincount(actions, minlength=95) / 20_000
-    np.testing.assert_allclose(drawn, chances / chances.sum(), atol=0.02)
-    assert (drawn > 0).sum() > 2
-
-
-@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "search:v1,sims=3"])
+@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "search:sims=3"])
 def test_decisions_do_not_depend_on_the_batch(spec):
     """Nor on who else is in it: numbers of players may be mixed."""
     states = np.concatenate([decisions(players, 20) for players in (2, 3, 4)])
@@ -300,80 +250,18 @@ def test_decisions_do_not_depend_on_the_batch(spec):
     assert ce.engine.are_legal(states, together).all()
 
 
-@every_number
-def test_a_judge_gives_chances_by_number_of_team(players):
-    states = decisions(players)
-    _, chances = NetworkJudge(small(players)).judge(states)
-    _, scores = network.forward(
-        small(players).weights, ce.observe(states).astype(np.float32), players, np
-    )
-    parts = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    for state, given, seen in zip(states, chances, parts, strict=True):
-        own = int(state["team"][state["player"]])
-        np.testing.assert_allclose(np.roll(seen, own), given, rtol=1e-5)
-    assert len(set(states["team"][np.arange(64), states["player"]].tolist())) > 1
-
-
-class Slow(Judge):
-    """Another judge's answers, by way of Python."""
-
-    def __init__(self, judge):
-        self.judged = judge
-
-    def judge(self, states):
-        return self.judged.judge(states)
-
-
-@every_number
-@pytest.mark.parametrize("ways", [{}, {"moves": "single"}, {"chance": "explicit"}])
-def test_a_compiled_search_is_the_search_with_that_judge(players, ways):
-    states, options = decisions(players, 12), SearchOptions(sims=30, **ways)
-    judge = NetworkJudge(small(players))
-    quick = MctsBot(options, judge=judge).consider(states, ce.new_streams(1, 12))
-    slow = MctsBot(options, judge=Slow(judge)).consider(states, ce.new_streams(1, 12))
-    for ours, theirs in zip(quick, slow, strict=True):
-        assert [(c.actions, c.visits) for c in ours] == [(c.actions, c.visits) for c in theirs]
-        for a, b in zip(ours, theirs, strict=True):
-            np.testing.assert_array_equal(a.chances, b.chances)
-
-
-def test_a_search_asks_the_network():
-    states = decisions()
-    states = states[(ce.legal_masks(states).sum(axis=1) > 1)][:8]
-    found = [
-        MctsBot(SearchOptions(sims=30), judge=judge).consider(
-            states, ce.new_streams(1, len(states))
-        )
-        for judge in (NetworkJudge(small(seed=1)), NetworkJudge(small(seed=2)))
-    ]
-    one, other = [[c.visits for choices in search for c in choices] for search in found]
-    assert one != other
-
-
-def test_a_search_by_a_network_needs_one():
-    with pytest.raises(ValueError, match=r"SearchOptions need a judge, got None"):
-        MctsBot(SearchOptions(sims=30))
-
-
 # ------------------------------------------------------------------------------------ specs
 
 
 def test_spec_strings_make_the_agents(saved):
     agent = bots.make(f"ppo:{saved},temperature=0.5")
-    assert isinstance(agent, PolicyAgent)
+    assert isinstance(agent, TurnPolicy)
     assert agent.options.temperature == 0.5
     assert agent.name == f"ppo:{saved},temperature=0.5"
-    search = bots.make(f"search:{saved}.safetensors,sims=7,moves=single")
-    assert isinstance(search, bots.MctsBot)
-    assert (search.options.sims, search.options.moves) == (7, "single")
-    search.consider(decisions()[:2], ce.new_streams(1, 2))
-    assert search.simulations == 14
 
 
 @every_number
-@pytest.mark.parametrize(
-    "spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "ppo:v1", "search:v1,sims=3"]
-)
+@pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "search:sims=3"])
 def test_the_models_of_the_package_play(spec, players):
     agents = bots.make(spec.format(players)), bots.make("greedy")
     assert arena.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6
@@ -388,8 +276,8 @@ def test_the_models_of_the_package_play(spec, players):
         ("ppo:{},temperature=-1", "option temperature must be a number from 0 to 100, got -1.0"),
         ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read: No such file"),
         ("ppo:5p", r"^5p\.json: cannot be read"),
-        ("search:{},sims=0", "agent 'search': option sims must be a whole number from 1 to"),
-        ("search:{},depth=3", "agent 'search': has no option 'depth=3'"),
+        ("search:2p,sims=0", "agent 'search': option sims must be a whole number from 1 to"),
+        ("search:2p,depth=3", "agent 'search': has no option 'depth=3'"),
     ],
 )
 def test_a_wrong_spec_is_refused(saved, spec, text):
@@ -397,7 +285,7 @@ def test_a_wrong_spec_is_refused(saved, spec, text):
         bots.make(spec.format(saved))
 
 
-@pytest.mark.parametrize("spec", ["ppo:2p", "search:{},sims=2"])
+@pytest.mark.parametrize("spec", ["ppo:2p", "ppo:{}"])
 def test_games_of_another_number_of_players_are_refused(saved, spec):
     agent = bots.make(spec := spec.format(saved))
     text = f"agent '{re.escape(spec)}': has a model for 2 players, not for 3"
@@ -406,7 +294,7 @@ def test_games_of_another_number_of_players_are_refused(saved, spec):
 
 
 def test_a_missing_shipped_model_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(turns, "SHIPPED", tmp_path)
+    monkeypatch.setattr(model, "SHIPPED", tmp_path)
     with pytest.raises(ModelError, match=r"has no model for 2 players: there is no .*2p\.json"):
         bots.make("ppo:2p")
     with pytest.raises(ModelError, match="has no model for 3 players"):
@@ -415,7 +303,7 @@ def test_a_missing_shipped_model_is_named(monkeypatch, tmp_path):
 
 def test_shipped_models_are_for_their_number_of_players():
     for players in (2, 3, 4):
-        for kind in (Model, TurnModel, ValueModel):
+        for kind in (TurnModel, ValueModel):
             assert kind.shipped(players).size.players == players
 
 
