@@ -13,7 +13,7 @@ from carolus_env.bots import Agent, Opinion, opinion
 from carolus_env.engine.rules import ACTIONS, OVER, ROLL, TEAMS, Rules, move_action
 from carolus_env.engine.streams import new_streams
 
-AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "mcts:sims=12,moves=single", "ppo",
+AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "ppo",
           "search:sims=6")  # fmt: skip
 VALUED = AGENTS[2:]
 

@@ -595,7 +595,7 @@ for rules in (Rules(2), Rules(3, "deferred", paladins_per_clan=9)):
     states = middle_games(rules, 8)
     few = states[states["phase"] != DISC][::8].copy()
     print(bots.make("planner").act(few, new_streams(1, len(few))).tolist())
-    for ways in ("sims=4", "sims=4,moves=single,chance=explicit,leaf=playout"):
+    for ways in ("sims=4", "sims=4,chance=explicit,leaf=playout"):
         print(bots.make(f"mcts:{ways}").act(few[:2].copy(), new_streams(1, 2)).tolist())
 """
 

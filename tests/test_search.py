@@ -311,7 +311,11 @@ def test_an_evaluator_is_asked_once_a_simulation_about_all_games():
     found = bot.consider(states, new_streams(1, 12))
     choices = [choice for one in found if len(one) > 1 for choice in one]
     assert len(value.asked) == 6, "the roots first"
-    ended = sum(engine.is_over(after(s, c.actions))[0] for s, o in zip(states, found, strict=True) for c in o)
+    ended = sum(
+        engine.is_over(after(s, c.actions))[0]
+        for s, o in zip(states, found, strict=True)
+        for c in o
+    )
     assert len(value.asked[0]) >= len(choices) - ended
     other = states.copy()
     other["generator"] += np.uint64(12345)

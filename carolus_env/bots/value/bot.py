@@ -62,13 +62,13 @@ class ValueOptions:
         2,
         "turns, the best ones, that are followed through the dice to the next player's best "
         f"choice; three times as many with {LATE} regions or fewer",
-        among=(0, 4096),
+        among=(0, 16),
     )
     rolls: int = option(
         2,
         f"rolls sampled for each of them, twice as many with {LATE} regions or fewer; 0: every "
         "roll, by its probability",
-        among=(0, 100_000),
+        among=(0, 16),
     )
     seconds: float = option(
         0.0,
