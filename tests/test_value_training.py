@@ -115,13 +115,6 @@ def test_many_workers_do_not_overshoot():
     assert crew.told[1] / crew.told[0] < 0.75  # ln 2 before learning; adding up ends above 1
 
 
-@pytest.mark.parametrize(("candidates", "played"), [(0, (0, "stop")), (4, (64, "auto"))])
-def test_a_network_that_compared_every_turn_is_evaluated_so(tmp_path, candidates, played):
-    run = ValueRun(small(candidates=candidates), tmp_path)
-    options = run.agent(run.snapshot()).options
-    assert (options.candidates, options.plans) == played
-
-
 @pytest.mark.slow
 def test_a_run_can_begin_with_a_model(tmp_path):
     trained = learnt(small(), 6)

@@ -1,7 +1,7 @@
 """What a player chooses among: a disc, a crown, or one of a turn's plans.
 
 A choice is a plan (`plans`): a disc or a crown is one of a single action. Of a turn the best plans
-by an evaluation are listed, or all of them in the order in which they are found.
+by an evaluation are listed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ class Lister(NamedTuple):
 
         Args:
             width: where paladins may go: an index into `plans.WIDTHS`.
-            weights: ``(F,)`` float64, of the evaluation; zeros: it has no say, and plans come in
-                the order in which they are found.
+            weights: ``(F,)`` float64, of the evaluation.
             most: how many of a turn's plans are kept.
         """
         length = max(most, DISCS)

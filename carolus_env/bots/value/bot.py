@@ -44,8 +44,8 @@ class ValueOptions:
 
     candidates: int = option(
         64,
-        "turns that the network compares, the planner's best ones; 0: all, in no order",
-        among=(0, EVERY),
+        "turns that the network compares, the planner's best ones",
+        among=(1, EVERY),
     )
     plans: str = option(
         "auto",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
-from carolus_env.bots.planner.choices import EVERY, Lister, list_choices
+from carolus_env.bots.planner.choices import Lister, list_choices
 from carolus_env.bots.planner.plans import play_plan
 from carolus_env.bots.value.inference import ValueNet, forget_sums, like_value
 from carolus_env.engine.state import STATE, States
@@ -42,11 +42,8 @@ class Chooser(NamedTuple):
             net: the network.
             width: where paladins may go: an index into `plans.WIDTHS`.
             weights: ``(F,)`` float64, of the evaluation.
-            candidates: how many of a turn's plans are kept; 0: up to `EVERY`, in no order, so that
-                the evaluation has no say.
+            candidates: how many of a turn's plans are kept.
         """
-        if candidates == 0:
-            weights, candidates = np.zeros_like(weights), EVERY
         lister = Lister.of(width, weights, candidates)
         return cls(net, lister, np.zeros(len(lister.choices)), np.zeros(1, STATE))
 

@@ -35,7 +35,7 @@ class ValueConfig(CompiledOptions):
     """Model to begin with, a path or 2p, 3p, 4p; by default random weights."""
 
     candidates: int = 16
-    """Turns that the network compares, the planner's best ones; 0: all, in no order."""
+    """Turns that the network compares, the planner's best ones."""
 
     rate: float = 0.03
     """Learning rate; it stays ..."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent
-from carolus_env.bots.value.bot import ValueBot, ValueOptions
+from carolus_env.bots.value.bot import ValueBot
 from carolus_env.bots.value.model import ValueModel
 from carolus_env.learners.compiled import CompiledRun
 from carolus_env.learners.curve import Look
@@ -104,10 +104,7 @@ class ValueRun(CompiledRun[ValueConfig, ValueModel]):
         return ValueModel(self.config.size, weights, self.about(workers=self.config.workers))
 
     def agent(self, model: ValueModel) -> Agent:
-        """The bot ``value`` with its usual options; it compares every turn if learning did."""
-        config = self.config
-        if config.candidates == 0:
-            return ValueBot(model, ValueOptions(candidates=0, plans=config.plans))
+        """Return the bot ``value`` with its usual options."""
         return ValueBot(model)
 
     # ------------------------------------------------------------------------ resuming
