@@ -22,15 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from carolus_env import bots, engine
-from carolus_env.bots import (
-    Agent,
-    MctsBot,
-    PlannerBot,
-    SearchBot,
-    TurnModel,
-    TurnPolicy,
-    ValueModel,
-)
+from carolus_env.bots import Agent, MctsBot, PlannerBot
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
 from carolus_env.engine.state import States
@@ -45,8 +37,6 @@ BOTS = (
     "planner:errors=0.33",
     "planner:plans=one",
     "mcts:sims=24",
-    "ppo",
-    "search:sims=16",
 )
 EACH = 200  # positions of each number of players
 SEED = 20_261_122
@@ -75,10 +65,9 @@ def signature(agent: Agent, fixed: dict[int, States]) -> str:
 # ------------------------------------------------------------------------------------ choosing
 
 _NUDGE = 1e-8  # of weights in float64, whose last bit is 1e-16
-_NUDGE_NETWORK = 1e-5  # of weights in float32, whose last bit is 1e-7
 
 
-def _nudged(spec: str, players: int, seed: int) -> Agent:
+def _nudged(spec: str, seed: int) -> Agent:
     """The bot with every weight multiplied by almost 1."""
     random = np.random.default_rng(seed)
     agent = bots.make(spec)
@@ -87,21 +76,7 @@ def _nudged(spec: str, players: int, seed: int) -> Agent:
         return PlannerBot(agent.options, weights=weights)
     if isinstance(agent, MctsBot):
         return MctsBot(agent.options, weights=weights)
-    if isinstance(agent, TurnPolicy):
-        policy = TurnModel.shipped(players)
-        return TurnPolicy(TurnModel(policy.size, _near(policy, random)), agent.options)
-    if isinstance(agent, SearchBot):
-        value = ValueModel.shipped(players)
-        return SearchBot(ValueModel(value.size, _near(value, random)), agent.options)
     return agent
-
-
-def _near(model: TurnModel | ValueModel, random: np.random.Generator) -> dict[str, np.ndarray]:
-    """The model's weights, each multiplied by almost 1."""
-    return {
-        name: (w * random.uniform(1 - _NUDGE_NETWORK, 1 + _NUDGE_NETWORK, w.shape)).astype("f4")
-        for name, w in model.weights.items()
-    }
 
 
 def _played(players: int) -> States:
@@ -136,7 +111,7 @@ def choose() -> Iterator[str]:
         for spec in BOTS:
             usual = np.array(decisions(bots.make(spec), states))
             for seed in range(4):
-                nudged = decisions(_nudged(spec, players, seed), states)
+                nudged = decisions(_nudged(spec, seed), states)
                 sure &= usual == nudged
         print(f"{players} players: {sure.sum()} of {len(states)} positions are sure")
         rows = np.flatnonzero(sure)
