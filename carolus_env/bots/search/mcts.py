@@ -39,8 +39,8 @@ from carolus_env.system import stopping
 from carolus_env.system.compiler import entry
 
 _LARGEST: Final = 100_000  # positions in a tree
-_PORTION: Final = 32  # most simulations between checks of the clock, the visits and a stop
-_SOON: Final = 0.01  # seconds that they should take
+_BLOCK: Final = 32  # simulations between checks of the visits
+_SOON: Final = 0.01  # seconds between checks of the clock and of a stop, about
 
 
 def root_width(default: int) -> Any:
@@ -234,13 +234,16 @@ class TreeSearch(Agent):
         self._simulate(states, generators, forest, 0)
         done, portion, left = 0, 1, self._left(0, 0.0)
         start = now = time.perf_counter()
-        while left > 0 and (fully or not _are_settled(forest, len(states), left)):
+        while left > 0:
+            if done % _BLOCK == 0 and not fully and _are_settled(forest, len(states), left):
+                break
             stop.check()
-            sims = portion if self.options.seconds > 0 else min(portion, int(left))
+            sims = min(portion, _BLOCK - done % _BLOCK)
+            sims = sims if self.options.seconds > 0 else min(sims, int(left))
             self._simulate(states, generators, forest, sims)
             done, before, now = done + sims, now, time.perf_counter()
             left = self._left(done, now - start)
-            portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _PORTION)
+            portion = max(portion // 2, 1) if now - before > _SOON else min(2 * portion, _BLOCK)
         stop.check()
         if self.options.seconds == 0:  # stopping early must not change later draws
             move_on(generators, int(left))
