@@ -10,7 +10,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test test-all axe lint tables docs ladder signatures bench integrations clean
+.PHONY: setup train test test-all lint tables docs ladder signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -30,10 +30,6 @@ test: setup
 
 test-all: setup
 	$(RUN) -m pytest -n auto $(ARGS)
-
-# What axe-core (from the npm registry) finds on the pages; needs npm and Chromium.
-axe: setup
-	$(RUN) tests/axe.py $(ARGS)
 
 lint: setup
 	$(RUN) -m ruff check .
@@ -59,9 +55,6 @@ docs: $(VENV)/.documents
 $(VENV)/.documents: $(VENV)/.installed
 	$(call INSTALL,'.[docs]')
 	@touch $@
-
-bench: setup
-	$(RUN) -m benchmarks.throughput $(ARGS)
 
 # Other libraries, each in a virtual environment of its own: make integrations ARGS="torchrl skrl"
 integrations: setup

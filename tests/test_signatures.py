@@ -27,5 +27,5 @@ def test_there_are_so_many_positions_of_every_phase_and_option(fixed):
 
 @pytest.mark.parametrize("spec", BOTS)
 def test_a_bot_decides_as_it_did(spec, fixed):
-    """On purpose? Then `make signatures`, and say so in CHANGELOG.md."""
+    """On purpose? Then `make signatures`."""
     assert signature(bots.make(spec), fixed) == json.loads(SIGNATURES.read_text())[spec]
