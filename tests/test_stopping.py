@@ -128,7 +128,7 @@ def test_a_stop_is_for_the_work_that_watches_it() -> None:
     with outer.watched():
         with inner.watched():
             assert stopping.current() is inner
-            assert list(stopping.portions(10)) == [slice(0, 4), slice(4, 8), slice(8, 10)]
+            assert list(stopping.portions(3)) == [slice(0, 1), slice(1, 2), slice(2, 3)]
         with pytest.raises(Stopped):
             stopping.current().check()
         seen = []

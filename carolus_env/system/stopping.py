@@ -59,7 +59,6 @@ class Stop:
 
 _NEVER: Final = Stop()
 _current: Final[ContextVar[Stop]] = ContextVar("carolus_stop", default=_NEVER)
-_PORTION: Final = 4  # games that a kernel decides in one call, where the work may be stopped
 
 
 def current() -> Stop:
@@ -68,7 +67,7 @@ def current() -> Stop:
 
 
 def portions(rows: int) -> Iterator[slice]:
-    """Yield ``range(rows)`` in runs, with a poll before and after each.
+    """Yield ``range(rows)`` one by one, with a poll before and after each.
 
     Where nobody may stop the work it is one run of all rows.
 
@@ -76,7 +75,7 @@ def portions(rows: int) -> Iterator[slice]:
         Stopped: when the work is to end.
     """
     stop = _current.get()
-    longest = max(rows, 1) if stop is _NEVER else _PORTION
+    longest = max(rows, 1) if stop is _NEVER else 1
     for first in range(0, rows, longest):
         stop.check()
         yield slice(first, min(first + longest, rows))
