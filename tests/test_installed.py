@@ -76,7 +76,7 @@ def test_the_sdist_holds_the_clone_but_no_runs(dist):
     [sdist] = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = ("pyproject.toml", "train.py", "tests/test_installed.py", "docs/long_description.py")
+    wanted = ("pyproject.toml", "train.py", "tests/test_installed.py")
     assert names >= {*wanted, "examples/ppo_torch.py", "agents/value_2p.toml"}
     assert not any(name.startswith(("runs/", ".venv/", ".ci/", ".git/")) for name in names)
 
