@@ -8,7 +8,6 @@ import re
 import runpy
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,22 @@ README = (ROOT / "README.md").read_text()
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
+def snippets(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def run(snippet, folder):
+    """The names that a snippet leaves."""
+    (folder / "snippet.py").write_text(snippet)
+    return runpy.run_path(str(folder / "snippet.py"))
+
+
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
 def test_readme_snippets_run(number, tmp_path):
-    source = tmp_path / f"snippet_{number}.py"
-    source.write_text(SNIPPETS[number])
     if "sb3_contrib" in SNIPPETS[number]:
         pytest.importorskip("sb3_contrib")
-    names = runpy.run_path(str(source))
+    names = run(SNIPPETS[number], tmp_path)
     if "expected" in names:  # what a set-up roll of 7 dice brings of each clan: 7/6
         assert names["expected"] == pytest.approx([7 / 6] * 5)
     if "Cautious" in names:
@@ -36,15 +44,10 @@ def test_readme_snippets_run(number, tmp_path):
         ce.step(games, names["Cautious"]().act(games, ce.new_streams(1, 8)))
 
 
-def test_readme_has_its_snippets():
-    assert len(SNIPPETS) == 9
-
-
 def test_the_evaluation_page_says_what_happens(tmp_path):
     page = (ROOT / "docs" / "evaluation.md").read_text()
-    [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / "snippet.py").write_text(snippet)
-    names = runpy.run_path(str(tmp_path / "snippet.py"))
+    [snippet] = snippets("evaluation")
+    names = run(snippet, tmp_path)
     assert (names["pairing"].deals, names["pairing"].games) == (50, 300)
     assert 0.9 < names["low"] < names["pairing"].win_rate[0] <= names["high"]
     header, game = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
@@ -58,41 +61,36 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     assert list(game) == keys
 
 
-def test_the_bots_page_has_snippets_that_run(tmp_path):
-    page = (ROOT / "docs" / "bots.md").read_text()
-    names = {}
-    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        (tmp_path / "snippet.py").write_text(snippet)
-        names |= runpy.run_path(str(tmp_path / "snippet.py"))
-    assert len(names["actions"]) == 100
-    assert len(names["best"]) == 8
-
-
-@pytest.mark.slow
-def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page", ["bots", "language", pytest.param("models", marks=pytest.mark.slow)]
+)
+def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "models.md").read_text()
-    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        (tmp_path / "snippet.py").write_text(snippet)
-        names = runpy.run_path(str(tmp_path / "snippet.py"))
-        assert "log_policy" not in names or names["log_policy"].shape == (100, 95)
+    names = {}
+    for snippet in snippets(page):
+        names |= run(snippet, tmp_path)
+    if page == "bots":
+        assert len(names["actions"]) == 100
+        assert len(names["best"]) == 8
+    elif page == "language":
+        assert "move 'd1': player" in capsys.readouterr().out
+        assert names["again"].startswith(names["generate_prompt"](names["observation"]))
+        assert names["rewards"][names["player"]] == -0.5
+        assert sum(names["rewards"].values()) == 0
 
 
 def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path):
-    page = (ROOT / "docs" / "your_own.md").read_text()
-    bot, wrapper, learner = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    bot, wrapper, learner = snippets("your_own")
     (tmp_path / "my_bot.py").write_text(bot)
     specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
     for players in (2, 3, 4):
         pair = [ce.make(spec) for spec in specs]
         match = arena.play_pairing(pair, ce.Rules(players), 60, seed=1)
         assert match.win_rate[0] > 0.9
-    (tmp_path / "wrapper.py").write_text(wrapper)
-    names = runpy.run_path(str(tmp_path / "wrapper.py"))
+    names = run(wrapper, tmp_path)
     assert abs(names["total"]) == pytest.approx(1), "the potential is taken back"
     assert names["reward"] != names["total"], "the last reward is shaped"
-    (tmp_path / "learner.py").write_text(learner)
-    assert runpy.run_path(str(tmp_path / "learner.py"))["match"].win_rate[0] > 0.9
+    assert run(learner, tmp_path)["match"].win_rate[0] > 0.9
 
 
 @pytest.mark.parametrize("name", ["first_steps", "train_and_watch", "write_a_search"])
@@ -111,11 +109,8 @@ def test_notebooks_run_and_show_what_they_say(name, capsys):
 
 @pytest.mark.slow
 def test_the_training_page_has_a_snippet_that_trains(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "training.md").read_text()
-    snippet = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    (tmp_path / "snippet.py").write_text(snippet)
     monkeypatch.chdir(tmp_path)
-    names = runpy.run_path(str(tmp_path / "snippet.py"))
+    names = run(snippets("training")[0], tmp_path)
     assert names["run"].decisions == 8192
     assert (tmp_path / "runs" / "mine" / "best.json").exists()
 
@@ -156,31 +151,21 @@ def test_links_in_pages_lead_somewhere():
             assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
 
 
-def test_the_environments_page_gives_the_lengths_of_observations():
+def test_pages_give_the_lengths_of_observations_and_of_a_state():
     lengths = [observation.length(players) for players in (2, 3, 4)]
     assert "{} (2 players), {} (3), {} (4)".format(*lengths) in carolus_magnus_v0.__doc__
     assert f"(len(rows), {lengths[0]}) uint8" in README
-
-
-def test_record_size_in_pages_is_the_dtypes():
     for text in (README, (ROOT / "docs" / "state.md").read_text(), carolus_magnus_v0.__doc__):
         assert f"{ce.STATE.itemsize} bytes" in text
 
 
-def test_the_wheel_ships_the_package_alone():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["carolus_env"]
-    assert (ROOT / "carolus_env" / "py.typed").exists()
-    ignored = (ROOT / ".gitignore").read_text()  # the wheel leaves out what git does
-    assert "safetensors" not in ignored
-    assert "models" not in ignored
-
-
-def test_importing_the_package_imports_nothing_heavy():
+def test_a_game_without_a_render_mode_imports_nothing_heavy():
     heavy = "torch stable_baselines3 matplotlib rich tyro pandas safetensors "
-    heavy += "pygame PIL resvg starlette uvicorn ray"
+    heavy += "pygame PIL resvg starlette uvicorn ray carolus_env.integrations"
     code = (
-        "import sys, carolus_env, carolus_env.arena\n"
+        "import sys, carolus_env.arena\nfrom carolus_env import carolus_magnus_v0\n"
+        "env = carolus_magnus_v0.env()\nenv.reset(seed=1)\n"
+        "env.step(int(env.last()[0]['action_mask'].argmax()))\nenv.close()\n"
         f"print([m for m in {heavy.split()!r} if m in sys.modules])"
     )
     done = subprocess.run(

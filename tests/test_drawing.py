@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis.strategies import sampled_from
 from strategies import history, rules, sample, seeds
 
 import carolus_env as ce
 from carolus_env import engine
+from carolus_env.drawing import pieces
 from carolus_env.drawing.board import board_svg, board_words
-from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS
+from carolus_env.drawing.shapes import CLAN_LOOKS, GOLD, TEAM_LOOKS, clan_shape
+from carolus_env.drawing.style import _DARK, _LIGHT
 from carolus_env.engine.rules import (
     CLAN_NAMES,
     CLANS,
@@ -51,24 +55,21 @@ def played(players, seed, until):
     return states
 
 
-@given(rules, seeds)
-@settings(max_examples=25, deadline=None)
-def test_every_state_can_be_drawn(kind, seed):
+@given(rules, seeds, sampled_from(["tall", "wide"]))
+@settings(max_examples=40, deadline=None)
+def test_every_state_is_drawn_as_it_is(kind, seed, layout):
     for state in sample(history(kind, seed, games=2, limit=300), seed, 8):
-        what_is_drawn_is_the_state(state)
-
-
-def what_is_drawn_is_the_state(state):
-    states = state.reshape(1)
-    data = position.to_dict(states[0])
-    for layout in ("tall", "wide"):
-        root = drawn(states[0], layout=layout, legal=True)
+        data = position.to_dict(state)
+        root = drawn(state, layout=layout, legal=True)
         regions = groups(root, "region")
         assert [int(g.get("data-region")) for g in regions] == list(range(len(data["regions"])))
         for group, region in zip(regions, data["regions"], strict=True):
             ends = region["territories"][0], region["territories"][-1]
             said = group.get("data-territories")
             assert said == (str(ends[0]) if ends[0] == ends[1] else "{}-{}".format(*ends))
+            lines = [path.get("class", "") for path in group if path.tag == f"{SVG}path"]
+            for below, line in itertools.pairwise(lines):  # a mark has an edge of its own
+                assert not {"s-open", "s-last"} & set(line.split()) or below == "s-card"
         courts = groups(root, "court")
         assert [int(g.get("data-seat")) for g in courts] == list(range(len(data["courts"])))
         for group, court in zip(courts, data["courts"], strict=True):
@@ -121,22 +122,9 @@ def test_legal_decisions_are_hooks_with_their_action_numbers():
     assert len(seen) == 4
 
 
-def test_the_last_decision_is_marked():
-    before = played(2, 9, lambda s: s["phase"][0] == MOVE and s["discs_played"][0].max() > 1)
-    after = before.copy()
-    engine.step(after, np.array([FIRST_MOVE]))
-    region = position.to_dict(before[0])["regions"][1]
-    [marked] = [
-        g
-        for g in groups(drawn(after[0], last=(before[0], FIRST_MOVE)), "region")
-        if any("s-last" in p.get("class", "") for p in g)
-    ]
-    assert int(marked.get("data-territories").split("-")[0]) in region["territories"]
-    assert "s-last" not in re.sub("<style>.*</style>", "", board_svg(after[0]))
-
-
-def test_discs_and_paladins_of_the_last_decision_are_marked_where_they_are():
+def test_the_last_decision_is_marked_where_it_was_played():
     states, streams, kinds = engine.new_games(Rules(3), 1, seed=4), ce.new_streams(4, 1), set()
+    assert marked(drawn(states[0])) == []
     for _ in range(120):
         before, action = states.copy(), engine.random_actions(states, streams)
         engine.step(states, action)
@@ -151,7 +139,13 @@ def test_discs_and_paladins_of_the_last_decision_are_marked_where_they_are():
             assert float(row.get("y")) == pytest.approx(120 + 33.5 * clan)
         elif kind == "place":
             assert marks == [("region", None, None)]
-        elif kind == "crown":
+        elif kind == "move":
+            assert [name for name, *_ in marks] == ["region"]
+            [region] = [g for g in groups(root, "region") if marks_in(g)]
+            territory = int(region.get("data-territories").split("-")[0])
+            reached = position.to_dict(before[0])["regions"]
+            assert territory in reached[number % len(reached)]["territories"]
+        else:
             assert marks == []
         kinds.add(kind if destination else "court")
     assert kinds == {"disc", "crown", "place", "court", "move"}
@@ -170,11 +164,10 @@ def test_all_decisions_of_a_turn_are_marked():
             continue
         root = drawn(states[0], turn=turn)
         parts = [(before, action_parts(action)) for before, action in turn]
-        rows = [g for g in groups(root, "row") if any("f-last" in e.get("class", "") for e in g)]
-        came = [numbers_in_plus(g) for g in rows]
-        assert sum(map(sum, came)) == sum(p.kind == "place" and not p.destination for _, p in parts)
-        regions = [number for g in groups(root, "region") for number in numbers_in_plus(g)]
-        assert sum(regions) == sum(p.kind == "place" and p.destination > 0 for _, p in parts)
+        for name, to_court in (("row", True), ("region", False)):
+            came = [number for g in groups(root, name) for number in numbers_in_plus(g)]
+            placed = [part for _, part in parts if part.kind == "place"]
+            assert sum(came) == sum((part.destination == 0) == to_court for part in placed)
         assert len(groups(root, "walk")) == sum(p.kind == "move" for _, p in parts)
         built = states["castles"][0].astype(int) - turn[0][0]["castles"]
         rings = [e for g in groups(root, "region") for e in g.iter(f"{SVG}circle")]
@@ -193,29 +186,31 @@ def numbers_in_plus(group):
 
 
 def test_texts_fit_where_they_stand():
-    from carolus_env.drawing import pieces
-
     assert pieces.fitting("Ada", 200, 24, 18) == ("Ada", 24)
     assert pieces.fitting("A longer name", 200, 24, 18) == ("A longer name", 18)
-    for name in ("W" * 40, "\U0001f389" * 40, "i" * 400, "日本" * 20):
+    for name in ("W" * 40, "i" * 400, "日本" * 20):
         text, size = pieces.fitting(name, 200, 24, 18)
         assert size == 18 and text.endswith("…") and text[:-1] == name[: len(text) - 1]
-    assert len(pieces.fitting("i" * 400, 200, 18)[0]) > 2 * len(
-        pieces.fitting("W" * 40, 200, 18)[0]
-    )
+    narrow, wide = (len(pieces.fitting(letter * 400, 200, 18)[0]) for letter in "iW")
+    assert narrow > 2 * wide
     joined = "\U0001f469\u200d\U0001f467" * 9
     assert "\u200d…" not in pieces.fitting(joined, 100, 20)[0]
 
 
+def marks_in(group):
+    """The elements of a group that mark the last decision."""
+    looks = [element.get("class", "").split() for element in group.iter()]
+    return [look for look in looks if "s-last" in look or "f-last" in look]
+
+
 def marked(root):
     """Kind, seat and disc of the groups with a mark of the last decision."""
-    found = []
-    for name in ("disc", "court", "region"):
-        for group in groups(root, name):
-            looks = [element.get("class", "").split() for element in group.iter()]
-            if any("s-last" in look or "f-last" in look for look in looks):
-                found.append((name, group.get("data-seat"), group.get("data-disc")))
-    return found
+    return [
+        (name, group.get("data-seat"), group.get("data-disc"))
+        for name in ("disc", "court", "region")
+        for group in groups(root, name)
+        if marks_in(group)
+    ]
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -273,7 +268,6 @@ def test_values_are_told_and_shown():
         ({"layout": "round"}, "layout must be one of ('tall', 'wide', 'narrow'), got 'round'"),
         ({"names": ["one"]}, "names must be of 2 players, got 1"),
         ({"values": [0.5, 0.6, 0.1]}, "values must be 2 shares"),
-        ({"values": [1.5, 0.0]}, "values must be 2 shares"),
         ({"values": [float("nan"), 0.0]}, "values must be 2 shares"),
         ({"width": 0}, "width must be from 1 to 20000 pixels, got 0"),
     ],
@@ -296,8 +290,6 @@ def test_colours_of_a_theme_stay_within_its_own_pictures():
 
 
 def test_clans_differ_by_shape_and_teams_by_lightness():
-    from carolus_env.drawing.shapes import clan_shape
-
     assert len({clan_shape(clan, 10.0) for clan in range(CLANS)}) == CLANS
     lightness = sorted(int(look.fill[1:3], 16) for look in TEAM_LOOKS)
     assert min(np.diff(lightness)) > 80
@@ -333,39 +325,21 @@ def contrast(one, other):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_mark_stands_out_three_to_one_in_both_themes(theme):
     """What is drawn, or its own edge, against all that it may lie on."""
-    from carolus_env.drawing.shapes import CLAN_LOOKS, GOLD
-    from carolus_env.drawing.style import _DARK, _LIGHT
-
     colours = _LIGHT if theme == "light" else _DARK
     grounds = [colours["back"], colours["card"]]
     lands = [colours["land"], *(look.fill for look in TEAM_LOOKS)]
-    for look in CLAN_LOOKS:  # a paladin lies on land and in courts
-        for ground in (*grounds, *lands):
+    looks = [(look, (*grounds, *lands)) for look in CLAN_LOOKS]  # on land and in courts
+    looks += [(look, grounds) for look in (*TEAM_LOOKS, GOLD)]  # beside the land
+    for look, below in looks:
+        for ground in below:
             assert max(contrast(look.fill, ground), contrast(look.line, ground)) >= 3
-        assert contrast(look.fill, look.text) >= 4.5, "its number"
-    for look in TEAM_LOOKS:  # castles and discs lie beside the land
-        for ground in grounds:
-            assert max(contrast(look.fill, ground), contrast(look.line, ground)) >= 3
-        assert contrast(look.fill, look.text) >= 4.5
+        if look is not GOLD:
+            assert contrast(look.fill, look.text) >= 4.5, "its number"
     for mark in ("ink", "soft", "open", "last", "edge"):
         assert min(contrast(colours[mark], ground) for ground in grounds) >= 3, mark
     for mark in ("open", "last"):  # on land they have an edge in the colour of cards
         assert contrast(colours[mark], colours["card"]) >= 3
     assert contrast(GOLD.fill, GOLD.line) >= 3
-    for ground in grounds:
-        assert max(contrast(GOLD.fill, ground), contrast(GOLD.line, ground)) >= 3
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_marks_on_regions_have_an_edge_of_their_own(players):
-    states = played(players, 3, lambda s: s["phase"][0] == MOVE)
-    root = drawn(states[0], legal=True)
-    for region in groups(root, "region"):
-        lines = [path.get("class", "") for path in region if path.tag == f"{SVG}path"]
-        for kind in ("s-open", "s-last"):
-            for at, name in enumerate(lines):
-                if kind in name:
-                    assert lines[at - 1] == "s-card"
 
 
 def test_on_a_phone_panels_are_as_wide_as_the_circle_and_what_is_touched_has_room():

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import re
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +26,6 @@ from carolus_env.integrations.language.text_env import GAME, CarolusTextEnv
 from carolus_env.notation import NotationError, tell_turns
 from carolus_env.records import make_record, start_of
 
-ROOT = Path(__file__).parent.parent
 KINDS = [
     ce.Rules(2),
     ce.Rules(3),
@@ -87,7 +83,6 @@ def test_whole_turns_read_back_as_the_actions_that_they_were_written_from(rules)
     [
         ("", "there is no move in the answer; 3 paladins still to be played"),
         ("E+1", "the paladins come first, 3 paladins still to be played"),
-        ("green>7, E+1", "your reserve holds 0 green"),
         ("3 red>court, E+1", "your reserve holds 2 red"),
         ("2 red>court, 2 yellow>7, E+1", "1 paladin of this turn is left"),
         ("2 red>court, yellow>7", "the turn is not complete: the Emperor's move is missing"),
@@ -96,11 +91,7 @@ def test_whole_turns_read_back_as_the_actions_that_they_were_written_from(rules)
         ("2 red>court, yellow>7, E+5", "you played disc 3, so the Emperor moves 1 to 3 steps"),
         ("2 red>court, yellow>7, E+1, E+1", "'E+1' is one move too many: a turn ends with"),
         ("2 red>court, yellow>17, E+1", "there is no region 17"),
-        ("d3", "the paladins come first"),
-        ("crown=red", "the paladins come first"),
         ("my move is red", "expected a paladin such as"),
-        ("purple>court", "expected one of red, pink"),
-        ("red>court! B wins, E+1", "what would happen is"),
         ("x" * 1000, "got 1000 characters"),
     ],
 )
@@ -116,28 +107,25 @@ def test_refused_discs_and_crowns_say_why():
     game = ce.Game(ce.Rules(3), seed=296)
     while game.phase != DISC:
         game.play(game.legal_actions[0])
-    first = game.player
-    with pytest.raises(NotationError, match="disc 9 is not in your hand; legal now: d1, d2"):
-        turns.read_turn(game.states[0], "d9")
+    first, opening = game.player, game.states.copy()
     game.play("d2")
-    with pytest.raises(NotationError, match=f"player {first} has played 2 this round"):
-        turns.read_turn(game.states[0], "d2")
-    with pytest.raises(NotationError, match="one move too many: one disc is played"):
-        turns.read_turn(game.states[0], "d1, d3")
-    with pytest.raises(NotationError, match="a disc is to be played now"):
-        turns.read_turn(game.states[0], "E+1")
     dry = position(
         courts=[paladins(red=37), paladins(blue=1)],
         reserves=[paladins(), paladins()],
         phase="crown",
         crowns=[1, 0],
     )
-    with pytest.raises(NotationError, match="neither the supply nor every court holds a red"):
-        turns.read_turn(dry[0], "crown=red")
-    with pytest.raises(NotationError, match="the crowns come first"):
-        turns.read_turn(dry[0], "E+1")
-    with pytest.raises(NotationError, match="all crowns are decided"):
-        turns.read_turn(dry[0], "crown=blue, crown=blue")
+    for states, text, why in (
+        (opening, "d9", "disc 9 is not in your hand; legal now: d1, d2"),
+        (game.states, "d2", f"player {first} has played 2 this round"),
+        (game.states, "d1, d3", "one move too many: one disc is played"),
+        (game.states, "E+1", "a disc is to be played now"),
+        (dry, "crown=red", "neither the supply nor every court holds a red"),
+        (dry, "E+1", "the crowns come first"),
+        (dry, "crown=blue, crown=blue", "all crowns are decided"),
+    ):
+        with pytest.raises(NotationError, match=why):
+            turns.read_turn(states[0], text)
 
 
 # ------------------------------------------------------------------------------------ words
@@ -155,11 +143,9 @@ def test_the_rules_have_the_numbers_of_that_game(players):
     other = words.rules_text(ce.Rules(players, crown_choice="deferred", max_rounds=None))
     assert "cut off" not in other and "at the start of your next turn" in other
     assert len(text) < 4_000 and text.isascii()
-
-
-def test_partners_are_named_as_they_sit():
-    assert "players 0 and 2 are team A" in words.rules_text(ce.Rules(4))
-    assert "players 0 and 1 are team A" in words.rules_text(ce.Rules(4, partners="adjacent"))
+    assert ("players 0 and 2 are team A" in text) == (players == 4)
+    adjacent = words.rules_text(ce.Rules(players, partners="adjacent"))
+    assert ("players 0 and 1 are team A" in adjacent) == (players == 4)
 
 
 def test_a_position_in_words_says_what_the_figure_shows():
@@ -198,7 +184,6 @@ def test_no_prompt_is_longer_than_its_limit(rules, answers):
             prompt = generate_prompt(observation, history, *again)
             assert prompt.isascii()
             longest = max(longest, len(prompt))
-    print(rules.players, answers, longest)
     assert 6_000 < longest <= harness.LONGEST_PROMPT == 12_000
 
 
@@ -252,12 +237,9 @@ GOOD = "2 red>court, yellow>7, E+1"
 @pytest.mark.parametrize(
     "response",
     [
-        json.dumps({"move": GOOD}),
         f'```json\n{{"move": "{GOOD}"}}\n```',
         f'<think>perhaps {{"move": "d1"}}, or {{x}}</think> So {{"why": 1, "move": "{GOOD}"}}!',
         '{"move": ["2 red>court", "yellow>7", "E+1"]}',
-        f'{{"plan": {{"move": "d5"}}, "move": "{GOOD}"}}',
-        "{" * 2_000 + f'{{"move": "{GOOD}"}}',
         '{"a": ' * 3_000 + f'1 {{"move": "{GOOD}"}}',
         f'{{"move": "{GOOD}", "score": NaN, "text": "\\u2603"}}' + " thanks" * 1_000,
     ],
@@ -272,12 +254,8 @@ def test_prose_fences_and_thoughts_do_not_matter(response):
     ("response", "raw", "why"),
     [
         ("", None, 'no JSON object with the key "move"'),
-        (GOOD, None, 'no JSON object with the key "move"'),
         ('{"move": "E+1"', None, "Expecting ',' delimiter"),
-        ("{'move': 'E+1'}", None, "Expecting property name"),
-        ('{"moves": "E+1"}', None, 'no JSON object with the key "move"'),
         ('{"move": 7}', None, 'must be a text such as "E+1", got 7'),
-        ('{"move": []}', None, "must be a text"),
         ('{"move": " "}', None, "must be a text"),
         ('{"move": "E+1"}', "E+1", "the paladins come first"),
         ("[" * 100_000, None, 'no JSON object with the key "move"'),
@@ -422,15 +400,3 @@ def test_a_text_environment_refuses_what_it_cannot_do():
     for wrong in ({"tries": 0}, {"answers": "all"}, {"players": 3}, {"rounds": 3}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             CarolusTextEnv(**wrong)
-
-
-def test_the_page_has_snippets_that_run(tmp_path, capsys):
-    page = (ROOT / "docs" / "language.md").read_text()
-    names = {}
-    for snippet in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        (tmp_path / "snippet.py").write_text(snippet)
-        names |= runpy.run_path(str(tmp_path / "snippet.py"))
-    assert "move 'd1': player" in capsys.readouterr().out
-    assert names["again"].startswith(names["generate_prompt"](names["observation"]))
-    assert names["rewards"][names["player"]] == -0.5
-    assert sum(names["rewards"].values()) == 0

@@ -77,7 +77,6 @@ def test_every_legal_move_is_read_back_with_and_without_its_outcome(rules, seed)
 
 def test_moves_are_written_like_this():
     state = merged()[0]
-    assert move_text(state, court_action(RED)) == "red>court"
     assert move_text(state, region_action(BLUE, 0)) == "blue>0-1"
     assert move_text(state, region_action(PINK, 1)) == "pink>2"
     assert move_text(state, region_action(BLUE, 2), 3) == "3 blue>3-5"
@@ -120,11 +119,8 @@ def test_the_emperor_says_what_he_finds_and_what_comes_of_it():
         "E+3 at 6",
         "E+4 at 7",
     ]
-
-
-def test_the_castle_that_the_mover_builds_for_another_team_is_that_teams():
-    game = position(region(red=1), region(red=2), courts=[[0] * 5, paladins(red=1)])
-    assert move_text(game[0], move_action(1)) == "E+1 B builds 1"
+    for_another = position(region(red=1), region(red=2), courts=[[0] * 5, paladins(red=1)])
+    assert move_text(for_another[0], move_action(1)) == "E+1 B builds 1"
 
 
 def test_a_decision_that_ends_the_game_is_marked():
@@ -159,14 +155,10 @@ def test_any_territory_names_its_region_but_a_wrong_span_does_not():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "expected a paladin such as"),
         ("d3", "expected a paladin such as"),
-        ("red", "expected a paladin such as"),
-        ("red court", "expected a paladin such as"),
         ("mauve>court", "expected one of red, pink, blue, yellow, green, got 'mauve'"),
         ("green>court", "player 0 may not play that now; legal now: red, pink, blue > court, 0-1"),
         ("0 red>court", "expected a number from 1 to 2, got 0"),
-        ("3 red>court", "expected a number from 1 to 2, got 3"),
         ("4 blue>court", "expected a number from 1 to 3, got 4"),
         ("red>court takes 4", "what would happen is 'red>court'"),
         ("x" * 500 + ">court", r"expected one of red, .*, got '.{1,40}'$"),
@@ -215,7 +207,6 @@ def test_rolls_are_written_and_read():
         ("rolls red " + "x" * 500, "a die shows red, .* crown, got '.{1,40}'$"),
         ("red blue", "expected a roll"),
         ("rolls", "expected a roll"),
-        ("rolls red six", "a die shows red, .* crown, got 'six'"),
     ):
         with pytest.raises(NotationError, match=said):
             read_roll(text)
@@ -270,31 +261,19 @@ def test_each_event_is_told_with_its_round_and_seat():
     assert told[0].round == 0
     assert told[0].text == roll_text(record["events"][0]["roll"])
     assert told[-1].round == max(each.round for each in told) > 1
-
-
-def test_the_text_of_an_event_between_two_positions_is_the_one_that_is_told():
-    record = record_of(Rules(3), seed=5)
     states = replay_positions(record)
-    texts = [
-        event_text(before, event, after)
-        for before, event, after in zip(states[:-1], record["events"], states[1:], strict=True)
-    ]
-    assert texts == [each.text for each in tell(start_of(record), record["events"])]
+    for each, before, event, after in zip(
+        told, states[:-1], record["events"], states[1:], strict=True
+    ):
+        assert each.text == event_text(before, event, after)
 
 
 def test_a_turn_has_one_text_and_what_is_alike_is_counted():
-    game = merged()
-    events = [
-        {"action": region_action(BLUE, 2)},
-        {"action": region_action(BLUE, 2)},
-        {"action": court_action(RED)},
-        {"action": move_action(1)},
-        {"roll": [5, 5, 1]},
-        {"action": crown_action(BLUE)},
-        {"action": crown_action(BLUE)},
-        {"action": move_action(2)},
-    ]
-    turns = list(tell_turns(game, events))
+    paladins = [region_action(BLUE, 2), region_action(BLUE, 2), court_action(RED)]
+    events = [{"action": action} for action in (*paladins, move_action(1))]
+    events += [{"roll": [5, 5, 1]}]
+    events += [{"action": action} for action in (*[crown_action(BLUE)] * 2, move_action(2))]
+    turns = list(tell_turns(merged(), events))
     assert [(turn.event, turn.seat, turn.text) for turn in turns] == [
         (0, 0, "2 blue>3-5, red>court, E+1 A builds 2 forming 0-2, "
                "rolls crown crown pink, 2 crown=blue"),
@@ -317,10 +296,6 @@ def test_an_event_that_cannot_be_is_refused_with_its_index():
     with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
         list(tell(start_of(record), events))
     assert error.value.__notes__ == ["It is event 4 of the game."]
-    other = [{**record["events"][0], "player": 1 - record["events"][0]["player"]}]
-    with pytest.raises(ValueError, match=r"it is the turn of player ., not of player") as error:
-        list(tell(start_of(record), other))
-    assert error.value.__notes__ == ["It is event 0 of the game."]
 
 
 def test_what_a_game_says_must_be_the_game():

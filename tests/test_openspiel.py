@@ -46,18 +46,20 @@ def outcome_of_generator(state: Any, dice: Any) -> int:
     return int(np.flatnonzero((every == faces).all(axis=1))[0])
 
 
-def lay_out(state: Any, territories: Any, first_player: int) -> None:
-    for clan in territories:
-        state.apply_action(int(clan))
-    state.apply_action(first_player)
-
-
 def some_state(game: Any, moves: int, seed: int = 1) -> Any:
     """A state after that many events, all drawn at random."""
     random, state = np.random.default_rng(seed), game.new_initial_state()
     for _ in range(moves):
-        state.apply_action(int(random.choice(state.legal_actions())))
+        happen(state, random)
     return state
+
+
+def happen(state: Any, random: Any) -> None:
+    """An event at random: of chance as likely as it is, of the decisions all alike."""
+    chances = None
+    if state.is_chance_node():
+        chances = [probability for _, probability in state.chance_outcomes()]
+    state.apply_action(int(random.choice(state.legal_actions(), p=chances)))
 
 
 # ------------------------------------------------------------------------------------ the game
@@ -70,7 +72,8 @@ def test_a_game_in_openspiel_is_that_game(options: dict[str, Any]) -> None:
         start = engine.new_games(wanted, 1, seed=seed, roll=False)
         game, state, dice = Game(state=start), load(**options).new_initial_state(), start.copy()
         territories = start["region_paladins"][0].argmax(axis=0)[: rules.TERRITORIES]
-        lay_out(state, territories, int(start["order"][0, 0]))
+        for outcome in (*territories, start["order"][0, 0]):
+            state.apply_action(int(outcome))
         while not state.is_terminal():
             if state.is_chance_node():
                 dice["phase"], dice["dice_due"] = rules.ROLL, state.states["dice_due"]
@@ -185,9 +188,8 @@ def test_a_position_survives_pickling() -> None:
     for moves in (0, 15, 16, 40):
         state = some_state(load(players=3), moves)
         board = pickle.loads(pickle.dumps(state._board))
-        assert str(board) == str(state)
+        assert str(board) == str(state) == str(copy.deepcopy(board))
         assert (board.player, board.legal) == (state._board.player, state._board.legal)
-        assert str(copy.deepcopy(board)) == str(board)
 
 
 def test_equal_positions_have_equal_text_however_they_came_about() -> None:
@@ -248,7 +250,7 @@ def test_the_longest_game_is_counted_from_the_position() -> None:
         decisions = 0
         while not state.is_terminal():
             decisions += not state.is_chance_node()
-            state.apply_action(int(random.choice(state.legal_actions())))
+            happen(state, random)
         longest = max(longest, decisions)
     assert 6 <= longest <= 2 * (7 + 2 * 8)
     if not INSTALLED:
@@ -265,11 +267,11 @@ def test_actions_are_written_in_the_notation() -> None:
         assert read_move(state.states[0], text) == [action]
     assert state.action_to_string(0, 17) == rules.action_text(17), "not that player's decision"
     assert state.action_to_string(1, 0) == "disc 1", "illegal now"
-    assert load().new_initial_state().action_to_string(0, 0) == "disc 1"
 
 
 def test_the_set_up_is_written() -> None:
     state = load().new_initial_state()
+    assert state.action_to_string(0, 0) == "disc 1", "not playable yet"
     assert state.action_to_string(adapter.CHANCE, 3) == "territory 0 yellow"
     state.apply_action(3)
     state.apply_action(0)
@@ -293,9 +295,7 @@ def test_a_seat_sees_the_packages_observation(players: int) -> None:
             assert observer.tensor.tolist() == [*who, *seen.tolist()]
             assert state.observation_tensor(seat) == observer.tensor.tolist()
             blocks = {"player": np.array(who), **observation.unpack(seen, players)}
-            assert {name: block.tolist() for name, block in observer.dict.items()} == {
-                name: block.tolist() for name, block in blocks.items()
-            }
+            np.testing.assert_equal(observer.dict, blocks)
         assert observer.string_from(state, 0) == to_line(state.states[0], generator=False)
         with pytest.raises(ValueError, match=f"from 0 to {players - 1}, got {players}"):
             state.observation_tensor(players)
@@ -361,10 +361,6 @@ def test_playouts_value_a_position_for_every_seat() -> None:
     for _ in range(200):
         end = state.clone()
         while not end.is_terminal():
-            if end.is_chance_node():
-                numbers, chances = zip(*end.chance_outcomes(), strict=True)
-                end.apply_action(int(random.choice(numbers, p=chances)))
-            else:
-                end.apply_action(int(random.choice(end.legal_actions())))
+            happen(end, random)
         ours += np.array(end.returns()) / 200
     assert found == pytest.approx(ours, abs=0.3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from functools import cache
 
 import numpy as np
@@ -12,7 +11,7 @@ import strategies
 from damage import both, nested, put, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import history, play_out, sample
+from strategies import history, sample
 
 from carolus_env import engine
 from carolus_env.engine.rules import PHASE_NAMES, REASON_NAMES, Rules
@@ -33,21 +32,8 @@ def test_positions_of_all_phases_come_back_as_they_were(kind):
     assert {"roll", "disc", "move", "over"} <= phases
     for state in states:
         assert to_bytes(from_dict(to_dict(state))) == state.tobytes()
-        assert to_bytes(from_json(to_json(state).encode())) == state.tobytes()
-
-
-def test_json_is_one_line_of_plain_values():
-    text = to_json(engine.new_games(Rules(), 1, seed=0)[0])
-    assert "\n" not in text and json.loads(text)["rules"]["players"] == 2
-
-
-def test_a_position_read_back_plays_on_with_the_same_dice():
-    game = engine.new_games(Rules(players=3), 1, seed=5)
-    play_out(game, 5, limit=40)
-    again = from_json(to_json(game[0]))
-    play_out(game, 6)
-    play_out(again, 6)
-    assert to_bytes(again) == to_bytes(game)
+        line = to_json(state)
+        assert to_bytes(from_json(line.encode())) == state.tobytes() and "\n" not in line
 
 
 def test_a_seed_gives_a_position_other_dice():
@@ -59,7 +45,7 @@ def test_a_seed_gives_a_position_other_dice():
 
 
 def test_what_the_rest_decides_may_be_left_out():
-    """Castles, dice and generator always; the order where the discs decide it."""
+    """Castles, dice, generator and options always; the order where the discs decide it."""
     for seed in range(5):
         for state in sample(history(Rules(players=3), seed), seed, 30):
             data = to_dict(state)
@@ -68,22 +54,12 @@ def test_what_the_rest_decides_may_be_left_out():
                 del data[key]
             if data["result"] is None:
                 del data["result"]
+            data["rules"] = {"players": 3}
+            before = copy.deepcopy(data)
             again = from_dict(data)
+            assert data == before
             again["generator"] = state["generator"]
             assert again[0] == state
-
-
-def test_options_left_out_take_their_defaults():
-    data = to_dict(engine.new_games(Rules(), 1, seed=0)[0])
-    data["rules"] = {}
-    assert engine.rules_of(from_dict(data)[0]) == Rules()
-
-
-def test_what_was_given_is_left_alone():
-    data = to_dict(engine.new_games(Rules(), 1, seed=0)[0])
-    before = copy.deepcopy(data)
-    from_dict(data)
-    assert data == before
 
 
 # ------------------------------------------------------------------------------------ refusals
@@ -141,17 +117,24 @@ ALLOWED = {  # the one of those values that is none of a wrong type there
     ("rules",): EMPTY,
     ("rules", "max_rounds"): None,
     ("regions", 3, "owner"): -1,
+    ("control", 0): -1,
     ("result",): None,
 }
 PLACES = [(key,) for key in (*KEYS, "castles", "order", "dice_due", "generator", "result")]
+NESTED = [  # by their list, whose other elements are what they were
+    ("regions", 3), ("regions", 3, "territories", 0), ("regions", 3, "paladins", 0),
+    ("courts", 0), ("courts", 0, 0), ("control", 0), ("reserves", 0), ("crowns", 0),
+    ("supply", 0), ("discs_in_hand", 0), ("discs_in_hand", 0, 0), ("discs_played", 0),
+    ("castles", 0), ("order", 0), ("rules", "crown_choice"),
+]  # fmt: skip
 AT_THE_END = [path for path in PLACES if path != ("player",)]  # then nobody is to move
 
 
 @pytest.mark.parametrize(
     ("phase", "path"),
     [
-        *(("place", path) for path in (*PLACES, *IN_RULES, *IN_REGION)),
-        *(("over", path) for path in AT_THE_END),
+        *(("place", path) for path in (*PLACES, *IN_RULES, *IN_REGION, *NESTED)),
+        *(("over", path) for path in (*AT_THE_END, ("result", "reason"), ("result", "winners"))),
     ],
     ids=str,
 )
@@ -164,7 +147,7 @@ def test_a_value_of_a_wrong_type_is_a_position_error_that_names_the_key(phase, p
         early = 1 if path in IN_REGION else 2  # in round 1 the region belongs to nobody
         data = some(phase, round=early, reason="castles" if over else None)
         put(*path, to=lambda _, value=value: value)(data)
-        named = "position: " if path[0] == "rules" else path[-1]
+        named = "position: " if path[0] == "rules" or path in NESTED else path[-1]
         with pytest.raises(PositionError, match=named) as error:
             from_dict(data)
         assert len(str(error.value)) < 1000
@@ -176,18 +159,10 @@ def test_what_is_no_object_is_no_position(data):
         from_dict(data)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "nul", b"\xff\xfe\xfd", "[" * 100_000, '{"a":' * 100_000, "1" * 10_000]
-)
+@pytest.mark.parametrize("text", ["{", b"\xff\xfe\xfd", '{"a":' * 100_000])
 def test_what_is_no_json_is_no_position(text):
     with pytest.raises(PositionError, match=r"^position: not (JSON|UTF-8): "):
         from_json(text)
-
-
-def test_json_nested_as_deep_as_python_reads_it_is_refused():
-    for depth in range(900, 1000, 7):
-        with pytest.raises(PositionError):
-            from_json('{"rules": {}, "phase": ' + "[" * depth + "]" * depth + "}")
 
 
 def first_owned(data):
@@ -303,38 +278,21 @@ REFUSALS = {
         # What cannot be read.
         (put("rules", to={"players": 5}), "rules: players must be a whole number from 2 to 4"),
         (put("rules", "paladins", to=3), "rules: unknown option 'paladins'"),
-        (put("rules", "max_rounds", to=0), "max_rounds must be a whole number from 1 to 65535"),
-        (put("phase", to="Place"), "phase must be one of .*, got 'Place'"),
         (put("round", to=2**32), "round must be from 0 to 4294967295, got 4294967296"),
-        (put("round", to=True), "round must be a whole number, got True"),
         (put("player", to=2), "player must be from 0 to 1, got 2"),
         (put("placements_left", to=5), "placements_left must be from 0 to 4, got 5"),
-        (put("courts", to=[[0] * 5] * 3), "courts must be 2 x 5 whole numbers, got"),
         (put("courts", 0, 0, to=198), "courts must be from 0 to 197, got"),
         (put("control", 0, to=2), "control must be from -1 to 1, got"),
-        (put("control", 0, to=-2), "control must be from -1 to 1, got"),
         (put("reserves", 0, 0, to=10), "reserves must be from 0 to 9, got"),
-        (put("crowns", 0, to=-1), "crowns must be from 0 to 9, got"),
-        (put("crowns", to=[False, 0]), r"crowns must be 2 whole numbers, got \[False, 0\]"),
-        (put("supply", 0, to=-1), "supply must be from 0 to 197, got"),
         (put("discs_played", 0, to=6), "discs_played must be from 0 to 5, got"),
-        (put("discs_in_hand", to=[[1]]), r"discs_in_hand must list 2 hands, got \[\[1\]\]"),
         (put("discs_in_hand", 1, to=[6]), r"discs_in_hand\[1\] must hold different discs 1 to 5"),
         (put("discs_in_hand", 1, to=[2, 2]), r"different discs 1 to 5, got \[2, 2\]"),
         (put("discs_in_hand", 1, to=[True]), r"different discs 1 to 5, got \[True\]"),
         (put("regions", to=lambda old: old[:1]), "there must be 2 to 15 regions, got 1"),
-        (put("regions", to=lambda old: old * 2), "there must be 2 to 15 regions, got"),
-        (put("regions", 2, to=7), r"regions\[2\] must be an object, got 7"),
-        (put("regions", 2, "territories", to=[]), r"regions\[2\].territories must not be empty"),
-        (put("regions", 2, "territories", to=["2"]), r"regions\[2\].territories\[0\] must be a"),
         (put("regions", 2, "owner", to=2), r"regions\[2\].owner must be from -1 to 1, got 2"),
-        (put("regions", 2, "castles", to=16), r"regions\[2\].castles must be from 0 to 15, got"),
-        (put("regions", 2, "paladins", to=[1]), r"regions\[2\].paladins must be 5 whole numbers"),
         (put("regions", to=lambda old: old[::-1]), "must be 0 to 14, each once, clockwise"),
-        (put("regions", to=lambda old: old[1:]), "must be 0 to 14, each once, clockwise"),
         (put("regions", 0, "territories", 0, to=15), "must be 0 to 14, each once, clockwise"),
         (put("order", to=[1, 1]), r"order must hold every seat once, got \[1, 1\]"),
-        (put("order", to=[0]), "order must be 2 whole numbers, got"),
         (put("castles", 0, to=plus(1)), "castles is .*, but the rest .* implies"),
         (put("dice_due", to=3), "dice_due is 3, but the rest .* implies 0"),
         (put("generator", to="0" * 15), "generator must be 16 hexadecimal digits, got '0000"),
@@ -345,7 +303,6 @@ REFUSALS = {
             put("supply", 4, to=plus(1)),
             r"and supply hold 41 green paladins \(clan 4\) in all, not 40",
         ),
-        (put("supply", 2, to=plus(-1)), r"hold 39 blue paladins \(clan 2\)"),
         (no_paladins_on_a_region, "has fewer paladins than territories; each started with one"),
         (in_first(first_free, "castles", 1), "has 1 castles and 1 territories but no owner"),
         (last_and_first_of_one_team, "from territory 14 and the next one both belong to team 0"),
@@ -419,12 +376,8 @@ REFUSALS = {
     ],
     "over, castles": [
         (without("result"), "result is missing"),
-        (put("result", to=None), "result must be an object, got None"),
-        (without("result", "reason"), "result.reason is missing"),
-        (without("result", "winners"), "result.winners is missing"),
         (put("result", "reason", to="luck"), "result.reason must be one of .*, got 'luck'"),
         (put("result", "winners", to=[2]), r"result.winners must be teams 0 to 1, got \[2\]"),
-        (put("result", "winners", to=[True]), r"result.winners\[0\] must be a whole number"),
         (put("result", "winners", to=[0, 1]), r"winners by castles cannot be \[0, 1\]"),
         (put("result", "winners", 0, to=lambda old: 1 - old), "winners by castles cannot be"),
         (put("result", "reason", to="regions"), r"so the game must be over \(castles\)"),
@@ -434,14 +387,12 @@ REFUSALS = {
     ],
     "over, regions": [
         (put("result", "winners", to=lambda old: [1 - old[0]]), "winners by regions cannot be"),
-        (put("result", to={"reason": "max_rounds", "winners": []}), r"must be over \(regions\)"),
     ],
     "over, max_rounds": [
         (put("result", "reason", to="castles"), r"winners by castles cannot be \[\]"),
         (put("result", "reason", to="regions"), r"winners by regions cannot be \[\]"),
         (put("result", "reason", to="forfeit"), "after a forfeit all teams but one must share"),
         (put("result", "winners", to=[0]), r"max_rounds is 60, .* in round 60 with winners \[0\]"),
-        (put("rules", "max_rounds", to=61), "max_rounds is 61, which cannot end"),
         (put("rules", "max_rounds", to=None), "max_rounds is None, which cannot end the game"),
     ],
 }  # fmt: skip
@@ -473,86 +424,31 @@ def test_a_position_that_no_game_reaches_is_refused_with_the_reason(base, change
 # ------------------------------------------------------------------------------------ raw records
 
 
-def changed(name, *place, to=None):
-    def change(states):
-        values = states[name]
-        values[(1, *place)] = values[(1, *place)] + 1 if to is None else to
+RAISED = (
+    ("castles", 0), ("castles", 2), ("teams",), ("team", 0), ("team", 3), ("player",), ("turn",),
+    ("dice_due",), ("reason",), ("winners",), ("order", 0), ("order", 3), ("courts", 3, 2),
+    ("crowns", 2), ("discs_played", 2), ("discs_in_hand", 3), ("region_first", 1),
+    ("region_castles", 0), ("placements_left",),
+)  # fmt: skip
+SET = (("control", 0, 2), ("region_owner", 0, 2), ("emperor", 14), ("regions", 14))
 
-    return change
 
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        changed("castles", 0),
-        changed("castles", 2),
-        changed("teams"),
-        changed("team", 0),
-        changed("team", 3),
-        changed("player"),
-        changed("turn"),
-        changed("dice_due"),
-        changed("reason"),
-        changed("winners"),
-        changed("control", 0, to=2),
-        changed("order", 0),
-        changed("order", 3),
-        changed("courts", 3, 2),
-        changed("crowns", 2),
-        changed("discs_played", 2),
-        changed("discs_in_hand", 3),
-        changed("emperor", to=14),
-        changed("region_first", 1),
-        changed("region_owner", 0, to=2),
-        changed("region_castles", 0),
-        changed("regions", to=14),
-        changed("placements_left"),
-    ],
-)
-def test_a_record_whose_fields_do_not_fit_is_no_position(change):
+@pytest.mark.parametrize("place", [*RAISED, *SET], ids=str)
+def test_a_record_whose_fields_do_not_fit_is_no_position(place):
     """Fields that `from_dict` computes, and those of seats, teams and regions that are not used."""
     states = engine.new_games(Rules(), 3, seed=0)
     check(states)
-    change(states)
+    if place in SET:
+        name, *index, value = place
+        states[name][(1, *index)] = value
+    else:
+        name, *index = place
+        states[name][(1, *index)] += 1
     with pytest.raises(PositionError, match=r"^position: game 1: "):
         check(states)
 
 
 # ------------------------------------------------------------------------------------ fuzzing
-
-
-def paths(data, path=()):
-    """Every place in nested dicts and lists."""
-    yield path
-    keys = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
-    for key in keys:
-        yield from paths(data[key], (*path, key))
-
-
-@st.composite
-def damaged_positions(draw):
-    """A position with something odd in one to three places, or something taken out."""
-    state = draw(st.sampled_from(some_states()))
-    data = to_dict(state)
-    for _ in range(draw(st.integers(1, 3))):
-        path = draw(st.sampled_from([path for path in paths(data) if path]))
-        if draw(st.integers(0, 3)) == 0:
-            without(*path)(data)
-        else:
-            put(*path, to=draw(odd_values))(data)
-    return data
-
-
-odd_values = st.one_of(
-    st.integers(-2, 12),
-    st.integers(),
-    st.none() | st.booleans() | st.floats() | st.text(max_size=3),
-    st.sampled_from([*PHASE_NAMES, *REASON_NAMES]),
-    st.lists(st.integers(-1, 6), max_size=6),
-    st.lists(st.lists(st.integers(0, 9), min_size=5, max_size=5), max_size=4),
-    st.recursive(st.none() | st.integers(), lambda inner: st.lists(inner, max_size=3)),
-    st.just([[]]) | st.just({}),
-)
 
 
 @cache
@@ -623,26 +519,13 @@ def refused_or_playable(data, decisions):
     return True
 
 
-@settings(max_examples=300)
-@given(damaged_positions())
-def test_a_damaged_position_is_refused_or_playable(data):
-    refused_or_playable(data, decisions=30)
+def test_a_rearranged_position_is_refused_or_playable():
+    playable = []
 
-
-@settings(max_examples=300)
-@given(rearranged_positions())
-def test_a_rearranged_position_is_refused_or_playable(data):
-    refused_or_playable(data, decisions=60)
-
-
-def test_enough_rearranged_positions_are_possible():
-    """Or the test above would try only refusals."""
-    tried = []
-
-    @settings(max_examples=100)
+    @settings(max_examples=300)
     @given(rearranged_positions())
-    def count(data):
-        tried.append(refused_or_playable(data, decisions=0))
+    def check_one(data):
+        playable.append(refused_or_playable(data, decisions=60))
 
-    count()
-    assert 10 < sum(tried) < len(tried)
+    check_one()
+    assert 30 < sum(playable) < len(playable), "some of both"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import html
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -106,13 +105,15 @@ def test_a_game_from_a_position_is_rendered_with_its_own_last_decision(small):
 
 
 def test_the_human_mode_shows_reset_and_every_step_by_itself(frames):
-    env = carolus_magnus_v0.env(players=3, render_mode="human")
+    env = carolus_magnus_v0.env(players=3, render_mode="human", illegal="forfeit")
     last = play(env, 9)
     assert len(frames) == 10
     np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))
     assert {fps for _, fps in frames} == {env.metadata["render_fps"]}
     assert env.render() is None
     assert frames[-1][1] is None, "a second look does not wait"
+    env.step(int((env.last()[0]["action_mask"] == 0).argmax()))
+    np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))  # no decision
 
 
 def test_the_windows_pixels_are_those_of_rgb_array(small):
@@ -126,46 +127,6 @@ def test_the_windows_pixels_are_those_of_rgb_array(small):
     shown.close()
 
 
-def test_a_human_environment_can_be_cloned(small):
-    env = carolus_magnus_v0.env(render_mode="human")
-    play(env, 3)
-    twin = env.clone()
-    for one in (env, twin):
-        one.step(int(one.last()[0]["action_mask"].argmax()))
-    assert env.games.tobytes() == twin.games.tobytes()
-
-
-def test_a_forfeit_is_shown_and_is_no_decision(frames):
-    env = carolus_magnus_v0.env(render_mode="human", illegal="forfeit")
-    last = play(env, 5)
-    env.step(int((env.last()[0]["action_mask"] == 0).argmax()))
-    np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))
-
-
-def test_a_game_without_a_render_mode_loads_nothing_that_draws():
-    code = (
-        "import sys\nfrom carolus_env import carolus_magnus_v0\nenv = carolus_magnus_v0.env()\n"
-        "env.reset(seed=1)\nenv.step(int(env.last()[0]['action_mask'].argmax()))\nenv.close()\n"
-        "print([m for m in ('PIL', 'resvg', 'pygame', 'matplotlib') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
-
-
-def test_without_the_extra_the_modes_that_need_it_say_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "resvg", None)
-    env = carolus_magnus_v0.env(render_mode="rgb_array")
-    play(env, 1)
-    with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
-        env.render()
-    monkeypatch.undo()
-    monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(ImportError, match=r"pip install 'carolus-env\[render\]'"):
-        carolus_magnus_v0.env(render_mode="human").reset(seed=1)
-
-
 # ------------------------------------------------------------------------------------ Gymnasium
 
 
@@ -173,19 +134,14 @@ def test_without_the_extra_the_modes_that_need_it_say_so(monkeypatch):
 def test_gymnasium_makes_every_mode(mode, small):
     env = gymnasium.make("CarolusMagnus-v0", players=3, render_mode=mode)
     env.reset(seed=1)
-    shape = pixels(env.unwrapped._vector.games.states[0]).shape
-    picture = env.render()
-    said = {"ansi": str, "rgb_array": np.ndarray, "human": type(None)}[mode]
-    assert type(picture) is said
-    assert mode != "rgb_array" or picture.shape == shape
+    kinds = {"ansi": str, "rgb_array": np.ndarray, "human": type(None)}
+    assert isinstance(env.render(), kinds[mode])
     env.close()
     env.close()
 
 
 @pytest.mark.parametrize("mode", ["rgb_array", "human"])
-@pytest.mark.parametrize(
-    ("players", "opponents"), [(2, "greedy"), (3, ["greedy", "random"]), (4, "random")]
-)
+@pytest.mark.parametrize(("players", "opponents"), [(2, "greedy"), (3, ["greedy", "random"])])
 def test_rendering_changes_no_game(mode, players, opponents, frames, monkeypatch):
     monkeypatch.setattr("carolus_env.envs.vector.board_pixels", lambda state, **_: None)
 
@@ -206,7 +162,7 @@ def test_rendering_changes_no_game(mode, players, opponents, frames, monkeypatch
 
 
 def test_the_human_mode_shows_the_opponents_decisions_too(frames):
-    env = CarolusEnv(3, "greedy", render_mode="human", illegal="raise")
+    env = CarolusEnv(3, "greedy", render_mode="human")
     random = np.random.default_rng(1)
     _, info = env.reset(seed=5)
     states = env._vector.games.states
@@ -226,16 +182,8 @@ def test_the_human_mode_shows_the_opponents_decisions_too(frames):
         assert not over
     assert len(frames) > 50
     decisions = len(frames)
-    assert env.render() is None
-    assert len(frames) == decisions + 1
-
-
-def test_a_forfeit_of_the_learner_is_shown(frames):
-    env = CarolusEnv(2, "greedy", render_mode="human")
-    _, info = env.reset(seed=1)
-    shown = len(frames)
     env.step(int((info["action_mask"] == 0).argmax()))
-    assert len(frames) == shown + 1
+    assert len(frames) == decisions + 1, "a forfeit is shown"
     assert (frames[-1][0] != frames[-2][0]).any()
 
 
@@ -260,7 +208,6 @@ def test_a_vector_gives_a_frame_for_each_game_and_forgets_the_last_games_decisio
     assert fresh
     pictures = envs.render()
     assert isinstance(pictures, tuple) and len(pictures) == 3
-    assert {picture.shape for picture in pictures} == {pixels(state).shape}
     assert (pictures[0] != pictures[1]).any()
 
 
@@ -292,7 +239,7 @@ def test_a_game_an_environment_and_a_state_show_their_board():
         assert env._repr_svg_() == marked
 
 
-@pytest.mark.parametrize(("n", "shown"), [(2, 2), (5, 5), (8, 8), (9, 8), (1300, 8)])
+@pytest.mark.parametrize(("n", "shown"), [(2, 2), (8, 8), (1300, 8)])
 def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n, shown):
     batch = ce.GameBatch(Rules(players=2), n, seed=1)
     batch.rollout(30)
@@ -328,8 +275,6 @@ def test_a_record_is_a_page_of_its_own_that_a_notebook_cannot_meet():
     ("what", "error", "said"),
     [
         (3, TypeError, "what to show must be"),
-        (np.zeros(3), TypeError, "what to show must be"),
-        ("game", TypeError, "what to show must be"),
         (ce.new_games(Rules(), 2, seed=1)[:0], ValueError, "there is no game to draw"),
         ({"format": "chess"}, RecordError, "format must be"),
     ],
@@ -349,9 +294,8 @@ def test_a_picture_is_saved_as_its_name_says(n, tmp_path):
     assert (tmp_path / "board.svg").read_text() == picture.svg
     sizes = {image.open(tmp_path / f"board.{suffix}").size for suffix in ("png", "gif")}
     assert len(sizes) == 1 and sizes.pop()[0] == 200
-    for name in ("board.pdf", "board"):
-        with pytest.raises(ValueError, match=r"ends in \.svg, \.png or \.gif, got"):
-            picture.save(tmp_path / name)
+    with pytest.raises(ValueError, match=r"ends in \.svg, \.png or \.gif, got .*board.pdf"):
+        picture.save(tmp_path / "board.pdf")
     assert len(list(tmp_path.iterdir())) == 3
 
 
@@ -370,48 +314,33 @@ def test_a_film_is_saved_as_shown_where_nothing_else_is_said(tmp_path):
 # ------------------------------------------------------------------------------------ memory
 
 
-def resident():
-    """Bytes of this process in memory."""
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
-
-
 def render(mode, frames):
-    """So many frames of a mode, each of another state, over several games."""
+    """Draw so many frames, each of another state, over several games."""
+    env = carolus_magnus_v0.raw_env(players=3, render_mode=None if mode == "svg" else mode)
     random = np.random.default_rng(1)
-    if mode == "svg":
-        env = carolus_magnus_v0.raw_env(players=3)
-        draw = env._repr_svg_
-    else:
-        env = carolus_magnus_v0.raw_env(players=3, render_mode=mode)
-        draw = env.render
-    done = 0
-    while done < frames:
-        env.reset(seed=done)
-        while not any(env.terminations.values()) and done < frames:
-            env.step(random_action(env.last()[0]["action_mask"], random))
-            if mode != "human":  # it has drawn already
-                assert draw() is not None
-            done += 1
+    for number in range(frames):
+        if number % 50 == 0:
+            env.reset(seed=number)
+        env.step(random_action(env.last()[0]["action_mask"], random))
+        if mode != "human":  # it has drawn already
+            assert env._repr_svg_() if mode == "svg" else env.render() is not None
     env.close()
 
 
-EVERY_MODE = ["ansi", "svg", "rgb_array", "human"]
-
-
-def does_not_grow(mode, frames, most):
-    render(mode, 40)  # what is made once
-    before = resident()
-    render(mode, frames)
-    assert resident() - before < most
+def resident():
+    """Bytes of this process in memory."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in /proc")
-@pytest.mark.parametrize("mode", EVERY_MODE)
+@pytest.mark.parametrize("mode", ["ansi", "svg", "rgb_array", "human"])
 def test_frames_leave_nothing_in_memory(mode, monkeypatch):
     monkeypatch.setitem(raster.WIDE, "width", 240)  # 100 kB
-    does_not_grow(mode, 60, 2_000_000)
+    render(mode, 40)  # what is made once
+    before = resident()
+    render(mode, 60)
+    assert resident() - before < 2_000_000
 
 
 # ------------------------------------------------------------------------------------ pages

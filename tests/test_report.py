@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,7 @@ import matplotlib
 import pytest
 from rich.console import Console
 
-from carolus_env.arena.report import (
-    cross_table,
-    standings,
-    table_rows,
-    write_report,
-)
+from carolus_env.arena.report import cross_table, standings, table_rows, write_report
 from carolus_env.arena.report.plots import _ratings_plot
 from carolus_env.arena.report.texts import shortened
 
@@ -83,13 +79,6 @@ def three() -> dict[str, Any]:
     }
 
 
-def unrated() -> dict[str, Any]:
-    summary = three()
-    for each in summary["agents"]:
-        each["rating"] = None
-    return summary
-
-
 def printed(summary: Any, **how: Any) -> str:
     console = Console(width=200, **how)
     with console.capture() as caught:
@@ -98,34 +87,26 @@ def printed(summary: Any, **how: Any) -> str:
 
 
 class Page(HTMLParser):
-    """Reads a page: its tags, attributes and text; fails where tags do not close as they open."""
-
-    EMPTY = ("meta", "path", "use", "circle")
+    """The tags, attributes and text of a page; every tag but the empty ones must be closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.tags: set[str] = set()
-        self.attributes: list[tuple[str, str]] = []
+        self.attributes: list[tuple[str, str | None]] = []
         self.text = ""
-        self._open: list[str] = []
+        self.open = Counter[str]()
         self.feed(text)
-        assert self._open == []
+        self.tags = set(self.open)
+        assert {tag for tag, count in self.open.items() if count} <= {"meta"}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes += [(name, value or "") for name, value in attrs]
-        if tag != "meta":
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self._open.pop()
+        self.open[tag] += 1
+        self.attributes += attrs
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
+        self.open[tag] -= 1
 
     def handle_data(self, data: str) -> None:
-        if self._open and self._open[-1] != "style":
+        if not self.open["style"]:
             self.text += f" {data}"
 
 
@@ -141,22 +122,9 @@ def test_the_cross_table_has_the_strongest_agent_first() -> None:
     ]
 
 
-def test_without_ratings_the_win_rate_decides() -> None:
-    assert [line.agent for line in standings(unrated())] == [2, 1, 0]
-    assert "Elo [95 %]" not in table_rows(unrated())[0]
-
-
 @pytest.mark.parametrize(
     ("rate", "shown"),
-    [
-        (0, "0"),
-        (1e-9, "<1"),
-        (0.0051, "1"),
-        (0.5, "50"),
-        (0.994, "99"),
-        (0.9951, ">99"),
-        (1, "100"),
-    ],
+    [(0, "0"), (1e-9, "<1"), (0.0051, "1"), (0.994, "99"), (0.9951, ">99"), (1, "100")],
 )
 def test_only_all_wins_are_100_percent(rate: float, shown: str) -> None:
     summary = three()
@@ -174,12 +142,6 @@ def test_the_terminals_table_is_complete_without_colours() -> None:
     coloured = printed(three(), force_terminal=True, color_system="truecolor")
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == text
     assert "\x1b[38;2;0;0;0;48;2;" in coloured
-
-
-def test_specs_are_no_markup_for_the_terminal() -> None:
-    summary = three()
-    summary["agents"][1]["spec"] = "my[bold]|bot`_*<b>.py:X"
-    assert "my[bold]|bot`_*<b>.py:X" in printed(summary)
 
 
 def test_agents_of_the_same_spec_and_long_specs_stay_different() -> None:
@@ -202,15 +164,11 @@ def test_agents_of_the_same_spec_and_long_specs_stay_different() -> None:
 
 
 def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
-    written = write_report(tmp_path / "new" / "folder", three())
-    assert sorted(path.name for path in written) == [
-        "ratings.png",
-        "ratings.svg",
-        "report.html",
-        "wins.png",
-        "wins.svg",
-    ]
-    assert sorted(written) == sorted((tmp_path / "new" / "folder").iterdir())
+    folder = tmp_path / "new" / "folder"
+    written = write_report(folder, three())
+    plots = {f"{name}.{suffix}" for name in ("ratings", "wins") for suffix in ("png", "svg")}
+    assert {path.name for path in written} == {*plots, "report.html"}
+    assert set(written) == set(folder.iterdir())
     for path in written:
         data = path.read_bytes()
         if path.suffix == ".png":
@@ -219,34 +177,20 @@ def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path: Path) ->
             assert ElementTree.fromstring(data).tag.endswith("svg")
             assert b"dc:date" not in data
 
-    text = (tmp_path / "new" / "folder" / "report.html").read_text()
+    text = (folder / "report.html").read_text()
     page = Page(text)
     assert not page.tags & {"script", "link", "img", "iframe", "object", "base"}
     for name, value in page.attributes:
         assert not name.startswith("on")
-        assert name not in ("href", "xlink:href", "src") or value.startswith("#")
-    assert "url(http" not in text
-    assert "@import" not in text
-    for said in (
-        "mcts:sims=400",
-        "334 [314, 364]",
-        "37-1-2",  # the pairing (0, 1) is seen from its stronger agent: 2-1-37
-        "ended by castles",
-        "lead changes",
-        "20.0",  # discs
-        "31.0",  # to court
-        "abacus",
-        "3.11.7",
-        "on_roll",
-        "With only 20 deals",
-    ):
-        assert said in page.text or said == "37-1-2"
+        assert name not in ("href", "xlink:href", "src") or str(value).startswith("#")
+    assert "url(http" not in text and "@import" not in text
+    pairing = "2-1-37"  # of 0 and 1, seen from the stronger one
+    use = ("20.0", "31.0")  # of discs, of courts
+    for said in ("334 [314, 364]", pairing, *use, "abacus", "3.11.7", "on_roll", "only 20 deals"):
+        assert said in page.text
     assert "Cycle" not in page.text
-    circle = {**three(), "cycle": "a beats b (60 %), b beats c (58 %), c beats a (55 %)"}
-    write_report(tmp_path, circle)
+    write_report(tmp_path, {**three(), "cycle": "a beats b (60 %), b beats a (58 %)"})
     assert "Cycle: a beats b (60 %)" in Page((tmp_path / "report.html").read_text()).text
-    assert "2-1-37" in page.text
-    assert "prefers-color-scheme:dark" in text
 
 
 def test_the_same_summary_gives_the_same_bytes_whatever_the_users_settings(tmp_path: Path) -> None:
@@ -276,27 +220,27 @@ def test_no_text_of_a_summary_becomes_html(tmp_path: Path) -> None:
     summary["seed"] = HOSTILE
     assert json.dumps(summary).count("alert") > 10
     written = write_report(tmp_path, summary)
-    text = (tmp_path / "report.html").read_text()
-    page = Page(text)
+    page = Page((tmp_path / "report.html").read_text())
     assert "script" not in page.tags
-    assert text.count("<script") == 0
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     assert "<script>alert('x')</script>\"&" in page.text
     for path in written:
         if path.suffix == ".svg":
             tags = {each.tag for each in ElementTree.parse(path).iter()}
             assert not [tag for tag in tags if "script" in str(tag)]
-    assert "alert" in printed(summary)
+    assert "`[bold]" in printed(summary)
 
 
 def test_without_ratings_the_page_is_whole_but_for_their_plot(tmp_path: Path) -> None:
-    names = [path.name for path in write_report(tmp_path, unrated())]
+    summary = three()
+    for each in summary["agents"]:
+        each["rating"] = None
+    names = [path.name for path in write_report(tmp_path, summary)]
     assert names == ["wins.svg", "wins.png", "report.html"]
     text = Page((tmp_path / "report.html").read_text()).text
-    assert "None" not in text
-    assert "Elo" not in text
-    assert "mcts:sims=400" in text
-    assert "greedy" in printed(unrated())
+    assert "None" not in text and "Elo" not in text
+    assert text.index("mcts:sims=400") < text.index("greedy"), "by win rate"
+    assert "greedy" in printed(summary)
 
 
 def test_a_tournament_cut_short_says_so_and_agents_that_never_met_have_no_rate(
@@ -324,8 +268,6 @@ def test_perfect_scores_do_not_stretch_the_plot() -> None:
     ("summary", "said"),
     [
         (None, "format must be 'carolus-tournament-summary', got None"),
-        ([], "format must be"),
-        ({"agents": []}, "format must be"),
         ({**three(), "format": "carolus-record"}, "got 'carolus-record'"),
         ({**three(), "version": 2}, "version must be 1, got 2"),
     ],
