@@ -16,6 +16,7 @@ import pytest
 
 from carolus_env import arena, bots, engine
 from carolus_env.arena import ArenaError, Plan, Results, games
+from carolus_env.bots import Agent
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
     BY_CASTLES,
@@ -87,9 +88,7 @@ def paired(rules: Rules, deals: int) -> dict[str, Any]:
     }
 
 
-def games_won(
-    tables: list[list[int]], winners: list[list[int]], players: int, deals: Any = None
-) -> Results:
+def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -> Results:
     """Results where these teams have won; nobody: the game was cut off."""
     rules = Rules(players=players)
     count = len(tables)
@@ -108,7 +107,7 @@ def games_won(
     each = np.zeros((count, players), np.int32)
     return Results(
         tables=np.array(tables),
-        deals=np.arange(count) if deals is None else np.array(deals),
+        deals=np.arange(count),
         seatings=np.zeros(count, np.int64),
         returns=np.zeros((count, players)),
         shares=shares,
@@ -235,32 +234,27 @@ def test_a_seat_rolls_the_same_in_all_games_of_a_deal_whatever_is_played(players
 
 
 def test_agents_cannot_look_at_the_dice() -> None:
-    """They are shown no generator that any seat rolls by, nor one that leads to it."""
+    """They are shown no generator that any seat rolls by, nor one that leads to it.
+
+    Each decision shows another one, also where the agent draws nothing.
+    """
     shown: set[int] = set()
-    spy = Spy(before=lambda states, _: shown.update(states["generator"].tolist()))
-    tables = np.zeros((20, 2), int)
-    results = arena.play_games(tables, [spy], Rules(2), seed=0)
+
+    class FirstLegal(Agent):
+        def act(self, states: Any, generators: Any) -> Any:
+            shown.update(states["generator"].tolist())
+            return engine.legal_masks(states).argmax(axis=1)
+
+    rules = Rules(2, max_rounds=20)
+    results = arena.play_games(np.zeros((20, 2), int), [FirstLegal()], rules, seed=0)
     assert results.decisions.sum() == len(shown) > 1000
     roots = seed_generators(np.arange(20), 20)
     assert not shown & {0, *roots.tolist()}
     for g in range(20):
-        plain = PlainGame(Rules(2), g, 0)
+        plain = PlainGame(rules, g, 0)
         plain.play([0, 0], [RANDOM])
         assert len(plain.dice) > 10
         assert not shown & plain.dice
-
-
-def test_the_shown_generator_differs_between_decisions_also_where_the_agent_draws_nothing() -> None:
-    shown: list[int] = []
-
-    def first(states: Any, generators: Any) -> Any:
-        shown.extend(states["generator"].tolist())
-        return engine.legal_masks(states).argmax(axis=1)
-
-    agent = Spy()
-    agent.act = first  # type: ignore[method-assign]
-    results = arena.play_games(np.zeros((20, 2), int), [agent], Rules(max_rounds=20), seed=0)
-    assert len(set(shown)) == len(shown) == results.decisions.sum()
 
 
 def test_branches_of_neighbouring_seeds_and_numbers_never_meet() -> None:
@@ -302,21 +296,13 @@ def test_shares_are_the_parts_of_the_win_that_the_returns_pay(players: int) -> N
     assert set(results.reasons.tolist()) >= {BY_CASTLES, BY_MAX_ROUNDS}
 
 
-def test_no_games_give_empty_results() -> None:
-    results = arena.play_games(np.zeros((0, 3), int), [RANDOM], Rules(players=3), seed=0)
-    assert results.returns.shape == results.shares.shape == (0, 3)
-    assert results.discs.shape == (0, 3, 5)
-
-
 @pytest.mark.parametrize(
     ("agent", "said"),
     [
         (failing(KeyError("lost")), "failed with KeyError: 'lost'"),
-        (failing(AssertionError()), "failed with AssertionError"),
         (failing(NamedError("spy", "is for two players")), "is for two players$"),
         (Spy(after=lambda actions: actions[:-1]), r"one whole number a game, shape \(20,\), got"),
         (Spy(after=lambda actions: actions * 1.0), "whole number .* dtype float64"),
-        (Spy(after=lambda actions: None), "whole number .* dtype object"),
         (Spy(after=lambda actions: actions * 0 + 94), "answered action 94 .* legal are"),
         (Spy(after=lambda actions: actions - 99), "answered action -9. "),
     ],
@@ -340,11 +326,7 @@ def test_an_illegal_action_names_the_game_that_shows_it_again() -> None:
             np.ones((8, 2), int), [RANDOM, late], Rules(), seed=0, deals=np.arange(8) + 50
         )
     text = str(caught.value)
-    assert "action 200" in text
-    assert 50 <= int(text.split("of deal ")[1].split(",")[0]) < 58
-    assert "seating 0;" in text
-    assert "in phase " in text
-    assert "as player " in text
+    assert re.search(r"action 200 as player \d in phase \w+ of deal 5[0-7], seating 0;", text)
 
 
 class Clock:
@@ -406,14 +388,12 @@ def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: A
     ("given", "said"),
     [
         ({"tables": [[0, 1, 0]]}, r"shape \(games, 2\), got shape \(1, 3\)"),
-        ({"tables": [0, 1]}, r"shape \(games, 2\), got shape \(2,\)"),
         ({"tables": [[0.0, 1.0]]}, "dtype float64"),
         ({"tables": [[0, 2]]}, "agents 0 to 1, got 0 to 2"),
-        ({"tables": [[-1, 0]]}, "agents 0 to 1, got -1 to 0"),
         *(
             ({name: numbers}, f"{name} must ")
             for name in ("deals", "seatings")
-            for numbers in ([0], [0, -1], [0.0, 1.0], [[0, 1]])
+            for numbers in ([0], [0, -1], [0.0, 1.0])
         ),
         *(({"seed": seed}, "seed must be a whole number from 0 to") for seed in (-1, 2**64, 1.5)),
     ],
@@ -446,20 +426,10 @@ def test_every_way_to_seat_two_agents_occurs_equally_often(rules: Rules, wanted:
     assert len(arena.pairing_tables(rules, 5 * len(wanted))) == 5 * len(wanted)
 
 
-@pytest.mark.parametrize("wanted", [0, -3, 10**9, 2.5, "7"])
-def test_an_impossible_number_of_games_is_refused(wanted: Any) -> None:
-    with pytest.raises(ValueError, match="games must be a whole number from 1 to 100,000,000"):
-        arena.pairing_tables(Rules(), wanted)
-
-
 def test_a_mixed_table_seats_each_agent_in_each_seat_equally_often() -> None:
     plan = Plan(Rules(3), tuple("abcd"), schedule="mixed", deals=2)
-    assert [meeting.agents for meeting in plan.meetings] == [
-        (0, 1, 2),
-        (0, 1, 3),
-        (0, 2, 3),
-        (1, 2, 3),
-    ]
+    trios = list(itertools.combinations(range(4), 3))
+    assert [meeting.agents for meeting in plan.meetings] == trios
     for meeting in plan.meetings:
         assert len({tuple(seating) for seating in meeting.seatings.tolist()}) == 6
         for seat in range(3):
@@ -503,9 +473,7 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
         ({"schedule": "strangers"}, "strangers is for 4 players, got 3"),
         ({"schedule": "strangers", "rules": Rules(4)}, "strangers needs three agents, got 2"),
         ({"deals": 0}, "deals must be a whole number from 1 to 16,666,666, got 0"),
-        ({"deals": 1.5}, "deals must be a whole number"),
         ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, got -1"),
-        ({"until": 0}, "until must be above 0 Elo points, got 0"),
         ({"until": float("nan")}, "until must be above 0 Elo points, got nan"),
         ({"until": 10, "test": arena.SequentialTest()}, "one stop rule, until or test, got both"),
     ],
@@ -533,22 +501,6 @@ def test_a_plan_survives_json() -> None:
 # ------------------------------------------------------------------------------------ win rates
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_an_agent_that_always_wins_has_a_win_rate_of_one(players: int) -> None:
-    rules = Rules(players=players)
-    tables = arena.pairing_tables(rules, 60).tolist()
-    # With two seats against one, both of the same agent may also tie: that is its win alone.
-    winners = [
-        sorted({rules.team(seat) for seat, agent in enumerate(table) if agent == 0})
-        for table in tables
-    ]
-    result = arena.pairing_result(("a", "b"), games_won(tables, winners, players))
-    assert result.win_rate == pytest.approx((1, 0))
-    assert (result.wins, result.draws, result.games) == ((60, 0), 0, 60)
-    assert result.ci95[0][1] == pytest.approx(1)
-    assert result.ci95[1][0] == pytest.approx(0)
-
-
 def test_a_pairing_takes_specs_as_a_plan_does() -> None:
     by_name = arena.play_pairing(("greedy", "random"), Rules(), 20, seed=8)
     by_agent = arena.play_pairing((GREEDY, RANDOM), Rules(), 20, seed=8)
@@ -571,16 +523,11 @@ def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
     ("table", "winners", "part", "wins", "draws"),
     [
         ([0, 1], [0], 1, (1, 0), 0),
-        ([1, 0], [0], 0, (0, 1), 0),
         ([0, 1], [0, 1], 1 / 2, (0, 0), 1),
-        ([0, 1], [], 1 / 2, (0, 0), 1),
-        ([0, 1, 1], [0], 1, (1, 0), 0),
         ([0, 1, 1], [1, 2], 0, (0, 1), 0),
         ([0, 1, 1], [0, 2], 1 / 2, (0, 0), 1),
         ([0, 1, 0], [0, 1, 2], 2 / 3, (0, 0), 1),
         ([0, 1, 1], [], 1 / 3, (0, 0), 1),
-        ([0, 0, 1], [], 2 / 3, (0, 0), 1),
-        ([0, 1, 0, 1], [0], 1, (1, 0), 0),
         ([1, 0, 1, 0], [0], 0, (0, 1), 0),
         ([1, 0, 1, 0], [], 1 / 2, (0, 0), 1),
     ],
@@ -591,6 +538,8 @@ def test_part_of_the_win(
     result = arena.pairing_result(("a", "b"), games_won([table], [winners], len(table)))
     assert result.win_rate == pytest.approx((part, 1 - part))
     assert (result.wins, result.draws) == (wins, draws)
+    (low, high), other = result.ci95
+    assert low <= part <= high and other == (1 - high, 1 - low)
 
 
 def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
@@ -647,8 +596,6 @@ def test_the_interval_holds_the_mean_and_stays_within_0_and_1(part: float, n: in
     [
         (0.5, 0, 0, 0, 0.5),
         (0.1, 0, 0, 0, 0.9),
-        (0.2, 0.05, 0.1, 0.05, 0.6),
-        (0.05, 0, 0.85, 0, 0.1),
         (0.03, 0.5, 0, 0.4, 0.07),
     ],
 )

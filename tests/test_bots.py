@@ -13,7 +13,7 @@ import pytest
 from positions import region
 from scipy import stats
 
-from carolus_env import arena, bots, engine
+from carolus_env import bots, engine
 from carolus_env.engine.rules import (
     CROWN_CHOICE,
     DISC,
@@ -116,11 +116,10 @@ def test_without_errors_no_lot_is_drawn_for_them(name, players):
         np.testing.assert_array_equal(plain, new_streams(3, len(states)))
 
 
-@pytest.mark.parametrize("value", ["-0.1", "1.5", "nan", "often"])
+@pytest.mark.parametrize("value", ["-0.1", "1.5", "nan"])
 def test_errors_are_a_probability(value):
-    for name in ("greedy", "planner"):
-        with pytest.raises(bots.AgentError, match="option errors must be a number from 0"):
-            bots.make(f"{name}:errors={value}")
+    with pytest.raises(bots.AgentError, match="option errors must be a number from 0"):
+        bots.make(f"greedy:errors={value}")
 
 
 # ------------------------------------------------------------------------------------ greedy
@@ -141,14 +140,8 @@ def plain_gain(before, after, team):
 
 @pytest.mark.parametrize(
     "rules",
-    [
-        Rules(2),
-        Rules(3),
-        Rules(4),
-        Rules(4, partners="adjacent"),
-        Rules(3, crown_choice="deferred", paladins_per_clan=12),
-    ],
-    ids=["two", "three", "four", "adjacent", "deferred"],
+    [Rules(2), Rules(4, partners="adjacent"), Rules(3, "deferred", paladins_per_clan=12)],
+    ids=str,
 )
 def test_greedy_takes_one_of_the_best_actions_and_any_of_them(rules):
     states = middle_games(rules)
@@ -194,18 +187,6 @@ def test_equal_actions_are_equally_likely(name, phase, position, equal):
     assert stats.chisquare([counts[action] for action in equal]).pvalue > 0.001
 
 
-@every_number
-def test_greedy_beats_random(players):
-    rules = Rules(players)
-    if players == 3:  # one greedy against two of random
-        tables = [[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 70
-    else:
-        tables = arena.pairing_tables(rules, 200)
-    results = arena.play_games(tables, [bots.make("greedy"), bots.make("random")], rules, seed=1)
-    won = results.returns[results.tables == 0] == 1
-    assert won.mean() > 0.9
-
-
 # ------------------------------------------------------------------------------------ all bots
 
 
@@ -213,8 +194,10 @@ def test_greedy_beats_random(players):
 @every_bot
 def test_results_do_not_depend_on_how_games_are_grouped(name, players):
     states = middle_games(Rules(players))
-    agent, streams = bots.make(name), new_streams(3, len(states))
+    agent, streams, before = bots.make(name), new_streams(3, len(states)), states.tobytes()
     together = agent.act(states, streams)
+    assert engine.are_legal(states, together).all()
+    assert states.tobytes() == before
     order = np.random.default_rng(0).permutation(len(states))
     apart = np.empty_like(together)
     for rows in np.array_split(order, 7):
@@ -236,30 +219,6 @@ def test_games_of_any_numbers_of_players_can_be_mixed(name):
     assert mixed.tolist() == alone
 
 
-@every_bot_that_draws_lots
-def test_a_bot_plays_legally_moves_its_streams_on_and_changes_no_state(name):
-    states = middle_games(Rules(3))
-    agent, streams, before = bots.make(name), new_streams(1, len(states)), states.tobytes()
-    answers = set()
-    for _ in range(10):
-        last = streams.copy()
-        actions = agent.act(states, streams)
-        assert engine.legal_masks(states)[np.arange(len(states)), actions].all()
-        assert (streams != last).all()
-        answers.add(actions.tobytes())
-    assert states.tobytes() == before
-    assert len(answers) == 10
-
-
-@every_bot
-def test_a_bot_plays_legally_and_changes_no_state(name):
-    states = middle_games(Rules(4))
-    before = states.tobytes()
-    actions = bots.make(name).act(states, new_streams(1, len(states)))
-    assert engine.are_legal(states, actions).all()
-    assert states.tobytes() == before
-
-
 @every_bot
 def test_act_one_answers_for_one_game(name):
     states = middle_games(Rules(2))
@@ -274,8 +233,11 @@ def test_act_one_answers_for_one_game(name):
 
 
 @every_bot_that_draws_lots
-def test_act_one_without_a_stream_takes_a_fresh_one(name):
-    agent = bots.make(name)
+def test_a_bot_moves_its_streams_on_and_without_one_takes_a_fresh_one(name):
+    agent, states = bots.make(name), middle_games(Rules(3))
+    last = (streams := new_streams(1, len(states))).copy()
+    agent.act(states, streams)
+    assert (streams != last).all()
     assert len({agent.act_one(position_of("crown")[0]) for _ in range(100)}) == 5
 
 
@@ -333,19 +295,13 @@ def test_a_bot_counts_as_compiled_only_where_its_act_is_the_compiled_one():
         def act(self, states, generators):
             return engine.legal_masks(states).argmax(axis=1)
 
-    class Below(Other):
-        pass
-
-    class First:
-        act = Other.act
-
-    class Mixed(First, bots.GreedyBot):
+    class Mixed(Other, bots.GreedyBot):
         pass
 
     patched = bots.RandomBot()
     patched.act = Other().act
     assert bots.is_compiled(Alike())
-    for agent in (Other(), Below(), Mixed(), patched, bots.Checked(bots.RandomBot())):
+    for agent in (Other(), Mixed(), patched, bots.Checked(bots.RandomBot())):
         assert not bots.is_compiled(agent)
 
 
@@ -366,11 +322,9 @@ def test_uniforms_lie_in_0_to_1_evenly_and_move_streams_on():
 
 
 def test_a_spec_makes_an_agent_that_is_called_by_it():
-    assert isinstance(bots.make("random"), bots.RandomBot)
-    assert isinstance(bots.make("greedy"), bots.GreedyBot)
-    assert bots.make("greedy").name == "greedy"
-    assert {"random", "greedy"} <= bots.known().keys()
-    assert all(bots.known().values())
+    for spec, kind in (("random", bots.RandomBot), ("greedy", bots.GreedyBot)):
+        assert isinstance(bots.make(spec), kind)
+        assert bots.make(spec).name == spec
 
 
 @pytest.mark.parametrize("spec", ["gredy", "", "Random", "file", ":random"])
@@ -416,10 +370,6 @@ ready = Low()
 def high(states, generators):
     return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
 
-class NoAgent:
-    def act(self, states, generators):
-        return np.zeros(len(states), int)
-
 class Unfinished(Agent):
     pass
 
@@ -435,12 +385,6 @@ number = 7
 def floats(states, generators):
     return high(states, generators) * 1.0
 
-def nothing(states, generators):
-    return None
-
-def scalar(states, generators):
-    return 5
-
 def too_many(states, generators):
     return np.append(high(states, generators), 0)
 
@@ -451,9 +395,6 @@ def illegal(states, generators):
     actions = high(states, generators)
     actions[2] = 94
     return actions
-
-def negative(states, generators):
-    return np.full(len(states), -1)
 
 def beyond(states, generators):
     return np.full(len(states), 2**63, np.uint64)
@@ -489,13 +430,10 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
     [
         (BOT_FILE, "", "name an agent in the file, as in"),
         (BOT_FILE, "Missing", "the file has no 'Missing'"),
-        (BOT_FILE, "NoAgent", "'NoAgent' must be an Agent or a function, got NoAgent"),
         (BOT_FILE, "number", "'number' must be an Agent or a function, got int"),
         (BOT_FILE, "Unfinished", r"Unfinished\(\) fails with TypeError: .*abstract"),
         (BOT_FILE, "Choosy", r"Choosy\(\) fails with RuntimeError: no weights here"),
         (None, "Bot", "there is no such file"),
-        ("raise KeyError('x')", "Bot", "the file fails with KeyError: 'x'"),
-        ("import nonsense", "Bot", "the file fails with ModuleNotFoundError: .*'nonsense'"),
         ("def act(:", "act", "the file fails with SyntaxError"),
     ],
 )
@@ -512,11 +450,8 @@ def test_a_file_without_such_an_agent_is_refused(tmp_path, source, name, reason)
     ("name", "reason"),
     [
         ("floats", "must answer integers, got dtype float64"),
-        ("nothing", "must answer integers, got dtype object"),
-        ("scalar", r"must answer one action per game, shape \(4,\), got shape \(\)"),
         ("too_many", r"must answer one action per game, shape \(4,\), got shape \(5,\)"),
         ("illegal", r"answered action 94 in phase crown; legal are \[5, 6, 7, 8, 9\]"),
-        ("negative", "answered action -1 in phase crown"),
         ("beyond", "answered action 9223372036854775808 in phase crown"),
         ("ragged", "must answer integers"),
         ("cheat", "changed the states that it was given"),
@@ -526,16 +461,9 @@ def test_a_wrong_answer_is_named_with_the_agent(bot_file, name, reason):
     agent = f"{bot_file}:{name}"
     with pytest.raises(bots.AgentError, match=rf"agent '.*my_bot\.py:{name}': {reason}") as caught:
         answers(bots.make(agent))
-    assert caught.value.agent == agent
+    again = pickle.loads(pickle.dumps(caught.value))  # as a worker sends it
+    assert (again.agent, str(again)) == (agent, str(caught.value))
     assert re.match(reason, caught.value.reason)
-
-
-def test_an_agents_error_keeps_its_agent_between_processes():
-    with pytest.raises(bots.AgentError) as caught:
-        bots.make("mcts:sims=0")
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert (again.agent, again.reason) == ("mcts", caught.value.reason)
-    assert str(again) == f"agent 'mcts': {again.reason}"
 
 
 def test_a_copied_agent_plays_alike(bot_file):

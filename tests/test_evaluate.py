@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import json
 import os
@@ -23,9 +22,9 @@ from carolus_env.analysis.suite.measure import Loss
 from carolus_env.arena import bench, ladder, pool
 from carolus_env.arena.ratings import Ratings
 from carolus_env.commands import evaluate
+from carolus_env.engine.rules import Rules
 from carolus_env.records import read_records
 from carolus_env.replay import replay
-from carolus_env.system import files
 
 SCRIPT = Path(__file__).parent.parent / "evaluate.py"
 
@@ -45,10 +44,6 @@ class Broken(RandomBot):
     def act(self, states, generators):
         raise RuntimeError("two\\nlines")
 
-class NeedsMore(RandomBot):
-    def __init__(self, more):
-        pass
-
 class Stops(RandomBot):
     calls = 0
     def act(self, states, generators):
@@ -61,8 +56,6 @@ class Vandal(RandomBot):
     def act(self, states, generators):
         shutil.rmtree(Path(__file__).parent / "results", ignore_errors=True)
         return super().act(states, generators)
-
-number = 7
 """
 
 
@@ -106,15 +99,6 @@ def extras(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
-def without_times(report: dict[str, Any]) -> dict[str, Any]:
-    report = copy.deepcopy(report)
-    report.pop("seconds")
-    for part in (*report["pairings"], *report["agents"]):
-        part.pop("seconds")
-        part.pop("us_per_decision", None)
-    return report
-
-
 def game_lines(folder: Path) -> list[str]:
     lines = (folder / "games.jsonl").read_text().splitlines()
     return [line for line in lines if line.startswith('{"game"')]
@@ -126,40 +110,24 @@ def game_lines(folder: Path) -> list[str]:
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_the_file_holds_what_was_played(run: Any, tmp_path: Path, players: int) -> None:
     path = tmp_path / "result.json"
-    code, out, err = run(
-        "greedy", "random", "--players", players, "--games", 18, "--seed", 3, "--json", path
-    )
+    words = ("greedy", "random", "--players", players, "--games", 18, "--seed", 3, "--json", path)
+    assert run(*words, "--quiet") == (0, "", "")
+    code, out, err = run(*words)
     assert (code, err) == (0, "")
     report = json.loads(path.read_text())
     assert (report["rules"]["players"], report["games"], report["seed"]) == (players, 18, 3)
     assert [agent["spec"] for agent in report["agents"]] == ["greedy", "random"]
     assert report["agents"][1]["rating"]["elo"] == 100
     assert report["complete"] is True
-    assert report["rules"]["max_rounds"] == 100
     assert report["seconds"] > 0
     [result] = report["pairings"]
     assert result["agents"] == ["greedy", "random"]
     assert result["games"] == 18 == sum(result["wins"]) + result["draws"]
-    assert sum(result["ends"].values()) == 18
-    assert sum(result["win_rate"]) == pytest.approx(1)
-    for rate, (low, high) in zip(result["win_rate"], result["ci95"], strict=True):
-        assert 0 <= low <= rate <= high <= 1
     assert result["mean_castles"][0] > result["mean_castles"][1]
-    assert result["mean_rounds"] >= 1
-    assert len(result["seconds"]) == 2
     assert f"{players} players, seed 3" in out
     assert out.endswith("the cross table\n")
     assert f"{100 * result['win_rate'][0]:.1f} [" in out
     assert list(tmp_path.iterdir()) == [path], "nothing else is left beside the file"
-
-
-def test_the_same_seed_writes_the_same_file_apart_from_times(run: Any, tmp_path: Path) -> None:
-    reports = []
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        run("greedy", "random", "--games", 20, "--seed", seed, "--json", tmp_path / name)
-        reports.append(without_times(json.loads((tmp_path / name).read_text())))
-    assert reports[0] == reports[1]
-    assert reports[0]["pairings"] != reports[2]["pairings"]
 
 
 def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path, bot_file: Path) -> None:
@@ -179,16 +147,7 @@ def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     code, _, _ = run("random", "random", "--games", 2, *words.split(), "--json", path)
     assert code == 0
-    rules = {
-        "players": 4,
-        "crown_choice": "deferred",
-        "partners": "adjacent",
-        "paladins_per_clan": 30,
-        "max_rounds": 100,
-    }
-    assert json.loads(path.read_text())["rules"] == rules
-    run("random", "random", "--games", 4, "--max-rounds", 1, "--json", path)
-    assert json.loads(path.read_text())["pairings"][0]["ends"] == {"max_rounds": 4}
+    assert json.loads(path.read_text())["rules"] == Rules(4, "deferred", "adjacent", 30).to_dict()
     run("greedy", "random", "--games", 4, "--max-rounds", "none", "--json", path)
     assert json.loads(path.read_text())["rules"]["max_rounds"] is None
 
@@ -201,10 +160,6 @@ def test_rounding_up_is_said_in_one_line(run: Any, tmp_path: Path) -> None:
     assert (report["deals"], report["games"], report["pairings"][0]["games"]) == (2, 12, 12)
 
 
-def test_quiet_prints_nothing(run: Any, tmp_path: Path) -> None:
-    assert run("greedy", "random", "--games", 3, "--quiet") == (0, "", "")
-
-
 def test_without_rich_the_table_is_plain_and_says_the_same(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,16 +167,14 @@ def test_without_rich_the_table_is_plain_and_says_the_same(
     assert "the cross table" in with_rich
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "rich", None)
-    monkeypatch.setitem(sys.modules, "rich.box", None)
+    for name in ("rich", "rich.box"):
+        monkeypatch.setitem(sys.modules, name, None)
     code, plain, _ = run("greedy", "random", "--games", 20)
     assert code == 0
-    title, header, row, speeds = plain.splitlines()
+    title, _, row, speeds = plain.splitlines()
     assert title.startswith("2 players, seed 0, ")
-    assert header.split("  ")[0] == "pairing"
     assert row.startswith("greedy : random  20 ")
-    assert speeds.startswith("time for a decision: greedy ")
-    assert 0.01 < float(speeds.split()[-2]) < 1e5, "microseconds"
+    assert 0.01 < float(speeds.split()[-2]) < 1e5, "microseconds for a decision"
     for word in row.split():
         assert word in with_rich
 
@@ -240,52 +193,26 @@ def test_a_spec_with_brackets_is_shown_as_it_is(run: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("greedy", "name two agents or more, got 1"),
         ("", "name two agents or more, got 0"),
         ("greedy nobody", "unknown agent 'nobody'; known are random, greedy, "),
-        ("greedy random:3", "agent 'random': takes no options, got '3'"),
         ("greedy random --players 5", "players must be a whole number from 2 to 4, got 5"),
-        ("greedy random --players two", "--players: invalid int value: 'two'"),
         ("greedy random --games 0", "games must be a whole number from 1 to 100,000,000, got 0"),
-        ("greedy random --games -7", "games must be a whole number from 1 to"),
-        ("greedy random --games 99999999999999999999", "games must be a whole number from 1"),
         ("greedy random --seed -1", "seed must be a whole number from 0 to 2^64 - 1, got -1"),
-        ("greedy random --max-rounds 0", "max_rounds must be a whole number from 1 to 65535"),
         ("greedy random --max-rounds few", "must be a whole number or none, got 'few'"),
-        ("greedy random --paladins-per-clan 2", "paladins_per_clan must be a whole number from 3"),
-        ("greedy random --partners none", "argument --partners: invalid choice: 'none'"),
-        ("greedy random --rounds 3", "unrecognized arguments: --rounds"),
         ("greedy random --sprt 20", "--sprt: must be two numbers with a comma, such as 0,20"),
-        ("greedy random --sprt 20,0", "test: elo0 must be below elo1, got 20.0 and 0.0"),
-        ("greedy random --sprt 0,nan", "test: elo1 must be from -2000 to 2000, got nan"),
-        (
-            "greedy random --sprt 0,20 --until 9",
-            "one stop rule, until or test, got both",
-        ),
-        ("greedy random --until -3", "until must be above 0 Elo points, got -3.0"),
+        ("greedy random --sprt 0,20 --until 9", "one stop rule, until or test, got both"),
         ("greedy random --workers 0", "workers must be a whole number from 1 to 256, got 0"),
-        ("greedy random --schedule mixed", "mixed is for 3 players, got 2"),
         ("greedy random --players 3 --schedule mixed", "mixed needs three agents, got 2"),
-        ("greedy random --schedule swiss", "argument --schedule: invalid choice: 'swiss'"),
         ("greedy random --resume", "--resume needs --out"),
         ("greedy random --out FOLDER --resume", "games.jsonl: there is no such file"),
         ("greedy random --out FILE", "--out FILE: the folder cannot be created: File exists"),
         ("greedy random --records FILE", "--records FILE: exists; name another file"),
         ("greedy random --records FOLDER", "is a folder, a file is needed"),
-        ("greedy FILE", "name an agent in the file, as in"),
-        ("greedy FILE:Nobody", "the file has no 'Nobody'"),
-        ("greedy FILE:number", "must be an Agent or a function, got int"),
-        ("greedy FILE:NeedsMore", "missing 1 required positional argument: 'more'"),
         ("greedy FILE:Illegal", "FILE:Illegal' answered action "),
         ("greedy FILE:Broken", "FILE:Broken' failed with RuntimeError: two lines"),
-        ("greedy nowhere.py:Bot", "there is no such file"),
         ("greedy random --json FOLDER", "is a folder, a file is needed"),
         ("greedy random --json FOLDER/none/r.json", "there is no folder FOLDER/none"),
-        ("greedy random --json FILE/r.json", "there is no folder FILE"),
-        (
-            "greedy random --json /dev/full",
-            "/dev/full: cannot be written: not a regular file",
-        ),
+        ("greedy random --json /dev/full", "/dev/full: cannot be written: not a regular file"),
         (f"greedy random --json FOLDER/{'x' * 300}", "cannot be written: File name too long"),
     ],
 )
@@ -300,29 +227,21 @@ def test_a_mistake_is_answered_in_one_line(run: Any, bot_file: Path, words: str,
     assert err.count("\n") == 1
 
 
-FAULTY = """
-def raises(states, generators):
-    return {}["no such key"]
-"""
-
-
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_bots_error_is_told_with_its_line_and_all_of_it_where_asked(
     run: Any, tmp_path: Path, workers: str
 ) -> None:
     path = tmp_path / "faulty.py"
-    path.write_text(FAULTY)
+    path.write_text('def raises(states, generators):\n    return {}["no such key"]\n')
     words = ("greedy", f"{path}:raises", "--games", "2", "--workers", workers)
     code, _, err = run(*words)
     assert code == 2
-    assert err == (
-        f"evaluate.py: agent '{path}:raises' failed with KeyError: 'no such key' "
-        "(faulty.py, line 3)\n"
-    )
+    assert err.startswith(f"evaluate.py: agent '{path}:raises' failed with KeyError: 'no such key'")
+    assert err.endswith("(faulty.py, line 2)\n") and err.count("\n") == 1
     code, _, err = run(*words, "--traceback")
     lines = err.splitlines()
     assert code == 2 and lines[0] == "Traceback (most recent call last):"
-    assert '    return {}["no such key"]' in lines and lines[-1].endswith("(faulty.py, line 3)")
+    assert '    return {}["no such key"]' in lines and lines[-1].endswith("(faulty.py, line 2)")
 
 
 def test_a_file_that_fails_is_shown_whole_where_asked(run: Any, tmp_path: Path) -> None:
@@ -348,40 +267,14 @@ def test_too_little_memory_is_answered_in_one_line(
 def test_a_file_that_cannot_be_written_is_refused_before_playing(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path, *_: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(Path, "write_bytes", full)
     monkeypatch.setattr(evaluate.arena, "Tournament", lambda *_: pytest.fail("it played"))
     code, out, err = run("greedy", "random", "--json", tmp_path / "r.json")
     assert (code, out) == (2, "")
-    assert err.endswith(f"r.json: cannot be written: {os.strerror(errno.ENOSPC)}\n")
-
-
-def test_an_existing_file_stays_until_the_new_one_is_whole(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "r.json"
-    path.write_text("precious")
-    (tmp_path / "link.json").symlink_to(path)
-
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files.os, "fsync", full)
-        code, out, err = run("greedy", "random", "--games", 2, "--json", path)
-    assert code == 1
-    assert "greedy : random" in out
-    assert err == f"evaluate.py: {path}: could not be written: No space left on device\n"
-    assert path.read_text() == "precious"
-    assert len(list(tmp_path.iterdir())) == 2
-
-    with path.open() as reader:
-        assert run("greedy", "random", "--games", 2, "--json", tmp_path / "link.json")[0] == 0
-        assert reader.read() == "precious", "whoever reads the old file gets all of it"
-    assert json.loads(path.read_text())["games"] == 2
-    assert (tmp_path / "link.json").is_symlink()
+    assert err.endswith("r.json: cannot be written: No space left on device\n")
 
 
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
@@ -424,7 +317,6 @@ def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> No
     names = sorted(path.name for path in (tmp_path / "cup").iterdir())
     assert names == ["games.jsonl", "report.html", "summary.json"]
     summary = json.loads((tmp_path / "cup" / "summary.json").read_text())
-    assert summary["format"] == "carolus-tournament-summary"
     assert len(game_lines(tmp_path / "cup")) == summary["games"] == 54
     assert (tmp_path / "cup" / "report.html").read_text() == "54 games"
     before = (tmp_path / "cup" / "games.jsonl").read_bytes()
@@ -436,24 +328,6 @@ def test_a_folder_holds_games_summary_and_report(run: Any, tmp_path: Path) -> No
     code, _, err = run(*words, "--resume", "--seed", 4)
     assert code == 2
     assert err.endswith("of another tournament: seed: 0 in the file, 4 here\n")
-
-
-def test_an_interrupted_tournament_is_resumed(
-    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 5)
-    monkeypatch.setenv("STOP_AT", "500")
-    words = ("greedy", f"{bot_file}:Stops", "--games", 100)
-    code, _, err = run(*words, "--out", tmp_path / "cup")
-    assert code == 130
-    assert err.endswith("; continue with --resume\n")
-    assert 0 < len(game_lines(tmp_path / "cup")) < 100
-    monkeypatch.setenv("STOP_AT", "0")
-    assert run(*words, "--out", tmp_path / "cup", "--resume")[0] == 0
-    assert run(*words, "--out", tmp_path / "whole")[0] == 0
-    assert game_lines(tmp_path / "cup") == game_lines(tmp_path / "whole")
-    summaries = [json.loads((tmp_path / f / "summary.json").read_text()) for f in ("cup", "whole")]
-    assert without_times(summaries[0]) == without_times(summaries[1])
 
 
 def test_it_plays_until_intervals_are_narrow(run: Any, tmp_path: Path) -> None:
@@ -477,13 +351,11 @@ def test_a_test_stops_by_itself_and_says_its_verdict(run: Any, tmp_path: Path) -
     assert rule["test"] == {"elo0": 0, "elo1": 100}
     assert rule["ratio"] >= rule["bounds"][1] > 2.9
     assert rule["deals"] <= report["deals"] < 50
-    assert "greedy is stronger than random (H1) after" in out
     assert f"\n{rule['text']}\n" in out
-    code, out, _ = run("greedy", "greedy", "--sprt=-1,1", "--games", 16, "--json", path)
+    code = run("greedy", "greedy", "--sprt=-1,1", "--games", 16, "--json", path)[0]
     report = json.loads(path.read_text())
     assert (code, report["stop_rule"]["verdict"]) == (0, "undecided")
     assert (report["deals"], report["complete"]) == (8, True)
-    assert "undecided after 8 deals" in out
 
 
 @pytest.mark.parametrize(("schedule", "pairs"), [("field", [[0, 1], [0, 2]]), ("mixed", None)])
@@ -555,9 +427,6 @@ def test_ctrl_c_prints_and_writes_what_is_complete(
     assert report["complete"] is False
     assert 0 < report["games"] < 900
     assert report["games"] % 6 == 0, "whole deals"
-    assert [pairing["games"] for pairing in report["pairings"]] == [report["games"] / 3] * 3
-    kept = int(err.split("interrupted: ")[1].split(" of 900 games kept")[0])
-    assert report["games"] <= kept < report["games"] + 6
     assert f"{report['games']} counted" in err
     assert err.count("\n") == 1
     assert "greedy : random" in out
@@ -596,25 +465,19 @@ def test_the_script_runs_from_anywhere_without_torch(tmp_path: Path) -> None:
     assert "greedy : random" in done.stdout
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_output_that_cannot_be_printed_is_no_traceback() -> None:
+def test_output_that_nobody_can_read_is_no_traceback() -> None:
     command = [sys.executable, str(SCRIPT), "greedy", "random", "--games", "2"]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("evaluate.py: the output could not be written")
-    assert "Traceback" not in done.stderr
-
-
-def test_a_reader_that_has_seen_enough_is_no_traceback() -> None:
-    reading, writing = os.pipe()
+    reading, closed = os.pipe()
     os.close(reading)
-    command = [sys.executable, str(SCRIPT), "greedy", "random", "--games", "2"]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
-    os.close(writing)
-    assert done.returncode == 1
-    assert "evaluate.py" not in done.stderr
-    assert "Traceback" not in done.stderr
+    full_disk = os.open("/dev/full", os.O_WRONLY)
+    for output, said in ((closed, ""), (full_disk, "evaluate.py: the output")):
+        done = subprocess.run(
+            command, stdout=output, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+        os.close(output)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert said in done.stderr and ("evaluate.py" in done.stderr) == bool(said)
 
 
 # ------------------------------------------------------------------------------------ protocol
@@ -659,22 +522,12 @@ def test_the_protocol_rates_an_agent_and_counts_its_losses(
     assert again[0] == 0 and again[1] == out.splitlines(keepends=True)[0]
 
 
-def test_another_ladder_is_refused(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "LADDER", "0" * 12)
-    code, _, err = run("random", "--bench")
-    assert code == 2
-    assert err == f"evaluate.py: {bench.NAME} has the ladder with hash {'0' * 12}, got " + (
-        f"{ladder.digest()}\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("random greedy --bench", "--bench measures one agent, got 2"),
-        ("--bench", "--bench measures one agent, got 0"),
-        ("random --bench --games 5", "--bench fixes what is played and takes no --games"),
         ("random --bench --players 7", "has [2, 3, 4] players, got 7"),
+        ("random --bench --games 5", "--bench fixes what is played and takes no --games"),
         ("gredy --bench", "unknown agent 'gredy'"),
     ],
 )

@@ -7,7 +7,6 @@ import errno
 import gzip
 import json
 import pickle
-import resource
 import stat
 import tracemalloc
 import zlib
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import Change, nested, put, without
-from strategies import played
+from strategies import ALL_KINDS, played
 
 from carolus_env import engine
 from carolus_env.engine import chance
@@ -45,22 +44,10 @@ def short_record(players: int = 2) -> dict[str, Any]:
     return make_record(start, actions, legal=True, state=True)
 
 
-RULES = [
-    Rules(players=2),
-    Rules(players=3),
-    Rules(players=4),
-    Rules(players=4, partners="adjacent"),
-    Rules(players=3, crown_choice="deferred", max_rounds=None),
-    Rules(players=2, paladins_per_clan=3, max_rounds=6),
-    Rules(players=4, paladins_per_clan=5, crown_choice="deferred", max_rounds=7),
-    Rules(players=3, max_rounds=1),
-]
-
-
 # ------------------------------------------------------------------------------------ making
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
 def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules: Rules) -> None:
     start, actions, game = played(rules, 1)
     before = start.tobytes()
@@ -200,48 +187,31 @@ RESULT = {
 SHAPES = [  # what is changed, and a part of the reason that is given
     (without("format"), "format is missing"),
     (put("format", to="chess"), "format must be 'carolus-record', got 'chess'"),
-    (put("format", to=nested(400)), "format must be a string, got [[[[[["),
-    (without("version"), "version is missing"),
     (put("version", to=2), "version must be 1, got 2"),
-    (put("version", to=True), "version must be a whole number, got True"),
-    (put("version", to="1"), "version must be a whole number, got '1'"),
     (put("version", to=1.0), "version must be a whole number, got 1.0"),
     (put("rules", to=[]), "rules must be an object, got []"),
     (put("rules", "players", to=5), "rules: players must be a whole number from 2 to 4, got 5"),
-    (put("rules", "players", to=True), "rules: players must be"),
     (put("rules", "colour", to=1), "rules: unknown option 'colour'"),
-    (put("rules", "partners", to="x" * 9999), "rules: partners must be one of"),
     (put("rules", "partners", to=nested(400)), "rules: 'partners' must be a number, a string"),
     (without("setup"), "setup is missing"),
     (put("setup", "seed", to=1), "setup: unknown key 'seed', known are territories"),
     (put("setup", "territories", to=[0] * 15), "setup.territories must hold each clan 0 to 4"),
-    (put("setup", "territories", 3, to=False), "setup.territories[3] must be a whole number"),
     (put("setup", "first_player", to=2), "setup.first_player must be from 0 to 1, got 2"),
-    (put("setup", "first_player", to=-1), "setup.first_player must be from 0 to 1, got -1"),
-    (put("setup", "first_player", to=False), "setup.first_player must be a whole number"),
     (put("events", to={}), "events must be a list, got {}"),
     (put("events", 3, to=7), "event 3: an event is an object with either 'roll' or 'action'"),
-    (put("events", 3, to={"player": 0}), "event 3: an event is an object with either 'roll'"),
     (put("events", 0, "action", to=0), "event 0: an event is an object with either 'roll'"),
-    (put("events", 0, "roll", to=3), "event 0: roll must be a list, got 3"),
     (put("events", 0, "roll", 2, to=1.0), "event 0: roll[2] must be a whole number, got 1.0"),
     (put("events", 0, "legal", to=[]), "event 0: unknown key 'legal', known are roll, player"),
     (without("events", 0, "player"), "event 0: player is missing"),
-    (put("events", -1, "player", to=True), "player must be a whole number, got True"),
-    (put("events", -1, "action", to=True), "action must be a whole number, got True"),
     (put("events", -1, "action", to=None), "action must be a whole number, got None"),
-    (put("events", -1, "legal", to=None), "legal must be a list, got None"),
     (put("events", -1, "legal", 0, to=True), "legal[0] must be a whole number, got True"),
     (put("events", -1, "state", to=[]), "state must be an object, got []"),
     (put("events", -1, "legall", to=[]), "unknown key 'legall', known are action, player"),
     (without("result"), "result is missing"),
-    (put("result", to=0), "result must be an object, got 0"),
     (put("result", to={}), "result.reason is missing"),
+    (put("result", to={**RESULT, "rounds": 1.5}), "result.rounds must be a whole number"),
     (put("result", to={**RESULT, "winner": 0}), "result: unknown key 'winner'"),
     (put("result", to={**RESULT, "winners": [True]}), "result.winners[0] must be a whole"),
-    (put("result", to={**RESULT, "rounds": 1.5}), "result.rounds must be a whole number"),
-    (put("result", to={**RESULT, "returns": [True]}), "result.returns must hold numbers, got"),
-    (put("result", to={**RESULT, "returns": [float("inf")]}), "returns must hold numbers"),
     (put("result", to={**RESULT, "returns": [10**400]}), "returns must hold numbers"),
 ]  # fmt: skip
 
@@ -264,17 +234,10 @@ def test_what_has_not_the_shape_of_a_record_is_refused_with_the_reason(
     assert (caught.value.path, caught.value.line) == (None, None)
 
 
-@pytest.mark.parametrize("nothing", [None, 3, "carolus-record", [], [{}], True])
-def test_only_an_object_is_a_record(nothing: object) -> None:
-    with pytest.raises(RecordError, match="a game record must be an object, got"):
-        check_record(nothing)
-
-
-def test_rules_too_deeply_nested_to_be_shown_are_refused() -> None:
-    made = short_record()
-    made["rules"]["partners"] = nested(100_000)
-    with pytest.raises(RecordError, match=r"rules: 'partners' must be .*, got \[\[\["):
-        start_of(made)
+def test_only_an_object_is_a_record() -> None:
+    for nothing in (None, "carolus-record", [{}]):
+        with pytest.raises(RecordError, match="a game record must be an object, got"):
+            check_record(nothing)
 
 
 def test_an_error_keeps_its_place_across_processes() -> None:
@@ -290,10 +253,7 @@ def files_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-NAMES = ["games.jsonl", "games.jsonl.gz", "GAMES.GZ"]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz", "GAMES.GZ"])
 def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
     made = [short_record(players) for players in (2, 3, 4)]
     write_records(tmp_path / name, made)
@@ -330,7 +290,7 @@ def failing(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("name", NAMES[:2])
+@pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz"])
 @pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace"])
 def test_a_full_disk_leaves_no_half_file_and_the_old_one_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: str
@@ -345,20 +305,6 @@ def test_a_full_disk_leaves_no_half_file_and_the_old_one_as_it_was(
                 write_records(path, [short_record()])
         assert files_in(tmp_path) == ([] if old is None else [name])
         assert old is None or path.read_bytes() == old
-
-
-@pytest.mark.parametrize("name", NAMES[:2])
-def test_a_write_that_the_system_stops_half_way_leaves_nothing(tmp_path: Path, name: str) -> None:
-    made = [make_record(*played(Rules(), seed)[:2]) for seed in range(30)]
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
-    try:
-        with pytest.raises(OSError) as caught:
-            write_records(tmp_path / name, made)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert caught.value.errno == errno.EFBIG
-    assert files_in(tmp_path) == []
 
 
 def test_an_error_among_the_records_leaves_nothing(tmp_path: Path) -> None:
@@ -383,21 +329,6 @@ def test_only_files_are_written(tmp_path: Path) -> None:
         write_records(tmp_path / "nowhere" / "a.jsonl", [])
 
 
-def test_what_could_not_be_read_back_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = short_record()
-    length = len(json.dumps(made, separators=(",", ":")))
-    for limit, fits in ((length, False), (length + 1, True)):
-        monkeypatch.setattr(files, "MAX_LINE", limit)
-        if fits:
-            write_records(tmp_path / "a.jsonl", [made])
-            assert len(list(read_records(tmp_path / "a.jsonl"))) == 1
-        else:
-            with pytest.raises(RecordError, match="the record takes"):
-                write_records(tmp_path / "a.jsonl", [made])
-
-
 # ------------------------------------------------------------------------------------ reading
 
 
@@ -419,21 +350,12 @@ def games(count: int) -> list[bytes]:
     ]
 
 
-def test_missing_files_and_directories_are_the_systems_errors(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read(tmp_path / "none.jsonl")
-    with pytest.raises(IsADirectoryError):
-        read(tmp_path)
-
-
 def test_an_empty_file_holds_no_games_but_an_empty_gz_is_cut_short(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b"")
-    (tmp_path / "a.gz").write_bytes(b"")
+    for name in ("a.jsonl", "a.gz"):
+        (tmp_path / name).write_bytes(b"")
     assert read(tmp_path / "a.jsonl") == ([], None)
     lines, error = read(tmp_path / "a.gz")
     assert lines == [] and error is not None and error.reason == "the gzip data is cut short"
-    write_records(tmp_path / "b.gz", [])
-    assert read(tmp_path / "b.gz") == ([], None)
 
 
 def test_blank_lines_are_skipped_but_counted_and_line_ends_may_be_windows(tmp_path: Path) -> None:
@@ -444,7 +366,13 @@ def test_blank_lines_are_skipped_but_counted_and_line_ends_may_be_windows(tmp_pa
     assert read(tmp_path / "a") == ([1, 2], None)
 
 
-def test_gzip_is_known_by_its_content_or_its_name(tmp_path: Path) -> None:
+@pytest.fixture(params=[2, 50, 2**16])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are read in pieces of so many bytes."""
+    monkeypatch.setattr(files, "_CHUNK", request.param)
+
+
+def test_gzip_is_known_by_its_content_or_its_name(tmp_path: Path, pieces: None) -> None:
     content = b"".join(games(3))
     (tmp_path / "plain.jsonl").write_bytes(gzip.compress(content))
     assert read(tmp_path / "plain.jsonl") == ([1, 2, 3], None)
@@ -455,23 +383,9 @@ def test_gzip_is_known_by_its_content_or_its_name(tmp_path: Path) -> None:
     assert lines == [] and "damaged gzip data" in str(error)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 64, 2**16])
-def test_the_size_of_the_pieces_read_does_not_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(
+    tmp_path: Path, pieces: None
 ) -> None:
-    monkeypatch.setattr(files, "_CHUNK", chunk)
-    content = b"".join(games(4))
-    (tmp_path / "a.jsonl").write_bytes(content)
-    half = len(content) // 2
-    (tmp_path / "a.gz").write_bytes(gzip.compress(content[:half]) + gzip.compress(content[half:]))
-    for name in ("a.jsonl", "a.gz"):
-        assert read(tmp_path / name) == ([1, 2, 3, 4], None)
-    (tmp_path / "a.gz").write_bytes(gzip.compress(content)[:-9])
-    lines, error = read(tmp_path / "a.gz")
-    assert lines[:3] == [1, 2, 3] and error is not None
-
-
-def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path: Path) -> None:
     written = games(3)
     content = b"".join(written)
     ends = [len(b"".join(written[: k + 1])) for k in range(3)]
@@ -490,12 +404,10 @@ def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path
             assert str(error) == f"{path}, line {whole + 1}: {error.reason}"
 
 
-@pytest.mark.parametrize("chunk", [1, 50, 2**16])
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_gzip_cut_short_gives_every_complete_game_wherever_it_was_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, end: bytes
+    tmp_path: Path, pieces: None, end: bytes
 ) -> None:
-    monkeypatch.setattr(files, "_CHUNK", chunk)
     written = [json.dumps(short_record(players)).encode() + b"\n" for players in (2, 2, 3)]
     content = b"".join(written)[:-1] + end
     ends = [len(b"".join(written[: k + 1])) - 1 for k in range(3)]  # without the last line's end
@@ -534,30 +446,13 @@ def test_damage_within_gzip_data_keeps_the_games_before_it(tmp_path: Path) -> No
     assert lines[:3] == [1, 2, 3] and error is not None
 
 
-def nested_text(depth: int) -> bytes:
-    return b'{"format":' + b"[" * depth + b"]" * depth + b"}"
-
-
 JUNK = [
-    (b"\x00\x01\x02\x93NUMPY", "not UTF-8: byte 4"),
     (b"\x89PNG\r", "not UTF-8: byte 1"),
-    (b"\x80\x04\x95cos\nsystem", "not UTF-8: byte 1"),
     (b"no json", "not JSON: Expecting value, column 1"),
-    (b'{"format": nope}', "not JSON: Expecting value, column 12"),
     (b"[1, 2]", "a game record must be an object, got [1, 2]"),
-    (b"17", "a game record must be an object, got 17"),
-    (b"null", "a game record must be an object, got None"),
     (b"{}", "format is missing"),
     (b'{"format":"carolus-record","version":2}', "version must be 1, got 2"),
-    (b'{"format":"carolus-record","version":NaN}', "not JSON: NaN is not a number"),
-    (b'{"format":-Infinity}', "not JSON: -Infinity is not a number"),
-    (b'{"format":"carolus-record","version":1e999}', "version must be a whole number, got inf"),
-    (b'{"format":' + b"9" * 5000 + b"}", "not JSON: Exceeds the limit"),
-    (b'{"format":"carolus-record","version":' + b"9" * 4000 + b"}", "version must be 1, got 9999"),
     (b'{"format":"\\ud800"}', "format must be 'carolus-record', got '\\ud800'"),
-    (b'\xef\xbb\xbf{"format":1}', "not JSON: Unexpected UTF-8 BOM"),
-    (nested_text(100_000), "not JSON: nested too deeply"),
-    (nested_text(300), "format must be a string, got [[[[[["),
 ]
 
 
@@ -581,7 +476,7 @@ def test_a_line_that_is_no_record_is_refused_after_the_games_before_it(
 def test_nesting_at_any_depth_is_refused_and_never_overflows(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     for key in ("format", "rules", "setup", "events", "result"):
-        for depth in [*range(850, 1000, 3), 3000, 20_000]:
+        for depth in [*range(850, 1000, 3), 100_000]:
             made: dict[str, Any] = {**short_record(), key: None}
             deep = "[" * depth + "]" * depth
             if key == "rules":
@@ -608,6 +503,18 @@ def test_a_line_without_an_end_takes_bounded_memory(
     assert error.reason == "the line is longer than 1,048,576 bytes: reading ends here"
     assert error.line == 2
     assert peak < 4 * 2**20
+
+
+def test_a_line_may_be_as_long_as_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, path = short_record(), tmp_path / "a.jsonl"
+    write_records(path, [made])
+    monkeypatch.setattr(files, "MAX_LINE", path.stat().st_size)
+    write_records(path, [made])
+    assert read(path) == ([1], None)
+    with pytest.raises(RecordError, match="the record takes"):
+        write_records(path, [{**made, "note": ""}])
 
 
 def test_positions_of_a_game_against_the_rules_are_refused_with_the_event() -> None:

@@ -13,17 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from strategies import played
+from strategies import ALL_KINDS, played
 
 from carolus_env import replay as replay_module
 from carolus_env.engine.rules import Rules
-from carolus_env.records import (
-    RecordError,
-    make_record,
-    positions,
-    read_records,
-    write_records,
-)
+from carolus_env.records import RecordError, make_record, positions, read_records, write_records
 from carolus_env.replay import Difference, main, replay, replayed
 
 ROOT = Path(__file__).parent.parent
@@ -103,22 +97,7 @@ def test_the_golden_games_carry_what_is_to_be_compared() -> None:
         assert decisions == {"full": 5623, "legal": 9883}[name]
 
 
-RULES = [
-    Rules(players=players, partners=partners, crown_choice=crown_choice, **rest)
-    for players in (2, 3, 4)
-    for partners in (("opposite", "adjacent") if players == 4 else ("opposite",))
-    for crown_choice in ("on_roll", "deferred")
-    for rest in (
-        {},
-        {"paladins_per_clan": 3, "max_rounds": 4},
-        {"paladins_per_clan": 7, "max_rounds": 12},
-        {"max_rounds": None},
-        {"max_rounds": 1},
-    )
-]
-
-
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("rules", [kind for kind in ALL_KINDS if kind.max_rounds], ids=str)
 def test_a_record_of_random_play_replays_without_a_difference(rules: Rules) -> None:
     for seed in range(2):
         record = random_record(rules, seed)
@@ -134,17 +113,12 @@ def test_a_record_of_a_game_that_is_not_over_replays_too() -> None:
         assert replay(record) == []
 
 
-def test_one_pass_gives_the_differences_and_every_position() -> None:
-    found, states = replayed(GAME)
-    assert found == []
-    assert states.tobytes() == positions(GAME).tobytes()
-
-
 def test_positions_go_on_after_a_difference_that_can_be_played() -> None:
-    at = index_of("roll", 3)
-    found, states = replayed(with_event(at, player=7))
-    assert [difference.what for difference in found] == ["player"]
-    assert states.tobytes() == positions(GAME).tobytes()
+    wrong = with_event(index_of("roll", 3), player=7)
+    for record, differences in ((GAME, []), (wrong, ["player"])):
+        found, states = replayed(record)
+        assert [difference.what for difference in found] == differences
+        assert states.tobytes() == positions(GAME).tobytes()
 
 
 # ------------------------------------------------------------------------------------ differences
@@ -202,9 +176,6 @@ CHANGES: dict[str, tuple[Record, list[Any]]] = {
     "a legal action is missing": (
         with_event(DISC, legal=LEGAL[:-1]), [(DISC, "legal", LEGAL[:-1], LEGAL)]
     ),
-    "legal actions are in another order": (
-        with_event(DISC, legal=LEGAL[::-1]), [(DISC, "legal", LEGAL[::-1], LEGAL)]
-    ),
     "the player of an action": (
         with_event(ACTION, player=WRONG), [(ACTION, "player", WRONG, 1 - WRONG)]
     ),
@@ -214,12 +185,9 @@ CHANGES: dict[str, tuple[Record, list[Any]]] = {
     "an illegal action": illegal(17, "17 (red paladin to region 1)"),
     "no action": illegal(95, "95"),
     "a negative action": illegal(-1, "-1"),
-    "a huge action": illegal(2**70, str(2**70)),
     "no dice": rolled([], "due", dice(0), dice(3)),
-    "too few dice": rolled([0, 1], "due", dice(2), dice(3)),
     "too many dice": rolled([0, 1, 2, 3], "due", dice(4), dice(3)),
     "face 6": rolled([0, 1, 6], "roll", [0, 1, 6], "a die shows 0 to 5"),
-    "face -1": rolled([0, 1, -1], "roll", [0, 1, -1], "a die shows 0 to 5"),
     "a roll is missing": (
         without_event(ROLL),
         [(ROLL, "due", f"a decision by player {EVENTS[ROLL + 1]['player']}", dice(3))],
@@ -239,19 +207,11 @@ CHANGES: dict[str, tuple[Record, list[Any]]] = {
         with_state(PLACE, weather=None), [(PLACE, "state", {"weather": None}, {})]
     ),
     **{f"state: {key}": of_state(PLACE, **{key: "?"}) for key in STATE},
-    **{
-        f"1 is not {value!r}": of_state(ROUND_ONE, round=value)
-        for value in (True, 1.0, "1", None, [1])
-    },
-    "a list too short": of_state(PLACE, supply=STATE["supply"][:-1]),
+    **{f"1 is not {value!r}": of_state(ROUND_ONE, round=value) for value in (True, 1.0, "1")},
     "a list too long": of_state(PLACE, supply=[*STATE["supply"], 0]),
     "a key too many in a region": of_state(PLACE, regions=[{**FIRST, "name": 0}, *OTHERS]),
-    "a key too few in a region": of_state(PLACE, regions=[{"owner": -1}, *OTHERS]),
-    "result: reason": of_result(reason="forfeit"),
     "result: winners": of_result(winners=[0, 1]),
     "result: castles": of_result(castles=[0, 0]),
-    "result: regions": of_result(regions=14),
-    "result: rounds": of_result(rounds=99),
     "result: returns": of_result(returns=[10**300, 0]),
 }  # fmt: skip
 
@@ -357,37 +317,23 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(
 ) -> None:
     line = json.dumps(GAME).encode() + b"\n"
     different = json.dumps(changed(lambda it: it.update(result=None))).encode() + b"\n"
-    status, out, err = run("-q", a=line + b"\n{}\n" + different + b"[]\n", b=line)
+    status, out, err = run("-q", a=line + b"\n{}\n" + different + b"[]\n", b=line + line[:-9])
     assert (status, out) == (2, "3 games, 1 differences\n")
-    assert err == (
+    assert err.startswith(
         "a.jsonl, line 3: format is missing\n"
         "a.jsonl, line 5: a game record must be an object, got []\n"
+        "b.jsonl, line 2: "
     )
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-def test_of_a_file_cut_short_the_games_before_are_counted_and_the_exit_status_is_2(
-    run: Callable[..., Any], zipped: bool
-) -> None:
-    content = (json.dumps(GAME).encode() + b"\n") * 3
-    status, out, err = run(a=gzip.compress(content)[:-9] if zipped else content[:-9])
-    games = 3 if zipped else 2
-    assert (status, out) == (2, f"{games} games, 0 differences\n")
-    assert err.startswith("a.jsonl, line ")
-    assert "cut short" in err and err.count("\n") == 1
+    assert "cut short" in err and err.count("\n") == 3
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
         (b"", "a.jsonl: it holds no game record"),
-        (b"\n \n", "a.jsonl: it holds no game record"),
         (gzip.compress(b"", mtime=0), "a.jsonl: it holds no game record"),
         (b"\x1f\x8bjunk", "a.jsonl, line 1: damaged gzip data ("),
-        (bytes(range(256)), "a.jsonl, line 1: not JSON"),
-        (b"\x89PNG", "a.jsonl, line 1: not UTF-8: byte 1"),
         (b"hello\n", "a.jsonl, line 1: not JSON: Expecting value, column 1"),
-        (b"[" * 100_000 + b"\n", "a.jsonl, line 1: not JSON: nested too deeply"),
     ],
 )
 def test_what_is_no_record_is_named_with_the_reason_and_the_exit_status_is_2(
@@ -427,10 +373,6 @@ def test_no_file_at_all_and_unknown_options_show_the_usage(
             main(arguments)
         assert caught.value.code == 2
         assert capsys.readouterr().err.startswith("usage: python -m carolus_env.replay")
-    with pytest.raises(SystemExit) as caught:
-        main(["--help"])
-    assert caught.value.code == 0
-    assert "exit status: 0 no difference; 1 a difference" in capsys.readouterr().out
 
 
 def test_an_interrupt_ends_it_without_a_traceback(
@@ -443,41 +385,20 @@ def test_an_interrupt_ends_it_without_a_traceback(
     assert run(a=[GAME]) == (130, "", "interrupted\n")
 
 
-def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "carolus_env.replay", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONUNBUFFERED": ""},  # or the end could not fail to flush
-        text=True,
-        timeout=120,
-        **options,
-    )
-
-
-@pytest.mark.slow
-def test_the_module_runs_as_a_program(tmp_path: Path) -> None:
-    golden = str(GOLDEN / "full.jsonl.gz")
-    done = command(golden, capture_output=True)
-    assert (done.returncode, done.stdout) == (0, "36 games, 0 differences\n")
-    assert "RuntimeWarning" not in done.stderr and "Traceback" not in done.stderr
-    write_records(tmp_path / "a", [with_event(0, player=7)])
-    done = command(str(tmp_path / "a"), golden, str(tmp_path / "none"), capture_output=True)
-    assert done.returncode == 2
-    assert done.stdout.startswith(f"{tmp_path}/a, line 1, event 0: player\n    record: 7\n")
-    assert done.stdout.endswith("\n37 games, 1 differences\n")
-    assert done.stderr.endswith(f"{tmp_path}/none: No such file or directory\n")
-
-
 def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback() -> None:
-    golden = str(GOLDEN / "full.jsonl.gz")
-    reader, writer = os.pipe()
+    reader, closed = os.pipe()
     os.close(reader)
-    done = command(golden, stdout=writer, stderr=subprocess.PIPE)
-    os.close(writer)
-    assert done.returncode == 141
-    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
-    with Path("/dev/full").open("w") as full:
-        done = command(golden, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    assert done.stderr.endswith("the output cannot be written: No space left on device\n")
-    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    for output, status in ((closed, 141), (os.open("/dev/full", os.O_WRONLY), 2)):
+        done = subprocess.run(
+            [sys.executable, "-m", "carolus_env.replay", str(GOLDEN / "full.jsonl.gz")],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},  # or the end could not fail to flush
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+        )
+        os.close(output)
+        assert done.returncode == status
+        assert ("the output cannot be written" in done.stderr) == (status == 2)
+        assert "Traceback" not in done.stderr and "Exception" not in done.stderr

@@ -6,12 +6,8 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
-import pickle
-import signal
 import subprocess
 import sys
-import time
 import types
 from pathlib import Path
 from typing import Any
@@ -23,30 +19,12 @@ from carolus_env import arena, bots
 from carolus_env.analysis.sequential import widening
 from carolus_env.arena import Plan, Tournament, games, pool
 from carolus_env.arena import summary as summaries
-from carolus_env.arena.columns import columns_table
 from carolus_env.arena.ratings import Ratings
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import seed_generators
 from carolus_env.records import read_records
 from carolus_env.replay import replay
-
-BOTS = """
-import os, time
-from carolus_env.bots import GreedyBot
-
-class Slow(GreedyBot):
-    def act(self, states, generators):
-        time.sleep(float(os.environ.get("SLEEP", "0")))
-        return super().act(states, generators)
-"""
-
-
-@pytest.fixture
-def bot_file(tmp_path: Path) -> Path:
-    path = tmp_path / "some_bots.py"
-    path.write_text(BOTS)
-    return path
 
 
 @pytest.fixture
@@ -63,14 +41,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         tables: Any, shares: Any, team: Any, deals: Any, agents: int, anchor: Any, seed: int
     ) -> Any:
         asked.append(
-            {
-                "tables": tables,
-                "shares": shares,
-                "team": team,
-                "deals": deals,
-                "anchor": anchor,
-                "seed": seed,
-            }
+            {"tables": tables, "team": team, "deals": deals, "anchor": anchor, "seed": seed}
         )
         elo = 100.0 * np.arange(agents)
         half = 1000 / np.sqrt(len(tables))
@@ -117,10 +88,9 @@ def test_games_do_not_depend_on_the_size_of_blocks(
     assert whole.complete
 
 
-def test_two_workers_play_the_same_games_as_one(
-    tmp_path: Path, small_blocks: None, bot_file: Path
-) -> None:
-    plan = Plan(Rules(2), ("greedy", "random", f"{bot_file}:Slow"), deals=10, seed=3)
+def test_two_workers_play_the_same_games_as_one(tmp_path: Path, small_blocks: None) -> None:
+    (tmp_path / "bot.py").write_text("from carolus_env.bots import GreedyBot")
+    plan = Plan(Rules(2), ("greedy", "random", f"{tmp_path}/bot.py:GreedyBot"), deals=10, seed=3)
     alone = played(plan, tmp_path / "alone", records=tmp_path / "alone.jsonl")
     told: list[int] = []
     together = played(
@@ -132,8 +102,7 @@ def test_two_workers_play_the_same_games_as_one(
     )
     assert game_lines(tmp_path / "alone") == game_lines(tmp_path / "together")
     assert without_times(alone) == without_times(together)
-    assert told == sorted(told)
-    assert told[-1] == plan.games
+    assert told == sorted(told) and told[-1] == plan.games
     assert len(told) > 5, "after every block"
     one = [record for _, record in read_records(tmp_path / "alone.jsonl")]
     assert one == [record for _, record in read_records(tmp_path / "together.jsonl.gz")]
@@ -229,7 +198,6 @@ def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large() -> None:
             "field",
             "9ceaf69d71340687",
         ),
-        (Rules(3, max_rounds=9), ("random", "greedy", "random"), "round_robin", "a923b6b08f928ca1"),
     ],
 )
 def test_the_lines_of_games_stay_byte_for_byte_what_they_were(
@@ -241,49 +209,6 @@ def test_the_lines_of_games_stay_byte_for_byte_what_they_were(
     assert hashlib.sha256(games).hexdigest()[:16] == digest
 
 
-def test_the_page_has_the_table_of_keys() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "evaluation.md").read_text()
-    assert columns_table() in page
-
-
-def test_a_tournament_that_is_killed_and_resumed_is_as_an_undisturbed_one(
-    tmp_path: Path, bot_file: Path
-) -> None:
-    agents, file = ("greedy", f"{bot_file}:Slow"), tmp_path / "games.jsonl"
-    plan = Plan(Rules(2), agents, deals=60, seed=5)
-    code = (
-        "from carolus_env import arena\n"
-        "from carolus_env.arena import pool\n"
-        "from carolus_env.engine.rules import Rules\n"
-        "pool.SIDE_BY_SIDE = 4\n"
-        f"plan = arena.Plan(Rules(2), {agents!r}, deals=60, seed=5)\n"
-        f"arena.Tournament(plan).run(file={str(file)!r})\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], env={**os.environ, "SLEEP": "0.0005"}, cwd=Path.cwd()
-    )
-    started = time.monotonic()
-    while not file.exists() or file.read_bytes().count(b"\n") < 20:
-        assert process.poll() is None, "it ended by itself"
-        assert time.monotonic() - started < 60
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    before = game_lines(file)
-    assert 10 < len(before) < plan.games
-    with file.open("ab") as torn:
-        torn.write(b'{"game":')  # as if in the middle of a line
-
-    notices: list[str] = []
-    resumed = Tournament(plan)
-    resumed.run(file=file, resume=True, notice=notices.append)
-    assert notices == [f"{file}: the last line is incomplete; its game is played again"]
-    undisturbed = played(plan, tmp_path / "undisturbed")
-    assert game_lines(file) == game_lines(tmp_path / "undisturbed")
-    assert game_lines(file)[: len(before)] == before
-    assert without_times(resumed) == without_times(undisturbed)
-
-
 @pytest.mark.parametrize("kept", [1, 2, 3, 30])
 def test_a_file_that_ends_anywhere_is_gone_on_with(
     tmp_path: Path, small_blocks: None, kept: int
@@ -293,8 +218,10 @@ def test_a_file_that_ends_anywhere_is_gone_on_with(
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
     (tmp_path / "part").write_bytes(b"".join(lines[:kept]) + lines[kept][:30])
     told: list[int] = []
+    notices: list[str] = []
     again = Tournament(plan)
-    again.run(file=tmp_path / "part", resume=True, notice=lambda text: None, progress=told.append)
+    again.run(file=tmp_path / "part", resume=True, notice=notices.append, progress=told.append)
+    assert len(notices) == 1 and "the last line is incomplete" in notices[0]
     assert game_lines(tmp_path / "part") == game_lines(tmp_path / "whole")
     assert without_times(again) == without_times(whole)
     assert told[-1] == plan.games
@@ -311,32 +238,13 @@ def test_a_finished_file_is_read_and_nothing_is_played(
     again = played(plan_of(), tmp_path / "games", resume=True)
     assert again.complete
     assert (tmp_path / "games").read_bytes() == before
-    times = [pairing.seconds for pairing in again.pairings()]
-    assert np.isfinite(times).all()
-    assert again.summary(rated=False)["agents"][0]["us_per_decision"] == pytest.approx(
-        first.summary(rated=False)["agents"][0]["us_per_decision"], rel=1e-3
-    )
-    assert again.seconds == pytest.approx(first.seconds, rel=1e-3)
-    assert without_times(again) == without_times(first)
-
-
-def test_what_was_read_back_is_what_was_played(tmp_path: Path) -> None:
-    cup = played(plan_of(), tmp_path / "games")
-    saved = arena.read_games(tmp_path / "games")
-    for field in dataclasses.fields(saved.results):
-        had, got = getattr(cup.results, field.name), getattr(saved.results, field.name)
+    for field in dataclasses.fields(again.results):
+        had, got = getattr(first.results, field.name), getattr(again.results, field.name)
         assert had.dtype == got.dtype
         if field.name != "seconds":
             assert np.array_equal(had, got), field.name
-    assert np.nansum(saved.results.seconds) == pytest.approx(cup.results.seconds.sum(), rel=1e-3)
-
-
-def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "games"
-    path.write_text("precious")
-    with pytest.raises(arena.ResultsFileError, match="exists; resume it or move it"):
-        played(plan_of(), path)
-    assert path.read_text() == "precious"
+    assert again.results.seconds.sum() == pytest.approx(first.results.seconds.sum(), rel=1e-3)
+    assert again.seconds == pytest.approx(first.seconds, rel=1e-3)
 
 
 def test_resuming_needs_a_file(tmp_path: Path) -> None:
@@ -349,19 +257,16 @@ def test_resuming_needs_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (plan_of(deals=7), "deals: 6 in the file, 7 here"),
-        (dataclasses.replace(plan_of(), seed=12), "seed: 11 in the file, 12 here"),
-        (plan_of(schedule="mixed"), "schedule: 'round_robin' in the file, 'mixed' here"),
-        (
-            dataclasses.replace(plan_of(), agents=("greedy", "random")),
-            r"agents: \['greedy', 'random', 'greedy'\] in the file, \['greedy', 'random'\] here",
-        ),
+        (dataclasses.replace(plan_of(), agents=("greedy", "random")), r"agents: \['greedy', "),
         (
             dataclasses.replace(plan_of(), rules=Rules(3, "deferred")),
             "crown_choice: 'on_roll' in the file, 'deferred' here",
         ),
         (plan_of(until=0.5), "until: None in the file, 0.5 here"),
-        (plan_of(deals=7, players=2), "deals: .*; players: 3 in the file, 2 here"),
+        (
+            plan_of(deals=7, players=2),
+            "deals: 6 in the file, 7 here; players: 3 in the file, 2 here",
+        ),
     ],
 )
 def test_the_file_of_another_tournament_is_refused(tmp_path: Path, other: Plan, said: str) -> None:
@@ -387,36 +292,25 @@ def changed(line: str, **values: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "edit", "said"),
     [
-        (1, lambda line: "", "not JSON"),
         (1, lambda line: "[]", r"the header must be an object, got \[\]"),
         (1, lambda line: changed(line, format="x"), "format must be 'carolus-tournament', got 'x'"),
         (1, lambda line: changed(line, version=2), "version must be 1, got 2"),
-        (1, lambda line: changed(line, deals=0), "deals must be a whole number from 1"),
         (1, lambda line: changed(line, rules={"players": 9}), "players must be a whole number"),
         (1, lambda line: changed(line, versions=None), "versions must be an object"),
         (4, lambda line: line[:-5], "not JSON"),
-        (4, lambda line: "\x00" * 8, "not JSON"),
-        (4, lambda line: "\udcff", "not UTF-8: byte 1"),
-        (4, lambda line: "[" * 100_000, "not JSON: nested too deeply"),
         (4, lambda line: "[]", r"a line must be an object, got \[\]"),
         (4, lambda line: changed(line, game=3), "game 2 must follow, got 3"),
         (4, lambda line: changed(line, table=[1, 0, 1]), r"table must be \[1, 1, 0\], got"),
         (4, lambda line: changed(line, deal=1), "deal must be 0, got 1"),
         (4, lambda line: changed(line, shares=[0.5, 0.5, 0.5]), "shares do not sum to 1"),
-        (4, lambda line: changed(line, shares=[2, -1, 0]), r"shares must be numbers of shape \(3,"),
         (4, lambda line: changed(line, returns=[1, 2]), r"returns must be numbers of shape \(3,"),
         (4, lambda line: changed(line, castles=[1, 2, 99]), "castles must be .* from 0 to 15"),
-        (4, lambda line: changed(line, rounds=-1), "rounds must be a number from 0"),
         (4, lambda line: changed(line, rounds=1.5), "rounds must be a number from 0"),
-        (4, lambda line: changed(line, rounds=10**30), "rounds must be a number from 0"),
         (4, lambda line: changed(line, discs=[[1]]), r"discs must be numbers of shape \(3, 5\)"),
         (4, lambda line: changed(line, reason="bored"), "reason must be one of castles, regions"),
-        (4, lambda line: changed(line, reason=None), "reason must be one of castles, regions"),
-        (4, lambda line: line.replace('"rounds":', '"rounds":NaN,"x":'), "NaN is not a number"),
         (-1, lambda line: changed(line, block=[0, 17]), "does not end with the last game"),
         (-1, lambda line: changed(line, block=[0]), "block must be 2 whole numbers"),
         (-1, lambda line: changed(line, seconds=[1]), "seconds must be 3 numbers"),
-        (-1, lambda line: changed(line, wall=-1), "seconds must be 3 numbers"),
         (-1, lambda line: changed(line, wall=10**400), "seconds must be 3 numbers"),
     ],
 )
@@ -443,14 +337,7 @@ def test_games_beyond_the_plan_are_refused(tmp_path: Path) -> None:
         arena.read_games(path)
 
 
-def test_an_error_of_a_results_file_can_be_pickled() -> None:
-    error = arena.ResultsFileError("games.jsonl", 4, "not JSON")
-    again = pickle.loads(pickle.dumps(error))
-    assert str(again) == str(error) == "games.jsonl, line 4: not JSON"
-    assert (again.path, again.line, again.reason) == ("games.jsonl", 4, "not JSON")
-
-
-def test_a_damaged_header_is_refused_and_an_empty_file_too(tmp_path: Path) -> None:
+def test_a_header_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "games"
     path.write_text('{"format":"carolus-tournament"')  # cut short
     with pytest.raises(arena.ResultsFileError, match="line 1: the header is missing"):
@@ -500,6 +387,7 @@ def test_ctrl_c_keeps_whole_blocks(tmp_path: Path, small_blocks: None) -> None:
     plan, cup = plan_of(4), Tournament(plan_of(4))
 
     def stop(done: int) -> None:
+        assert len(game_lines(tmp_path / "games")) > done - 8, "what is complete is in the file"
         if done > 30:
             raise KeyboardInterrupt
 
@@ -514,26 +402,6 @@ def test_ctrl_c_keeps_whole_blocks(tmp_path: Path, small_blocks: None) -> None:
     assert without_times(cup) == without_times(played(plan))
 
 
-def test_a_failing_agent_leaves_what_was_played_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 2)
-    calls = iter(range(10**9))
-
-    class Fails(bots.RandomBot):
-        def act(self, states: Any, generators: Any) -> Any:
-            if next(calls) > 300:
-                raise OSError("gone")
-            return super().act(states, generators)
-
-    plan = Plan(Rules(2), ("fails", "random"), deals=50)
-    cup = Tournament(plan, [Fails(), "random"])
-    with pytest.raises(arena.ArenaError, match="agent 'random' failed with OSError: gone"):
-        cup.run(file=tmp_path / "games")
-    assert 0 < cup.games < 100
-    assert len(game_lines(tmp_path / "games")) == cup.games
-
-
 # ------------------------------------------------------------------------------------ summary
 
 
@@ -541,8 +409,6 @@ def test_the_summary_tells_what_was_played(rates: list[dict[str, Any]]) -> None:
     cup = played(plan_of(6))
     summary = json.loads(json.dumps(cup.summary()))
     results = cup.results
-    assert summary["format"] == "carolus-tournament-summary"
-    assert summary["version"] == 1
     assert summary["rules"] == Rules(3).to_dict()
     assert (summary["schedule"], summary["seed"]) == ("round_robin", 11)
     assert (summary["deals"], summary["games"], summary["complete"]) == (6, 108, True)
@@ -569,8 +435,7 @@ def test_the_summary_tells_what_was_played(rates: list[dict[str, Any]]) -> None:
     assert summary["play"]["mean_rounds"] == pytest.approx(results.rounds.mean())
     assert summary["play"]["mean_lead_changes"] == pytest.approx(results.lead_changes.mean())
     assert sum(summary["play"]["ends"].values()) == 108
-    assert {"cpu", "cores", "platform"} == set(summary["machine"])
-    assert {"carolus-env", "python", "numpy", "numba"} <= set(summary["versions"])
+    assert summary["machine"] and summary["versions"]
     assert summary["seconds"] == cup.seconds > 0
 
 

@@ -31,10 +31,9 @@ from carolus_env.learners.turns import crew as turns
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.value import crew as values
 from carolus_env.learners.value.config import ValueConfig
-from carolus_env.system import cluster, places, processes
+from carolus_env.system import cluster, places
 from carolus_env.system.processes import (
     Desk,
-    Here,
     Processes,
     UnsendableError,
     WorkerError,
@@ -50,8 +49,8 @@ class Shuffled(Workers):
         stuck: number of a task whose result comes last of all that can be given.
     """
 
-    def __init__(self, seed: int = 0, stuck: int | None = None) -> None:
-        self.random, self.stuck = random.Random(seed), stuck
+    def __init__(self, stuck: int | None = None) -> None:
+        self.random, self.stuck = random.Random(0), stuck
         self.desks: list[Desk] = []
         self.tasks: list[tuple[int, bytes]] = []
         self.most = 0
@@ -108,28 +107,16 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------------ tournaments
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 def test_header_and_games_are_the_same_bytes_in_whatever_order_blocks_return(
-    tmp_path: Path, small_blocks: None, seed: int
+    tmp_path: Path, small_blocks: None
 ) -> None:
     plan = Plan(Rules(3), ("greedy", "random"), deals=7, seed=3)
     played(plan, tmp_path / "one", 1)
-    workers = Shuffled(seed)
+    workers = Shuffled()
     cup = played(plan, tmp_path / "many", workers)
-    assert workers.numbers != sorted(workers.numbers) or len(workers.numbers) > 10
+    assert len(workers.numbers) > 10
     assert lines(tmp_path / "one") == lines(tmp_path / "many")
     assert cup.complete and cup.games == plan.games
-
-
-def test_a_stop_rule_ends_where_the_seed_says_on_any_workers(
-    tmp_path: Path, small_blocks: None
-) -> None:
-    pytest.importorskip("scipy")
-    plan = Plan(Rules(2), ("greedy", "random"), deals=60, seed=3, until=20_000)
-    one, many = played(plan, tmp_path / "one", 1), played(plan, tmp_path / "many", Shuffled())
-    assert 0 < one.games < plan.games
-    assert lines(tmp_path / "one") == lines(tmp_path / "many")
-    assert many.complete
 
 
 def test_blocks_that_wait_for_a_slow_one_are_few(tmp_path: Path, small_blocks: None) -> None:
@@ -304,6 +291,8 @@ def test_a_cluster_does_tasks_by_ray(fake: FakeRay) -> None:
 def test_a_cluster_takes_at_most_so_many_tasks_and_leaves_a_connection_of_others(
     fake: FakeRay,
 ) -> None:
+    with pytest.raises(WorkerError, match="no Ray cluster at nowhere: nobody answers"):
+        cluster.Cluster("nowhere")
     fake.connected = {"by": "the user"}
     with cluster.Cluster(most=2) as workers:
         assert (workers.count, workers.room) == (2, 2)
@@ -315,11 +304,6 @@ def test_another_version_on_a_machine_is_told(fake: FakeRay, monkeypatch: Any) -
     answer = cluster._do("9.9.9", "digest", [], 1)
     with pytest.raises(ValueError, match=r"has carolus-env 0.0.1, not 9.9.9: install the same"):
         unwrapped(answer)
-
-
-def test_a_cluster_that_is_not_there_is_told(fake: FakeRay) -> None:
-    with pytest.raises(WorkerError, match="no Ray cluster at nowhere: nobody answers"):
-        cluster.Cluster("nowhere")
 
 
 def test_files_of_agents_go_along(
@@ -465,10 +449,3 @@ def test_a_run_that_was_begun_on_a_cluster_continues_here(
     config.check()
     there = ("ray", "head:1") if words.startswith("--games") else (words.split()[1], None)
     assert (config.on, config.ray_address) == there
-
-
-def test_numbers_of_processes_are_checked() -> None:
-    assert isinstance(processes.processes(1), Here)
-    assert processes.processes(2).count == 2
-    with pytest.raises(ValueError, match="workers must be a whole number from 1 to 256"):
-        processes.processes(True)
