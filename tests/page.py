@@ -1,4 +1,4 @@
-"""The page's server, as `python -m carolus_env.play` starts it, in a thread of the tests."""
+"""The page's server, as `python -m carolus_env.play` starts it, and games to be shown in it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from carolus_env import bots
+from carolus_env.engine.rules import Rules
 from carolus_env.play.api import Api
 from carolus_env.play.server import make_server, open_socket
+from carolus_env.play.session import Session
 
 
 class Page:
@@ -63,9 +66,9 @@ class Page:
 
 
 @contextmanager
-def serving(app: Api) -> Iterator[Page]:
-    """A server on a free port, until the context ends."""
-    listening = open_socket(0)
+def serving(app: Api, port: int = 0) -> Iterator[Page]:
+    """A server on this port (0: a free one), until the context ends."""
+    listening = open_socket(port)
     server = make_server(app, listening)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -75,3 +78,13 @@ def serving(app: Api) -> Iterator[Page]:
         server.should_exit = True
         thread.join(timeout=30)
         listening.close()
+
+
+def finished(
+    agent: str = "random", rounds: int | None = 3, seed: int = 1, **more: Any
+) -> dict[str, Any]:
+    """The record of a game that an agent plays against itself; ``more`` replaces its keys."""
+    session = Session.new(Rules(max_rounds=rounds), [bots.make(agent)] * 2, seed=seed)
+    while not session.over:
+        session.ask_agent()
+    return {**session.record(), **more}

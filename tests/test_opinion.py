@@ -13,8 +13,7 @@ from carolus_env.bots import Agent, Opinion, opinion
 from carolus_env.engine.rules import ACTIONS, OVER, ROLL, TEAMS, Rules, move_action
 from carolus_env.engine.streams import new_streams
 
-AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "ppo",
-          "search:sims=6")  # fmt: skip
+AGENTS = ("random", "greedy", "planner", "mcts:sims=12", "ppo", "search:sims=6")
 VALUED = AGENTS[2:]
 
 
@@ -65,19 +64,13 @@ def test_without_streams_the_same_is_said_every_time():
     assert np.array_equal(first.values, second.values)
 
 
-def test_random_holds_every_legal_action_alike():
-    states = some_games(2)
-    legal = engine.legal_masks(states)
-    given = opinion(bots.make("random"), states).probabilities
-    assert given == pytest.approx(legal / legal.sum(axis=1)[:, None])
-
-
-def test_greedy_holds_what_it_may_play_alike():
-    states, greedy = some_games(3, count=6), bots.make("greedy")
-    given = opinion(greedy, states).probabilities
+@pytest.mark.parametrize("name", ["random", "greedy"])
+def test_what_is_played_at_random_is_held_as_often_as_it_is_played(name):
+    states, agent = some_games(3, count=6), bots.make(name)
+    given = opinion(agent, states).probabilities
     for state, chances in zip(states, given, strict=True):
         many = np.repeat(state.reshape(1), 3000)
-        chosen = np.bincount(greedy.act(many, new_streams(1, 3000)), minlength=ACTIONS) / 3000
+        chosen = np.bincount(agent.act(many, new_streams(1, 3000)), minlength=ACTIONS) / 3000
         assert np.array_equal(chosen > 0, chances > 0)
         assert chosen == pytest.approx(chances, abs=0.05)
 
@@ -138,16 +131,13 @@ def test_a_searchs_opinion_is_its_visits_and_mean_values():
 # ------------------------------------------------------------------------------------ any agent
 
 
-class Opinionated(Agent):
+class Opinionated(bots.RandomBot):
     """An agent whose opinion is what it was made with."""
 
     name = "given"
 
     def __init__(self, *given):
         self.given, self.seen = given, []
-
-    def act(self, states, generators):
-        return engine.random_actions(states, generators)
 
     def opinion(self, states, generators):
         self.seen.append(states.copy())
@@ -158,33 +148,29 @@ class Opinionated(Agent):
 class Silent(Agent):
     name = "silent"
 
-    def act(self, states, generators):
-        return engine.random_actions(states, generators)
-
 
 def a_game():
     return position(discs=[2, 3])  # moves of 1 and 2 steps are legal
 
 
-def test_an_agent_need_not_have_an_opinion(tmp_path):
+def test_an_agent_need_not_have_an_opinion():
     assert opinion(Silent(), a_game()) == Opinion(None, None)
-    file = tmp_path / "mine.py"
-    file.write_text("from carolus_env.engine import random_actions as act\n")
-    assert opinion(bots.make(f"{file}:act"), a_game()) == (None, None)
 
 
-def test_an_agent_from_a_file_may_have_one(tmp_path):
+@pytest.mark.parametrize(("name", "values"), [("act", None), ("Mine", [[0.25, 0.75]])])
+def test_an_agent_from_a_file_may_have_an_opinion(tmp_path, name, values):
     file = tmp_path / "mine.py"
     file.write_text(
         "import numpy as np\n"
         "from carolus_env.bots import Opinion, RandomBot\n"
+        "from carolus_env.engine import random_actions as act\n"
         "class Mine(RandomBot):\n"
         "    def opinion(self, states, generators):\n"
         "        return Opinion(values=np.array([[0.25, 0.75]]))\n"
     )
-    given = opinion(bots.make(f"{file}:Mine"), a_game())
+    given = opinion(bots.make(f"{file}:{name}"), a_game())
     assert given.probabilities is None
-    assert given.values.tolist() == [[0.25, 0.75]]
+    assert (None if given.values is None else given.values.tolist()) == values
 
 
 def test_an_agent_asked_for_its_opinion_does_not_see_the_dice_to_come():
@@ -205,7 +191,6 @@ def moves(*shares):
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [
-        ((moves(0.5, 0.5, 0.0), None), None),
         ((moves(0.5, 0.4), None), "probabilities .* sum to 1, .* with sum 0.9"),
         ((moves(1.5, -0.5), None), "sum to 1, got a row from -0.5 to 1.5"),
         ((moves(np.nan, 1), None), "sum to 1, got a row from nan"),
@@ -216,9 +201,7 @@ def moves(*shares):
     ],
 )
 def test_an_invalid_opinion_is_refused_with_the_agents_name(given, wrong):
-    if wrong is None:
-        opinion(Opinionated(*given), a_game())
-        return
+    opinion(Opinionated(moves(0.5, 0.5), None), a_game())
     with pytest.raises(bots.AgentError, match=f"^agent 'given'.*{wrong}"):
         opinion(Opinionated(*given), a_game())
 
