@@ -317,7 +317,7 @@ def answered(path, *headers, method="GET", said=()):
         "headers": [(name.encode(), value.encode()) for name, value in headers],
     }
     asyncio.run(server.make_app(Api(Roster()), 1)(scope, receive, send))
-    return sent[0]["status"], sent[1]["body"].decode()
+    return sent[0]["status"], b"".join(message["body"] for message in sent[1:]).decode()
 
 
 @pytest.mark.parametrize("path", ["/", "/api/games", "/static/app.js"])
