@@ -515,6 +515,7 @@ def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
     result = arena.play_pairing((RANDOM, RANDOM), Rules(players=players), 3000, seed=8)
     assert result.win_rate[0] == pytest.approx(0.5, abs=4 * 0.5 / 3000**0.5)
     assert sum(result.win_rate) == pytest.approx(1)
+    assert sum(result.wins) + result.draws == 3000
     # The chance that a table of three is won says who sits there twice, not who is better.
     assert result.wins[0] / 3000 == pytest.approx(0.5, abs=0.06)
 
