@@ -32,6 +32,7 @@ from carolus_env.engine.rules import (
 from carolus_env.records import position
 
 SVG = "{http://www.w3.org/2000/svg}"
+CLAN_FILLS, TEAM_FILLS = ([look.fill for look in looks] for looks in (CLAN_LOOKS, TEAM_LOOKS))
 
 
 def drawn(state, **options):
@@ -67,6 +68,13 @@ def test_every_state_is_drawn_as_it_is(kind, seed, layout):
             ends = region["territories"][0], region["territories"][-1]
             said = group.get("data-territories")
             assert said == (str(ends[0]) if ends[0] == ends[1] else "{}-{}".format(*ends))
+            fills = [p.get("fill") for p in group.iter(f"{SVG}path") if p.get("transform")]
+            held = [CLAN_FILLS[clan] for clan in range(CLANS) if region["paladins"][clan]]
+            assert [fill for fill in fills if fill in CLAN_FILLS] == held
+            castles = [TEAM_FILLS[region["owner"]]] * region["castles"]
+            assert [fill for fill in fills if fill in TEAM_FILLS] == castles
+            gold = [path for path in group if "s-gold" in path.get("class", "")]
+            assert bool(gold) == (region is data["regions"][0]), "the Emperor's"
             lines = [path.get("class", "") for path in group if path.tag == f"{SVG}path"]
             for below, line in itertools.pairwise(lines):  # a mark has an edge of its own
                 assert not {"s-open", "s-last"} & set(line.split()) or below == "s-card"
@@ -77,21 +85,6 @@ def test_every_state_is_drawn_as_it_is(kind, seed, layout):
         for group, reserve in zip(groups(root, "reserve"), data["reserves"], strict=True):
             held = {int(t.get("data-clan")): numbers_in(t)[0] for t in groups(group, "token")}
             assert held == {clan: n for clan, n in enumerate(reserve) if n}
-
-
-def test_paladins_castles_and_emperor_stand_where_the_state_says():
-    states = played(2, 3, lambda s: s["round"][0] == 8 and s["phase"][0] == PLACE)
-    data = position.to_dict(states[0])
-    looks = {look.fill: clan for clan, look in enumerate(CLAN_LOOKS)}
-    teams = {look.fill: team for team, look in enumerate(TEAM_LOOKS)}
-    for group, region in zip(groups(drawn(states[0]), "region"), data["regions"], strict=True):
-        pieces = [p for p in group.iter(f"{SVG}path") if p.get("transform")]
-        clans = [looks[p.get("fill")] for p in pieces if p.get("fill") in looks]
-        assert clans == [c for c in range(CLANS) if region["paladins"][c]]
-        castles = [teams[p.get("fill")] for p in pieces if p.get("fill") in teams]
-        assert castles == [region["owner"]] * region["castles"]
-        gold = [p for p in group if "s-gold" in p.get("class", "")]
-        assert bool(gold) == (region is data["regions"][0])
 
 
 def test_legal_decisions_are_hooks_with_their_action_numbers():

@@ -163,10 +163,9 @@ def test_a_position_in_words_says_what_the_figure_shows():
 
 def test_words_need_a_decision():
     game = ce.new_games(ce.Rules(), 1, seed=1, roll=False)
-    with pytest.raises(ValueError, match="no decision is due"):
-        words.position_text(game[0])
-    with pytest.raises(ValueError, match="no decision is due"):
-        words.request_text(game[0], turns=True)
+    for write in (words.position_text, lambda state: words.request_text(state, turns=True)):
+        with pytest.raises(ValueError, match="no decision is due"):
+            write(game[0])
 
 
 # ------------------------------------------------------------------------------------ harness
@@ -335,16 +334,10 @@ def test_every_player_is_told_everything_that_was_played():
         _, info = env.step(answer(moves_for(messages[-1].text)))
         actions += info["actions"]
     record = make_record(ce.new_games(ce.Rules(2), 1, seed=5, roll=False), actions)
-    parts = [
-        part
-        for told in tell_turns(start_of(record), record["events"])
-        for part in f"{told.seat}: {told.text}".split(", ")
-    ]
+    played = ", ".join(turn.text for turn in tell_turns(start_of(record), record["events"]))
     for lines in heard.values():
-        mine = ", ".join(re.sub(r"Player (\d) \(team [AB]\)", r"\1", line) for line in lines)
-        assert [p.split(": ")[-1] for p in mine.split(", ")] == [
-            p.split(": ")[-1] for p in parts[: mine.count(", ") + 1]
-        ]
+        assert played.startswith(", ".join(line.partition(": ")[2] for line in lines))
+        assert len(lines) > 15
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

@@ -28,7 +28,6 @@ def agent(spec: str, elo: float, won: float, taken: float) -> dict[str, Any]:
         "games": 80,
         "win_share": won,
         "decisions": 4000,
-        "seconds": 4000 * taken / 1e6,
         "us_per_decision": taken,
         "disc_use": [0.2, 0.19, 0.2, 0.21, 0.2],
         "court_share": 0.31,
@@ -39,9 +38,7 @@ def agent(spec: str, elo: float, won: float, taken: float) -> dict[str, Any]:
 def pairing(i: int, j: int, rate: float) -> dict[str, Any]:
     return {
         "pair": [i, j],
-        "agents": ["?", "?"],
         "games": 40,
-        "deals": 20,
         "wins": [37, 2],
         "draws": 1,
         "win_rate": [rate, 1 - rate],
@@ -49,8 +46,6 @@ def pairing(i: int, j: int, rate: float) -> dict[str, Any]:
         "mean_rounds": 12.5,
         "mean_castles": [9.5, 4.25],
         "ends": {"castles": 39, "max_rounds": 1},
-        "decisions": [2000, 2000],
-        "seconds": [0.5, 1.5],
     }
 
 
