@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
@@ -137,24 +136,14 @@ def test_a_film_runs_no_script_and_fetches_nothing():
 # ------------------------------------------------------------------------------------ pages
 
 
-class Tags(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
-
-
 def test_a_page_has_one_script_and_buttons_to_step_through_every_decision():
     record, _, actions = played(3, decisions=25)
     evil = ["<script>alert(1)</script>", '"onload="alert(1)', "{film}"]
-    tags = Tags(animation.animation_page(record, names=evil)).found
-    assert [tag for tag, _ in tags].count("script") == 1
-    assert [a["max"] for tag, a in tags if tag == "input"] == [str(len(actions))]
-    assert [a["data-by"] for tag, a in tags if tag == "button"] == ["-1", "0", "1"]
-    assert not any(name.startswith("on") or name == "src" for _, a in tags for name in a)
+    page = animation.animation_page(record, names=evil)
+    assert page.count("<script") == 1
+    assert re.findall(r'<input [^>]*max="(.*?)"', page) == [str(len(actions))]
+    assert re.findall(r'<button [^>]*data-by="(.*?)"', page) == ["-1", "0", "1"]
+    assert not re.search(r"<[^>]*\s(on\w+|src)=", page.partition("<script>")[0])
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+import strategies
 from positions import figure_5, figure_6, paladins, position
 from scripted_model import answer, moves_for
 
@@ -26,14 +27,7 @@ from carolus_env.integrations.language.text_env import GAME, CarolusTextEnv
 from carolus_env.notation import NotationError, tell_turns
 from carolus_env.records import make_record, start_of
 
-KINDS = [
-    ce.Rules(2),
-    ce.Rules(3),
-    ce.Rules(4),
-    ce.Rules(3, crown_choice="deferred"),
-    ce.Rules(4, partners="adjacent", paladins_per_clan=9, max_rounds=12),
-]
-
+KINDS = strategies.ALL_KINDS[:5]
 SHORT = [dataclasses.replace(rules, max_rounds=4) for rules in KINDS]
 """Of games between models that never win."""
 

@@ -139,6 +139,8 @@ def test_a_region_over_the_seam_is_named_clockwise():
     game["region_first"][0, :12] = [1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     game["emperor"] = 11
     assert region_text(game[0], 0) == "14-0"
+    for where in ("14", "0", "14-0"):
+        assert read_move(game[0], f"red>{where}") == [region_action(RED, 0)]
     with pytest.raises(ValueError, match="region must be from 0 to 11, got 12"):
         region_text(game[0], 12)
 

@@ -212,13 +212,6 @@ def test_a_vector_has_no_window():
 # ------------------------------------------------------------------------------------ notebooks
 
 
-def boards_in(svg):
-    """The drawings in a picture, by their titles."""
-    root = ElementTree.fromstring(svg)
-    found = [e for e in root.iter() if e.tag.endswith("}svg") and e is not root]
-    return found or [root]
-
-
 def test_a_game_an_environment_and_a_state_show_their_board():
     game = ce.Game(Rules(players=3), seed=1)
     expected = board_svg(game.states[0], layout="wide", width=raster.WIDTH)
@@ -237,7 +230,7 @@ def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n
     batch.rollout(30)
     svg = batch._repr_svg_()
     assert show(batch.states)._repr_svg_() == svg
-    boards = boards_in(svg)
+    boards = [e for e in ElementTree.fromstring(svg).iter() if e.tag.endswith("}svg")][1:]
     assert len(boards) == shown
     for board, state in zip(boards, batch.states, strict=False):
         same = ElementTree.fromstring(board_svg(state))
@@ -248,19 +241,23 @@ def test_a_batch_shows_the_first_eight_boards_and_says_how_many_more_there_are(n
     assert said == ([] if n <= 8 else [f"and {n - 8:,} more"])
 
 
-def test_a_record_is_a_page_of_its_own_that_a_notebook_cannot_meet():
+def test_a_record_is_a_page_of_its_own_that_a_notebook_cannot_meet(tmp_path):
     env = carolus_magnus_v0.env(players=3)
     play(env, 30)
-    film = show(env.unwrapped.record(), names=["</script>", '"><b>', "Eve"], seconds_per_move=0.5)
+    record, options = env.unwrapped.record(), {"names": ["</script>", '"><b>', "Eve"]}
+    film = show(record, **options, theme="dark")
     assert isinstance(film, Film)
     frame = film._repr_html_()
     assert frame.startswith("<iframe srcdoc=") and frame.count("<") == 2
     assert 'sandbox="allow-scripts"' in frame
     assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == film.page
-    assert film.page == animation.animation_page(
-        env.unwrapped.record(), names=["</script>", '"><b>', "Eve"], seconds_per_move=0.5
-    )
-    assert "max-width:400px" in show(env.unwrapped.record(), width=400)._repr_html_()
+    assert film.page == animation.animation_page(record, **options, theme="dark")
+    assert "max-width:400px" in show(record, width=400)._repr_html_()
+    film.save(tmp_path / "a.html")
+    film.save(tmp_path / "b.svg", theme="light", seconds_per_move=2)
+    assert (tmp_path / "a.html").read_text() == film.page
+    light = animation.animation_svg(record, **options, theme="light", seconds_per_move=2)
+    assert (tmp_path / "b.svg").read_text() == light
 
 
 @pytest.mark.parametrize(
@@ -289,18 +286,6 @@ def test_a_picture_is_saved_as_its_name_says(n, tmp_path):
     with pytest.raises(ValueError, match=r"ends in \.svg, \.png or \.gif, got .*board.pdf"):
         picture.save(tmp_path / "board.pdf")
     assert len(list(tmp_path.iterdir())) == 3
-
-
-def test_a_film_is_saved_as_shown_where_nothing_else_is_said(tmp_path):
-    env = carolus_magnus_v0.env()
-    play(env, 8)
-    record = env.unwrapped.record()
-    film = show(record, theme="dark")
-    film.save(tmp_path / "a.html")
-    film.save(tmp_path / "b.svg", theme="light", seconds_per_move=2)
-    assert (tmp_path / "a.html").read_text() == film.page
-    light = animation.animation_svg(record, theme="light", seconds_per_move=2)
-    assert (tmp_path / "b.svg").read_text() == light
 
 
 # ------------------------------------------------------------------------------------ memory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from strategies import ALL_KINDS
 
 from carolus_env import engine
 from carolus_env.drawing import text
@@ -87,19 +88,7 @@ def test_a_position_is_drawn_like_this():
     assert board_text(position.from_dict(GIVEN)[0]) == BOARD
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        Rules(2),
-        Rules(3),
-        Rules(4),
-        Rules(4, partners="adjacent", crown_choice="deferred"),
-        Rules(2, paladins_per_clan=200, max_rounds=None),
-        Rules(3, "deferred", paladins_per_clan=200, max_rounds=3),
-        Rules(4, paladins_per_clan=3, max_rounds=5),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
 def test_every_game_is_drawn_within_80_columns(rules):
     phases = set()
     for seed in range(3):
