@@ -117,9 +117,6 @@ def test_a_searchs_opinion_is_its_visits_and_mean_values():
     assert all(map(np.array_equal, first, second))
 
 
-# ------------------------------------------------------------------------------------ any agent
-
-
 class Opinionated(bots.RandomBot):
     """An agent whose opinion is what it was made with."""
 
