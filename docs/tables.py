@@ -31,7 +31,6 @@ from carolus_env.bots import (
     SearchOptions,
     ValueOptions,
 )
-from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
 from carolus_env.bots.turns.bot import TurnPolicyOptions
 from carolus_env.bots.value.tables import tables_text
@@ -41,6 +40,7 @@ from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.integrations.language.agent import LanguageOptions
 from carolus_env.records import arrays, make_record
+from carolus_env.system.options import options_table
 
 DOCS = Path(__file__).parent
 PAGES = (DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
@@ -253,6 +253,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(TurnPolicyOptions),
+    "options rules": lambda: options_table(rules.Rules),
     "options search": lambda: options_table(SearchOptions),
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,

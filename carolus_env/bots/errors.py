@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.options import option
 from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.state import States
 from carolus_env.system.compiler import kernel
+from carolus_env.system.options import option
 
 
 def errors_option() -> float:

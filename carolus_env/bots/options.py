@@ -1,29 +1,18 @@
-"""Options of bots in spec strings: each has a type, a range and a line of description.
+"""Options of bots in spec strings, ``name:key=value,key=value``.
 
-A bot's options are a frozen dataclass whose fields are made by `option`. It is the only source of
-the defaults, the parsing of ``name:key=value,key=value``, the error texts and the tables in
-docs/bots.md.
+A bot's options are a frozen dataclass whose fields are made by `system.options.option`. It is the
+only source of the defaults, the parsing, the error texts and the tables in docs/bots.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from carolus_env.bots.agent import AgentError
+from carolus_env.system.options import allowed
 
 Options = TypeVar("Options")
-
-
-def option(default: Any, about: str, *, among: Any = None) -> Any:
-    """A field of a dataclass of options.
-
-    Args:
-        default: the default value; its type is the option's type.
-        about: what the option does, in a few words.
-        among: the allowed values: a tuple of words, or (lowest, highest) of a number.
-    """
-    return field(default=default, metadata={"about": about, "among": among})
 
 
 def check(name: str, options: Any) -> None:
@@ -89,24 +78,6 @@ def _value(name: str, entry: Any, text: str) -> Any:
 
 def _wrong_value(name: str, entry: Any, value: object) -> AgentError:
     return AgentError(name, f"option {entry.name} must be {allowed(entry)}, got {value!r}")
-
-
-def allowed(entry: Any) -> str:
-    """The allowed values of a field, in words."""
-    among = entry.metadata["among"]
-    if isinstance(entry.default, str):
-        return " or ".join(among)
-    kind = "a whole number" if isinstance(entry.default, int) else "a number"
-    return kind if among is None else f"{kind} from {among[0]:,} to {among[1]:,}"
-
-
-def options_table(kind: type) -> str:
-    """The options as a Markdown table (a test compares docs/bots.md with it)."""
-    lines = ["| option | default | allowed | meaning |", "| --- | --- | --- | --- |"]
-    for entry in fields(kind):
-        about = entry.metadata["about"]
-        lines.append(f"| `{entry.name}` | {entry.default} | {allowed(entry)} | {about} |")
-    return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True)

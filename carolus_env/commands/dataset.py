@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from carolus_env import arena
 from carolus_env.arena.seating import ALONE, deals_for, meetings
-from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
+from carolus_env.engine.rules import Rules
 from carolus_env.integrations import minari
 from carolus_env.records.arrays import (
     Arrays,
@@ -40,6 +40,7 @@ from carolus_env.records.arrays import (
 from carolus_env.system import places
 from carolus_env.system.files import write_file, write_json
 from carolus_env.system.machine import cores, versions
+from carolus_env.system.options import add_arguments, from_arguments, values_text
 from carolus_env.system.processes import WorkerError, Workers
 from carolus_env.system.terminal import counting
 
@@ -126,18 +127,16 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("agents", nargs="+", metavar="AGENT", help="one or more, as docs/bots.md names them")
     add("--out", type=Path, required=True, metavar="FOLDER", help="the folder to make")
     add("--games", type=int, default=1000, metavar="N", help="rounded up to whole deals (1000)")
-    add("--players", type=int, default=2, metavar="P", help="2, 3 or 4 (default %(default)s)")
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     places.add_options(parser, workers=cores())
     add("--observation", choices=("uint8", "float32"), default="uint8", help="dtype")
     add("--minari", metavar="ID", help="make it a Minari data set too, as carolus/2p-planner-v0")
-    add("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0])
-    add("--partners", choices=PARTNERS, default=PARTNERS[0])
+    add_arguments(parser.add_argument_group("rules"), Rules)
     return parser
 
 
 def _job(options: argparse.Namespace) -> Job:
-    rules = Rules(options.players, options.crown_choice, options.partners)
+    rules = from_arguments(Rules, options)
     if options.games < 1:
         raise ValueError(f"--games must be at least 1, got {options.games}")
     if options.out.exists():
@@ -233,7 +232,6 @@ def _card(
         ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
         + [f"| {' | '.join(row)} |" for row in rows]
     )
-    about = job.rules.to_dict()
     shared = (
         ""
         if job.deal == 1
@@ -250,8 +248,8 @@ sits where: split games into training and test data by whole deals.
 {command}
 ```
 
-Rules: {", ".join(f"{key} {value}" for key, value in about.items())}.
-Versions: {", ".join(f"{key} {value}" for key, value in versions().items())}.
+Rules: {values_text(job.rules.to_dict())}.
+Versions: {values_text(versions())}.
 {shared}
 {agents}
 

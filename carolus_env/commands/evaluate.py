@@ -22,9 +22,10 @@ from carolus_env.arena import bench, console
 from carolus_env.arena.games import agent_error
 from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
-from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
+from carolus_env.engine.rules import Rules
 from carolus_env.system import failures, places
 from carolus_env.system.files import check_writable, write_json
+from carolus_env.system.options import add_arguments, from_arguments
 from carolus_env.system.processes import Here, WorkerError, Workers
 
 PROGRAM: Final = "python evaluate.py"
@@ -95,7 +96,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     known = ", ".join(bots.known())
     add("agents", nargs="*", metavar="AGENT", help=f"{known} or FILE.py:NAME")
-    add("--players", type=int, metavar="P", help="players of a game: 2, 3 or 4 (default 2)")
     add(
         "--schedule",
         choices=arena.SCHEDULES,
@@ -133,45 +133,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
     files.add_argument(
         "--records", type=Path, metavar="FILE", help="write .jsonl or .jsonl.gz for carolus play"
     )
-    rules = parser.add_argument_group("rules")
-    rules.add_argument(
-        "--crown-choice",
-        choices=CROWN_CHOICES,
-        default=CROWN_CHOICES[0],
-        metavar="WHEN",
-        help=f"{' or '.join(CROWN_CHOICES)} (default %(default)s)",
-    )
-    rules.add_argument(
-        "--partners",
-        choices=PARTNERS,
-        default=PARTNERS[0],
-        metavar="SEATS",
-        help=f"{' or '.join(PARTNERS)} (default %(default)s)",
-    )
-    rules.add_argument(
-        "--paladins-per-clan",
-        type=int,
-        default=40,
-        metavar="K",
-        help="paladins per clan (default %(default)s)",
-    )
-    rules.add_argument(
-        "--max-rounds",
-        type=_rounds,
-        default=100,
-        metavar="N",
-        help="rounds until a game is a draw, or none (default %(default)s)",
-    )
+    add_arguments(parser.add_argument_group("rules"), Rules)
+    parser.set_defaults(players=None)  # --suite and --bench then measure each number
     return parser
-
-
-def _rounds(text: str) -> int | None:
-    if text.lower() == "none":
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number or none, got {text!r}") from None
 
 
 def _bounds(text: str) -> tuple[float, float]:
@@ -310,13 +274,7 @@ def _plan(options: argparse.Namespace) -> arena.Plan:
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
     try:
-        rules = Rules(
-            players=options.players,
-            crown_choice=options.crown_choice,
-            partners=options.partners,
-            paladins_per_clan=options.paladins_per_clan,
-            max_rounds=options.max_rounds,
-        )
+        rules = from_arguments(Rules, options)
         seatings = len(arena.meetings(options.schedule, rules, len(options.agents))[0].seatings)
         games = options.games
         if games is None and options.until is None and options.sprt is None:

@@ -8,8 +8,10 @@ the project's rulings (docs/rules.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import Field, asdict, dataclass, fields
+from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
+
+from carolus_env.system.options import checked, described, option
 
 # ------------------------------------------------------------------------------------ sizes
 
@@ -163,47 +165,51 @@ def _within(what: str, value: int, low: int, high: int) -> int:
 
 # ------------------------------------------------------------------------------------ options
 
-CROWN_CHOICES: Final = ("on_roll", "deferred")
-PARTNERS: Final = ("opposite", "adjacent")
+CrownChoice = Literal["on_roll", "deferred"]
+Partners = Literal["opposite", "adjacent"]
 
 
+@described
 @dataclass(frozen=True, slots=True)
 class Rules:
     """Number of players and options of a game; every default is the printed rulebook's.
+
+    What a field says about itself is all that commands, environments, configs, forms and tables
+    know of it (`system.options`).
 
     Raises:
         ValueError: for a value that no game can have; the text names it and what is allowed.
     """
 
-    players: int = 2
-    """2, 3, or 4 (two teams of partners)."""
-    crown_choice: Literal["on_roll", "deferred"] = "on_roll"
-    """When a crown becomes a paladin: at once, or at the start of its player's next turn."""
-    partners: Literal["opposite", "adjacent"] = "opposite"
-    """Seats of the teams of four: {0,2} {1,3}, or {0,1} {2,3}."""
-    paladins_per_clan: int = 40
-    """3 to 200, those laid out on the territories included."""
-    max_rounds: int | None = 100
-    """The game is cut off after that many rounds (1 to 65535); None: never."""
+    players: int = option(
+        2, "players of a game; four are two teams of partners", among=(2, MAX_PLAYERS)
+    )
+    crown_choice: CrownChoice = option(
+        "on_roll",
+        "when crowns are decided: at once, or at the start of their player's next turn",
+        among=get_args(CrownChoice),
+    )
+    partners: Partners = option(
+        "opposite",
+        "seats of the teams of four players: {0,2} {1,3}, or {0,1} {2,3}",
+        among=get_args(Partners),
+    )
+    paladins_per_clan: int = option(
+        40,
+        "paladins of each clan, those laid out on the territories included",
+        among=(PALADINS_LAID_OUT, 200),
+    )
+    max_rounds: int | None = option(
+        100, "rounds after which a game is cut off", among=(1, 65535), or_none=True
+    )
 
     def __post_init__(self) -> None:
-        def whole(name: str, value: Any, low: int, high: int, also: str = "") -> int:
-            is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
-            if not is_whole or not low <= value <= high:
-                wanted = f"a whole number from {low} to {high}{also}"
-                raise ValueError(f"rules: {name} must be {wanted}, got {value!r}")
-            return int(value)
-
-        players = whole("players", self.players, 2, MAX_PLAYERS)
-        clan_size = whole("paladins_per_clan", self.paladins_per_clan, PALADINS_LAID_OUT, 200)
-        object.__setattr__(self, "players", players)
-        object.__setattr__(self, "paladins_per_clan", clan_size)
-        if self.max_rounds is not None:
-            rounds = whole("max_rounds", self.max_rounds, 1, 65535, " or None")
-            object.__setattr__(self, "max_rounds", rounds)
-        for name, allowed in (("crown_choice", CROWN_CHOICES), ("partners", PARTNERS)):
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"rules: {name} must be one of {allowed}, got {value!r}")
+        for entry in OPTIONS.values():
+            try:
+                value = checked(entry, getattr(self, entry.name))
+            except ValueError as error:
+                raise ValueError(f"rules: {error}") from None
+            object.__setattr__(self, entry.name, value)
 
     @property
     def teams(self) -> int:
@@ -242,7 +248,52 @@ class Rules:
         Raises:
             ValueError: for an unknown key or an impossible value.
         """
-        known = [field.name for field in fields(cls)]
-        if unknown := [key for key in rules if key not in known]:
-            raise ValueError(f"rules: unknown option {unknown[0]!r}, known are {known}")
+        if unknown := [key for key in rules if key not in OPTIONS]:
+            raise ValueError(f"rules: unknown option {unknown[0]!r}, known are {list(OPTIONS)}")
         return cls(**rules)
+
+    def to_codes(self) -> dict[str, int]:
+        """Return each option as a number: a word by its place among those allowed, None as 0."""
+        return {name: _code(entry, getattr(self, name)) for name, entry in OPTIONS.items()}
+
+    @classmethod
+    def from_codes(cls, codes: Mapping[str, int]) -> Rules:
+        """Return the rules of which `to_codes` gave the numbers."""
+        return cls(**{name: _decoded(OPTIONS[name], int(code)) for name, code in codes.items()})
+
+
+OPTIONS: Final = {entry.name: entry for entry in fields(Rules)}
+"""What `Rules` says about each option, by name; see `system.options`."""
+
+
+class RuleOptions(TypedDict, total=False):
+    """The options of `Rules` but ``players`` as keywords, for type checkers and editors.
+
+    Environments take ``**rules: Unpack[RuleOptions]``; a test compares the two classes.
+    """
+
+    crown_choice: CrownChoice
+    partners: Partners
+    paladins_per_clan: int
+    max_rounds: int | None
+
+
+def code_range(name: str) -> tuple[int, int]:
+    """Return the lowest and the highest number that stands for an option, see `Rules.to_codes`."""
+    among, or_none = OPTIONS[name].metadata["among"], OPTIONS[name].metadata["or_none"]
+    if isinstance(OPTIONS[name].default, str):
+        return 0, len(among) - 1
+    return (0 if or_none else among[0]), among[1]
+
+
+def _code(entry: Field[Any], value: Any) -> int:
+    if isinstance(value, str):
+        place: int = entry.metadata["among"].index(value)
+        return place
+    return 0 if value is None else int(value)
+
+
+def _decoded(entry: Field[Any], code: int) -> Any:
+    if isinstance(entry.default, str):
+        return entry.metadata["among"][code]
+    return None if code == 0 and entry.metadata["or_none"] else code

@@ -16,7 +16,7 @@ from carolus_env.engine.rules import (
     TERRITORIES,
     Rules,
 )
-from carolus_env.engine.state import KEPT_FIELDS, STATE, Ints, States, as_states
+from carolus_env.engine.state import KEPT_FIELDS, OPTION_FIELDS, STATE, Ints, States, as_states
 from carolus_env.engine.streams import seed_generators
 from carolus_env.system.compiler import entry
 
@@ -69,12 +69,9 @@ def new_games(
 def blank_games(rules: Rules, n: int) -> States:
     """``n`` records that hold only the rules, without a set-up."""
     states = np.zeros(n, STATE)
-    states["players"] = rules.players
+    for option, code in rules.to_codes().items():
+        states[OPTION_FIELDS[option]] = code
     states["teams"] = rules.teams
-    states["crown_deferred"] = rules.crown_choice == "deferred"
-    states["partners_adjacent"] = rules.partners == "adjacent"
-    states["paladins_per_clan"] = rules.paladins_per_clan
-    states["max_rounds"] = rules.max_rounds or 0
     states["team"][:, : rules.players] = [rules.team(seat) for seat in range(rules.players)]
     return states
 
@@ -96,13 +93,7 @@ def next_games(states: States) -> States:
 
 def rules_of(state: np.void) -> Rules:
     """The rules of one game, e.g. ``rules_of(states[0])``."""
-    return Rules(
-        players=int(state["players"]),
-        crown_choice="deferred" if state["crown_deferred"] else "on_roll",
-        partners="adjacent" if state["partners_adjacent"] else "opposite",
-        paladins_per_clan=int(state["paladins_per_clan"]),
-        max_rounds=int(state["max_rounds"]) or None,
-    )
+    return Rules.from_codes({option: state[name] for option, name in OPTION_FIELDS.items()})
 
 
 def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:

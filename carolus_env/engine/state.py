@@ -21,9 +21,11 @@ from carolus_env.engine.rules import (
     CLANS,
     MAX_PLAYERS,
     MAX_TEAMS,
+    OPTIONS,
     PHASE_NAMES,
     REASON_NAMES,
     TERRITORIES,
+    code_range,
 )
 
 
@@ -36,6 +38,18 @@ class Field(NamedTuple):
     low: int
     high: int
     meaning: str
+    option: str | None = None
+    """The option of `Rules` that it holds, by `Rules.to_codes`."""
+
+
+def _option(name: str, dtype: str, option: str) -> Field:
+    """The field of an option of `Rules`."""
+    low, high = code_range(option)
+    among, or_none = (OPTIONS[option].metadata[key] for key in ("among", "or_none"))
+    words = [f"{i} {word}" for i, word in enumerate(among)] if isinstance(among[0], str) else []
+    told = ", ".join(words + ["0 none"] * or_none)
+    meaning = f"option {option}" + (f": {told}" if told else "")
+    return Field(name, dtype, (), low, high, meaning, option)
 
 
 CIRCLE: Final = 16  # entries of a field about regions
@@ -47,12 +61,12 @@ _P, _T, _C, _R = MAX_PLAYERS, MAX_TEAMS, CLANS, CIRCLE
 FIELDS: Final = (
     Field("generator",         "<u8", (),       0, 2**64 - 1, "SplitMix64 state; every roll of the game comes from it"),
     Field("round",             "<u4", (),       0, 2**32 - 1, "rounds begun; 0 during the set-up"),
-    Field("max_rounds",        "<u2", (),       0, 65535, "option: rounds after which the game is cut off; 0: never"),
-    Field("players",           "u1",  (),       2, 4,     "number of players"),
+    _option("max_rounds",        "<u2", "max_rounds"),
+    _option("players",           "u1",  "players"),
     Field("teams",             "u1",  (),       2, 3,     "number of teams"),
-    Field("crown_deferred",    "u1",  (),       0, 1,     "option crown_choice: 0 on_roll, 1 deferred"),
-    Field("partners_adjacent", "u1",  (),       0, 1,     "option partners: 0 opposite, 1 adjacent"),
-    Field("paladins_per_clan", "u1",  (),       3, 200,   "option: paladins of each clan in the game"),
+    _option("crown_deferred",    "u1",  "crown_choice"),
+    _option("partners_adjacent", "u1",  "partners"),
+    _option("paladins_per_clan", "u1",  "paladins_per_clan"),
     Field("phase",             "u1",  (),       0, 5,     "what is due: " + ", ".join(f"{i} {name}" for i, name in enumerate(PHASE_NAMES))),
     Field("player",            "u1",  (),       0, 3,     "seat that decides or rolls next; 0 when the game is over"),
     Field("turn",              "u1",  (),       0, 3,     "index of that seat in `order`; 0 when the game is over"),
@@ -88,16 +102,11 @@ assert STATE.fields is not None
 assert STATE.fields["region_first"][1] >= CIRCLE
 assert STATE.fields["region_paladins"][1] + (CLANS + 1) * CIRCLE <= STATE.itemsize
 
-KEPT_FIELDS: Final = (
-    "generator",
-    "max_rounds",
-    "players",
-    "teams",
-    "crown_deferred",
-    "partners_adjacent",
-    "paladins_per_clan",
-    "team",
-)
+OPTION_FIELDS: Final = {field.option: field.name for field in FIELDS if field.option}
+"""The field of each option of `Rules`."""
+assert OPTION_FIELDS.keys() == OPTIONS.keys()
+
+KEPT_FIELDS: Final = ("generator", "teams", "team", *OPTION_FIELDS.values())
 """What a new game keeps of the one before: the rules and the generator."""
 
 States = npt.NDArray[np.void]

@@ -20,16 +20,15 @@ observation.
 
 ```python
 carolus_magnus_v0.env(
-    players=2,               # 2, 3 or 4
-    crown_choice="on_roll",  # or "deferred"
-    partners="opposite",     # or "adjacent" (4 players)
-    paladins_per_clan=40,    # 3 to 200
-    max_rounds=100,          # 1 to 65535, or None
-    illegal="raise",         # or "forfeit"
-    observation="float32",   # or "uint8"
-    render_mode=None,        # or "ansi", "rgb_array", "human"
+    players=2,              # 2, 3 or 4
+    illegal="raise",        # or "forfeit"
+    observation="float32",  # or "uint8"
+    render_mode=None,       # or "ansi", "rgb_array", "human"
+    **rules,                # the other options of the rules, as max_rounds=100
 )
 ```
+
+The options of the rules are the fields of `carolus_env.Rules` (docs/rules.md).
 
 With `illegal="raise"`, an illegal action raises `IllegalActionError` and the game stays as it was.
 With `illegal="forfeit"`, it ends the game: the offender's team loses, the other teams share the
@@ -69,7 +68,7 @@ takes the action None, as PettingZoo requires.
 ## Copies
 
 `clone()`, `copy.deepcopy` and `pickle` copy a game at any point, dice to come included. A search
-should use the records of `carolus_env.engine`: copying one copies 229 bytes.
+should use the records of `carolus_env.engine`: copying one copies fewer than 256 bytes.
 
 ## Version history
 
@@ -79,8 +78,9 @@ should use the records of `carolus_env.engine`: copying one copies 229 bytes.
 from __future__ import annotations
 
 import copy
+import inspect
 import operator
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import gymnasium
 import numpy as np
@@ -95,7 +95,7 @@ from carolus_env.drawing.raster import WIDE, board_pixels
 from carolus_env.drawing.text import board_text
 from carolus_env.drawing.window import Window
 from carolus_env.engine import observation
-from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, Rules
+from carolus_env.engine.rules import ACTIONS, BY_MAX_ROUNDS, OPTIONS, RuleOptions, Rules
 from carolus_env.engine.state import States
 from carolus_env.envs import starts
 from carolus_env.games.game import Game
@@ -142,12 +142,14 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     """Carolus Magnus as a PettingZoo AEC environment, a thin view over the engine.
 
     Args:
-        players, crown_choice, partners, paladins_per_clan, max_rounds: see `Rules`.
+        players: 2, 3 or 4.
         illegal: effect of an illegal action, ``"raise"`` or ``"forfeit"``.
         observation: dtype of the observations, ``"float32"`` or ``"uint8"``.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"``.
+        rules: the other options of `Rules`.
 
     Raises:
+        TypeError: for an unknown option, naming it and the known ones.
         ValueError: for an impossible option, naming it and what is allowed.
     """
 
@@ -161,17 +163,14 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     def __init__(
         self,
         players: int = 2,
-        crown_choice: Literal["on_roll", "deferred"] = "on_roll",
-        partners: Literal["opposite", "adjacent"] = "opposite",
-        paladins_per_clan: int = 40,
-        max_rounds: int | None = 100,
         *,
         illegal: Literal["raise", "forfeit"] = "raise",
         observation: Literal["float32", "uint8"] = "float32",
         render_mode: str | None = None,
+        **rules: Unpack[RuleOptions],
     ) -> None:
         super().__init__()
-        self.rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
+        self.rules = rules_for(raw_env, players, rules)
         check_options(illegal, observation, render_mode)
         self.illegal = illegal
         self.render_mode = render_mode
@@ -364,6 +363,26 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     def clone(self) -> raw_env:
         """An independent copy, dice to come included."""
         return copy.deepcopy(self)
+
+
+def rules_for(env: type, players: int, options: RuleOptions) -> Rules:
+    """Return the rules that the keywords of an environment name.
+
+    Args:
+        env: the environment's class, whose own keywords an error names too.
+        players: 2, 3 or 4.
+        options: all keywords that are not the environment's own.
+
+    Raises:
+        TypeError: for an unknown option, naming it and the known ones.
+        ValueError: for rules that no game can have.
+    """
+    for name in options:
+        if name not in OPTIONS:
+            own = [key for key in inspect.signature(env).parameters if key != "rules"]
+            known = ", ".join(dict.fromkeys([*own, *OPTIONS]))
+            raise TypeError(f"{env.__name__} has no option {name!r}, known are {known}")
+    return Rules(players, **options)
 
 
 def check_options(

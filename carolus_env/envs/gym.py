@@ -25,14 +25,14 @@ Version history: ``CarolusMagnus`` v0 and ``CarolusMagnusTurns`` v0, first versi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from carolus_env.bots import Agent
-from carolus_env.engine.rules import Rules
-from carolus_env.envs.aec import check_options, observation_box
+from carolus_env.engine.rules import RuleOptions
+from carolus_env.envs.aec import check_options, observation_box, rules_for
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import VECTOR_RENDER_MODES, LearnerEnv, LearnerVectorEnv
@@ -45,7 +45,7 @@ class CarolusVectorEnv(LearnerVectorEnv):
 
     Args:
         num_envs: number of games.
-        players, crown_choice, partners, paladins_per_clan, max_rounds: see `Rules`.
+        players: 2, 3 or 4.
         opponents: a spec string or an agent for all other seats, or a list of one for each seat
             after the learner's, clockwise.
         seat: the learner's seat. None: row ``i`` starts in seat ``(seed + i) % players`` and moves
@@ -59,8 +59,10 @@ class CarolusVectorEnv(LearnerVectorEnv):
             game, which makes compiled opponents slower.
         autoreset_mode: any of Gymnasium's modes: next step, same step, disabled.
         copy: False returns views of the buffers, which the next step overwrites.
+        rules: the other options of `Rules`.
 
     Raises:
+        TypeError: for an unknown option, naming it and the known ones.
         ValueError: for an impossible option, naming it and what is allowed.
     """
 
@@ -70,10 +72,6 @@ class CarolusVectorEnv(LearnerVectorEnv):
         players: int = 2,
         opponents: Specs = "random",
         seat: int | None = None,
-        crown_choice: Literal["on_roll", "deferred"] = "on_roll",
-        partners: Literal["opposite", "adjacent"] = "opposite",
-        paladins_per_clan: int = 40,
-        max_rounds: int | None = 100,
         *,
         illegal: Literal["forfeit", "raise"] = "forfeit",
         masks: Literal["info", "observation"] = "info",
@@ -81,11 +79,12 @@ class CarolusVectorEnv(LearnerVectorEnv):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         copy: bool = True,
+        **rules: Unpack[RuleOptions],
     ) -> None:
-        rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
+        chosen = rules_for(CarolusVectorEnv, players, rules)
         check_options(illegal, observation, render_mode, VECTOR_RENDER_MODES)
         super().__init__(
-            LearnerGames(rules, num_envs, FixedOpponents(rules, opponents), seat=seat),
+            LearnerGames(chosen, num_envs, FixedOpponents(chosen, opponents), seat=seat),
             observation_box(players, np.dtype(observation)),
             illegal=illegal,
             masks=masks,
@@ -103,13 +102,13 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
     order, then -1; and ``left_out``, ``(num_envs,)``: how many of a turn's plans were not listed.
 
     Args:
-        num_envs, players, opponents, seat, crown_choice, partners, paladins_per_clan, max_rounds:
-            see `CarolusVectorEnv`.
+        num_envs, players, opponents, seat: see `CarolusVectorEnv`.
         candidates, plans: how candidates are listed, see `Turns`.
-        illegal, masks, render_mode, autoreset_mode, copy: see `CarolusVectorEnv`; an index of no
-            candidate is illegal.
+        illegal, masks, render_mode, autoreset_mode, copy, rules: see `CarolusVectorEnv`; an index
+            of no candidate is illegal.
 
     Raises:
+        TypeError: for an unknown option, naming it and the known ones.
         ValueError: for an impossible option, naming it and what is allowed.
     """
 
@@ -119,10 +118,6 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         players: int = 2,
         opponents: Specs = "random",
         seat: int | None = None,
-        crown_choice: Literal["on_roll", "deferred"] = "on_roll",
-        partners: Literal["opposite", "adjacent"] = "opposite",
-        paladins_per_clan: int = 40,
-        max_rounds: int | None = 100,
         *,
         candidates: int = 16,
         plans: Literal["stop", "one", "all"] = "stop",
@@ -131,11 +126,12 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         copy: bool = True,
+        **rules: Unpack[RuleOptions],
     ) -> None:
-        rules = Rules(players, crown_choice, partners, paladins_per_clan, max_rounds)
+        chosen = rules_for(CarolusTurnsVectorEnv, players, rules)
         check_options(illegal, "float32", render_mode, VECTOR_RENDER_MODES)
-        turns, others = Turns(candidates, plans), FixedOpponents(rules, opponents)
-        games = TurnGames(rules, num_envs, others, seat=seat, turns=turns)
+        turns, others = Turns(candidates, plans), FixedOpponents(chosen, opponents)
+        games = TurnGames(chosen, num_envs, others, seat=seat, turns=turns)
         super().__init__(
             games,
             candidates_box(games),

@@ -29,6 +29,7 @@ from carolus_env.engine.rules import ACTIONS, MAX_PLAYERS, Rules
 from carolus_env.engine.state import States, copy
 from carolus_env.engine.unrolling import MOST_DICE, unroll
 from carolus_env.records.arrays import Arrays, Packed, read_games, read_packed, to_arrays
+from carolus_env.system.options import values_text
 from carolus_env.system.version import __version__
 
 ENVIRONMENT: Final = "CarolusMagnus-v0"
@@ -275,13 +276,12 @@ def _read(
 
 def _description(rules: Rules, games: int, job: Mapping[str, Any]) -> str:
     """What the data set is, for people."""
-    told = ", ".join(f"{key} {value}" for key, value in rules.to_dict().items())
     lines = [
         f"{games:,} games of Carolus Magnus; an episode is one seat's side of a game, and the "
         f"{rules.players} episodes of a game follow each other.",
         "Legal actions are in infos['action_mask']; the reward is 0 until a seat's last decision, "
         "then the payoff.",
-        f"Rules: {told}.",
+        f"Rules: {values_text(rules.to_dict())}.",
     ]
     if "command" in job:
         lines.append(f"Played by: {job['command']}")

@@ -33,7 +33,7 @@ from carolus_env.bots import Agent
 from carolus_env.engine import observation
 from carolus_env.engine.chance import chance_outcomes
 from carolus_env.engine.playout import playout
-from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules, action_text
+from carolus_env.engine.rules import ACTIONS, OPTIONS, TERRITORIES, Rules, action_text
 from carolus_env.engine.state import States, as_states
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
 from carolus_env.integrations.openspiel_board import (
@@ -60,7 +60,13 @@ assert (CHANCE, TERMINAL) == (pyspiel.PlayerId.CHANCE, pyspiel.PlayerId.TERMINAL
 NO_LIMIT: Final = 10**9
 """The longest game where ``max_rounds`` is 0; twice as much still is a C++ int."""
 
-PARAMETERS: Final[dict[str, Any]] = {**Rules().to_dict(), "position": ""}
+
+def _parameters(rules: Rules) -> dict[str, Any]:
+    """Return rules as parameters of a game: 0 stands for None, which OpenSpiel has not."""
+    return {name: 0 if value is None else value for name, value in rules.to_dict().items()}
+
+
+PARAMETERS: Final[dict[str, Any]] = {**_parameters(Rules()), "position": ""}
 """The game's parameters and their defaults: the fields of `Rules`, and a start position."""
 
 GAME_TYPE: Final = pyspiel.GameType(
@@ -89,10 +95,10 @@ class CarolusMagnusGame(pyspiel.Game):
     """Carolus Magnus for two, three or four players.
 
     Args:
-        params: the fields of `Rules` (``max_rounds`` 0: never cut off), and ``position``: a line of
-            the notation (docs/notation.md) where every game starts, instead of the set-up. Its
-            rules are the game's. Since OpenSpiel's game strings have ``=`` for parameters, they may
-            be written with a colon: ``2 max_rounds:9 | 9 | ...``.
+        params: the fields of `Rules` (0 for None), and ``position``: a line of the notation
+            (docs/notation.md) where every game starts, instead of the set-up. Its rules are the
+            game's. Since OpenSpiel's game strings have ``=`` for parameters, they may be written
+            with a colon: ``2 max_rounds:9 | 9 | ...``.
 
     Attributes:
         rules: number of players and options.
@@ -105,7 +111,10 @@ class CarolusMagnusGame(pyspiel.Game):
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         chosen = {**PARAMETERS, **(params or {})}
         position = chosen.pop("position")
-        rules = Rules.from_dict({**chosen, "max_rounds": chosen["max_rounds"] or None})
+        for name, entry in OPTIONS.items():
+            if chosen[name] == 0 and entry.metadata["or_none"]:
+                chosen[name] = None
+        rules = Rules.from_dict(chosen)
         self._root: SetUp | Board = SetUp()
         begun = 0  # rounds that are over
         if position:
@@ -125,7 +134,7 @@ class CarolusMagnusGame(pyspiel.Game):
             utility_sum=0.0,
             max_game_length=longest if rules.max_rounds else NO_LIMIT,
         )
-        named = {**rules.to_dict(), "max_rounds": rules.max_rounds or 0}
+        named = _parameters(rules)
         if position:
             named["position"] = to_line(start[0], generator=False).replace("=", ":")
         super().__init__(GAME_TYPE, info, named)
@@ -173,7 +182,7 @@ class CarolusMagnusGame(pyspiel.Game):
 @cache
 def game_of(rules: Rules) -> CarolusMagnusGame:
     """The game with these rules; the same object at every call."""
-    return CarolusMagnusGame({**rules.to_dict(), "max_rounds": rules.max_rounds or 0})
+    return CarolusMagnusGame(_parameters(rules))
 
 
 def _loaded(text: str) -> CarolusMagnusGame:

@@ -20,7 +20,7 @@ from gymnasium import spaces
 
 from carolus_env.bots import Agent
 from carolus_env.engine import observation
-from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER, Rules
+from carolus_env.engine.rules import BY_MAX_ROUNDS, OPTIONS, OVER, Rules
 from carolus_env.engine.state import States
 from carolus_env.envs.aec import observation_box
 from carolus_env.envs.learner import LEARNER, LearnerGames
@@ -44,8 +44,7 @@ except ImportError as error:
 NO_CANDIDATE: Final = -1e9
 """Logit where there is no candidate: finite, so that its product with probability 0 is 0."""
 
-_RULES: Final = ("players", "crown_choice", "partners", "paladins_per_clan", "max_rounds")
-_OPTIONS: Final = (*_RULES, "turns")
+_OPTIONS: Final = (*OPTIONS, "turns")
 
 
 class CarolusMultiAgentEnv(MultiAgentEnv):
@@ -66,8 +65,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     Args:
         config: RLlib's ``env_config``, with any of
 
-            - ``players``, ``crown_choice``, ``partners``, ``paladins_per_clan``, ``max_rounds``:
-              see `Rules`;
+            - the fields of `Rules`;
             - ``turns``: True or a mapping of the options of `Turns`: an action is a disc, a crown
               or a whole turn, by its index in a list of K candidates. The mover's info then holds
               ``choices`` ``(K, 5)`` and ``left_out``, as those of ``CarolusMagnusTurns-v0``.
@@ -81,7 +79,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         options = dict(config or {})
         if unknown := sorted(options.keys() - set(_OPTIONS)):
             raise ValueError(f"env_config: unknown option {unknown[0]!r}, known are {_OPTIONS}")
-        rules = Rules(**{name: options[name] for name in _RULES if name in options})
+        rules = Rules(**{name: options[name] for name in OPTIONS if name in options})
         turns = turns_of(options.get("turns"))
         if turns is None:
             self.games = LearnerGames(rules, 1, AllSeats(rules))

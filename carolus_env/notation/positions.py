@@ -32,6 +32,7 @@ from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS
 from carolus_env.records import PositionError
 from carolus_env.records.check import read_rules
 from carolus_env.records.position import from_dict, to_dict
+from carolus_env.system.options import read_value, value_text
 from carolus_env.system.untrusted import DataError, shown
 
 _OVER, _PLACING = "over", PHASE_NAMES[PLACE]
@@ -50,7 +51,7 @@ def _words(data: dict[str, Any], generator: bool) -> dict[str, list[str]]:
     players = data["rules"]["players"]
     defaults = Rules(players).to_dict()
     rules = [
-        f"{name}={'none' if value is None else value}"
+        f"{name}={value_text(value)}"
         for name, value in data["rules"].items()
         if value != defaults[name]
     ]
@@ -147,8 +148,7 @@ def _read_rules(data: dict[str, Any], words: list[str]) -> None:
         name, _, value = word.partition("=") if k else ("players", "", word)
         if name in rules or not value:
             raise _wrong("rules", word)
-        number = re.fullmatch(r"[0-9]{1,9}", value)
-        rules[name] = int(value) if number else None if value == "none" else value
+        rules[name] = read_value(value)
     data["rules"] = rules
     if not rules:
         raise _wrong("rules", "")

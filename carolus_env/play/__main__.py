@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from carolus_env.engine.rules import CROWN_CHOICES, Rules
+from carolus_env.engine.rules import Rules
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.records import RecordError
+from carolus_env.system.options import add_arguments, from_arguments
 
 PROGRAM: Final = "python -m carolus_env.play"
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
@@ -55,13 +56,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--terminal", action="store_true", help="play in the terminal: a new game, or the "
         "first game of FILE")  # fmt: skip
     new = parser.add_argument_group("options of a new game in the terminal")
-    new.add_argument("--players", type=int, default=2, metavar="N", help="2, 3 or 4 (default: 2)")
     new.add_argument("--people", type=int, default=1, metavar="N", help="people in the first seats "
         "(default: 1); bots take the others: each --bot in turn, or the planner")  # fmt: skip
-    new.add_argument("--crown-choice", choices=CROWN_CHOICES, default=CROWN_CHOICES[0],
-        help="when a crown becomes a paladin: as it is rolled (default), or at the player's next "
-        "turn")  # fmt: skip
     new.add_argument("--seed", type=int, metavar="N", help="seed of dice and bots")
+    add_arguments(new, Rules)
     return parser
 
 
@@ -115,7 +113,7 @@ def _terminal(options: argparse.Namespace) -> int:
         if options.files:
             session = terminal.taken_up(terminal.first_record(Path(options.files[0])), roster)
         else:
-            rules = Rules(options.players, options.crown_choice)
+            rules = from_arguments(Rules, options)
             session = terminal.new_session(rules, roster, options.bot, options.people, options.seed)
     except ValueError as error:
         return _complain(str(error))

@@ -24,7 +24,7 @@ from carolus_env import bots
 from carolus_env.bots import Agent
 from carolus_env.drawing.board import LAYOUTS
 from carolus_env.engine import rules_of
-from carolus_env.engine.rules import CROWN_CHOICES, MAX_PLAYERS, OVER, PARTNERS, ROLL, Rules
+from carolus_env.engine.rules import MAX_PLAYERS, OVER, ROLL, Rules
 from carolus_env.notation import from_text
 from carolus_env.play import views
 from carolus_env.play.library import GameFile, Replay
@@ -32,6 +32,7 @@ from carolus_env.play.roster import LEVELS, Roster, RosterError
 from carolus_env.play.session import MAX_SEED, Session, TurnError, hint, up_to
 from carolus_env.play.work import RequestError, in_thread, while_asked
 from carolus_env.records import RecordError, record_line
+from carolus_env.system.options import form
 from carolus_env.system.stopping import Stop
 from carolus_env.system.untrusted import DataError, check, get, only, parse_json
 
@@ -152,8 +153,7 @@ class Api:
                     {**level._asdict(), "agent": level.agents[Rules().players]} for level in LEVELS
                 ],
                 "rules": Rules().to_dict(),
-                "crown_choice": CROWN_CHOICES,
-                "partners": PARTNERS,
+                "options": form(Rules),
                 "max_seed": MAX_SEED,
                 "icons": views.icons_view(),
                 "files": [

@@ -21,7 +21,7 @@ from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.options import check, option
+from carolus_env.bots.options import check
 from carolus_env.bots.planner.evaluation import advantage, all_weights, chances, write_scores
 from carolus_env.bots.planner.plans import (
     NONE_YET,
@@ -50,6 +50,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import STATE, States, common_players, copy
 from carolus_env.system.compiler import entry, part, rare
+from carolus_env.system.options import option
 
 
 @dataclass(frozen=True)

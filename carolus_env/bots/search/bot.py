@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from carolus_env.bots.agent import AgentError
 from carolus_env.bots.model_files import ByPlayers, parsed
-from carolus_env.bots.options import check, option
+from carolus_env.bots.options import check
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import play_plan
 from carolus_env.bots.search.forest import CHOICES, CROWNS, Forest, Settings, tree_of
@@ -28,6 +28,7 @@ from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import option
 
 AUTO: Final = "auto"
 _WIDE: Final = 32  # plans of a later turn

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.options import check, option
+from carolus_env.bots.options import check
 from carolus_env.bots.planner.evaluation import all_weights, chances
 from carolus_env.bots.planner.plans import WIDTHS, actions_of
 from carolus_env.bots.remembered import Remembered
@@ -37,6 +37,7 @@ from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.system import stopping
 from carolus_env.system.compiler import entry
+from carolus_env.system.options import option
 
 _LARGEST: Final = 100_000  # positions in a tree
 _BLOCK: Final = 32  # simulations between checks of the visits

@@ -15,7 +15,7 @@ from numpy import float32, int64
 from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.model_files import ByPlayers, parsed
-from carolus_env.bots.options import check, option
+from carolus_env.bots.options import check
 from carolus_env.bots.planner.choices import EVERY, list_choices
 from carolus_env.bots.planner.plans import WIDTHS, first_of
 from carolus_env.bots.turns.inference import Head, Judge, drawn, judge_all, log_odds, soften
@@ -27,6 +27,7 @@ from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.system.compiler import entry, rare
+from carolus_env.system.options import option
 
 
 @dataclass(frozen=True)

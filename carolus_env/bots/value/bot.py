@@ -16,7 +16,7 @@ from carolus_env.bots.agent import AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.model_files import ByPlayers
-from carolus_env.bots.options import check, option
+from carolus_env.bots.options import check
 from carolus_env.bots.planner.choices import EVERY, in_turn
 from carolus_env.bots.planner.evaluation import all_weights
 from carolus_env.bots.planner.plans import WIDTHS, first_of, play_plan
@@ -29,6 +29,7 @@ from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.system.compiler import entry, rare
+from carolus_env.system.options import option
 
 PLANS: Final = {2: "one", 3: "stop"}
 """Where paladins may go by default, by number of teams: what was found to play best."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
-from carolus_env.bots.options import check, option, parse
+from carolus_env.bots.options import check, parse
 from carolus_env.bots.remembered import Remembered
 from carolus_env.engine.rules import PHASE_NAMES
 from carolus_env.engine.state import States, single
@@ -31,6 +31,7 @@ from carolus_env.integrations.language.harness import (
     observe,
     parse_response,
 )
+from carolus_env.system.options import option
 
 NAME: Final = "llm"
 FAILED: Final = ("error", "random")

@@ -15,11 +15,11 @@ An answer that is no legal move gets a message that says why, and the player tri
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from carolus_env import engine
 from carolus_env.engine import chance
-from carolus_env.engine.rules import OVER, Rules
+from carolus_env.engine.rules import OVER, RuleOptions, Rules
 from carolus_env.engine.state import States, copy
 from carolus_env.integrations.language.harness import (
     checked_answers,
@@ -58,14 +58,15 @@ class CarolusTextEnv:
     Args:
         answers: what one answer decides: ``"turn"`` or ``"decision"``.
         tries: answers in a row that may be refused; with the last of them the player forfeits.
-        options: of the rules, as for `Rules`: ``crown_choice``, ``partners``,
-            ``paladins_per_clan``, ``max_rounds``.
+        options: of `Rules`, all but ``players``.
 
     Raises:
         ValueError: for impossible ``answers``, ``tries`` or options.
     """
 
-    def __init__(self, answers: str = "turn", tries: int = 3, **options: Any) -> None:
+    def __init__(
+        self, answers: str = "turn", tries: int = 3, **options: Unpack[RuleOptions]
+    ) -> None:
         if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
             raise ValueError(f"tries must be a whole number from 1 on, got {tries!r}")
         if "players" in options:
@@ -75,10 +76,7 @@ class CarolusTextEnv:
         self._game: States | None = None
 
     def _rules(self, players: int) -> Rules:
-        try:
-            return Rules(players, **self._options)
-        except TypeError as error:
-            raise ValueError(f"rules: {error}") from None
+        return Rules.from_dict({"players": players, **self._options})
 
     def reset(self, num_players: int = 2, seed: int | None = None) -> None:
         """Start a game.

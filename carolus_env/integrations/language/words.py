@@ -17,6 +17,7 @@ from carolus_env.engine.rules import (
     MIN_REGIONS,
     MOVE,
     NOBODY,
+    OPTIONS,
     PLACE,
     TERRITORIES,
     Rules,
@@ -26,6 +27,7 @@ from carolus_env.engine.state import single
 from carolus_env.integrations.language.turns import goes_on
 from carolus_env.notation import legal_text, move_text, region_text
 from carolus_env.notation.words import TEAM_LETTERS, counted
+from carolus_env.system.options import value_text
 
 _ON_ROLL: Final = "you choose its clan at once"
 _DEFERRED: Final = (
@@ -99,7 +101,17 @@ settled again. Regions change hands only where the Emperor stops.
 
 The supply. If it holds none of a clan that is to be taken, every player first returns the same \
 number of that clan from court, as many as the court with the fewest holds. If that is none, a die \
-showing the clan counts as a crown, and no crown can become that clan."""
+showing the clan counts as a crown, and no crown can become that clan.{_other_options(rules)}"""
+
+
+def _other_options(rules: Rules) -> str:
+    """Return a paragraph on the options that are not the default; without any, nothing."""
+    printed, lines = Rules(rules.players).to_dict(), []
+    for name, value in rules.to_dict().items():
+        if value != printed[name]:
+            about = OPTIONS[name].metadata["about"]
+            lines.append(f"- {name} = {value_text(value)}: {about}")
+    return "\n".join(["\n\nOptions of this game:", *lines]) if lines else ""
 
 
 def position_text(state: np.void) -> str:

@@ -56,12 +56,9 @@ export function newGameForm(menu, position = null) {
   const seats = [0, 1, 2, 3].map((seat) => seatFields(menu, seat, (position ?? kept).seats?.[seat]));
   const players = [2, 3, 4].map((value) => el("input", { type: "radio", name: "players", value, id: `players-${value}`, disabled: isFixed }));
   players.forEach((input) => (input.checked = Number(input.value) === known.players));
-  const crowns = select({ name: "crown_choice", disabled: isFixed }, menu.crown_choice, known.crown_choice);
-  const partners = select({ name: "partners", disabled: isFixed }, menu.partners, known.partners);
-  const number = (name, min, max, value) => el("input", { type: "number", name, min, max, value, disabled: isFixed && name !== "seed" });
-  const paladins = number("paladins_per_clan", 3, 200, known.paladins_per_clan);
-  const rounds = number("max_rounds", 1, 65535, known.max_rounds ?? "");
-  const seed = number("seed", 0, menu.max_seed, "");
+  const rules = menu.options.filter((option) => option.name !== "players").map((option) => ruleField(option, known[option.name], isFixed));
+  const partners = rules.find((rule) => rule.name === "partners").field;
+  const seed = el("input", { type: "number", name: "seed", min: 0, max: menu.max_seed, value: "" });
   const legend = el("legend", {});
   const problem = el("p", { class: "problem", role: "alert" });
   const send = el("button", { class: "primary", type: "submit" }, isFixed ? "Play" : "Start");
@@ -87,19 +84,12 @@ export function newGameForm(menu, position = null) {
     };
     if (isFixed) asked.replay = position.replay;
     else {
-      asked.rules = {
-        players: count(),
-        crown_choice: crowns.value,
-        partners: partners.value,
-        paladins_per_clan: Number(paladins.value || menu.rules.paladins_per_clan),
-        max_rounds: rounds.value === "" ? null : Number(rounds.value),
-      };
+      asked.rules = { players: count(), ...Object.fromEntries(rules.map((rule) => [rule.name, rule.value()])) };
       setSetting("start", { rules: asked.rules, seats: chosen });
     }
     return startGame(asked, problem, (isSent) => (send.disabled = isSent));
   }
 
-  const labelled = (text, field) => el("label", {}, el("span", {}, text), field);
   const options = el(
     "details",
     {},
@@ -107,11 +97,8 @@ export function newGameForm(menu, position = null) {
     el(
       "div",
       { class: "options" },
-      labelled("Crowns become paladins", crowns),
-      labelled("Partners sit", partners),
-      labelled("Paladins per clan", paladins),
-      labelled("Round limit (empty: none)", rounds),
-      labelled("Seed (empty: random)", seed),
+      rules.map((rule) => rule.row),
+      el("label", {}, el("span", {}, "Seed (empty: random)"), seed),
     ),
   );
   const form = el(
@@ -127,6 +114,20 @@ export function newGameForm(menu, position = null) {
   form.addEventListener("invalid", () => (options.open = true), true); // to show the field that is wrong
   show();
   return form;
+}
+
+/** The field of an option of the rules, as the server describes it. */
+function ruleField({ name, about, among, or_none: orNone, default: usual }, known, disabled) {
+  const isWord = typeof usual === "string";
+  const field = isWord ? select({ name, disabled }, among, known) : el("input", { type: "number", name, min: among[0], max: among[1], value: known ?? "", disabled });
+  const title = name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
+  const empty = orNone ? null : usual;
+  return {
+    name,
+    field,
+    row: el("label", { title: about }, el("span", {}, orNone ? `${title} (empty: none)` : title), field),
+    value: () => (isWord ? field.value : field.value === "" ? empty : Number(field.value)),
+  };
 }
 
 function seatFields(menu, seat, given) {

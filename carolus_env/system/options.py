@@ -1,0 +1,131 @@
+"""Options that say what they are: fields of a dataclass, made by `option`.
+
+A field has a type, a default, the allowed values and a line of description. From it follow checks
+and their errors, arguments of commands, forms and tables in docs/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import field, fields
+from typing import Any, TypeVar
+
+Options = TypeVar("Options")
+
+
+def option(default: Any, about: str, *, among: Any = None, or_none: bool = False) -> Any:
+    """A field of a dataclass of options.
+
+    Args:
+        default: the default value; its type is the option's type.
+        about: what the option does, in a few words.
+        among: the allowed values: a tuple of words, or (lowest, highest) of a number.
+        or_none: whether None is allowed too.
+    """
+    return field(default=default, metadata={"about": about, "among": among, "or_none": or_none})
+
+
+def allowed(entry: Any) -> str:
+    """Return the allowed values of a field, in words."""
+    among = entry.metadata["among"]
+    also = " or none" if entry.metadata["or_none"] else ""
+    if isinstance(entry.default, str):
+        return " or ".join(among) + also
+    kind = "a whole number" if isinstance(entry.default, int) else "a number"
+    return (kind if among is None else f"{kind} from {among[0]:,} to {among[1]:,}") + also
+
+
+def checked(entry: Any, value: Any) -> Any:
+    """Return the value of an option that is a word or a whole number, the latter as an int.
+
+    Raises:
+        ValueError: for a value that the field does not allow, naming both.
+    """
+    among = entry.metadata["among"]
+    if value is None and entry.metadata["or_none"]:
+        return None
+    if isinstance(entry.default, str):
+        if isinstance(value, str) and value in among:
+            return value
+    elif (
+        hasattr(value, "__index__")
+        and not isinstance(value, bool)
+        and among[0] <= value <= among[1]
+    ):
+        return int(value)
+    raise ValueError(f"{entry.name} must be {allowed(entry)}, got {value!r}")
+
+
+# ------------------------------------------------------------------------------------ as text
+
+
+def value_text(value: Any) -> str:
+    """Return a value as commands and positions write it."""
+    return "none" if value is None else str(value)
+
+
+def read_value(text: str) -> int | str | None:
+    """Return what a text says, a number, None or else a word, whether it is allowed or not."""
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return int(text)
+    return None if text == "none" else text
+
+
+def values_text(options: dict[str, Any]) -> str:
+    """Return options and their values in a line, for people."""
+    return ", ".join(f"{name} {value_text(value)}" for name, value in options.items())
+
+
+# ------------------------------------------------------------------------------------ in commands
+
+
+def add_arguments(parser: argparse._ActionsContainer, kind: type) -> None:
+    """Add an argument for each field: ``--max-rounds`` for ``max_rounds``."""
+    for entry in fields(kind):
+        parser.add_argument(
+            "--" + entry.name.replace("_", "-"),
+            type=read_value,
+            default=entry.default,
+            metavar="WORD" if isinstance(entry.default, str) else "N",
+            help=f"{entry.metadata['about']}: {allowed(entry)} (default {value_text(entry.default)})",
+        )
+
+
+def from_arguments(kind: type[Options], arguments: argparse.Namespace) -> Options:
+    """Return the options that the arguments of `add_arguments` give.
+
+    Raises:
+        ValueError: for a value that its field does not allow.
+    """
+    return kind(**{entry.name: getattr(arguments, entry.name) for entry in fields(kind)})  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------ elsewhere
+
+
+def form(kind: type) -> list[dict[str, Any]]:
+    """Return each field as JSON that a form can be made from."""
+    return [
+        {"name": entry.name, "default": entry.default, **entry.metadata} for entry in fields(kind)
+    ]
+
+
+def described(kind: type[Options]) -> type[Options]:
+    """Add the fields and what they are to the docstring of a dataclass of options."""
+    lines = [
+        f"{entry.name}: {entry.metadata['about']} ({allowed(entry)})."
+        for entry in fields(kind)  # type: ignore[arg-type]
+    ]
+    told = "\n        ".join(lines)
+    kind.__doc__ = f"{kind.__doc__}\n    Attributes:\n        {told}\n"
+    return kind
+
+
+def options_table(kind: type) -> str:
+    """Return the options as a Markdown table (docs/ hold it; a test compares)."""
+    lines = ["| option | default | allowed | meaning |", "| --- | --- | --- | --- |"]
+    for entry in fields(kind):
+        about = entry.metadata["about"]
+        lines.append(f"| `{entry.name}` | {entry.default} | {allowed(entry)} | {about} |")
+    return "\n".join(lines) + "\n"
