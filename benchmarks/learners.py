@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.machine import line
 from benchmarks.results import Row, markdown, save_rows
+from carolus_env.engine.rules import Rules
 from carolus_env.learners.turns import crew as turns
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.value.config import ValueConfig
@@ -25,7 +26,7 @@ from carolus_env.learners.value.crew import Crew as ValueCrew
 
 def ppo(players: int, workers: int, seconds: float) -> Row:
     """Return PPO's decisions a second, and CPU microseconds of a decision."""
-    config = TurnConfig(players=players, workers=workers, start=f"{players}p")
+    config = TurnConfig(rules=Rules(players), workers=workers, start=f"{players}p")
     crew = turns.Crew(config)
     crew.warm_up()
     crew.play()
@@ -42,7 +43,7 @@ def ppo(players: int, workers: int, seconds: float) -> Row:
 
 def value(players: int, workers: int, seconds: float) -> Row:
     """Return the value learner's games a second, and CPU microseconds of a game."""
-    config = ValueConfig(players=players, workers=workers, start=f"{players}p", rate=1e-6)
+    config = ValueConfig(rules=Rules(players), workers=workers, start=f"{players}p", rate=1e-6)
     crew = ValueCrew(config)
     crew.warm_up()
     games, started, before = 0, time.perf_counter(), crew.cpu_seconds

@@ -18,13 +18,14 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from carolus_env import bots, engine
 from carolus_env.bots import Agent, MctsBot, PlannerBot
 from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.engine.rules import CROWN_CHOICES, PARTNERS, Rules
+from carolus_env.engine.rules import CrownChoice, Partners, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
 from carolus_env.notation import from_text, to_line
@@ -82,7 +83,9 @@ def _nudged(spec: str, seed: int) -> Agent:
 def _played(players: int) -> States:
     """Positions of games between unlike bots, every option of the rules among them."""
     found = []
-    options = itertools.product(CROWN_CHOICES, PARTNERS if players == 4 else PARTNERS[:1])
+    options = itertools.product(
+        get_args(CrownChoice), get_args(Partners)[: 2 if players == 4 else 1]
+    )
     for number, (crown_choice, partners) in enumerate(options):
         rules = Rules(players, crown_choice, partners)
         games = engine.new_games(rules, 24, seed=SEED + 1000 * number)

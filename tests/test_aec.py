@@ -341,10 +341,10 @@ def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, of_of
     ("config", "said"),
     [
         ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
-        ({"crown_choice": "later"}, "crown_choice must be one of ('on_roll', 'deferred')"),
+        ({"crown_choice": "later"}, "crown_choice must be on_roll or deferred, got 'later'"),
         ({"partners": "none"}, "partners must be one of ('opposite', 'adjacent')"),
         ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200"),
-        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65535 or None"),
+        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65,535 or None"),
         ({"illegal": "ignore"}, "illegal must be one of ('raise', 'forfeit'), got 'ignore'"),
         ({"observation": "float64"}, "observation must be one of ('float32', 'uint8')"),
         ({"render_mode": "rgb"}, "render_mode must be one of (None, 'ansi', 'rgb_array', 'human')"),

@@ -50,13 +50,13 @@ def in_phase(phase, n=4, seed=0, **rules):
             for players in (1, 5, 0, -2, 2.0, "2", None, True, float("nan"))
         ),
         ({"dice": 3}, "unknown option 'dice', known are .*'players', "),
-        ({"crown_choice": "later"}, "crown_choice must be one of .*'on_roll', 'deferred'.*'later'"),
+        ({"crown_choice": "later"}, "crown_choice must be on_roll or deferred, got 'later'"),
         ({"partners": "across"}, "partners must be one of .*'opposite', 'adjacent'.*'across'"),
         ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200, got 2"),
         ({"paladins_per_clan": 201}, "paladins_per_clan must be .* from 3 to 200, got 201"),
         ({"paladins_per_clan": 40.0}, "paladins_per_clan must be a whole number .*, got 40.0"),
-        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65535 or None, got 0"),
-        ({"max_rounds": 65536}, "max_rounds must be .* from 1 to 65535 or None, got 65536"),
+        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65,535 or None, got 0"),
+        ({"max_rounds": 65536}, "max_rounds must be .* from 1 to 65,535 or None, got 65536"),
         ({"max_rounds": True}, "max_rounds must be .* or None, got True"),
     ],
 )

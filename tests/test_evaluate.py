@@ -198,7 +198,7 @@ def test_a_spec_with_brackets_is_shown_as_it_is(run: Any, tmp_path: Path) -> Non
         ("greedy random --players 5", "players must be a whole number from 2 to 4, got 5"),
         ("greedy random --games 0", "games must be a whole number from 1 to 100,000,000, got 0"),
         ("greedy random --seed -1", "seed must be a whole number from 0 to 2^64 - 1, got -1"),
-        ("greedy random --max-rounds few", "must be a whole number or none, got 'few'"),
+        ("greedy random --max-rounds few", "65,535 or None, got 'few'"),
         ("greedy random --sprt 20", "--sprt: must be two numbers with a comma, such as 0,20"),
         ("greedy random --sprt 0,20 --until 9", "one stop rule, until or test, got both"),
         ("greedy random --workers 0", "workers must be a whole number from 1 to 256, got 0"),

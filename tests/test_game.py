@@ -11,6 +11,7 @@ import pytest
 from strategies import ALL_KINDS, history
 
 from carolus_env import (
+    STATE,
     Game,
     IllegalActionError,
     PositionError,
@@ -293,7 +294,7 @@ def test_options_of_a_game_reach_it_from_every_format():
         (Game.from_text, "2 | 7", PositionError, "turn is missing"),
         (Game.from_json, "{}", PositionError, "rules is missing"),
         (Game.from_bytes, b"1234", ValueError, "not a whole number of games"),
-        (Game.from_bytes, bytes(229), ValueError, "field 'players' holds 0"),
+        (Game.from_bytes, bytes(STATE.itemsize), ValueError, "field 'players' holds 0"),
         (Game.from_bytes, b"", ValueError, "batch of one game, got 0"),
     ],
 )

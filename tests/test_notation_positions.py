@@ -87,7 +87,7 @@ def test_what_decides_the_game_is_kept():
     ("old", "new", "said"),
     [
         ("3 crown_choice", "5 crown_choice", "players must be a whole number from 2 to 4, got 5"),
-        ("deferred", "never", "crown_choice must be one of .*, got 'never'"),
+        ("deferred", "never", "crown_choice must be on_roll or deferred, got 'never'"),
         ("crown_choice", "crowns", "unknown option 'crowns'"),
         ("3 crown_choice=deferred", "", "rules must be such as '2 crown_choice=deferred', got ''"),
         ("| 7 |", "| seven |", "round must be such as '7', got 'seven'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,11 +13,11 @@ import pytest
 from carolus_env import bots, engine
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import (
-    CROWN_CHOICES,
     DISC,
     MOVE,
     NOBODY,
     PLACE,
+    CrownChoice,
     Rules,
     action_parts,
 )
@@ -151,7 +152,7 @@ def test_other_decisions_are_not_undone(seats, phase, decisions):
         session.undo()
 
 
-@pytest.mark.parametrize("crown_choice", CROWN_CHOICES)
+@pytest.mark.parametrize("crown_choice", get_args(CrownChoice))
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_game_of_whims_undone_and_taken_up_is_its_record(players, crown_choice):
     """Random decisions, many taken back, and now and then a restart."""

@@ -19,7 +19,7 @@ from carolus_env.arena import ladder
 from carolus_env.arena.placing import evaluate
 from carolus_env.bots import make
 from carolus_env.commands import train
-from carolus_env.engine.rules import Rules
+from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.learners.provenance import commit, commit_of
 from carolus_env.learners.reading import read
 from carolus_env.learners.turns.config import TurnConfig
@@ -290,8 +290,9 @@ def test_help_shows_every_option(capsys, learner):
         train.main(["--learner", learner, "--help"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    for field in dataclasses.fields(train.arguments_of(train.options_of(learner))):
-        name = field.name.replace("_", "-")
+    options = dataclasses.fields(train.arguments_of(train.options_of(learner)))
+    for name in [*OPTIONS, *(field.name for field in options if field.name != "rules")]:
+        name = name.replace("_", "-")
         assert f"--{name} " in shown or f"--{name}, --no-{name} " in shown, name
     assert "\n$ python train.py --resume runs/four" in shown
     assert f"(default: {learner})" in shown
@@ -301,9 +302,9 @@ def test_help_shows_every_option(capsys, learner):
     ("text", "message"),
     [
         ("hats = 3", "unknown option 'hats' of learner ppo; known are players"),
-        ('players = "2"', "option 'players': Input should be a valid integer, got '2'"),
+        ('players = "2"', "players must be a whole number from 2 to 4, got '2'"),
         ("epochs = 1.5", "option 'epochs'"),
-        ('partners = "beside"', "option 'partners': Input should be 'opposite' or 'adjacent'"),
+        ('partners = "beside"', "partners must be opposite or adjacent, got 'beside'"),
         ("players = ", "not a TOML file"),
     ],
 )

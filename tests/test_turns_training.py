@@ -207,7 +207,7 @@ def test_models_are_files_that_ppo_plays(tmp_path):
 
 @every_number
 def test_a_rollout_keeps_what_was_decided_and_works_out_what_it_was_worth(players):
-    config = small(players=players, rollout=STEPS, gae_lambda=0.7, trace=0.4)
+    config = small(rules=Rules(players), rollout=STEPS, gae_lambda=0.7, trace=0.4)
     crew = Crew(config)
     for name, array in some_weights(config.size).items():
         crew.weights[name][:] = array
@@ -296,7 +296,7 @@ def plain_loss(weights, memory, decisions, loss, odds, players):
 
 @every_number
 def test_gradients_are_those_of_the_plain_loss(players):
-    config = small(players=players, clip=0.1, rollout=40)
+    config = small(rules=Rules(players), clip=0.1, rollout=40)
     crew = Crew(config)
     for name, array in some_weights(config.size).items():
         crew.weights[name][:] = array

@@ -198,9 +198,10 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     options = tyro.cli(
         kind,
         args=others,
-        default=kind(**dataclasses.asdict(given), learner=given.learner_name),
+        default=kind(**vars(given), learner=given.learner_name),
         description=(__doc__ or "").replace(PROGRAM, program),
         prog=name,
+        config=(tyro.conf.OmitArgPrefixes,),  # --players, not --rules.players
     )
     fields = [field.name for field in dataclasses.fields(given)]
     config = dataclasses.replace(given, **{field: getattr(options, field) for field in fields})

@@ -44,12 +44,11 @@ class Field(NamedTuple):
 
 def _option(name: str, dtype: str, option: str) -> Field:
     """The field of an option of `Rules`."""
-    low, high = code_range(option)
-    among, or_none = (OPTIONS[option].metadata[key] for key in ("among", "or_none"))
+    about, among, or_none = (OPTIONS[option].metadata[key] for key in ("about", "among", "or_none"))
     words = [f"{i} {word}" for i, word in enumerate(among)] if isinstance(among[0], str) else []
-    told = ", ".join(words + ["0 none"] * or_none)
-    meaning = f"option {option}" + (f": {told}" if told else "")
-    return Field(name, dtype, (), low, high, meaning, option)
+    told = ", ".join(words + ["0 None"] * or_none)
+    meaning = f"option {option}: {about}" + (f" ({told})" if told else "")
+    return Field(name, dtype, (), *code_range(option), meaning, option)
 
 
 CIRCLE: Final = 16  # entries of a field about regions

@@ -68,7 +68,7 @@ takes the action None, as PettingZoo requires.
 ## Copies
 
 `clone()`, `copy.deepcopy` and `pickle` copy a game at any point, dice to come included. A search
-should use the records of `carolus_env.engine`: copying one copies fewer than 256 bytes.
+should use the records of `carolus_env.engine`: copying one copies at most 256 bytes.
 
 ## Version history
 

@@ -307,7 +307,7 @@ class Game:
         return cls(state=from_json(text), **options)
 
     def to_bytes(self) -> bytes:
-        """The position as the 229 bytes of its record, generator included."""
+        """The position as the bytes of its record, generator included."""
         return self.states.tobytes()
 
     @classmethod

@@ -32,16 +32,8 @@ class RunOptions:
     resumable: ClassVar[tuple[str, ...]]
     """The options that may change when a run is resumed: its length and its backend."""
 
-    players: int = 2
-    """2, 3 or 4 (two teams of two)."""
-    crown_choice: Literal["on_roll", "deferred"] = "on_roll"
-    """When a crown becomes a paladin."""
-    partners: Literal["opposite", "adjacent"] = "opposite"
-    """Where partners sit with 4 players."""
-    paladins_per_clan: int = 40
-    """Size of the supply."""
-    max_rounds: int | None = 100
-    """Games are cut off after this many rounds."""
+    rules: Rules = field(default_factory=Rules)
+    """Number of players and options of the games."""
 
     seed: int = 1
     """Seed of games, network and sampling."""
@@ -65,6 +57,11 @@ class RunOptions:
     """As eval_every, between two checkpoints; by default one at each evaluation."""
 
     @property
+    def players(self) -> int:
+        """Players of a game."""
+        return self.rules.players
+
+    @property
     def budget(self) -> str:
         """How long the run is, in words."""
         raise NotImplementedError
@@ -73,27 +70,12 @@ class RunOptions:
         """With another budget, to continue a run."""
         return dataclasses.replace(self, **changes)
 
-    def rules(self) -> Rules:
-        """The game's rules.
-
-        Raises:
-            ValueError: for options that no game can have.
-        """
-        return Rules(
-            self.players,
-            self.crown_choice,
-            self.partners,
-            self.paladins_per_clan,
-            self.max_rounds,
-        )
-
     def check(self) -> None:
         """Refuse options that cannot work, before anything starts.
 
         Raises:
             ValueError: naming the option, its value and what is allowed.
         """
-        self.rules()
         self.check_counts("eval_every", "eval_games", "final_games")
         if self.checkpoint_every is not None:
             self.check_counts("checkpoint_every")
@@ -111,8 +93,9 @@ class RunOptions:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON, with the learner."""
-        return {"learner": self.learner_name, **dataclasses.asdict(self)}
+        """As plain values for JSON, with the learner, and the options of the rules among them."""
+        options = dataclasses.asdict(self)
+        return {"learner": self.learner_name, **options.pop("rules"), **options}
 
 
 @dataclass

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.learners.options import RunOptions
 
 CONFIGS: Final = {
@@ -73,15 +74,18 @@ def from_mapping(options: Mapping[str, Any]) -> RunOptions:
     options = dict(options)
     learner = options.pop("learner", DEFAULT)
     kind = options_of(learner)
-    names = [field.name for field in dataclasses.fields(kind)]
+    own = [field.name for field in dataclasses.fields(kind) if field.name != "rules"]
+    names = [*OPTIONS, *own]
     if unknown := [name for name in options if name not in names]:
         raise ValueError(
             f"unknown option {unknown[0]!r} of learner {learner}; "
             f"known are {', '.join(names)}, learner"
         )
+    rules = Rules.from_dict({name: options.pop(name) for name in OPTIONS if name in options})
     try:
         # strict, but as JSON: there a list is accepted for a tuple
-        return pydantic.TypeAdapter(kind).validate_json(json.dumps(options), strict=True)
+        read = pydantic.TypeAdapter(kind).validate_json(json.dumps(options), strict=True)
+        return dataclasses.replace(read, rules=rules)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -112,8 +112,8 @@ def make_env(config: Sb3Config, opponents: str, n: int) -> CarolusVecEnv | Carol
     """Return ``n`` games against a bot."""
     if config.actions == "turns":
         turns = Turns(config.candidates)
-        return CarolusTurnsVecEnv(config.rules(), n, opponents, seed=config.seed, turns=turns)
-    return CarolusVecEnv(config.rules(), n, opponents, seed=config.seed)
+        return CarolusTurnsVecEnv(config.rules, n, opponents, seed=config.seed, turns=turns)
+    return CarolusVecEnv(config.rules, n, opponents, seed=config.seed)
 
 
 def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Evaluation:
@@ -184,7 +184,7 @@ def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Eva
     if not (folder / "best.json").exists():  # the run was shorter than eval_every
         export.save(model, "best")
     best = agent_of(MlpModel.load(folder / "best"))
-    result = evaluate(best, config.rules(), config.final_games, near=None, others=config.eval_bots)
+    result = evaluate(best, config.rules, config.final_games, near=None, others=config.eval_bots)
     write_json(folder / "result.json", result.to_dict())
     return result
 
@@ -212,7 +212,7 @@ class Export(BaseCallback):
     def save(self, model: MaskablePPO, name: str, payoff: float | None = None) -> None:
         """Write ``name.safetensors`` and ``name.json``; ``payoff`` is its mean in evaluation."""
         about = {
-            "rules": self.config.rules().to_dict(),
+            "rules": self.config.rules.to_dict(),
             "command": self.command,
             "seed": self.config.seed,
             "decisions": model.num_timesteps,
@@ -240,7 +240,7 @@ class Rate(BaseCallback):
         config, weights = self.config, actor(self.model.policy.state_dict(), self.config.layers)
         agent = agent_of(MlpModel(config.size, weights))
         more: dict[str, Any] = {"others": config.eval_bots, "half": config.eval_suite}
-        result = evaluate(agent, config.rules(), config.eval_games, near=self.curve.elo(), **more)
+        result = evaluate(agent, config.rules, config.eval_games, near=self.curve.elo(), **more)
         seconds = time.monotonic() - self.started
         point = {"decisions": self.num_timesteps, "seconds": round(seconds, 1)}
         payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]

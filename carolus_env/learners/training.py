@@ -84,7 +84,7 @@ class TrainingRun(ABC, Generic[C, M]):
     ) -> None:
         config.check()
         self.config, self.folder, self.show, self.command = config, folder, show, command
-        self.rules = config.rules()
+        self.rules = config.rules
         self.curve = Curve()
         self.stop = False
         self._clock = _Clock()

@@ -29,7 +29,7 @@ def option(default: Any, about: str, *, among: Any = None, or_none: bool = False
 def allowed(entry: Any) -> str:
     """Return the allowed values of a field, in words."""
     among = entry.metadata["among"]
-    also = " or none" if entry.metadata["or_none"] else ""
+    also = " or None" if entry.metadata["or_none"] else ""
     if isinstance(entry.default, str):
         return " or ".join(among) + also
     kind = "a whole number" if isinstance(entry.default, int) else "a number"
@@ -69,7 +69,7 @@ def read_value(text: str) -> int | str | None:
     """Return what a text says, a number, None or else a word, whether it is allowed or not."""
     if re.fullmatch(r"[0-9]{1,9}", text):
         return int(text)
-    return None if text == "none" else text
+    return None if text.lower() == "none" else text
 
 
 def values_text(options: dict[str, Any]) -> str:
@@ -83,12 +83,13 @@ def values_text(options: dict[str, Any]) -> str:
 def add_arguments(parser: argparse._ActionsContainer, kind: type) -> None:
     """Add an argument for each field: ``--max-rounds`` for ``max_rounds``."""
     for entry in fields(kind):
+        usual = value_text(entry.default)
         parser.add_argument(
             "--" + entry.name.replace("_", "-"),
             type=read_value,
             default=entry.default,
             metavar="WORD" if isinstance(entry.default, str) else "N",
-            help=f"{entry.metadata['about']}: {allowed(entry)} (default {value_text(entry.default)})",
+            help=f"{entry.metadata['about']}: {allowed(entry)} (default {usual})",
         )
 
 

@@ -23,8 +23,9 @@ from carolus_env.learners.turns.run import TurnRun
 
 # %%
 folder = Path(tempfile.mkdtemp())
+rules = ce.Rules(players=2)
 config = TurnConfig(
-    players=2, steps=30_000, games=64, rollout=32, workers=1, curve_every=10_000, eval_games=8
+    rules=rules, steps=30_000, games=64, rollout=32, workers=1, curve_every=10_000, eval_games=8
 )
 run = TurnRun(config, folder)
 run.train()
@@ -48,7 +49,6 @@ for point in run.curve.evaluation:
 
 # %%
 mine = ce.make(f"ppo:{folder / 'best'}")
-rules = ce.Rules(players=2)
 for other in ("random", "greedy"):
     result = arena.play_pairing((mine, ce.make(other)), rules, 100, seed=1)
     low, high = result.ci95[0]

@@ -108,7 +108,7 @@ class Crew:
         ]
 
     def _worker(self, place: int, games: slice) -> Worker:
-        config, rules = self._config, self._config.rules()
+        config, rules = self._config, self._config.rules
         seeds = branches(np.uint64(config.seed), np.arange(games.start, games.stop))
         plans = WIDTHS.index(config.plans)
         judge = Judge.of(config.players, self._body, self._head, plans, config.candidates)

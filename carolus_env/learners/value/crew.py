@@ -54,7 +54,7 @@ class Crew:
     """Seconds spent on waiting for actors."""
 
     def __init__(self, config: ValueConfig) -> None:
-        self._config, self._rules = config, config.rules()
+        self._config, self._rules = config, config.rules
         size = config.size
         self.weights = ValueWeights.of(config.first_weights())
         firsts = {name: np.full(shape, config.first_square) for name, shape in shapes(size).items()}
