@@ -6,11 +6,12 @@ only source of the defaults, the parsing, the error texts and the tables in docs
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from carolus_env.bots.agent import AgentError
-from carolus_env.system.options import allowed
+from carolus_env.system.options import allowed, checked
 
 Options = TypeVar("Options")
 
@@ -26,16 +27,10 @@ def check(name: str, options: Any) -> None:
         AgentError: for the first such value, with the option and its allowed values.
     """
     for entry in fields(options):
-        value, among = getattr(options, entry.name), entry.metadata["among"]
-        number = isinstance(entry.default, (int, float))
-        whole = isinstance(entry.default, int)
-        good = isinstance(value, type(entry.default)) and not isinstance(value, bool)
-        if number and not whole and isinstance(value, int) and not isinstance(value, bool):
-            good = True
-        if good and among is not None:
-            good = among[0] <= value <= among[1] if number else value in among
-        if not good:
-            raise _wrong_value(name, entry, value)
+        try:
+            checked(entry, getattr(options, entry.name))
+        except ValueError as error:
+            raise AgentError(name, f"option {error}") from None
 
 
 def parse(name: str, kind: type[Options], argument: str) -> Options:
@@ -61,23 +56,12 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
             raise AgentError(name, f"has no option {part!r}; options are key=value of {listed}")
         if key in given:
             raise AgentError(name, f"option {key} is given twice")
-        given[key] = _value(name, known[key], text)
+        given[key] = text
+        with suppress(ValueError):  # else `check` refuses the text
+            given[key] = type(known[key].default)(text)
     options = kind(**given)
     check(name, options)
     return options
-
-
-def _value(name: str, entry: Any, text: str) -> Any:
-    if isinstance(entry.default, str):
-        return text
-    try:
-        return type(entry.default)(text)
-    except ValueError:
-        raise _wrong_value(name, entry, text) from None
-
-
-def _wrong_value(name: str, entry: Any, value: object) -> AgentError:
-    return AgentError(name, f"option {entry.name} must be {allowed(entry)}, got {value!r}")
 
 
 @dataclass(frozen=True)

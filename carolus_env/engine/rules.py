@@ -8,7 +8,7 @@ the project's rulings (docs/rules.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from carolus_env.system.options import checked, described, option
@@ -254,12 +254,24 @@ class Rules:
 
     def to_codes(self) -> dict[str, int]:
         """Return each option as a number: a word by its place among those allowed, None as 0."""
-        return {name: _code(entry, getattr(self, name)) for name, entry in OPTIONS.items()}
+        codes = {}
+        for name, entry in OPTIONS.items():
+            value = getattr(self, name)
+            is_word = isinstance(value, str)
+            codes[name] = entry.metadata["among"].index(value) if is_word else value or 0
+        return codes
 
     @classmethod
     def from_codes(cls, codes: Mapping[str, int]) -> Rules:
         """Return the rules of which `to_codes` gave the numbers."""
-        return cls(**{name: _decoded(OPTIONS[name], int(code)) for name, code in codes.items()})
+        options: dict[str, Any] = {}
+        for name, code in codes.items():
+            usual, about = OPTIONS[name].default, OPTIONS[name].metadata
+            if isinstance(usual, str):
+                options[name] = about["among"][code]
+            else:
+                options[name] = None if code == 0 and about["or_none"] else code
+        return cls(**options)
 
 
 OPTIONS: Final = {entry.name: entry for entry in fields(Rules)}
@@ -276,24 +288,3 @@ class RuleOptions(TypedDict, total=False):
     partners: Partners
     paladins_per_clan: int
     max_rounds: int | None
-
-
-def code_range(name: str) -> tuple[int, int]:
-    """Return the lowest and the highest number that stands for an option, see `Rules.to_codes`."""
-    among, or_none = OPTIONS[name].metadata["among"], OPTIONS[name].metadata["or_none"]
-    if isinstance(OPTIONS[name].default, str):
-        return 0, len(among) - 1
-    return (0 if or_none else among[0]), among[1]
-
-
-def _code(entry: Field[Any], value: Any) -> int:
-    if isinstance(value, str):
-        place: int = entry.metadata["among"].index(value)
-        return place
-    return 0 if value is None else int(value)
-
-
-def _decoded(entry: Field[Any], code: int) -> Any:
-    if isinstance(entry.default, str):
-        return entry.metadata["among"][code]
-    return None if code == 0 and entry.metadata["or_none"] else code

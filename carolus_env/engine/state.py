@@ -25,7 +25,6 @@ from carolus_env.engine.rules import (
     PHASE_NAMES,
     REASON_NAMES,
     TERRITORIES,
-    code_range,
 )
 
 
@@ -45,10 +44,13 @@ class Field(NamedTuple):
 def _option(name: str, dtype: str, option: str) -> Field:
     """The field of an option of `Rules`."""
     about, among, or_none = (OPTIONS[option].metadata[key] for key in ("about", "among", "or_none"))
-    words = [f"{i} {word}" for i, word in enumerate(among)] if isinstance(among[0], str) else []
-    told = ", ".join(words + ["0 None"] * or_none)
-    meaning = f"option {option}: {about}" + (f" ({told})" if told else "")
-    return Field(name, dtype, (), *code_range(option), meaning, option)
+    meaning, (low, high) = f"option {option}: {about}", (among[0], among[-1])
+    if isinstance(low, str):
+        meaning += f" ({', '.join(f'{i} {word}' for i, word in enumerate(among))})"
+        low, high = 0, len(among) - 1
+    elif or_none:
+        meaning, low = meaning + " (0 None)", 0
+    return Field(name, dtype, (), low, high, meaning, option)
 
 
 CIRCLE: Final = 16  # entries of a field about regions

@@ -37,27 +37,23 @@ def allowed(entry: Any) -> str:
 
 
 def checked(entry: Any, value: Any) -> Any:
-    """Return the value of an option that is a word or a whole number, the latter as an int.
+    """Return the value of an option, a whole number as an int.
 
     Raises:
         ValueError: for a value that the field does not allow, naming both.
     """
-    among = entry.metadata["among"]
+    usual, among = entry.default, entry.metadata["among"]
     if value is None and entry.metadata["or_none"]:
         return None
-    if isinstance(entry.default, str):
-        if isinstance(value, str) and value in among:
-            return value
-    elif (
-        hasattr(value, "__index__")
-        and not isinstance(value, bool)
-        and among[0] <= value <= among[1]
-    ):
-        return int(value)
-    raise ValueError(f"{entry.name} must be {allowed(entry)}, got {value!r}")
-
-
-# ------------------------------------------------------------------------------------ as text
+    if isinstance(usual, str):
+        good = isinstance(value, str) and value in among
+    else:
+        good = hasattr(value, "__index__") and not isinstance(value, bool)
+        good = good or (isinstance(usual, float) and isinstance(value, float))
+        good = good and (among is None or among[0] <= value <= among[1])
+    if not good:
+        raise ValueError(f"{entry.name} must be {allowed(entry)}, got {value!r}")
+    return int(value) if isinstance(usual, int) else value
 
 
 def value_text(value: Any) -> str:
@@ -75,9 +71,6 @@ def read_value(text: str) -> int | str | None:
 def values_text(options: dict[str, Any]) -> str:
     """Return options and their values in a line, for people."""
     return ", ".join(f"{name} {value_text(value)}" for name, value in options.items())
-
-
-# ------------------------------------------------------------------------------------ in commands
 
 
 def add_arguments(parser: argparse._ActionsContainer, kind: type) -> None:
@@ -100,9 +93,6 @@ def from_arguments(kind: type[Options], arguments: argparse.Namespace) -> Option
         ValueError: for a value that its field does not allow.
     """
     return kind(**{entry.name: getattr(arguments, entry.name) for entry in fields(kind)})  # type: ignore[arg-type]
-
-
-# ------------------------------------------------------------------------------------ elsewhere
 
 
 def form(kind: type) -> list[dict[str, Any]]:
