@@ -80,7 +80,8 @@ from __future__ import annotations
 import copy
 import inspect
 import operator
-from typing import Any, Literal, Unpack
+from collections.abc import Callable
+from typing import Any, Literal, ParamSpec, Unpack
 
 import gymnasium
 import numpy as np
@@ -106,13 +107,7 @@ DTYPES = ("float32", "uint8")
 RENDER_MODES = (None, "ansi", "rgb_array", "human")
 RENDER_FPS = 2
 
-
-def env(**options: Any) -> CheckedEnv:
-    """The environment in PettingZoo's wrapper that refuses calls in the wrong order.
-
-    Takes the arguments of `raw_env`.
-    """
-    return CheckedEnv(raw_env(**options))
+Arguments = ParamSpec("Arguments")
 
 
 class CheckedEnv(OrderEnforcingWrapper):
@@ -363,6 +358,28 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     def clone(self) -> raw_env:
         """An independent copy, dice to come included."""
         return copy.deepcopy(self)
+
+
+def _takes_arguments_of(
+    made: Callable[Arguments, Any],
+) -> Callable[[Callable[..., CheckedEnv]], Callable[Arguments, CheckedEnv]]:
+    """Give a function the signature of another, for editors, type checkers and ``help``."""
+
+    def signed(function: Callable[..., CheckedEnv]) -> Callable[Arguments, CheckedEnv]:
+        signature = inspect.signature(made).replace(return_annotation="CheckedEnv")
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return signed
+
+
+@_takes_arguments_of(raw_env)
+def env(*args: Any, **options: Any) -> CheckedEnv:
+    """The environment in PettingZoo's wrapper that refuses calls in the wrong order.
+
+    Takes the arguments of `raw_env`.
+    """
+    return CheckedEnv(raw_env(*args, **options))
 
 
 def rules_for(env: type, players: int, options: RuleOptions) -> Rules:
