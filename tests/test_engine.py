@@ -51,7 +51,7 @@ def in_phase(phase, n=4, seed=0, **rules):
         ),
         ({"dice": 3}, "unknown option 'dice', known are .*'players', "),
         ({"crown_choice": "later"}, "crown_choice must be on_roll or deferred, got 'later'"),
-        ({"partners": "across"}, "partners must be one of .*'opposite', 'adjacent'.*'across'"),
+        ({"partners": "across"}, "partners must be opposite or adjacent, got 'across'"),
         ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200, got 2"),
         ({"paladins_per_clan": 201}, "paladins_per_clan must be .* from 3 to 200, got 201"),
         ({"paladins_per_clan": 40.0}, "paladins_per_clan must be a whole number .*, got 40.0"),
