@@ -88,7 +88,7 @@ def start_game(tab, bots="random", seed=7, rounds=2, players=2, partners=None, n
     tab.get_by_label("Seed (empty: random)").fill(str(seed))
     tab.get_by_label("Max rounds (empty: none)").fill(str(rounds))
     if partners is not None:
-        tab.get_by_label("Partners", exact=True).select_option(partners)
+        tab.locator("select[name=partners]").select_option(partners)
     tab.get_by_role("button", name="Start").click()
     decided(tab)
 

@@ -45,7 +45,7 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
         AgentError: for an unknown, repeated or malformed option, with the list of known ones, or
             for a value that is not allowed.
     """
-    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    known: dict[str, Any] = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for part in filter(None, argument.split(",")):
         key, equals, text = (word.strip() for word in part.partition("="))
