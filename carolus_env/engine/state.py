@@ -97,11 +97,6 @@ FIELDS: Final = (
 STATE: Final = np.dtype([(field.name, field.dtype, field.shape) for field in FIELDS])
 """The dtype of a game's record; docs/state.md lists its fields."""
 assert STATE.itemsize <= 256
-# Kernels read a circle from any region on and mask what lies outside of that field: up to 15 bytes
-# before or after it, which must be bytes of the record too.
-assert STATE.fields is not None
-assert STATE.fields["region_first"][1] >= CIRCLE
-assert STATE.fields["region_paladins"][1] + (CLANS + 1) * CIRCLE <= STATE.itemsize
 
 OPTION_FIELDS: Final = {field.option: field.name for field in FIELDS if field.option}
 """The field of each option of `Rules`."""

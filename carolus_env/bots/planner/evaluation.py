@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numpy import int64, uint64
 
 from carolus_env.engine.kernels.courts import clans_of, reserve_size
-from carolus_env.engine.kernels.packed import NOTHING, WORD, load
+from carolus_env.engine.kernels.packed import NOTHING, WORD, eight_counts
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CLANS,
@@ -137,15 +137,17 @@ def strengths(s, team):
     low, high = NOTHING, NOTHING
     for clan in range(CLANS):
         counts = (clans >> uint64(8 * clan)) & uint64(1)
-        low += load(s["region_paladins"][clan], 0) * counts
-        high += load(s["region_paladins"][clan], WORD) * counts
+        low += eight_counts(s["region_paladins"][clan], 0) * counts
+        high += eight_counts(s["region_paladins"][clan], WORD) * counts
     return low, high
 
 
 @kernel
 def paladins_out(s, clan):
     """Paladins of the clan on all regions, at most 200."""
-    word = load(s["region_paladins"][clan], 0) + load(s["region_paladins"][clan], WORD)
+    word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
+        s["region_paladins"][clan], WORD
+    )
     pairs = (word & _EVEN) + ((word >> _8) & _EVEN)
     pairs += pairs >> _32
     return int64((pairs + (pairs >> _16)) & _SUM)
