@@ -155,7 +155,8 @@ def _each_entry(players: int, attribute: str) -> npt.NDArray[np.float64]:
     )
 
 
-Offsets: Any = namedtuple("Offsets", ["players", "teams", "length", *slices(2)])  # type: ignore
+_namedtuple: Any = namedtuple  # a type checker would want to know the fields
+Offsets = _namedtuple("Offsets", ["players", "teams", "length", *slices(2)])
 """The sizes of an observation, and the first entry of each block by name."""
 
 
