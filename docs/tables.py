@@ -17,6 +17,8 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parent.parent))
 
+from carolus_env.bots.turns.bot import TurnPolicyOptions
+
 import carolus_env as ce
 from benchmarks import learners, peers, rendering, startup, strength, throughput
 from benchmarks.results import load, markdown
@@ -33,13 +35,12 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
-from carolus_env.bots.turns.bot import TurnPolicyOptions
-from carolus_env.bots.value.tables import tables_text
 from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.integrations.language.agent import LanguageOptions
+from carolus_env.networks.tables import tables_text
 from carolus_env.records import arrays, make_record
 
 DOCS = Path(__file__).parent

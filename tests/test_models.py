@@ -13,14 +13,14 @@ import zipfile
 
 import numpy as np
 import pytest
+from carolus_env.bots.turns import model, network
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
 from carolus_env import arena, bots
 from carolus_env.bots import ModelError, TurnModel, TurnPolicy, ValueModel, model_files
-from carolus_env.bots.turns import model, network
-from carolus_env.bots.value.network import Size
+from carolus_env.networks.network import Size
 from carolus_env.system import files
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])

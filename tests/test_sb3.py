@@ -14,10 +14,10 @@ import pytest
 
 from carolus_env import arena, bots, engine
 from carolus_env.bots.agent import AgentError
-from carolus_env.bots.model_files import ModelError
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.integrations.sb3 import MlpModel, Size, shapes
+from carolus_env.networks.files import ModelError
 
 TINY = [
     *("--learner", "sb3", "--envs", "8", "--n-steps", "16", "--batch-size", "32"),

@@ -11,23 +11,23 @@ from functools import cache
 
 import numpy as np
 import pytest
+from carolus_env.bots.value.model import ValueModel
 from test_bots import middle_games
 from test_models import decisions, rewrite
 
 import carolus_env as ce
 from carolus_env import bots, engine
 from carolus_env.bots import AgentError, Evaluator, ModelError, SearchBot, SearchOptions
-from carolus_env.bots.planner.bot import best_crown
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import actions_of
+from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, CROWNS, Forest, tree_of
 from carolus_env.bots.search.tree import _crown
 from carolus_env.bots.value import model, network
-from carolus_env.bots.value.inference import ValueNet, ValueWeights, values
-from carolus_env.bots.value.inputs import inputs
-from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, Rules
 from carolus_env.engine.streams import new_streams
+from carolus_env.networks.forward import Network, Weights, values
+from carolus_env.networks.inputs import inputs
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import actions_of
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
@@ -177,7 +177,7 @@ def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(playe
         (states["phase"] == CROWN_CHOICE) & (engine.legal_masks(states).sum(axis=1) > 1)
     ]
     weights, differ = all_weights()[players], 0
-    net = ValueNet.of(players, ValueWeights.of(random_model(players).weights))
+    net = Network.of(players, Weights.of(random_model(players).weights))
     for state in states[:20]:
         tree = getattr(tree_of, "py_func", tree_of)(Forest.new(1, 2, 8), 0)  # views stay views
         chosen = {
@@ -273,7 +273,7 @@ class Network(Evaluator):
     """The values of a network, by way of Python."""
 
     def __init__(self, value: ValueModel):
-        self.weights, self.asked = ValueWeights.of(value.weights), []
+        self.weights, self.asked = Weights.of(value.weights), []
 
     def evaluate(self, states):
         assert not engine.is_over(states).any()

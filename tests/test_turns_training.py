@@ -12,25 +12,26 @@ import pytest
 pytest.importorskip("tyro")
 pytest.importorskip("rich")
 
-from carolus_env import arena, bots, engine
-from carolus_env.analysis.suite import data
-from carolus_env.arena import placing
-from carolus_env.bots import AgentError
-from carolus_env.bots.planner.plans import best_plans
 from carolus_env.bots.turns import network
 from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
 from carolus_env.bots.turns.inference import Head, Judge, judge_all
 from carolus_env.bots.turns.model import TurnModel
+
+from carolus_env import arena, bots, engine
+from carolus_env.analysis.suite import data
+from carolus_env.arena import placing
+from carolus_env.bots import AgentError
 from carolus_env.bots.value.ahead import COMPARED, disc_values
-from carolus_env.bots.value.inference import ValueWeights
-from carolus_env.bots.value.inputs import inputs
-from carolus_env.bots.value.network import LEAK, LINEAR, Size
 from carolus_env.commands import train
 from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.turns.config import TurnConfig
 from carolus_env.learners.turns.crew import Crew
 from carolus_env.learners.turns.run import TurnRun
+from carolus_env.networks.forward import Weights
+from carolus_env.networks.inputs import inputs
+from carolus_env.networks.network import LEAK, LINEAR, Size
+from carolus_env.planning.plans import best_plans
 from carolus_env.system.compiler import entry
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -91,7 +92,7 @@ def _judge_one(states, judge):
 def test_candidates_are_judged_as_the_plain_network_says(players):
     size = Size(players, 16, 4)
     weights = some_weights(size)
-    judge = Judge.of(players, ValueWeights.of(weights), Head.of(weights), 0, 8)
+    judge = Judge.of(players, Weights.of(weights), Head.of(weights), 0, 8)
     phases, ends = set(), 0
     for state in positions(players):
         count = _judge_one(state.reshape(1).copy(), judge)
@@ -167,7 +168,7 @@ def test_looking_ahead_the_value_seen_there_decides_on_discs(players):
     weights = some_weights(size)
     states = positions(players)
     states = states[states["phase"] == DISC]
-    found = disc_values(states, ValueWeights.of(weights), COMPARED[TEAMS[players]])
+    found = disc_values(states, Weights.of(weights), COMPARED[TEAMS[players]])
     opinions = {
         look: TurnPolicy(TurnModel(size, weights), TurnPolicyOptions(discs=look)).opinion(
             states, new_streams(1, len(states))
@@ -216,7 +217,7 @@ def test_a_rollout_keeps_what_was_decided_and_works_out_what_it_was_worth(player
     crew.play()
     memory, last, teams = worker.memory, worker.last, TEAMS[players]
     assert crew.told_of_games[0] == memory.ends.sum() > 0
-    judge = Judge.of(players, ValueWeights.of(crew.weights), Head.of(crew.weights), 0, 6)
+    judge = Judge.of(players, Weights.of(crew.weights), Head.of(crew.weights), 0, 6)
     for g in range(config.games):
         state = before[g : g + 1].copy()
         rows = range(g * STEPS, g * STEPS + STEPS)
@@ -344,11 +345,11 @@ def test_gradients_are_those_of_the_plain_loss(players):
 
 def seen_of(memory, d, k, players):
     """What the network saw of a candidate, as `inputs` gives it."""
-    from carolus_env.bots.value.inputs import SeenArrays
+    from carolus_env.networks.inputs import InputArrays
 
     rows = np.full((1, memory.rows.shape[2]), -1, np.int32)
     rows[0, : memory.lengths[d, k]] = memory.rows[d, k, : memory.lengths[d, k]]
-    return SeenArrays(rows, memory.numbers[d, k][None], memory.stages[d, k][None])
+    return InputArrays(rows, memory.numbers[d, k][None], memory.stages[d, k][None])
 
 
 def test_a_step_is_adams_and_leaves_rows_alone_that_nothing_was_learnt_about():

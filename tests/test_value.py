@@ -6,21 +6,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+from carolus_env.bots.turns import model as turns_model
 from strategies import ALL_KINDS, history, renamed
 
 from carolus_env import bots, engine
 from carolus_env.bots import AgentError, model_files
-from carolus_env.bots.model_files import ModelError
-from carolus_env.bots.planner.choices import list_choices
-from carolus_env.bots.planner.evaluation import FEATURES, all_weights
-from carolus_env.bots.planner.plans import STOP, actions_of, best_plans
-from carolus_env.bots.turns import model as turns_model
 from carolus_env.bots.value import ahead, inference, inputs, model, network, tables, timed
 from carolus_env.bots.value.ahead import disc_values, values_ahead
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.choice import Chooser, value_choices
-from carolus_env.bots.value.inference import ValueWeights
-from carolus_env.bots.value.network import LEAK, LINEAR, Size
 from carolus_env.bots.value.timed import TimedValueBot
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
@@ -37,6 +31,12 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners.value.learning import learn, new_worker, update
+from carolus_env.networks.files import ModelError
+from carolus_env.networks.forward import Weights
+from carolus_env.networks.network import LEAK, LINEAR, Size
+from carolus_env.planning.choices import list_choices
+from carolus_env.planning.evaluation import FEATURES, all_weights
+from carolus_env.planning.plans import STOP, actions_of, best_plans
 from carolus_env.records import position
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
@@ -137,7 +137,7 @@ def test_rows_say_what_the_tables_say(rules):
 )
 def test_seats_do_not_matter(rules):
     states = positions(rules)
-    weights = ValueWeights.of(weights_of(rules.players))
+    weights = Weights.of(weights_of(rules.players))
     turned, owners = rotated(states, rules)
     before, after = inputs.inputs(states), inputs.inputs(turned)
     np.testing.assert_array_equal(before.rows, after.rows)
@@ -184,7 +184,7 @@ def test_the_kernel_is_the_network(rules):
     states = positions(rules)
     weights = weights_of(rules.players)
     by_role = network.forward(weights, inputs.inputs(states))
-    values = inference.values(states, ValueWeights.of(weights))
+    values = inference.values(states, Weights.of(weights))
     own = states["team"][np.arange(len(states)), states["player"]].astype(int)
     for role in range(rules.teams):
         team = (own + role) % rules.teams
@@ -198,7 +198,7 @@ def test_the_value_of_the_end_is_the_result():
     states = history(Rules(3), seed=5, games=6)[-1]
     states = states[states["phase"] == OVER]
     assert len(states) > 3
-    found = inference.values(states, ValueWeights.of(weights_of(3)))
+    found = inference.values(states, Weights.of(weights_of(3)))
     np.testing.assert_array_equal(found, engine.win_shares(states))
 
 
@@ -236,7 +236,7 @@ def best_now(state, weights, candidates, plans="stop"):
 def test_it_plays_what_leads_to_the_best_position(rules, plans):
     states = positions(rules, most=60)
     states = states[np.isin(states["phase"], (CROWN_CHOICE, DISC, PLACE, MOVE))]
-    weights = ValueWeights.of(weights_of(rules.players))
+    weights = Weights.of(weights_of(rules.players))
     bot = bot_of(rules, candidates=5, discs="now", plans=plans)
     chosen = bot.act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
@@ -265,7 +265,7 @@ def through_the_dice(state, weights, candidates):
 def test_turns_are_followed_through_every_roll(rules):
     states = positions(rules, most=300)
     states = states[states["phase"] == MOVE][:4]
-    weights = ValueWeights.of(weights_of(2))
+    weights = Weights.of(weights_of(2))
     chosen = bot_of(rules, candidates=2, next=2, rolls=0).act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
         found = {}
@@ -284,7 +284,7 @@ def test_turns_are_followed_through_every_roll(rules):
 def test_more_turns_are_followed_late_in_the_game(late):
     states = positions(Rules(2), most=1000)
     states = states[(states["phase"] == MOVE) & ((states["regions"] <= ahead.LATE) == late)]
-    weights, changed = ValueWeights.of(weights_of(2)), 0
+    weights, changed = Weights.of(weights_of(2)), 0
     for state in states:
         team = state["team"][state["player"]]
         plans = best_plans(state, 5)
@@ -342,7 +342,7 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
     last = states["turn"] >= rules.players - 2  # few answers
     states = states[(states["phase"] == DISC) & last][:8].copy()
     assert len(states)
-    weights = ValueWeights.of(weights_of(rules.players))
+    weights = Weights.of(weights_of(rules.players))
     bot = bot_of(rules, candidates=3)
     chosen = bot.act(states, new_streams(1, len(states)))
     told = bots.opinion(bot, states)
@@ -361,7 +361,7 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
 
 @every_number
 def test_a_position_is_worth_what_the_best_next_choice_makes_of_it(players):
-    states, weights = positions(Rules(players), most=40), ValueWeights.of(weights_of(players))
+    states, weights = positions(Rules(players), most=40), Weights.of(weights_of(players))
     found = values_ahead(states, weights, candidates=3)
     now = inference.values(states, weights)
     for state, value, as_it_is in zip(states, found, now, strict=True):
@@ -414,8 +414,8 @@ def test_errors_are_drawn():
 @every_kind
 def test_values_by_differences_are_those_from_scratch(rules):
     """A turn's choices are valued one from the other; some are over, regions merge in some."""
-    weights = ValueWeights.of(weights_of(rules.players))
-    net = inference.ValueNet.of(rules.players, weights)
+    weights = Weights.of(weights_of(rules.players))
+    net = inference.Network.of(rules.players, weights)
     chooser = Chooser.of(net, STOP, all_weights()[rules.players].copy(), candidates=4096)
     states = positions(rules)
     most, regions = 0, set()
@@ -467,7 +467,7 @@ def test_its_opinion_is_the_mean_over_the_dice():
         after = single(state)
         engine.step(after, found.probabilities[row : row + 1].argmax(axis=1), roll=False)
         if after["phase"][0] == ROLL:  # positions ahead have one candidate here, too
-            expected = through_the_dice(after[0], ValueWeights.of(weights_of(2)), 1)
+            expected = through_the_dice(after[0], Weights.of(weights_of(2)), 1)
             np.testing.assert_allclose(found.values[row], expected, atol=1e-5)
 
 
@@ -476,7 +476,7 @@ def test_without_time_the_best_plan_is_played_by_the_position_after_it():
     states = states[states["phase"] == PLACE][:6]
     bot = timed_bot(Rules(2), candidates=5, seconds=1e-9)
     for state in states:
-        plan = best_now(state, ValueWeights.of(weights_of(2)), 5)[0]
+        plan = best_now(state, Weights.of(weights_of(2)), 5)[0]
         game, streams = single(state), new_streams(1, 1)
         for action in plan:  # the rest of the turn is remembered
             assert bot.act(game, streams).tolist() == [action]
@@ -539,8 +539,8 @@ def test_an_update_goes_down_the_cross_entropy():
     arrays["out"] *= 0.1
     state = positions(Rules(3))[7:8]
     target = np.array([0.2, 0.7, 0.1])
-    weights = ValueWeights.of(arrays)
-    squares = ValueWeights(*(np.full_like(array, huge) for array in weights))
+    weights = Weights.of(arrays)
+    squares = Weights(*(np.full_like(array, huge) for array in weights))
     worker = new_worker(3, weights, squares, STOP, 4, all_weights()[3].copy())
     worker.gradients.target[:] = target
     rate = 1e3 * np.sqrt(huge)  # the step is then a thousand times the slope
@@ -583,8 +583,8 @@ def test_an_update_goes_down_the_cross_entropy():
 @every_number
 def test_losses_fall_within_some_hundred_games(players):
     rules, size = Rules(players), Size(players, 24, 8)
-    weights = ValueWeights.of(network.random_weights(size, 1))
-    squares = ValueWeights(*(np.full_like(array, 0.1) for array in weights))
+    weights = Weights.of(network.random_weights(size, 1))
+    squares = Weights(*(np.full_like(array, 0.1) for array in weights))
     worker = new_worker(players, weights, squares, STOP, 4, all_weights()[players].copy())
     losses = []
     for part in range(3):

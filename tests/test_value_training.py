@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("tyro")
 pytest.importorskip("rich")
 
-from carolus_env import arena, engine
-from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.bots.value.model import ValueModel, load, save
+
+from carolus_env import arena, engine
 from carolus_env.commands import train
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import branches, new_streams
@@ -25,6 +25,7 @@ from carolus_env.learners.value.config import ValueConfig
 from carolus_env.learners.value.crew import Crew, mean_step
 from carolus_env.learners.value.learning import learn
 from carolus_env.learners.value.run import ValueRun
+from carolus_env.networks.forward import Weights
 
 TINY = [
     *("--learner", "value", "--width", "16", "--hidden", "4", "--candidates", "4"),
@@ -79,7 +80,7 @@ def test_what_several_workers_learn_is_put_together():
     for place, crew in enumerate(apart):
         crew.learn(2 * place, 2, 0.05)
     shared, alone = 0, 0
-    for name in ValueWeights._fields:
+    for name in Weights._fields:
         weights, squares = getattr(before.weights, name), getattr(before.squares, name)
         moved = np.array([getattr(crew.weights, name) - weights for crew in apart])
         growth = np.array([getattr(crew.squares, name) - squares for crew in apart], float)

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.arena.placing import Evaluation
-from carolus_env.bots.model_files import Trained
 from carolus_env.learners.options import CompiledOptions
 from carolus_env.learners.scalars import Scalars
 from carolus_env.learners.training import Progress, TrainingRun
+from carolus_env.networks.files import Trained
 
 C = TypeVar("C", bound=CompiledOptions)
 M = TypeVar("M", bound=Trained[Any])

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 from carolus_env.bots import make
-from carolus_env.bots.planner.plans import WIDTHS
-from carolus_env.bots.value.network import Size
 from carolus_env.engine.rules import Rules
+from carolus_env.networks.network import Size
+from carolus_env.planning.plans import WIDTHS
 from carolus_env.system import places
 from carolus_env.system.machine import cores
 from carolus_env.system.processes import Processes, Workers
@@ -129,7 +129,7 @@ class CompiledOptions(RunOptions):
     width: int = 64
     """Sums of the network's first layer."""
     hidden: int = 32
-    """Units of its second layer."""
+    """Activations of its second layer."""
     plans: str = "stop"
     """Where paladins may go, see the planner: stop, one or all."""
     curve_every: int = 1

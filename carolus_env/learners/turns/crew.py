@@ -17,9 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.planner.plans import WIDTHS
 from carolus_env.bots.turns.inference import Head, Judge
-from carolus_env.bots.value.inference import ValueWeights
 from carolus_env.engine.rules import MAX_TEAMS, TERRITORIES
 from carolus_env.engine.state import States
 from carolus_env.engine.stepping import Fresh
@@ -35,6 +33,8 @@ from carolus_env.learners.turns.gradients import (
     step_rows,
 )
 from carolus_env.learners.turns.rollouts import Memory, play, work_out
+from carolus_env.networks.forward import Weights
+from carolus_env.planning.plans import WIDTHS
 from carolus_env.system import workers
 from carolus_env.system.processes import Workers
 
@@ -91,7 +91,7 @@ class Crew:
     def __init__(self, config: TurnConfig) -> None:
         self._config = config
         self.weights = config.first_weights()
-        self._body, self._head = _shared(ValueWeights, self.weights), _shared(Head, self.weights)
+        self._body, self._head = _shared(Weights, self.weights), _shared(Head, self.weights)
         self.means = {name: np.zeros_like(array) for name, array in self.weights.items()}
         self.squares = {name: np.zeros_like(array) for name, array in self.weights.items()}
         self._gradients = {
@@ -121,7 +121,7 @@ class Crew:
             Memory.new(n * config.rollout, len(judge.logits), config.players),
             np.zeros((n, MAX_TEAMS), np.float32),
             Layers.new(judge),
-            Gradients(_shared(ValueWeights, own), _shared(Head, own), self._touched[place]),
+            Gradients(_shared(Weights, own), _shared(Head, own), self._touched[place]),
             Fresh(engine.blank_games(rules, 1), np.zeros((1, TERRITORIES), np.int64)),
         )
 

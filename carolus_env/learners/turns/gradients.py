@@ -14,13 +14,13 @@ import numpy.typing as npt
 from numpy import float32
 
 from carolus_env.bots.turns.inference import Head, Judge, log_odds, residual_of, soften
-from carolus_env.bots.value.inference import (
-    ValueWeights,
-    change_sums,
-    forget_sums,
-    write_chances,
+from carolus_env.networks.forward import (
+    Weights,
+    apply_layers,
+    reset_accumulator,
+    update_sums,
 )
-from carolus_env.bots.value.network import LEAK, LINEAR
+from carolus_env.networks.network import LEAK, LINEAR
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 Floats = npt.NDArray[np.float32]
@@ -84,7 +84,7 @@ class Layers(NamedTuple):
 class Gradients(NamedTuple):
     """The sum of a worker's gradients since the last step."""
 
-    weights: ValueWeights
+    weights: Weights
     """Of the network but its head."""
     head: Head
     """Of its head."""
@@ -105,8 +105,8 @@ def _recall(memory, d, k, judge, layers):
         seen.rows[i] = memory.rows[d, k, i]
     for i in range(memory.numbers.shape[2]):
         seen.numbers[i] = memory.numbers[d, k, i]
-    change_sums(net.weights, seen, net.summed, units.sums)
-    write_chances(net.weights, seen.stage[0], units)
+    update_sums(net.weights, seen, net.summed, units.sums)
+    apply_layers(net.weights, seen.stage[0], units)
     for j in range(units.sums.shape[0]):
         layers.sums[k, j] = units.sums[j]
     for j in range(units.first.shape[0]):
@@ -174,7 +174,7 @@ def _teach_rows(memory, d, layers, gradients):
     """Add the gradients of the first layer, of all candidates of a decision together.
 
     Candidates share most rows. A row that several candidates in a row have learns from the sum of
-    their gradients, so each candidate only visits what is new: where `change_sums` adds a row, its
+    their gradients, so each candidate only visits what is new: where `update_sums` adds a row, its
     gradient and all later ones are added, and where it takes one away, they are taken back.
     """
     own, rows, numbers, g_sums = gradients.weights, memory.rows[d], memory.numbers[d], layers.g_sums
@@ -243,7 +243,7 @@ def add_gradients(chosen, memory, judge, layers, gradients, loss, told):
     _turn(judge.net.weights.hidden, layers.turned)
     for i in range(chosen.shape[0]):
         d = chosen[i]
-        forget_sums(judge.net)
+        reset_accumulator(judge.net)
         count, choice, team = memory.counts[d], memory.chosen[d], memory.team[d]
         for k in range(count):
             residual = float32(0)

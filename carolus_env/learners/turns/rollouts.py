@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy import float32, int64
 
-from carolus_env.bots.planner.evaluation import FEATURES
-from carolus_env.bots.planner.plans import play_plan
 from carolus_env.bots.turns.inference import (
     drawn,
     judge_all,
@@ -24,10 +22,12 @@ from carolus_env.bots.turns.inference import (
     list_candidates,
     soften,
 )
-from carolus_env.bots.value.tables import MOST_ROWS
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.stepping import start_anew
+from carolus_env.networks.tables import MOST_ROWS
+from carolus_env.planning.evaluation import FEATURES
+from carolus_env.planning.plans import play_plan
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 Floats = npt.NDArray[np.float32]

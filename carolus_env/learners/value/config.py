@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from carolus_env.bots.value.bot import ValueOptions
 from carolus_env.bots.value.model import find
-from carolus_env.bots.value.network import random_weights
 from carolus_env.learners.options import CompiledOptions, Learner
+from carolus_env.networks.network import random_weights
 
 
 @dataclass

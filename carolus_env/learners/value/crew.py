@@ -18,18 +18,18 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import WIDTHS
-from carolus_env.bots.value.inference import ValueWeights
-from carolus_env.bots.value.network import shapes
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.value.config import ValueConfig
 from carolus_env.learners.value.learning import Worker, learn, new_worker
+from carolus_env.networks.forward import Weights
+from carolus_env.networks.network import shapes
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import WIDTHS
 from carolus_env.system import workers
 from carolus_env.system.processes import Workers
 
 Floats = npt.NDArray[np.float32]
-Learnt = tuple[ValueWeights, ValueWeights, npt.NDArray[np.float64], float]
+Learnt = tuple[Weights, Weights, npt.NDArray[np.float64], float]
 """A worker's weights and squares, what was told, and CPU seconds."""
 
 
@@ -40,9 +40,9 @@ class Crew:
         config: of the run.
     """
 
-    weights: ValueWeights
+    weights: Weights
     """The network's."""
-    squares: ValueWeights
+    squares: Weights
     """The sum of the squares of each weight's gradients."""
     told: npt.NDArray[np.float64]
     """``(3,)`` float64: the sum over all games of what `learn` tells."""
@@ -56,9 +56,9 @@ class Crew:
     def __init__(self, config: ValueConfig) -> None:
         self._config, self._rules = config, config.rules()
         size = config.size
-        self.weights = ValueWeights.of(config.first_weights())
+        self.weights = Weights.of(config.first_weights())
         firsts = {name: np.full(shape, config.first_square) for name, shape in shapes(size).items()}
-        self.squares = ValueWeights.of(firsts)
+        self.squares = Weights.of(firsts)
         self.told = np.zeros(3)
         self.cpu_seconds = 0.0
         self._workers = [self._worker() for _ in range(config.workers)]
@@ -109,8 +109,8 @@ class Crew:
     def learnt(
         self,
         worker: Worker,
-        weights: ValueWeights,
-        squares: ValueWeights,
+        weights: Weights,
+        squares: Weights,
         games: npt.NDArray[np.int64],
         rate: float,
     ) -> Learnt:
@@ -121,11 +121,9 @@ class Crew:
                 array[...] = begin
         return *own, *self._learn(worker, games, rate)
 
-    def _put_together(
-        self, of_weights: Sequence[ValueWeights], of_squares: Sequence[ValueWeights]
-    ) -> None:
+    def _put_together(self, of_weights: Sequence[Weights], of_squares: Sequence[Weights]) -> None:
         """Take over what the workers of a round have learnt."""
-        for name in ValueWeights._fields:
+        for name in Weights._fields:
             common: Floats = getattr(self.weights, name)
             squares: Floats = getattr(self.squares, name)
             learnt = [getattr(own, name) for own in of_weights]
@@ -165,15 +163,15 @@ class Actor:
         [worker] = crew._workers
 
         def learn(
-            common: tuple[ValueWeights, ValueWeights], games: npt.NDArray[np.int64], rate: float
+            common: tuple[Weights, Weights], games: npt.NDArray[np.int64], rate: float
         ) -> Learnt:
             return crew.learnt(worker, *common, games, rate)
 
         return learn
 
 
-def _copied(arrays: ValueWeights) -> ValueWeights:
-    return ValueWeights.of(arrays._asdict())
+def _copied(arrays: Weights) -> Weights:
+    return Weights.of(arrays._asdict())
 
 
 def mean_step(

@@ -19,24 +19,24 @@ import numpy as np
 import numpy.typing as npt
 from numpy import float32, int64
 
-from carolus_env.bots.planner.choices import list_choices
-from carolus_env.bots.planner.evaluation import FEATURES
-from carolus_env.bots.planner.plans import play_plan
 from carolus_env.bots.value.choice import Chooser, value_choices
-from carolus_env.bots.value.inference import (
-    Units,
-    ValueNet,
-    ValueWeights,
-    write_chances,
-    write_roles,
-    write_sums,
-    write_value,
-)
-from carolus_env.bots.value.network import LEAK, LINEAR
-from carolus_env.bots.value.tables import MOST_ROWS
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
+from carolus_env.networks.forward import (
+    Activations,
+    Network,
+    Weights,
+    add_up,
+    apply_layers,
+    write_roles,
+    write_value,
+)
+from carolus_env.networks.network import LEAK, LINEAR
+from carolus_env.networks.tables import MOST_ROWS
+from carolus_env.planning.choices import list_choices
+from carolus_env.planning.evaluation import FEATURES
+from carolus_env.planning.plans import play_plan
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 LONGEST: Final = 1024
@@ -51,7 +51,7 @@ class History(NamedTuple):
     counts: npt.NDArray[np.int64]
     """``(T,)`` int64: the number of rows."""
     rows: npt.NDArray[np.int32]
-    """``(T, MOST_ROWS)`` int32: the rows, see `Seen`."""
+    """``(T, MOST_ROWS)`` int32: the rows, see `Inputs`."""
     stages: npt.NDArray[np.int64]
     """``(T,)`` int64: the stage of the game."""
     numbers: Floats
@@ -90,7 +90,7 @@ class Gradients(NamedTuple):
     """``(3,)`` float64: the target by team."""
 
     @classmethod
-    def new(cls, units: Units) -> Gradients:
+    def new(cls, units: Activations) -> Gradients:
         """Fresh memory for a network with such units."""
         scores, second, sums = (
             np.zeros(len(layer), np.float32) for layer in (units.chances, units.second, units.sums)
@@ -103,7 +103,7 @@ class Worker(NamedTuple):
 
     chooser: Chooser
     """The network and how it chooses."""
-    squares: ValueWeights
+    squares: Weights
     """The sum of the squares of each weight's gradients."""
     history: History
     """Scratch: the game under way."""
@@ -115,8 +115,8 @@ class Worker(NamedTuple):
 
 def new_worker(
     players: int,
-    weights: ValueWeights,
-    squares: ValueWeights,
+    weights: Weights,
+    squares: Weights,
     width: int,
     candidates: int,
     evaluation: npt.NDArray[np.float64],
@@ -131,7 +131,7 @@ def new_worker(
         candidates: how many of a turn's plans are valued.
         evaluation: ``(F,)`` float64: weights of the evaluation that lists them.
     """
-    net = ValueNet.of(players, weights)
+    net = Network.of(players, weights)
     chooser = Chooser.of(net, width, evaluation, candidates)
     gradients, state = Gradients.new(net.units), np.zeros(1, STATE)
     return Worker(chooser, squares, History.new(), gradients, state)
@@ -154,7 +154,7 @@ def update(seen, own, teams, worker, rate):
     """Move the value of a position towards the target: one step down the cross-entropy.
 
     Args:
-        seen: what the network sees of the position, a `Seen`.
+        seen: what the network sees of the position, a `Inputs`.
         own: the team with role 0.
         teams: the number of teams.
         worker: a `Worker`; the target is in its ``gradients``.
@@ -165,11 +165,11 @@ def update(seen, own, teams, worker, rate):
     """
     weights, squares, gradients = worker.chooser.net.weights, worker.squares, worker.gradients
     units = worker.chooser.net.units
-    write_sums(weights, seen, units.sums)
+    add_up(weights, seen, units.sums)
     stage = seen.stage[0]
     out, out_bias = weights.out[stage], weights.out_bias[stage]
     hiddens, hidden_bias = weights.hidden[stage], weights.hidden_bias[stage]
-    write_chances(weights, stage, units)
+    apply_layers(weights, stage, units)
     wide, hidden, loss = units.first.shape[0], units.second.shape[0], 0.0
     for role in range(teams):
         target = gradients.target[(own + role) % teams]

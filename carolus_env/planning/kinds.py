@@ -28,7 +28,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
-from carolus_env.bots.planner.evaluation import (
+from carolus_env.engine.kernels.courts import controlling_team
+from carolus_env.engine.kernels.regions import region_at, strength
+from carolus_env.engine.kernels.turns import move_emperor, place_paladin
+from carolus_env.engine.rules import CLANS, DICE, MAX_TEAMS, NOBODY, OVER, TERRITORIES
+from carolus_env.engine.state import STATE, States
+from carolus_env.planning.evaluation import (
     ATTACK,
     CLAN_FEATURES,
     FEATURES,
@@ -42,11 +47,6 @@ from carolus_env.bots.planner.evaluation import (
     weigh,
     write_final_scores,
 )
-from carolus_env.engine.kernels.courts import controlling_team
-from carolus_env.engine.kernels.regions import region_at, strength
-from carolus_env.engine.kernels.turns import move_emperor, place_paladin
-from carolus_env.engine.rules import CLANS, DICE, MAX_TEAMS, NOBODY, OVER, TERRITORIES
-from carolus_env.engine.state import STATE, States
 from carolus_env.system.compiler import kernel, part, rare
 
 TO_REGION: Final = 1

@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
-from carolus_env.bots.planner.evaluation import (
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.kernels.legal import emperor_steps
+from carolus_env.engine.kernels.packed import clan_word
+from carolus_env.engine.kernels.turns import move_emperor, place_paladin
+from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
+from carolus_env.engine.state import STATE, States, single
+from carolus_env.planning.evaluation import (
     FEATURES,
     advantage,
     advantage_at_most,
@@ -24,7 +30,7 @@ from carolus_env.bots.planner.evaluation import (
     rivals,
     write_scores,
 )
-from carolus_env.bots.planner.kinds import (
+from carolus_env.planning.kinds import (
     TO_COURT,
     TO_REGION,
     Kinds,
@@ -37,12 +43,6 @@ from carolus_env.bots.planner.kinds import (
     write_scores_after,
     write_weighed_clans,
 )
-from carolus_env.engine.kernels import turns
-from carolus_env.engine.kernels.legal import emperor_steps
-from carolus_env.engine.kernels.packed import clan_word
-from carolus_env.engine.kernels.turns import move_emperor, place_paladin
-from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
-from carolus_env.engine.state import STATE, States, single
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 WIDTHS: Final = ("stop", "one", "all")

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.planner.plans import PlanScratch, list_plans
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import DISC, DISCS, FIRST_CROWN, FIRST_DISC, MOVE, PLACE
+from carolus_env.planning.plans import PlanScratch, list_plans
 from carolus_env.system.compiler import kernel, rare
 
 EVERY: Final = 4096

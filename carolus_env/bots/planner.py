@@ -22,16 +22,6 @@ from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.options import check, option
-from carolus_env.bots.planner.evaluation import advantage, all_weights, chances, write_scores
-from carolus_env.bots.planner.plans import (
-    NONE_YET,
-    WIDTHS,
-    PlanScratch,
-    first_of,
-    list_plans,
-    play,
-    play_plan,
-)
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import (
     ACTIONS,
@@ -49,6 +39,16 @@ from carolus_env.engine.rules import (
     TEAMS,
 )
 from carolus_env.engine.state import STATE, States, common_players, copy
+from carolus_env.planning.evaluation import advantage, all_weights, chances, write_scores
+from carolus_env.planning.plans import (
+    NONE_YET,
+    WIDTHS,
+    PlanScratch,
+    first_of,
+    list_plans,
+    play,
+    play_plan,
+)
 from carolus_env.system.compiler import entry, part, rare
 
 
