@@ -17,8 +17,6 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from carolus_env.bots.turns.bot import TurnPolicyOptions
-
 import carolus_env as ce
 from benchmarks import learners, peers, rendering, startup, strength, throughput
 from benchmarks.results import load, markdown
@@ -35,6 +33,7 @@ from carolus_env.bots import (
 )
 from carolus_env.bots.options import options_table
 from carolus_env.bots.planner import evaluation
+from carolus_env.bots.ppo import PpoOptions
 from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
@@ -253,7 +252,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options greedy": lambda: options_table(GreedyOptions),
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
-    "options ppo": lambda: options_table(TurnPolicyOptions),
+    "options ppo": lambda: options_table(PpoOptions),
     "options search": lambda: options_table(SearchOptions),
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Optional, get_type_hints
+from typing import Annotated, Any, Final, get_type_hints
 
 import tyro
 from rich.console import Console
@@ -67,7 +67,7 @@ def arguments_of(kind: type[RunConfig]) -> type[Any]:
 def resume_arguments(config: RunConfig) -> type[Any]:
     """Return the options that may be given when a run is resumed; by default they stay."""
     types = get_type_hints(type(config))
-    fields = [(name, Optional[types[name]], None) for name in config.resumable]
+    fields = [(name, types[name] | None, None) for name in config.resumable]
     return make_dataclass("ResumeArguments", fields)
 
 

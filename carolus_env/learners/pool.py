@@ -65,7 +65,7 @@ class SelfPlayLearner(ABC, Generic[C]):
     """
 
     stats: ClassVar[tuple[str, ...]]
-    """Names of the statistics."""
+    """Names of the statistics; ``games`` is one of them."""
     summed: ClassVar[str] = ""
     """Prefix of the shared arrays that hold sums, which grow by the sum of all workers' growth."""
     style: ClassVar[CurveStyle]

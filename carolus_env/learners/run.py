@@ -235,6 +235,7 @@ class SelfPlayRun:
             "rules": self.rules.to_dict(),
             "command": self.command,
             "seed": self.config.seed,
+            "games": int(self.pool.stats[self.learner.stats.index("games")]),
             **self._point(),
             "workers": self.config.workers,
             **provenance(),
