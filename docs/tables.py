@@ -32,7 +32,6 @@ from carolus_env.bots import (
     ValueOptions,
 )
 from carolus_env.bots.options import options_table
-from carolus_env.bots.planner import evaluation
 from carolus_env.bots.ppo import PpoOptions
 from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
@@ -40,6 +39,7 @@ from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.integrations.language.agent import LanguageOptions
 from carolus_env.networks.tables import tables_text
+from carolus_env.planning import evaluation
 from carolus_env.records import arrays, make_record
 
 DOCS = Path(__file__).parent

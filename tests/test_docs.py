@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import re
 import runpy
@@ -78,9 +79,9 @@ def test_the_models_page_has_snippets_that_run(tmp_path, monkeypatch):
         assert "log_policy" not in names or names["log_policy"].shape == (100, 95)
 
 
-def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path):
+def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "your_own.md").read_text()
-    bot, wrapper, learner = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    bot, wrapper, learner, climber = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "my_bot.py").write_text(bot)
     specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
     for players in (2, 3, 4):
@@ -93,6 +94,18 @@ def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_pat
     assert names["reward"] != names["total"], "the last reward is shaped"
     (tmp_path / "learner.py").write_text(learner)
     assert runpy.run_path(str(tmp_path / "learner.py"))["match"].win_rate[0] > 0.9
+    pytest.importorskip("tyro")
+    from carolus_env import learners
+    from carolus_env.commands import train
+
+    (tmp_path / "climb.py").write_text(climber)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))
+    importlib.import_module("climb")
+    tiny = "--games 16 --match 4 --workers 2 --width 16 --hidden 4 --eval-games 2 --final-games 2"
+    run = f"--learner climb --runs {tmp_path} --name r {tiny} --on processes"
+    assert train.main(run.split()) == 0
+    ce.make(f"value:{tmp_path}/r/best")
 
 
 @pytest.mark.parametrize("name", ["first_steps", "train_and_watch", "write_a_search"])
@@ -116,7 +129,7 @@ def test_the_training_page_has_a_snippet_that_trains(tmp_path, monkeypatch):
     (tmp_path / "snippet.py").write_text(snippet)
     monkeypatch.chdir(tmp_path)
     names = runpy.run_path(str(tmp_path / "snippet.py"))
-    assert names["run"].decisions == 8192
+    assert names["run"].done == 8192
     assert (tmp_path / "runs" / "mine" / "best.json").exists()
 
 

@@ -252,7 +252,7 @@ def _report(job: Job, result: Evaluation, console: Console, program: str) -> Non
     console.print(table)
     if (job.folder / "curve.png").exists():
         console.print(f"its curve: {job.folder}/curve.png")
-    spec = f"{job.config.learner_name}:{job.folder}/best"
+    spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
     evaluate, play = typed("evaluate", program), typed("play", program)
     console.print(f"next: {evaluate} {spec} planner --players {job.config.players}")
     console.print(f"play it: {play} --bot {spec}")

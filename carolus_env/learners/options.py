@@ -33,6 +33,8 @@ class RunConfig:
     """What the run counts: the decisions or the games that were learnt from."""
     resumable: ClassVar[tuple[str, ...]]
     """The options that may change when a run is resumed: its length and its backend."""
+    bot: ClassVar[str] = ""
+    """Name of the bot that plays the models; empty: that of the learner."""
     hint: ClassVar[str] = ""
     """Advice that is printed when a run starts."""
 
