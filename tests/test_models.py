@@ -235,7 +235,7 @@ def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
 # ------------------------------------------------------------------------------------ playing
 
 
-@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "search:sims=3"])
+@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "value:discs=now", "search:sims=3"])
 def test_decisions_do_not_depend_on_the_batch(spec):
     """Nor on who else is in it: numbers of players may be mixed."""
     states = np.concatenate([decisions(players, 20) for players in (2, 3, 4)])
@@ -281,6 +281,7 @@ def test_the_models_of_the_package_play(spec, players):
         ("ppo:{},sims=3", "agent 'ppo': has no option 'sims=3'; options are .*temperature: a num"),
         ("ppo:sims=3", "agent 'ppo': has no option 'sims=3'"),
         ("ppo:{},temperature=hot", "option temperature must be a number from 0 to 100, got 'hot'"),
+        ("ppo:{},candidates=3", "option candidates must be a whole number from 5 to 4,096, got 3"),
         ("ppo:{},temperature=-1", "option temperature must be a number from 0 to 100, got -1.0"),
         ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read: No such file"),
         ("ppo:5p", r"^5p\.json: cannot be read"),
@@ -293,7 +294,7 @@ def test_a_wrong_spec_is_refused(saved, spec, text):
         bots.make(spec.format(saved))
 
 
-@pytest.mark.parametrize("spec", ["ppo:2p", "ppo:{}"])
+@pytest.mark.parametrize("spec", ["ppo:2p", "ppo:{}", "value:{}", "search:{}", "search:{},sims=9"])
 def test_games_of_another_number_of_players_are_refused(saved, spec):
     agent = bots.make(spec := spec.format(saved))
     text = f"agent '{re.escape(spec)}': has a model for 2 players, not for 3"

@@ -10,7 +10,7 @@ pytest.importorskip("rich")  # of the extra `train`
 from networks import good_positions, plain_scores, random_model, slope
 
 from carolus_env import engine
-from carolus_env.bots import AgentError, PpoBot, PpoOptions
+from carolus_env.bots import PpoBot, PpoOptions
 from carolus_env.bots.ppo import Policy, evaluate_candidates
 from carolus_env.bots.value.ahead import COMPARED, disc_values
 from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS
@@ -133,11 +133,6 @@ def test_looking_ahead_the_value_found_there_decides_on_discs(players):
         assert not given[~playable].any()
     assert len(states) > 5
     assert (now.probabilities.argmax(axis=1) != turn.probabilities.argmax(axis=1)).any()
-
-
-def test_an_option_that_is_not_allowed_is_refused():
-    with pytest.raises(AgentError, match="candidates"):
-        PpoOptions(candidates=3)
 
 
 # ------------------------------------------------------------------------------------ rollouts

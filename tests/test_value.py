@@ -223,18 +223,6 @@ def look_on(state, weights, candidates):
     return best_now(after[0], weights, candidates)[1]
 
 
-def test_games_of_different_numbers_of_players_are_decided_together():
-    states = np.concatenate([engine.new_games(Rules(p), 3, seed=4) for p in (3, 2, 3)])
-    found = bots.make("value:discs=now").act(states, new_streams(1, 9))
-    alone = [bots.make("value:discs=now").act_one(state) for state in states]
-    np.testing.assert_array_equal(found, alone)
-
-
-def test_one_model_is_for_one_number_of_players():
-    with pytest.raises(AgentError, match="has a model for 2 players, not for 3"):
-        bot_of(Rules(2)).act_one(engine.new_games(Rules(3), 1, seed=1)[0])
-
-
 def test_errors_are_drawn():
     states = positions(Rules(2))
     states = states[states["phase"] == DISC]
