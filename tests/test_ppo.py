@@ -280,11 +280,12 @@ def test_gradients_are_the_slopes_of_the_plain_loss(players):
 
     random = np.random.default_rng(1)
     for name, gradient in batch.gradients._asdict().items():
-        places = np.argwhere(gradient)
-        assert len(places), name
-        for place in random.permutation(places)[:5]:
+        most = float(np.abs(gradient).max())
+        assert most > 0, name
+        for place in random.permutation(np.argwhere(gradient))[:6]:
             expected = slope(loss_of, weights, name, tuple(place))
-            assert gradient[tuple(place)] == pytest.approx(expected, rel=0.02, abs=2e-4), name
+            found = pytest.approx(gradient[tuple(place)], rel=0.02, abs=0.003 * most)
+            assert expected == found, name
     touched = np.zeros_like(batch.touched)
     for d in decisions:
         for k in np.flatnonzero(rollout.result[d, : rollout.counts[d]] < 0):
