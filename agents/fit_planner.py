@@ -9,7 +9,7 @@ winner on the features at the ends of turns and before discs (conditional logit:
 with a small ridge penalty. Each new planner meets the best one on deals that no fit has seen, and
 replaces it if it wins more. The first one counts only castles and clans.
 
-With ``--write`` the best weights go into carolus_env/bots/planner/weights.json, together with the
+With ``--write`` the best weights go into carolus_env/planning/weights.json, together with the
 command that found them.
 """
 

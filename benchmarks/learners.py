@@ -13,47 +13,39 @@ import argparse
 import statistics
 import sys
 import time
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.machine import line
 from benchmarks.results import Row, markdown, save_rows
 from carolus_env.engine.rules import Rules
-from carolus_env.learners.turns import crew as turns
-from carolus_env.learners.turns.config import TurnConfig
-from carolus_env.learners.value.config import ValueConfig
-from carolus_env.learners.value.crew import Crew as ValueCrew
+from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
+from carolus_env.learners.ppo import PpoConfig, PpoLearner
+from carolus_env.learners.td import TdConfig, TdLearner
+
+LEARNERS: Final[dict[str, tuple[type[SelfPlayConfig], type[SelfPlayLearner[Any]]]]] = {
+    "ppo": (PpoConfig, PpoLearner),
+    "value": (TdConfig, TdLearner),
+}
 
 
-def ppo(players: int, workers: int, seconds: float) -> Row:
-    """Return PPO's decisions a second, and CPU microseconds of a decision."""
-    config = TurnConfig(rules=Rules(players), workers=workers, start=f"{players}p")
-    crew = turns.Crew(config)
-    crew.warm_up()
-    crew.play()
-    crew.learn(1e-6, config.entropy)
-    crew.cpu_seconds[:] = 0
-    updates, started = 0, time.perf_counter()
+def pace(learner: str, players: int, workers: int, seconds: float) -> Row:
+    """Return decisions or games a second, and CPU microseconds for each."""
+    kind, algorithm = LEARNERS[learner]
+    config = kind(rules=Rules(players), workers=workers, start=f"{players}p")
+    pool, done = WorkerPool(algorithm, config), 0
+    pool.warm_up()
+    started = time.perf_counter()
     while (elapsed := time.perf_counter() - started) < seconds:
-        crew.play()
-        crew.learn(1e-6, config.entropy)  # the network stays as good as it is
-        updates += 1
-    decisions = updates * config.games * config.rollout
-    return {"per_s": decisions / elapsed, "us": float(1e6 * crew.cpu_seconds.sum() / decisions)}
+        count = config.round_size(0)
+        pool.learn(done, count, 1e-6)  # the network stays as good as it is
+        done += count
+    return {"per_s": done / elapsed, "us": 1e6 * pool.cpu_seconds / done}
 
 
-def value(players: int, workers: int, seconds: float) -> Row:
-    """Return the value learner's games a second, and CPU microseconds of a game."""
-    config = ValueConfig(rules=Rules(players), workers=workers, start=f"{players}p", rate=1e-6)
-    crew = ValueCrew(config)
-    crew.warm_up()
-    games, started, before = 0, time.perf_counter(), crew.cpu_seconds
-    while (elapsed := time.perf_counter() - started) < seconds:
-        crew.learn(games, workers * config.games_per_round, config.rate)
-        games += workers * config.games_per_round
-    return {"per_s": games / elapsed, "us": 1e6 * (crew.cpu_seconds - before) / games}
-
-
-UNITS = {"ppo": "decisions", "value": "games"}
+def unit(learner: str) -> str:
+    """Return what a learner counts."""
+    return LEARNERS[learner][0].unit
 
 
 def table(rows: list[Row]) -> str:
@@ -65,7 +57,10 @@ def table(rows: list[Row]) -> str:
     lines = [
         [
             *(f"`{learner}`", str(players)),
-            *(f"{found[n]:,.0f} {UNITS[learner]}" if n in found else "-" for n in workers),
+            *(
+                f"{found[n]:,.0f} {LEARNERS[learner][0].unit}" if n in found else "-"
+                for n in workers
+            ),
         ]
         for (learner, players), found in cases.items()
     ]
@@ -86,18 +81,18 @@ def main() -> int:
     options = parser.parse_args()
     rows, machine = [], line()
     for players in options.players:
-        cases = [(learner, n) for learner in (ppo, value) for n in options.workers]
+        cases = [(learner, n) for learner in LEARNERS for n in options.workers]
         windows: dict[Any, list[Row]] = {case: [] for case in cases}
         for _ in range(options.repeats):
             for learner, workers in cases:
-                windows[learner, workers].append(learner(players, workers, options.seconds))
+                windows[learner, workers].append(pace(learner, players, workers, options.seconds))
             cases.reverse()  # a slow spell hits all alike
         for (learner, workers), found in windows.items():
             medians = {
                 name: round(statistics.median(row[name] for row in found), 1)
                 for name in ("per_s", "us")
             }
-            case = {"learner": learner.__name__, "players": players, "workers": workers}
+            case = {"learner": learner, "players": players, "workers": workers}
             rows.append({**case, **medians, "machine": machine})
     print(table(rows))
     if options.save:

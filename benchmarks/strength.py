@@ -20,8 +20,7 @@ from benchmarks.results import Row, load, markdown, save
 from carolus_env import arena
 from carolus_env.arena import console
 from carolus_env.arena.seating import deals_for, pairing
-from carolus_env.bots.turns.model import SHIPPED as TURNS
-from carolus_env.bots.value.model import SHIPPED as VALUES
+from carolus_env.bots.models import FOLDER
 from carolus_env.engine.rules import Rules
 
 SEED: Final = 2_000_000_011
@@ -50,14 +49,14 @@ MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
     },
 }
 """Games of each pairing, by number of players; rounded up to whole deals."""
-FOLDERS: Final = {"ppo": TURNS, "value": VALUES, "search": VALUES}
-"""Where the models of a bot lie."""
+MODELS: Final = {"ppo": "ppo", "value": "value", "search": "value"}
+"""The kind of model that a bot plays by."""
 
 
 def digest(players: int, pair: tuple[str, str]) -> str:
     """Return what identifies the shipped weights that a pair plays by."""
-    folders = {FOLDERS[bot] for spec in pair if (bot := spec.partition(":")[0]) in FOLDERS}
-    hashes = [json.loads((f / f"{players}p.json").read_text())["sha256"] for f in folders]
+    kinds = {MODELS[bot] for spec in pair if (bot := spec.partition(":")[0]) in MODELS}
+    hashes = [json.loads((FOLDER / f"{k}_{players}p.json").read_text())["sha256"] for k in kinds]
     return "-".join(sorted(found[:12] for found in hashes))
 
 

@@ -31,14 +31,14 @@ from carolus_env.bots import (
     SearchOptions,
     ValueOptions,
 )
-from carolus_env.bots.planner import evaluation
-from carolus_env.bots.turns.bot import TurnPolicyOptions
-from carolus_env.bots.value.tables import tables_text
+from carolus_env.bots.ppo import PpoOptions
 from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.integrations.language.agent import LanguageOptions
+from carolus_env.networks.tables import tables_text
+from carolus_env.planning import evaluation
 from carolus_env.records import arrays, make_record
 from carolus_env.system.options import options_table
 
@@ -252,7 +252,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options greedy": lambda: options_table(GreedyOptions),
     "options mcts": lambda: options_table(MctsOptions),
     "options planner": lambda: options_table(PlannerOptions),
-    "options ppo": lambda: options_table(TurnPolicyOptions),
+    "options ppo": lambda: options_table(PpoOptions),
     "options rules": lambda: options_table(rules.Rules),
     "options search": lambda: options_table(SearchOptions),
     "options value": lambda: options_table(ValueOptions),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import re
 import runpy
@@ -79,8 +80,8 @@ def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
         assert sum(names["rewards"].values()) == 0
 
 
-def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path):
-    bot, wrapper, learner = snippets("your_own")
+def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path, monkeypatch):
+    bot, wrapper, learner, climber = snippets("your_own")
     (tmp_path / "my_bot.py").write_text(bot)
     specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
     for players in (2, 3, 4):
@@ -91,6 +92,18 @@ def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_pat
     assert abs(names["total"]) == pytest.approx(1), "the potential is taken back"
     assert names["reward"] != names["total"], "the last reward is shaped"
     assert run(learner, tmp_path)["match"].win_rate[0] > 0.9
+    pytest.importorskip("tyro")
+    from carolus_env import learners
+    from carolus_env.commands import train
+
+    (tmp_path / "climb.py").write_text(climber)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))
+    importlib.import_module("climb")
+    tiny = "--games 16 --match 4 --workers 2 --width 16 --hidden 4 --eval-games 2 --final-games 2"
+    arguments = f"--learner climb --runs {tmp_path} --name r {tiny} --on processes"
+    assert train.main(arguments.split()) == 0
+    ce.make(f"value:{tmp_path}/r/best")
 
 
 @pytest.mark.parametrize("name", ["first_steps", "train_and_watch", "write_a_search"])
@@ -111,7 +124,7 @@ def test_notebooks_run_and_show_what_they_say(name, capsys):
 def test_the_training_page_has_a_snippet_that_trains(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run(snippets("training")[0], tmp_path)
-    assert names["run"].decisions == 8192
+    assert names["run"].done == 8192
     assert (tmp_path / "runs" / "mine" / "best.json").exists()
 
 

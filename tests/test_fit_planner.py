@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from agents import fit_planner
-from carolus_env.bots.planner import evaluation
 from carolus_env.engine.rules import Rules
+from carolus_env.planning import evaluation
 
 
 @pytest.mark.parametrize("teams", [2, 3])

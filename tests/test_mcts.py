@@ -13,11 +13,11 @@ from test_bots import middle_games
 
 from carolus_env import bots, engine
 from carolus_env.bots import Choice, MctsBot, MctsOptions
-from carolus_env.bots.planner import evaluation
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
+from carolus_env.planning import evaluation
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 KINDS = [

@@ -13,23 +13,22 @@ import zipfile
 
 import numpy as np
 import pytest
+from networks import random_model
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
 from carolus_env import arena, bots
-from carolus_env.bots import ModelError, TurnModel, TurnPolicy, ValueModel, model_files
-from carolus_env.bots.turns import model, network
-from carolus_env.bots.value.network import Size
-from carolus_env.system import files
+from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
+from carolus_env.networks import files, network
+from carolus_env.system import files as system_files
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
-def small(players=2, seed=0) -> TurnModel:
-    """Return a random model."""
-    size = Size(players, width=16, hidden=4)
-    return TurnModel(size, network.random_weights(size, seed), {"seed": seed})
+def small(players=2, seed=0, policy=True) -> NetworkModel:
+    """Return a small random model."""
+    return random_model(players, policy, seed, width=16, hidden=4)
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def decisions(players=2, n=64, seed=3, steps=12):
 
 def test_what_was_saved_is_read_back(saved):
     for name in (saved, saved.with_suffix(".json"), str(saved.with_suffix(".safetensors"))):
-        again = TurnModel.load(name)
+        again = NetworkModel.load(name)
         assert (again.size, dict(again.about)) == (small().size, {"seed": 0})
         assert again.weights.keys() == small().weights.keys()
         for key, value in small().weights.items():
@@ -77,23 +76,23 @@ def test_what_was_saved_is_read_back(saved):
 def test_a_name_may_have_a_dot(tmp_path):
     small().save(tmp_path / "v1.5")
     assert (tmp_path / "v1.5.json").exists()
-    assert TurnModel.load(tmp_path / "v1.5").size == small().size
+    assert NetworkModel.load(tmp_path / "v1.5").size == small().size
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"format": "zip"}, "format must be 'carolus-turns', got 'zip'"),
-        ({"format": "carolus-value"}, "got 'carolus-value', a model that the bot value or search"),
+        ({"format": "carolus-sb3"}, "format must be 'carolus-network', got 'carolus-sb3'"),
         ({"version": 99}, "version must be 1, got 99"),
         ({"version": True}, "version must be a whole number, got True"),
-        ({"network_version": 99}, f"network_version must be {network.VERSION}, got 99"),
         ({"players": 5}, "players must be from 2 to 4, got 5"),
         ({"players": [2]}, r"players must be a whole number, got \[2\]"),
         (
             {"players": 3},
             r"p\.safetensors: the weights do not fit Size\(players=3, .* must be float32",
         ),
+        ({"policy": False}, r"out must be float32 .*; sharpness must be float32 \(0,\), got"),
+        ({"policy": 1}, "policy must be true or false, got 1"),
         ({"width": 24}, r"bias must be float32 \(24,\), got float32 \(16,\)"),
         ({"width": 10**12}, "width must be from 16 to 1024, got 1000000000000"),
         ({"hidden": 8.0}, "hidden must be a whole number, got 8.0"),
@@ -105,7 +104,7 @@ def test_a_name_may_have_a_dot(tmp_path):
 def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
     rewrite(saved, **changes)
     with pytest.raises(ModelError, match=text) as caught:
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
     assert str(saved) in str(caught.value)
 
 
@@ -115,7 +114,7 @@ def test_a_json_without_a_key_is_refused(saved):
         rest = {k: v for k, v in whole.items() if k != key}
         saved.with_suffix(".json").write_text(json.dumps(rest))
         with pytest.raises(ModelError, match=rf"p\.json: {key} is missing"):
-            TurnModel.load(saved)
+            NetworkModel.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -126,16 +125,16 @@ def test_a_json_without_a_key_is_refused(saved):
 def test_a_json_that_is_none_is_refused(saved, junk):
     saved.with_suffix(".json").write_bytes(junk)
     with pytest.raises(ModelError, match=r"p\.json: not a model: "):
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
 
 
 def test_an_untrusted_file_makes_no_long_error(saved):
     rewrite(saved, players=[[[[["x" * 100_000] * 100]]]], format="y" * 100_000)
     for _ in range(2):
         with pytest.raises(ModelError) as caught:
-            TurnModel.load(saved)
+            NetworkModel.load(saved)
         assert len(str(caught.value)) < 500
-        rewrite(saved, format=model.FORMAT)
+        rewrite(saved, format=NetworkModel.format)
 
 
 class Bomb:
@@ -168,10 +167,10 @@ def test_foreign_weights_are_refused_and_run_no_code(saved, tmp_path, kind):
     }[kind]
     saved.with_suffix(".safetensors").write_bytes(data)
     with pytest.raises(ModelError, match=r"p\.safetensors: not the weights that its JSON"):
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
     forge(saved, data)
     with pytest.raises(ModelError, match=r"p\.safetensors: not a safetensors file"):
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
     assert not trap.exists()
 
 
@@ -179,16 +178,16 @@ def test_weights_other_than_the_networks_are_listed(saved):
     tensors = read_tensors(saved.with_suffix(".safetensors").read_bytes())
     tensors["bias"] = tensors["bias"].astype(np.float64)
     tensors["out_bias"] = np.full_like(tensors["out_bias"], np.nan)
-    tensors["residual"] = tensors["residual"].T.copy()
+    tensors["hidden"] = tensors["hidden"].T.copy()
     tensors["extra"] = tensors.pop("sharpness")
     forge(saved, tensor_bytes(tensors))
     with pytest.raises(ModelError) as caught:
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
     for text in (
         "sharpness is missing",
         "'extra' is unknown",
         "bias must be float32 (16,), got float64 (16,)",
-        "residual must be float32 (",
+        "hidden must be float32 (",
         "out_bias holds NaN or infinity",
     ):
         assert text in str(caught.value)
@@ -198,15 +197,15 @@ def test_a_model_is_not_made_of_other_weights():
     weights = dict(small().weights)
     weights["bias"] = np.full(16, np.inf, np.float32)
     with pytest.raises(ModelError, match="bias holds NaN or infinity"):
-        TurnModel(small().size, weights)
+        NetworkModel(small().size, weights)
     with pytest.raises(ModelError, match=f"and {len(network.shapes(small().size)) - 6} more"):
-        TurnModel(small().size, {})
+        NetworkModel(small().size, {})
 
 
 def test_a_file_longer_than_any_model_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(model_files, "LARGEST", 100)
+    monkeypatch.setattr(files, "LARGEST", 100)
     with pytest.raises(ModelError, match=r"p\.safetensors: not a model: longer than 100 bytes"):
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
     with pytest.raises(ModelError, match="allowed are 100"):
         small().save(saved)
 
@@ -216,10 +215,10 @@ def test_a_missing_file_is_named(saved, suffix):
     path = saved.with_suffix(suffix)
     path.unlink()
     with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: No such file"):
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
     path.mkdir()
     with pytest.raises(ModelError, match=rf"p\{suffix}: cannot be read: not a regular file"):
-        TurnModel.load(saved)
+        NetworkModel.load(saved)
 
 
 def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
@@ -227,7 +226,7 @@ def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     before = {path.name: path.read_bytes() for path in saved.parent.iterdir()}
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(system_files.os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device"):
         small(seed=1).save(saved)
     assert {path.name: path.read_bytes() for path in saved.parent.iterdir()} == before
@@ -236,7 +235,7 @@ def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
 # ------------------------------------------------------------------------------------ playing
 
 
-@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "search:sims=3"])
+@pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "value:discs=now", "search:sims=3"])
 def test_decisions_do_not_depend_on_the_batch(spec):
     """Nor on who else is in it: numbers of players may be mixed."""
     states = np.concatenate([decisions(players, 20) for players in (2, 3, 4)])
@@ -255,9 +254,18 @@ def test_decisions_do_not_depend_on_the_batch(spec):
 
 def test_spec_strings_make_the_agents(saved):
     agent = bots.make(f"ppo:{saved},temperature=0.5")
-    assert isinstance(agent, TurnPolicy)
+    assert isinstance(agent, PpoBot)
     assert agent.options.temperature == 0.5
     assert agent.name == f"ppo:{saved},temperature=0.5"
+    assert isinstance(bots.make(f"value:{saved}"), ValueBot), "a policy head is left aside"
+
+
+def test_a_policy_needs_a_policy_head(tmp_path):
+    small(policy=False).save(tmp_path / "v")
+    with pytest.raises(ModelError, match="v: the model has no policy head"):
+        bots.make(f"ppo:{tmp_path}/v")
+    with pytest.raises(bots.AgentError, match="needs a model with a policy head"):
+        PpoBot(small(policy=False))
 
 
 @every_number
@@ -273,6 +281,7 @@ def test_the_models_of_the_package_play(spec, players):
         ("ppo:{},sims=3", "agent 'ppo': has no option 'sims=3'; options are .*temperature: a num"),
         ("ppo:sims=3", "agent 'ppo': has no option 'sims=3'"),
         ("ppo:{},temperature=hot", "option temperature must be a number from 0 to 100, got 'hot'"),
+        ("ppo:{},candidates=3", "option candidates must be a whole number from 5 to 4,096, got 3"),
         ("ppo:{},temperature=-1", "option temperature must be a number from 0 to 100, got -1.0"),
         ("ppo:nowhere/p", r"^nowhere/p\.json: cannot be read: No such file"),
         ("ppo:5p", r"^5p\.json: cannot be read"),
@@ -285,7 +294,7 @@ def test_a_wrong_spec_is_refused(saved, spec, text):
         bots.make(spec.format(saved))
 
 
-@pytest.mark.parametrize("spec", ["ppo:2p", "ppo:{}"])
+@pytest.mark.parametrize("spec", ["ppo:2p", "ppo:{}", "value:{}", "search:{}", "search:{},sims=9"])
 def test_games_of_another_number_of_players_are_refused(saved, spec):
     agent = bots.make(spec := spec.format(saved))
     text = f"agent '{re.escape(spec)}': has a model for 2 players, not for 3"
@@ -293,18 +302,20 @@ def test_games_of_another_number_of_players_are_refused(saved, spec):
         agent.act(decisions(3), ce.new_streams(0, 64))
 
 
-def test_a_missing_shipped_model_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(model, "SHIPPED", tmp_path)
-    with pytest.raises(ModelError, match=r"has no model for 2 players: there is no .*2p\.json"):
-        bots.make("ppo:2p")
-    with pytest.raises(ModelError, match="has no model for 3 players"):
-        bots.make("ppo").act(decisions(3), ce.new_streams(0, 64))
+@pytest.mark.parametrize(("bot", "kind"), [("ppo", "ppo"), ("value", "value"), ("search", "value")])
+def test_a_missing_model_of_the_package_is_named(monkeypatch, tmp_path, bot, kind):
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
+    with pytest.raises(ModelError, match=rf"{kind}_2p\.json: cannot be read: No such file"):
+        bots.make(f"{bot}:2p")
+    with pytest.raises(ModelError, match=rf"{kind}_3p\.json: cannot be read"):
+        bots.make(bot).act(decisions(3), ce.new_streams(0, 64))
 
 
-def test_shipped_models_are_for_their_number_of_players():
-    for players in (2, 3, 4):
-        for kind in (TurnModel, ValueModel):
-            assert kind.shipped(players).size.players == players
+@pytest.mark.parametrize("kind", ["ppo", "value"])
+def test_models_of_the_package_are_for_their_number_of_players(kind):
+    for name in models.NAMES:
+        size = models.find(kind, name).size
+        assert (f"{size.players}p", size.policy) == (name, kind == "ppo")
 
 
 def test_a_network_is_an_opponent_without_torch():

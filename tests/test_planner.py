@@ -34,7 +34,7 @@ from strategies import history, rules, seeds
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.bots.planner import PlannerBot, evaluation, plans
+from carolus_env.bots.planner import PlannerBot
 from carolus_env.engine.rules import (
     CASTLES_TO_WIN,
     CROWN_CHOICE,
@@ -50,6 +50,7 @@ from carolus_env.engine.rules import (
     region_action,
 )
 from carolus_env.engine.streams import new_streams
+from carolus_env.planning import evaluation, plans
 from carolus_env.system.compiler import entry
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+from carolus_env.learners.reading import from_mapping
 
 from carolus_env import carolus_magnus_v0, engine
 from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
 from carolus_env.integrations.language.text_env import CarolusTextEnv
 from carolus_env.integrations.language.words import rules_text
-from carolus_env.learners.reading import from_mapping
 from carolus_env.notation import from_text, to_line
 from carolus_env.play import __main__ as play
 from carolus_env.system.options import from_arguments, value_text

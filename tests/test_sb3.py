@@ -14,10 +14,10 @@ import pytest
 
 from carolus_env import arena, bots, engine
 from carolus_env.bots.agent import AgentError
-from carolus_env.bots.model_files import ModelError
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusVectorEnv
 from carolus_env.integrations.sb3 import MlpModel, Size, shapes
+from carolus_env.networks.files import ModelError
 
 TINY = [
     *("--learner", "sb3", "--envs", "8", "--n-steps", "16", "--batch-size", "32"),
@@ -60,7 +60,7 @@ def test_a_file_that_is_no_such_model_is_refused(tmp_path):
     for change, text in (
         ({"version": 2}, "version must be 1, got 2"),
         ({"candidates_version": 0}, "candidates_version must be "),
-        ({"format": "carolus-value"}, "a model that the bot value or search plays"),
+        ({"format": "carolus-network"}, "format must be 'carolus-sb3', got 'carolus-network'"),
         ({"width": 10**9}, "width must be from 1 to 1024, got 1000000000"),
         ({"candidates": 4}, "candidates must be 0 or from 5 to "),
         ({"layers": 3}, "do not fit .*action.weight|hidden.2.bias is missing"),
@@ -89,31 +89,6 @@ def needs(request):
     if "trains" in request.node.name:
         for package in ("sb3_contrib", "tyro", "tqdm"):
             pytest.importorskip(package)
-
-
-@pytest.mark.parametrize(
-    ("players", "actions"),
-    [
-        (2, "turns"),
-        pytest.param(3, "turns", marks=pytest.mark.slow),
-        (4, "decisions"),
-    ],
-)
-def test_it_trains_and_leaves_the_files_of_the_documentation(tmp_path, players, actions, capsys):
-    assert run(tmp_path, "--players", str(players), "--actions", actions) == 0
-    folder = tmp_path / "r"
-    assert {path.name for path in folder.iterdir()} == {
-        *("config.json", "curve.json", "curve.png", "result.json", "resume", "tensorboard"),
-        *("best.json", "best.safetensors", "final.json", "final.safetensors"),
-    }
-    curve = json.loads((folder / "curve.json").read_text())
-    for kind in ("training", "evaluation"):
-        assert [point["decisions"] for point in curve[kind]] == [256, 512]
-    final = MlpModel.load(folder / "final")
-    assert (final.size.players, final.about["decisions"]) == (players, 512)
-    shown = "".join(capsys.readouterr().out.split())  # lines may wrap
-    following = f"evaluate.py sb3:{folder}/best planner --players {players}"
-    assert "".join(following.split()) in shown
 
 
 def test_it_trains_the_same_weights_from_the_same_seed_and_the_bot_plays_as_sb3(tmp_path):
@@ -157,15 +132,3 @@ def test_a_killed_run_trains_on_from_its_last_whole_checkpoint(tmp_path, capsys)
     assert decisions[:2] == [256, 512] and decisions[-1] in (1024, 1100)
     config = json.loads((folder / "config.json").read_text())
     assert config["config"]["steps"] == 1100
-
-
-def test_what_trains_is_checked_before_anything_starts(tmp_path, capsys):
-    for option, text in (
-        (["--opponents", "nobody"], "unknown agent 'nobody'; known are"),
-        (["--width", "0"], "width must be from 1 to 1024, got 0"),
-        (["--candidates", "3"], "candidates must be 0 or from 5 to"),
-        (["--envs", "0"], "envs must be at least 1, got 0"),
-    ):
-        assert run(tmp_path, *option) == 2
-        assert text in capsys.readouterr().err
-        assert not list(tmp_path.rglob("*.json"))

@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
+from networks import random_model
 from test_bots import middle_games
 from test_models import decisions
 
-import carolus_env as ce
 from carolus_env import bots, engine
-from carolus_env.bots import AgentError, Evaluator, ModelError, SearchBot, SearchOptions
-from carolus_env.bots.planner.bot import best_crown
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import actions_of
+from carolus_env.bots import (
+    AgentError,
+    Evaluator,
+    NetworkModel,
+    SearchBot,
+    SearchOptions,
+)
+from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, CROWNS, Forest, tree_of
 from carolus_env.bots.search.tree import _crown
-from carolus_env.bots.value import model, network
-from carolus_env.bots.value.inference import ValueNet, ValueWeights, values
-from carolus_env.bots.value.inputs import inputs
-from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, Rules
 from carolus_env.engine.streams import new_streams
+from carolus_env.networks import network
+from carolus_env.networks.forward import Network, Weights, values
+from carolus_env.networks.inputs import encode_all
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import actions_of
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
 
-@cache
-def random_model(players=2, seed=0) -> ValueModel:
-    """A random model with opinions: its values are not all alike."""
-    size = network.Size(players, width=16, hidden=4)
-    weights = network.random_weights(size, seed)
-    rows = 0.2 * np.random.default_rng(seed).standard_normal(weights["rows"].shape)
-    weights["rows"] = rows.astype(np.float32)
-    return ValueModel(size, weights, {"seed": seed})
-
-
 @pytest.fixture
 def saved(tmp_path):
-    model.save(random_model(), tmp_path / "v")
+    random_model(2).save(tmp_path / "v")
     return tmp_path / "v"
 
 
@@ -59,7 +51,7 @@ def shares(states):
             found.append(of_teams[: state["teams"]])
             continue
         weights = random_model(int(state["players"])).weights
-        found.append(np.roll(network.forward(weights, inputs(game))[0], team))
+        found.append(np.roll(network.values(weights, encode_all(game))[0], team))
     return np.array(found)
 
 
@@ -158,7 +150,7 @@ def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(playe
         (states["phase"] == CROWN_CHOICE) & (engine.legal_masks(states).sum(axis=1) > 1)
     ]
     weights, differ = all_weights()[players], 0
-    net = ValueNet.of(players, ValueWeights.of(random_model(players).weights))
+    net = Network.of(players, Weights.of(random_model(players).weights))
     for state in states[:20]:
         tree = getattr(tree_of, "py_func", tree_of)(Forest.new(1, 2, 8), 0)  # views stay views
         chosen = {
@@ -223,31 +215,14 @@ def test_a_spec_names_a_network_and_options(saved):
         assert told(bot.consider(states, new_streams(1, 4))) == told(found)
 
 
-def test_a_network_for_another_number_of_players_is_refused(saved):
-    spec = f"search:{saved},sims=9"
-    with pytest.raises(
-        ValueError, match=f"agent '{re.escape(spec)}': has a model for 2 players, not for 3"
-    ):
-        bots.make(spec).act(decisions(3), ce.new_streams(0, 64))
-
-
-def test_models_that_the_package_lacks_are_named(monkeypatch, tmp_path):
-    here = replace(model.ValueModel.kind(), folder=tmp_path)
-    monkeypatch.setattr(model.ValueModel, "kind", staticmethod(lambda: here))
-    with pytest.raises(ModelError, match=r"has no model for 2 players: there is no .*2p\.json"):
-        bots.make("search:2p")
-    with pytest.raises(ModelError, match="has no model for 3 players"):
-        bots.make("search").act(decisions(3), ce.new_streams(0, 64))
-
-
 # ------------------------------------------------------------------------------------ evaluators
 
 
-class Network(Evaluator):
+class ByNetwork(Evaluator):
     """The values of a network, by way of Python."""
 
-    def __init__(self, value: ValueModel):
-        self.weights, self.asked = ValueWeights.of(value.weights), []
+    def __init__(self, value: NetworkModel):
+        self.weights, self.asked = Weights.of(value.weights), []
 
     def evaluate(self, states):
         assert not engine.is_over(states).any()
@@ -265,7 +240,7 @@ def told(found):
 def test_an_evaluator_gives_the_tree_that_the_same_network_gives_built_in(players, options):
     value = exact_model(players)
     states, options = decisions(players, 24), SearchOptions(sims=40, **options)
-    own, built_in = SearchBot(Network(value), options), SearchBot(value, options)
+    own, built_in = SearchBot(ByNetwork(value), options), SearchBot(value, options)
     streams, same = new_streams(1, 24), new_streams(1, 24)
     found, wanted = own.consider(states, streams), built_in.consider(states, same)
     assert told(found) == told(wanted) and (streams == same).all()
@@ -281,13 +256,13 @@ def exact_model(players):
     found = random_model(players)
     weights = dict(found.weights)
     weights["rows"] = (np.round(weights["rows"] * 256) / 256).astype(np.float32)
-    for name in ("numbers", "bias"):
+    for name in ("features", "bias"):
         weights[name] = np.zeros_like(weights[name])
-    return ValueModel(found.size, weights)
+    return NetworkModel(found.size, weights)
 
 
 def test_an_evaluator_is_asked_once_a_simulation_about_all_games():
-    value, states = Network(random_model()), decisions(2, 12)
+    value, states = ByNetwork(random_model(2)), decisions(2, 12)
     bot = SearchBot(value, SearchOptions(sims=5))
     found = bot.consider(states, new_streams(1, 12))
     choices = [choice for one in found if len(one) > 1 for choice in one]
@@ -326,4 +301,4 @@ def test_wrong_values_are_refused(wrong):
 
 def test_an_evaluator_chooses_no_crowns():
     with pytest.raises(AgentError, match="crowns must be auto or planner"):
-        SearchBot(Network(random_model()), SearchOptions(crowns="value"))
+        SearchBot(ByNetwork(random_model(2)), SearchOptions(crowns="value"))

@@ -11,8 +11,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from carolus_env import engine
-from carolus_env.bots.planner.evaluation import FEATURES, features
-from carolus_env.bots.planner.plans import best_plans
 from carolus_env.engine.rules import (
     CLANS,
     CROWN_CHOICE,
@@ -28,6 +26,8 @@ from carolus_env.envs import candidates
 from carolus_env.envs.gym import CarolusTurnsEnv
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
 from carolus_env.envs.turns import IllegalChoiceError, TurnGames, Turns
+from carolus_env.planning.evaluation import FEATURES, features
+from carolus_env.planning.plans import best_plans
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 every_rules = pytest.mark.parametrize(

@@ -27,10 +27,10 @@ from carolus_env.arena import Plan, Tournament, pool
 from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine import new_games
 from carolus_env.engine.rules import Rules
-from carolus_env.learners.turns import crew as turns
-from carolus_env.learners.turns.config import TurnConfig
-from carolus_env.learners.value import crew as values
-from carolus_env.learners.value.config import ValueConfig
+from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.learners.pool import SelfPlayLearner, WorkerJob, WorkerPool
+from carolus_env.learners.ppo import PpoConfig, PpoLearner
+from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import cluster, places
 from carolus_env.system.processes import (
     Desk,
@@ -397,41 +397,34 @@ def test_a_rollout_is_the_same_whoever_plays_its_games() -> None:
         assert np.array_equal(one.error, other.error)
 
 
-def test_policies_learn_the_same_from_threads_and_from_actors() -> None:
-    config = TurnConfig(games=6, rollout=4, batch=8, workers=3, candidates=4, width=16, hidden=4)
-    here, there = turns.Crew(config), turns.Crew(config)
-    there.actors = Shuffled()
-    there.actors.begin(turns.Actor(config))
-    for crew in (here, there):
-        for _ in range(2):
-            crew.play()
-            crew.learn(0.01, 0.01)
+SIZES: dict[str, Any] = {"workers": 3, "candidates": 5, "width": 16, "hidden": 4}
+
+
+@pytest.mark.parametrize(
+    ("learner", "config"),
+    [
+        (PpoLearner, PpoConfig(games=7, rollout=4, batch=8, **SIZES)),
+        (TdLearner, TdConfig(games_per_round=2, **SIZES)),
+    ],
+)
+def test_threads_and_other_workers_learn_the_same(
+    learner: type[SelfPlayLearner[Any]], config: SelfPlayConfig
+) -> None:
+    here, there = WorkerPool(learner, config), WorkerPool(learner, config)
+    there.remote = Shuffled()
+    there.remote.begin(WorkerJob(learner, config))
+    for one in (here, there):
+        one.learn(0, 6, 0.01)
+        one.learn(6, 4, 0.01)
     for name, array in here.arrays().items():
-        if name != "cpu_seconds":
-            assert np.array_equal(array, there.arrays()[name]), name
+        assert np.array_equal(array, there.arrays()[name]), name
     assert there.waited > 0 == here.waited
-    assert there.cpu_seconds[0] > 0
-
-
-def test_values_are_learnt_the_same_by_threads_and_by_actors() -> None:
-    config = ValueConfig(workers=3, games_per_round=2, candidates=4, width=16, hidden=4)
-    here, there = values.Crew(config), values.Crew(config)
-    there.actors = Shuffled()
-    there.actors.begin(values.Actor(config))
-    for crew in (here, there):
-        crew.learn(0, 6, 0.03)
-        crew.learn(6, 4, 0.03)
-    for name in here.weights._fields:
-        for kind in ("weights", "squares"):
-            mine, other = (getattr(getattr(crew, kind), name) for crew in (here, there))
-            assert np.array_equal(mine, other), name
-    assert np.array_equal(here.told, there.told)
-    assert there.waited > 0
+    assert there.cpu_seconds > 0
 
 
 @pytest.mark.parametrize(("given", "minutes"), [({"on": "ray"}, 3.0), ({"games": 9}, None)])
 def test_a_run_may_continue_elsewhere_with_its_length(given: Any, minutes: float | None) -> None:
-    longer = ValueConfig(minutes=3.0).extended(given)
+    longer = TdConfig(minutes=3.0).extended(given)
     assert longer.minutes == minutes
     for name, value in given.items():
         assert getattr(longer, name) == value
@@ -441,11 +434,11 @@ def test_a_run_may_continue_elsewhere_with_its_length(given: Any, minutes: float
 def test_a_run_that_was_begun_on_a_cluster_continues_here(
     words: str, tmp_path: Path, fake: FakeRay
 ) -> None:
-    begun = ValueConfig(on="ray", ray_address="head:1", runs=str(tmp_path), name="run")
+    begun = TdConfig(on="ray", ray_address="head:1", runs=str(tmp_path), name="run")
     begun.check()
     train.Job(begun, tmp_path, "train", {}, resumed=False).write()
     config = train.read_job(["--resume", str(tmp_path), *words.split()]).config
-    assert isinstance(config, ValueConfig)
+    assert isinstance(config, TdConfig)
     config.check()
     there = ("ray", "head:1") if words.startswith("--games") else (words.split()[1], None)
     assert (config.on, config.ray_address) == there

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots.planner.plans import best_plans
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
 from carolus_env.engine.state import RAW, States, pick, single
 from carolus_env.notation import tell_turns
+from carolus_env.planning.plans import best_plans
 
 KINDS: Final = ("disc", "turn", "crown")
 """What a decision is about. A turn is all that is left of it: paladins and the Emperor's move."""

@@ -13,13 +13,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.planner.evaluation import all_weights, chances
-from carolus_env.bots.turns.model import TurnModel
+from carolus_env.bots.models import find
 from carolus_env.bots.value.ahead import values_ahead
-from carolus_env.bots.value.inference import ValueWeights
-from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import TEAMS
 from carolus_env.engine.state import States, as_states, common_players
+from carolus_env.networks.forward import Weights
+from carolus_env.planning.evaluation import all_weights, chances
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,14 +73,13 @@ def value_function(spec: str, players: int) -> Value:
         return Value(spec, _version(all_weights()[players].tobytes()), chances)
     if name not in ("ppo", "value") or "," in argument:
         raise ValueError(f"a value function must be {KNOWN}, got {spec!r}")
-    kind: type[TurnModel | ValueModel] = ValueModel if name == "value" else TurnModel
-    model = kind.find(argument) if argument else kind.shipped(players)
+    model = find("ppo" if name == "ppo" else "value", argument or f"{players}p")
     if model.size.players != players:
         raise ValueError(
             f"value function {spec!r} is for {model.size.players} players, not for {players}"
         )
     version = _version(b"".join(model.weights[key].tobytes() for key in sorted(model.weights)))
-    weights = ValueWeights.of(model.weights)
+    weights = Weights.of(model.weights)
 
     def ahead(states: States) -> Floats:
         found = values_ahead(states, weights)

@@ -3,17 +3,16 @@
 from carolus_env.bots.agent import Agent, AgentError, Checked, Opinion, drawn, opinion, uniforms
 from carolus_env.bots.compiled import CompiledAgent, Entries, is_compiled
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
-from carolus_env.bots.model_files import ModelError
-from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
+from carolus_env.bots.planner import PlannerBot, PlannerOptions
+from carolus_env.bots.ppo import PpoBot, PpoOptions
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.registry import UnknownAgentError, known, make, register
 from carolus_env.bots.search.bot import Evaluator, SearchBot, SearchOptions
 from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions
-from carolus_env.bots.turns.bot import TurnPolicy, TurnPolicyOptions
-from carolus_env.bots.turns.model import TurnModel
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
-from carolus_env.bots.value.model import ValueModel
 from carolus_env.bots.value.timed import TimedValueBot
+from carolus_env.networks.files import ModelError
+from carolus_env.networks.network import NetworkModel
 
 __all__ = [
     "Agent",
@@ -28,19 +27,18 @@ __all__ = [
     "MctsBot",
     "MctsOptions",
     "ModelError",
+    "NetworkModel",
     "Opinion",
     "PlannerBot",
     "PlannerOptions",
+    "PpoBot",
+    "PpoOptions",
     "RandomBot",
     "SearchBot",
     "SearchOptions",
     "TimedValueBot",
-    "TurnModel",
-    "TurnPolicy",
-    "TurnPolicyOptions",
     "UnknownAgentError",
     "ValueBot",
-    "ValueModel",
     "ValueOptions",
     "drawn",
     "is_compiled",

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from carolus_env.bots.agent import Agent, AgentError, Checked
 from carolus_env.bots.greedy import GreedyBot, GreedyOptions
 from carolus_env.bots.options import NoOptions, parse
-from carolus_env.bots.planner.bot import PlannerBot, PlannerOptions
+from carolus_env.bots.planner import PlannerBot, PlannerOptions
+from carolus_env.bots.ppo import PpoOptions, make_ppo
 from carolus_env.bots.random import RandomBot
 from carolus_env.bots.search.bot import SearchOptions, make_search
 from carolus_env.bots.search.mcts import MctsBot, MctsOptions
-from carolus_env.bots.turns.bot import TurnPolicyOptions, make_ppo
 from carolus_env.bots.value.bot import ValueOptions
 from carolus_env.bots.value.timed import make_value
 from carolus_env.engine.state import States
@@ -165,7 +165,7 @@ OPTIONS: Final = {
     "greedy": GreedyOptions,
     "planner": PlannerOptions,
     "mcts": MctsOptions,
-    "ppo": TurnPolicyOptions,
+    "ppo": PpoOptions,
     "search": SearchOptions,
     "value": ValueOptions,
 }

@@ -20,9 +20,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, get_type_hints
 
 import tyro
 from rich.console import Console
@@ -33,60 +33,49 @@ from rich.table import Table
 from carolus_env.arena import ladder
 from carolus_env.arena.placing import Evaluation
 from carolus_env.commands.choice import missing, typed
-from carolus_env.learners.options import Learner, RunOptions
+from carolus_env.learners import LEARNERS, config_of, learner, read_config
+from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
-from carolus_env.learners.reading import DEFAULT, from_mapping, options_of, read
-from carolus_env.learners.training import Progress, TrainingRun
+from carolus_env.learners.run import Progress, Run
 from carolus_env.system.files import write_json
 from carolus_env.system.processes import WorkerError
 
 PROGRAM: Final = "python train.py"
-VALUE = (
-    "after the same time --learner value is stronger, which learns a value instead of a policy: "
-    "with 2 players it wins 90 % against planner after a CPU-minute, ppo 84 % (docs/training.md)"
-)
+_ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.items())
 
 
 @dataclass
-class Source:
+class TrainArguments:
     """Where options come from other than the command line."""
 
-    learner: Learner | None = None
-    """What learns: ppo, a policy over whole turns; value, a value network by TD(lambda); or sb3,
-    MaskablePPO of sb3-contrib. By default what --config names, or else ppo."""
+    learner: Annotated[
+        str | None,
+        tyro.conf.arg(help=f"{_ABOUT}. Default: the one that --config names, or the first."),
+    ] = None
     config: Path | None = None
     """A TOML file of options; the command line overrides it."""
     resume: Path | None = None
-    """The folder of a run to continue, one of your own. Only its length may be given with it,
-    --steps (ppo and sb3), --games or --minutes (value), and --on, which changes no result."""
+    """The folder of a run to continue, one of your own. Only its length and its backend may be
+    given with it: see `--resume FOLDER --help`."""
 
 
-@dataclass
-class ResumeArguments:
-    """Continue a run."""
-
-    steps: int | None = None
-    """Decisions to learn from, in all (ppo, sb3); by default as the run was started."""
-    games: int | None = None
-    """Games to learn from, in all (value); by default as the run was started."""
-    minutes: float | None = None
-    """CPU minutes of learning, instead of games (value)."""
-    on: Literal["threads", "processes", "ray"] | None = None
-    """The workers from here on (ppo, value); by default what they were."""
-    ray_address: str | None = None
-    """Address of the cluster of Ray (ppo, value)."""
-
-
-def arguments_of(kind: type[RunOptions]) -> type[Any]:
+def arguments_of(kind: type[RunConfig]) -> type[Any]:
     """Return the command line's options of a learner: its own, and where else they come from."""
-    return dataclass(type(kind.__name__, (kind, Source), {"__doc__": kind.__doc__}))
+    return dataclass(type(kind.__name__, (kind, TrainArguments), {"__doc__": kind.__doc__}))
+
+
+def resume_arguments(config: RunConfig) -> type[Any]:
+    """Return the options that may be given when a run is resumed; by default they stay."""
+    types = get_type_hints(type(config))
+    fields = [(name, types[name] | None, None) for name in config.resumable]
+    return make_dataclass("ResumeArguments", fields)
 
 
 @dataclass
 class Job:
     """A run to start or to continue: what its ``config.json`` says, and where it lies."""
 
-    config: RunOptions
+    config: RunConfig
     folder: Path
     command: str
     made_with: dict[str, Any]
@@ -108,8 +97,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     console, job = Console(), None
     try:
         job = read_job(arguments, program)
-        trained = _train_sb3 if job.config.learner_name == "sb3" else _train
-        result = trained(job, console)
+        result = _train(job, console)
         if result is None:
             console.print(f"stopped and saved; continue: {program} --resume {job.folder}")
             return 130
@@ -133,44 +121,26 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         return 2 if isinstance(error, ValueError) else 1
 
 
-def _train_sb3(job: Job, console: Console) -> Evaluation:
-    """Train with Stable-Baselines3, which shows its own progress."""
-    from carolus_env.learners import sb3
-
-    assert isinstance(job.config, sb3.Sb3Config)
+def _train(job: Job, console: Console) -> Evaluation | None:
+    """Train, and evaluate the best network; returns None where training was stopped."""
+    display = _Display(console, job.config.unit)
+    options = {"command": job.command, "show": display.show}
+    run = learner(job.config.learner_name).start(job.config, job.folder, **options)
+    if job.resumed:
+        run.resume()
     job.write()
     console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
-    return sb3.train(job.config, job.folder, command=job.command, resume=job.resumed)
-
-
-def _train(job: Job, console: Console) -> Evaluation | None:
-    """Train with a learner of the package; returns None where it was stopped."""
-    with _Display(console, job.config.unit) as display:
-        kind = run_of(job.config.learner_name)
-        run = kind(job.config, job.folder, command=job.command, show=display.show)
-        if job.resumed:
-            run.resume()
-        job.write()
-        console.print(f"{job.folder}: {job.config.players} players, {job.config.budget}")
-        if job.config.learner_name == "ppo":
-            console.print(VALUE, style="dim")
-        with _stopping(run, console):
+    if job.config.hint:
+        console.print(job.config.hint, style="dim")
+    if run.shows_progress:
+        done = run.train()
+    else:
+        with display, _stopping(run, console):
             done = run.train()
     if not done:
         return None
     with console.status(f"evaluating {run.folder}/best ..."):
         return run.finish()
-
-
-def run_of(learner: str) -> type[TrainingRun[Any, Any]]:
-    """Return the class of a learner's runs."""
-    if learner == "value":
-        from carolus_env.learners.value.run import ValueRun
-
-        return ValueRun
-    from carolus_env.learners.turns.run import TurnRun
-
-    return TurnRun
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
@@ -183,7 +153,7 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     # Read first, without --help: it decides which options there are, and their defaults.
     name = program.removeprefix("python ")
     source, others = tyro.cli(
-        Source, args=arguments, prog=name, return_unknown_args=True, add_help=False
+        TrainArguments, args=arguments, prog=name, return_unknown_args=True, add_help=False
     )
     command = f"{program} {shlex.join(arguments)}".rstrip()
     if source.resume is not None:
@@ -191,9 +161,10 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
             if getattr(source, option) is not None:
                 raise ValueError(f"--resume takes its options from the run; leave out --{option}")
         return _resumed(source.resume, others, command, name)
-    given = options_of(source.learner or DEFAULT)()
     if source.config is not None:
-        given = read(source.config, source.learner)
+        given = read_config(source.config, source.learner)
+    else:
+        given = learner(source.learner).config_type()()
     kind = arguments_of(type(given))
     options = tyro.cli(
         kind,
@@ -208,7 +179,7 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     return Job(config, _new_folder(config), command, provenance(), resumed=False)
 
 
-def _new_folder(config: RunOptions) -> Path:
+def _new_folder(config: RunConfig) -> Path:
     config.check()
     stamp = time.strftime("%Y%m%d-%H%M%S")
     parts = config.learner_name, f"{config.players}p", f"seed{config.seed}", stamp
@@ -227,20 +198,14 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
     path = folder / "config.json"
     try:
         first = json.loads(path.read_text())
-        config = from_mapping(first.pop("config"))
+        config = config_of(first.pop("config"))
         original = str(first.pop("command"))
     except OSError as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
-    changes = tyro.cli(ResumeArguments, args=others, prog=f"{name} --resume FOLDER")
-    given = {name: value for name, value in vars(changes).items() if value is not None}
-    if wrong := [name for name in given if name not in config.resumable]:
-        allowed = ", ".join(f"--{name.replace('_', '-')}" for name in config.resumable)
-        raise ValueError(
-            f"--{wrong[0].replace('_', '-')} may not change when a run of {config.learner_name} "
-            f"is resumed; {allowed} may"
-        )
+    changes = tyro.cli(resume_arguments(config), args=others, prog=f"{name} --resume FOLDER")
+    given = {key: value for key, value in vars(changes).items() if value is not None}
     if given.get("on", "ray") != "ray":
         given["ray_address"] = None
     longer = config.extended(given) if given else config
@@ -250,7 +215,7 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
 
 
 @contextlib.contextmanager
-def _stopping(run: TrainingRun[Any, Any], console: Console) -> Iterator[None]:
+def _stopping(run: Run, console: Console) -> Iterator[None]:
     """Ctrl-C ends training after the current update; a second Ctrl-C at once."""
 
     def stop(*_: Any) -> None:
@@ -288,7 +253,7 @@ def _report(job: Job, result: Evaluation, console: Console, program: str) -> Non
     console.print(table)
     if (job.folder / "curve.png").exists():
         console.print(f"its curve: {job.folder}/curve.png")
-    spec = f"{job.config.learner_name}:{job.folder}/best"
+    spec = f"{job.config.bot or job.config.learner_name}:{job.folder}/best"
     evaluate, play = typed("evaluate", program), typed("play", program)
     console.print(f"next: {evaluate} {spec} planner --players {job.config.players}")
     console.print(f"play it: {play} --bot {spec}")

@@ -17,17 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy import float32, int64
 
-from carolus_env.bots.planner.choices import in_turn, list_choices
-from carolus_env.bots.planner.evaluation import (
-    FEATURES,
-    acts_this_round,
-    count_at,
-    paladins_out,
-    strengths,
-    write_features,
-    write_seats,
-)
-from carolus_env.bots.planner.plans import first_of, play_plan, rest_of
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import (
     CLANS,
@@ -41,6 +30,17 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.engine.state import STATE, States
+from carolus_env.planning.choices import in_turn, list_choices
+from carolus_env.planning.evaluation import (
+    FEATURES,
+    acts_this_round,
+    count_at,
+    paladins_out,
+    strengths,
+    write_features,
+    write_seats,
+)
+from carolus_env.planning.plans import first_of, play_plan, rest_of
 from carolus_env.system.compiler import kernel, part, rare
 
 VERSION: Final = 1

@@ -1,6 +1,6 @@
 """Games whose learner chooses whole turns: a decision is a disc, a crown or a turn.
 
-In every game the candidates of the decision are listed (`bots.planner.choices`), and the learner
+In every game the candidates of the decision are listed (`planning.choices`), and the learner
 sees a row of numbers for each (`candidates`) and picks one by its index.
 """
 
@@ -15,13 +15,13 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from carolus_env import engine
-from carolus_env.bots.planner.choices import EVERY, Lister
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import MOST_PLACEMENTS, WIDTHS
 from carolus_env.engine.rules import DISCS, PHASE_NAMES, Rules
 from carolus_env.engine.state import pick
 from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
 from carolus_env.envs.learner import Ended, LearnerGames, Opponents
+from carolus_env.planning.choices import EVERY, Lister
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import MOST_PLACEMENTS, WIDTHS
 from carolus_env.system.compiler import entry
 
 MOST_ACTIONS: Final = MOST_PLACEMENTS + 1

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent
 from carolus_env.bots.agent import AgentError
-from carolus_env.bots.model_files import Kind, Trained
-from carolus_env.bots.planner.choices import EVERY
 from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, DISCS, MAX_PLAYERS
 from carolus_env.envs import candidates
 from carolus_env.envs.turns import Turns
 from carolus_env.integrations.agents import DecisionAgent, TurnAgent
-
-FORMAT: Final = "carolus-sb3"
-VERSION: Final = 1
-"""Of the files and the network."""
+from carolus_env.networks.files import Model
+from carolus_env.planning.choices import EVERY
 
 
 @dataclass(frozen=True)
@@ -76,18 +71,22 @@ def shapes(size: Size) -> dict[str, tuple[int, ...]]:
     return {**found, "action.weight": (actions, inputs), "action.bias": (actions,)}
 
 
-class MlpModel(Trained[Size]):
-    """The actor of an ``MlpPolicy`` as files; see `Trained`."""
+class MlpModel(Model[Size]):
+    """The actor of an ``MlpPolicy`` as files; see `Model`."""
+
+    format: ClassVar[str] = "carolus-sb3"
+    version: ClassVar[int] = 1
+    size_type: ClassVar[type] = Size
+    shapes = staticmethod(shapes)
 
     @classmethod
-    def kind(cls) -> Kind:
-        versions: dict[str, str | int] = {
-            "format": FORMAT,
-            "version": VERSION,
+    def versions(cls) -> dict[str, str | int]:
+        """Return the format and the versions, those of the observations included."""
+        of_inputs = {
             "observation_version": observation.VERSION,
             "candidates_version": candidates.VERSION,
         }
-        return Kind(versions, Size, shapes, Path(__file__).parent)
+        return {**super().versions(), **of_inputs}
 
 
 def likeliest(

@@ -1,8 +1,127 @@
-"""Training: PPO over whole turns, TD(lambda) of a value network, MaskablePPO of sb3-contrib.
+"""Training: what learns (`LEARNERS`), and what all training runs share.
 
-Needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3.
+An algorithm is a file that reads from top to bottom: `ppo`, `td` and `sb3`. `options` has the
+options that all have, `run` a run in its folder, `pool` the workers of self-play; `curve`,
+`checkpoint`, `scalars` and `provenance` are parts of a run.
 
-`turns` and `value` learn by self-play: `training` is a run in its folder, `compiled` what both
-share, `options` and `reading` are their options, and `curve`, `checkpoint`, `scalars` and
-`provenance` are parts of a run. `sb3` is one file to copy.
+Training needs the extra ``train``; only `sb3` needs PyTorch and Stable-Baselines3.
 """
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from carolus_env.engine.rules import OPTIONS, Rules
+
+if TYPE_CHECKING:
+    from carolus_env.learners.options import RunConfig
+    from carolus_env.learners.run import Run
+
+
+class Learner(NamedTuple):
+    """A learner, by where its parts are; they are imported when needed."""
+
+    module: str
+    config: str
+    """Name of its hyperparameters' dataclass, a `RunConfig`."""
+    run: str
+    """Name of what makes a `Run`, called with a config, a folder, and ``command=``, ``show=``."""
+    about: str
+    """A description in one line."""
+
+    def config_type(self) -> type[RunConfig]:
+        """Return the dataclass of its hyperparameters.
+
+        Raises:
+            ModuleNotFoundError: when a package that it needs is missing.
+        """
+        kind: type[RunConfig] = getattr(importlib.import_module(self.module), self.config)
+        return kind
+
+    def start(self, *args: Any, **kwargs: Any) -> Run:
+        """Return a run that has not begun; see `run`."""
+        run: Run = getattr(importlib.import_module(self.module), self.run)(*args, **kwargs)
+        return run
+
+
+LEARNERS: Final[dict[str, Learner]] = {
+    "ppo": Learner(
+        "carolus_env.learners.ppo", "PpoConfig", "PpoRun", "a policy over whole turns, by PPO"
+    ),
+    "value": Learner(
+        "carolus_env.learners.td", "TdConfig", "TdRun", "a value network, by TD(lambda)"
+    ),
+    "sb3": Learner("carolus_env.learners.sb3", "Sb3Config", "Sb3Run", "sb3-contrib's MaskablePPO"),
+}
+"""The learners by name; the first is the default. A new one is a file, and an entry here."""
+
+
+def learner(name: str | None) -> Learner:
+    """Return a learner by name; None: the default.
+
+    Raises:
+        ValueError: for an unknown learner.
+    """
+    name = next(iter(LEARNERS)) if name is None else name
+    if name not in LEARNERS:
+        raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}")
+    return LEARNERS[name]
+
+
+def read_config(path: Path, name: str | None = None) -> RunConfig:
+    """Return the options of a TOML file; those it leaves out keep their defaults.
+
+    Args:
+        path: of the file.
+        name: of the learner, instead of the one that the file names.
+
+    Raises:
+        ValueError: for a file that cannot be read, and naming the first option that is unknown
+            or has the wrong type.
+    """
+    try:
+        options = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: not a TOML file ({error})") from None
+    if name is not None:
+        options["learner"] = name
+    try:
+        return config_of(options)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def config_of(options: Mapping[str, Any]) -> RunConfig:
+    """Return options by name, ``learner`` among them, as a config.
+
+    Raises:
+        ValueError: naming the first option that is unknown or has the wrong type.
+    """
+    import pydantic
+
+    options = dict(options)
+    kind = learner(options.pop("learner", None)).config_type()
+    own = [field.name for field in dataclasses.fields(kind) if field.name != "rules"]
+    names = [*OPTIONS, *own]
+    if unknown := [name for name in options if name not in names]:
+        raise ValueError(
+            f"unknown option {unknown[0]!r} of learner {kind.learner_name}; "
+            f"known are {', '.join(names)}, learner"
+        )
+    rules = Rules.from_dict({name: options.pop(name) for name in OPTIONS if name in options})
+    try:
+        # strict, but as JSON: there a list is accepted for a tuple
+        config = pydantic.TypeAdapter(kind).validate_json(json.dumps(options), strict=True)
+        return dataclasses.replace(config, rules=rules)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"option {where!r}: {first['msg']}, got {first['input']!r}") from None

@@ -15,7 +15,7 @@ from carolus_env.system.files import write_file, write_json
 
 
 @dataclass(frozen=True)
-class Look:
+class CurveStyle:
     """How the curve of a learner is drawn."""
 
     unit: str
@@ -62,18 +62,18 @@ class Curve:
         """Return the time of the last evaluation."""
         return float(self.evaluation[-1]["seconds"]) if self.evaluation else 0.0
 
-    def save(self, folder: Path, players: int, look: Look) -> None:
+    def save(self, folder: Path, players: int, style: CurveStyle) -> None:
         """Write ``curve.json`` and ``curve.png`` of a run with that number of players."""
         write_json(folder / "curve.json", asdict(self))
         if self.training and self.evaluation:
-            write_file(folder / "curve.png", self.draw(players, look))
+            write_file(folder / "curve.png", self.draw(players, style))
 
-    def _draw_losses(self, above: Any, look: Look) -> None:
+    def _draw_losses(self, above: Any, style: CurveStyle) -> None:
         """Losses on the suite, where they were measured, on their own axis beside ``above``."""
         known = [point for point in self.evaluation if point.get("loss") is not None]
         if not known:
             return
-        places = [point[look.unit] / look.scale for point in known]
+        places = [point[style.unit] / style.scale for point in known]
         mean, low, high = (100 * np.array([point["loss"][k] for point in known]) for k in range(3))
         axis = above.twinx()
         (line,) = axis.plot(places, mean, marker=".", ls="--", color="tab:red")
@@ -81,18 +81,18 @@ class Curve:
         axis.set_ylim(0, 1.05 * high.max())
         axis.set_ylabel("loss a decision, % of a win (dashed)", color=line.get_color())
 
-    def draw(self, players: int, look: Look) -> bytes:
+    def draw(self, players: int, style: CurveStyle) -> bytes:
         """The curve as a PNG: ratings among the rungs met above, training games below.
 
         Args:
             players: of the run.
-            look: how it is drawn.
+            style: how it is drawn.
         """
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7, 6.5), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
-        places = [point[look.unit] / look.scale for point in self.evaluation]
+        places = [point[style.unit] / style.scale for point in self.evaluation]
         (line,) = above.plot(places, [point["elo"] for point in self.evaluation], marker="o")
         low, high = ([point[end] for point in self.evaluation] for end in ("low", "high"))
         above.fill_between(places, low, high, color=line.get_color(), alpha=0.2, lw=0)
@@ -110,11 +110,11 @@ class Curve:
                     fontsize=6,
                     color="grey",
                 )
-        above.set(title=f"evaluation: {look.plays}", ylabel="Elo above planner (95 % interval)")
-        self._draw_losses(above, look)
-        places = [point[look.unit] / look.scale for point in self.training]
-        below.plot(places, [point[look.line] for point in self.training])
-        below.set(title=look.below, xlabel=look.x, ylabel=look.y)
+        above.set(title=f"evaluation: {style.plays}", ylabel="Elo above planner (95 % interval)")
+        self._draw_losses(above, style)
+        places = [point[style.unit] / style.scale for point in self.training]
+        below.plot(places, [point[style.line] for point in self.training])
+        below.set(title=style.below, xlabel=style.x, ylabel=style.y)
         below.grid(alpha=0.3)
         image = BytesIO()
         figure.savefig(image, format="png", dpi=150)

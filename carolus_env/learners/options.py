@@ -1,36 +1,42 @@
-"""The options that every training run has, whatever learns in it."""
+"""The options of training runs: those of every learner, and those of learners by self-play."""
 
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from carolus_env.bots import make
-from carolus_env.bots.planner.plans import WIDTHS
-from carolus_env.bots.value.network import Size
-from carolus_env.engine.rules import Rules
+from carolus_env.bots.models import NAMES, find
+from carolus_env.engine.rules import DISCS, Rules
+from carolus_env.networks.network import Size, random_weights
+from carolus_env.planning.choices import EVERY
+from carolus_env.planning.plans import WIDTHS
 from carolus_env.system import places
 from carolus_env.system.machine import cores
 from carolus_env.system.processes import Processes, Workers
 from carolus_env.system.workers import check_threads
 
-Learner = Literal["ppo", "value", "sb3"]
-"""What learns: a policy over whole turns by PPO, a value network by TD(lambda), or sb3-contrib's
-MaskablePPO."""
-
 
 @dataclass
-class RunOptions:
+class RunConfig:
     """Rules, names and evaluations of a training run."""
 
-    learner_name: ClassVar[Learner]
+    learner_name: ClassVar[str]
     """The learner's name, as files and the command line give it."""
     unit: ClassVar[str]
     """What the run counts: the decisions or the games that were learnt from."""
     resumable: ClassVar[tuple[str, ...]]
     """The options that may change when a run is resumed: its length and its backend."""
+    bot: ClassVar[str] = ""
+    """Name of the bot that plays the models; empty: that of the learner."""
+    hint: ClassVar[str] = ""
+    """Advice that is printed when a run starts."""
 
     rules: Rules = field(default_factory=Rules)
     """Number of players and options of the games."""
@@ -92,51 +98,118 @@ class RunOptions:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
+    def check_ranges(self, *names: str, low: float, high: float) -> None:
+        """Refuse numbers outside a range.
+
+        Raises:
+            ValueError: naming the first option that is.
+        """
+        for name in names:
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must lie in [{low}, {high}], got {getattr(self, name)}")
+
     def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON, with the learner, and the options of the rules among them."""
+        """Return plain values for JSON: the learner, and its options with those of the rules."""
         options = dataclasses.asdict(self)
         return {"learner": self.learner_name, **options.pop("rules"), **options}
 
 
 @dataclass
-class CompiledOptions(RunOptions):
-    """What a learner has besides that is compiled and runs on every core."""
+class SelfPlayConfig(RunConfig):
+    """The options of learners that play with themselves in compiled code, on every core."""
+
+    policy: ClassVar[bool] = False
+    """Whether the network has a policy head."""
 
     workers: int = field(default_factory=cores)
-    """That play and learn; by default one a core. Results depend on their number."""
+    """Number of workers; default: one per core. Results depend on it."""
     on: Literal["threads", "processes", "ray"] = "threads"
-    """What they are: threads, processes on this machine, or tasks on a cluster of Ray, with the
-    extra ray. Results are the same."""
+    """Backend of the workers: threads, processes on this machine, or tasks on a cluster of Ray,
+    with the extra ray. Results are the same."""
     ray_address: str | None = None
-    """Of the cluster; by default RAY_ADDRESS, or one that runs here, or a new one."""
+    """Address of the cluster; default: RAY_ADDRESS, or one that runs here, or a new one."""
+    start: str | None = None
+    """Model to begin with, a path or 2p, 3p, 4p; default: random weights."""
     width: int = 64
     """Sums of the network's first layer."""
     hidden: int = 32
     """Units of its second layer."""
+    candidates: int = 16
+    """Turns that are compared, the planner's best ones."""
     plans: str = "stop"
     """Where paladins may go, see the planner: stop, one or all."""
+    learning_rate: float = 0.01
+    """Initial learning rate."""
+    learning_rate_end: float = 0.001
+    """Learning rate at the end."""
+    flat: float = 0.0
+    """Share of the run in which the learning rate stays; then it decays geometrically."""
     curve_every: int = 1
     """Decisions or games between two points of the curve."""
 
     @property
     def size(self) -> Size:
         """The network's size."""
-        return Size(self.players, self.width, self.hidden)
+        return Size(self.players, self.width, self.hidden, self.policy)
+
+    @abstractmethod
+    def share(self, done: int, cpu_seconds: float) -> float:
+        """Return the share of the run that is done, from 0 to 1 or more."""
+
+    @abstractmethod
+    def round_size(self, done: int) -> int:
+        """Return the decisions or games of the next round."""
+
+    def rate_at(self, share: float) -> float:
+        """Return the learning rate after this share of the run."""
+        decay = min(max((share - self.flat) / (1 - self.flat), 0.0), 1.0)
+        return float(self.learning_rate * (self.learning_rate_end / self.learning_rate) ** decay)
+
+    def first_weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the weights to begin with.
+
+        A policy may begin with a model that has no policy head, and the other way round.
+
+        Raises:
+            ValueError: for a model of another size.
+        """
+        weights = random_weights(self.size, self.seed)
+        if self.start is None:
+            return weights
+        model = find("ppo" if self.policy and self.start in NAMES else "value", self.start)
+        if dataclasses.replace(model.size, policy=self.policy) != self.size:
+            raise ValueError(
+                f"start must be a model of players={self.players}, width={self.width}, "
+                f"hidden={self.hidden}; {self.start!r} has {model.size}"
+            )
+        for name, array in weights.items():
+            given = model.weights[name]
+            part = tuple(slice(min(pair)) for pair in zip(array.shape, given.shape, strict=True))
+            array[part] = given[part]
+        return weights
 
     def check(self) -> None:
-        """See `RunOptions.check`."""
+        """See `RunConfig.check`."""
         super().check()
         if self.seed < 0:
             raise ValueError(f"seed must be at least 0, got {self.seed}")
         _ = self.size
         if self.plans not in WIDTHS:
             raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")
+        if not DISCS <= self.candidates <= EVERY:
+            raise ValueError(f"candidates must be from {DISCS} to {EVERY}, got {self.candidates}")
         self.check_counts("curve_every", "workers")
+        for name in ("learning_rate", "learning_rate_end"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
+        if not 0 <= self.flat < 1:
+            raise ValueError(f"flat must lie in [0, 1), got {self.flat}")
         check_threads(self.workers)
         places.check(self.on, self.ray_address)
+        self.first_weights()
 
-    def actors(self) -> Workers | None:
-        """The workers that are not threads; to be closed.
+    def remote_workers(self) -> Workers | None:
+        """Return the workers that are not threads, to be closed; None: threads.
 
         Raises:
             WorkerError: when there is no such cluster.

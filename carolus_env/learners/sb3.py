@@ -3,7 +3,8 @@
     $ python train.py --learner sb3
     $ python train.py --learner sb3 --actions decisions --players 4 --opponents greedy
 
-This file is meant to be copied: `Sb3Config` holds the hyperparameters, `train` is the program. It
+This file is meant to be copied: `Sb3Config` holds the hyperparameters, `Sb3Run.train` is the
+program. It
 needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``train``. What it learnt is saved
 as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone (`integrations.sb3`).
 """
@@ -27,17 +28,17 @@ from carolus_env.bots import make
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
 from carolus_env.integrations.sb3 import MlpModel, Size, actor, agent_of
-from carolus_env.learners.curve import Curve, Look
-from carolus_env.learners.options import Learner, RunOptions
+from carolus_env.learners.curve import Curve, CurveStyle
+from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.system.files import write_json
 
 
 @dataclass
-class Sb3Config(RunOptions):
+class Sb3Config(RunConfig):
     """The hyperparameters; those of PPO have Stable-Baselines3's names."""
 
-    learner_name: ClassVar[Learner] = "sb3"
+    learner_name: ClassVar[str] = "sb3"
     unit: ClassVar[str] = "decisions"
     resumable: ClassVar[tuple[str, ...]] = ("steps",)
 
@@ -97,7 +98,7 @@ class Sb3Config(RunOptions):
         self.check_counts("steps", "envs", "n_steps", "batch_size", "n_epochs", "threads")
 
 
-LOOK = Look(
+STYLE = CurveStyle(
     unit="decisions",
     scale=1e6,
     x="decisions of the learner (millions)",
@@ -116,77 +117,99 @@ def make_env(config: Sb3Config, opponents: str, n: int) -> CarolusVecEnv | Carol
     return CarolusVecEnv(config.rules, n, opponents, seed=config.seed)
 
 
-def train(config: Sb3Config, folder: Path, *, command: str, resume: bool) -> Evaluation:
-    """Train in a folder, from scratch or from its last checkpoint.
+class Sb3Run:
+    """A run in its folder, see `run.Run`.
 
     Args:
         config: the hyperparameters.
         folder: of the run; it exists.
         command: the command line, for the models' JSON.
-        resume: go on from the last checkpoint, a zip of Stable-Baselines3. Loading one runs code
-            that it holds, so resume only runs of your own.
-
-    Returns:
-        The strength of the best network, as in ``result.json``.
 
     Raises:
-        ValueError: for options that cannot work, or a run that has no checkpoint.
+        ValueError: for options that cannot work.
     """
-    torch.set_num_threads(config.threads)
-    env = make_env(config, config.opponents, config.envs)
-    common: dict[str, Any] = {
-        "tensorboard_log": str(folder / "tensorboard"),
-        "device": config.device,
-    }
-    if resume:
-        model = MaskablePPO.load(last_checkpoint(folder), env, **common)
-        env.seed(config.seed + model.num_timesteps)  # not the games of the beginning
-    else:
-        model = MaskablePPO(
-            "MlpPolicy",
-            env,
-            learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
-            n_steps=config.n_steps,
-            batch_size=config.batch_size,
-            n_epochs=config.n_epochs,
-            gamma=config.gamma,
-            gae_lambda=config.gae_lambda,
-            clip_range=config.clip_range,
-            ent_coef=config.ent_coef,
-            vf_coef=config.vf_coef,
-            policy_kwargs={"net_arch": [config.width] * config.layers},
-            seed=config.seed,
-            **common,
+
+    shows_progress = True
+    stop = False
+
+    def __init__(self, config: Sb3Config, folder: Path, *, command: str = "", **_: Any) -> None:
+        config.check()
+        self.config, self.folder, self.command = config, folder, command
+        self._checkpoint: Path | None = None
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint, a zip of Stable-Baselines3.
+
+        Loading one runs code that it holds, so resume only runs of your own.
+
+        Raises:
+            ValueError: when the run has none.
+        """
+        self._checkpoint = last_checkpoint(self.folder)
+
+    def train(self) -> bool:
+        """Train to the end."""
+        config, folder = self.config, self.folder
+        torch.set_num_threads(config.threads)
+        env = make_env(config, config.opponents, config.envs)
+        common: dict[str, Any] = {
+            "tensorboard_log": str(folder / "tensorboard"),
+            "device": config.device,
+        }
+        if self._checkpoint is not None:
+            model = MaskablePPO.load(self._checkpoint, env, **common)
+            env.seed(config.seed + model.num_timesteps)  # not the games of the beginning
+        else:
+            model = MaskablePPO(
+                "MlpPolicy",
+                env,
+                learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
+                n_steps=config.n_steps,
+                batch_size=config.batch_size,
+                n_epochs=config.n_epochs,
+                gamma=config.gamma,
+                gae_lambda=config.gae_lambda,
+                clip_range=config.clip_range,
+                ent_coef=config.ent_coef,
+                vf_coef=config.vf_coef,
+                policy_kwargs={"net_arch": [config.width] * config.layers},
+                seed=config.seed,
+                **common,
+            )
+        export = Export(config, folder, self.command)
+        evaluation = MaskableEvalCallback(
+            make_env(config, "planner", min(config.eval_games, 50)),
+            n_eval_episodes=config.eval_games,
+            eval_freq=max(config.eval_every // env.num_envs, 1),
+            callback_on_new_best=export,
+            callback_after_eval=Rate(config, folder),
+            warn=False,
+            verbose=0,
         )
-    export = Export(config, folder, command)
-    evaluation = MaskableEvalCallback(
-        make_env(config, "planner", min(config.eval_games, 50)),
-        n_eval_episodes=config.eval_games,
-        eval_freq=max(config.eval_every // env.num_envs, 1),
-        callback_on_new_best=export,
-        callback_after_eval=Rate(config, folder),
-        warn=False,
-        verbose=0,
-    )
-    if resume and (folder / "best.json").exists():
-        evaluation.best_mean_reward = MlpModel.load(folder / "best").about["payoff"] or -1.0
-    every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
-    checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
-    model.learn(
-        config.steps - model.num_timesteps,
-        [evaluation, checkpoints],
-        tb_log_name="run",
-        reset_num_timesteps=False,
-        progress_bar=True,
-    )
-    model.save(folder / "resume" / f"model_{model.num_timesteps}_steps")
-    export.save(model, "final")
-    if not (folder / "best.json").exists():  # the run was shorter than eval_every
-        export.save(model, "best")
-    best = agent_of(MlpModel.load(folder / "best"))
-    result = evaluate(best, config.rules, config.final_games, near=None, others=config.eval_bots)
-    write_json(folder / "result.json", result.to_dict())
-    return result
+        if self._checkpoint is not None and (folder / "best.json").exists():
+            evaluation.best_mean_reward = MlpModel.load(folder / "best").about["payoff"] or -1.0
+        every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
+        checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
+        model.learn(
+            config.steps - model.num_timesteps,
+            [evaluation, checkpoints],
+            tb_log_name="run",
+            reset_num_timesteps=False,
+            progress_bar=True,
+        )
+        model.save(folder / "resume" / f"model_{model.num_timesteps}_steps")
+        export.save(model, "final")
+        if not (folder / "best.json").exists():  # the run was shorter than eval_every
+            export.save(model, "best")
+        return True
+
+    def finish(self) -> Evaluation:
+        """Evaluate the best network, and write ``result.json``."""
+        config, best = self.config, agent_of(MlpModel.load(self.folder / "best"))
+        others = config.eval_bots
+        result = evaluate(best, config.rules, config.final_games, near=None, others=others)
+        write_json(self.folder / "result.json", result.to_dict())
+        return result
 
 
 def last_checkpoint(folder: Path) -> Path:
@@ -246,6 +269,6 @@ class Rate(BaseCallback):
         payoffs = [episode["r"] for episode in self.model.ep_info_buffer or ()] or [0.0]
         self.curve.training.append({**point, "payoff": round(sum(payoffs) / len(payoffs), 4)})
         self.curve.evaluation.append({**point, **result.to_dict()})
-        self.curve.save(self.folder, config.players, LOOK)
+        self.curve.save(self.folder, config.players, STYLE)
         self.logger.record("evaluation/elo", result.elo)
         return True

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from carolus_env import bots
 from carolus_env.bots import Agent, registry
-from carolus_env.bots.model_files import NAMES, ModelError
+from carolus_env.bots.models import NAMES
+from carolus_env.networks.files import ModelError
 
 OFFERED: Final = {
     "random": "any legal action",

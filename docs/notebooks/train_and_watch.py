@@ -12,8 +12,7 @@ from pathlib import Path
 import carolus_env as ce
 from carolus_env import arena
 from carolus_env.drawing import show
-from carolus_env.learners.turns.config import TurnConfig
-from carolus_env.learners.turns.run import TurnRun
+from carolus_env.learners.ppo import PpoConfig, PpoRun
 
 # %% [markdown]
 # ## Train
@@ -24,10 +23,10 @@ from carolus_env.learners.turns.run import TurnRun
 # %%
 folder = Path(tempfile.mkdtemp())
 rules = ce.Rules(players=2)
-config = TurnConfig(
+config = PpoConfig(
     rules=rules, steps=30_000, games=64, rollout=32, workers=1, curve_every=10_000, eval_games=8
 )
-run = TurnRun(config, folder)
+run = PpoRun(config, folder)
 run.train()
 sorted(path.name for path in folder.iterdir())
 

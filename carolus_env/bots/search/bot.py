@@ -15,18 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import AgentError
-from carolus_env.bots.model_files import ByPlayers, parsed
+from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import check
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import play_plan
 from carolus_env.bots.search.forest import CHOICES, CROWNS, Forest, Settings, tree_of
 from carolus_env.bots.search.mcts import TreeOptions, TreeSearch, root_width
 from carolus_env.bots.search.tree import begin, go_down, grow, write_shares
-from carolus_env.bots.value import model
-from carolus_env.bots.value.inference import ValueNet, ValueWeights, values
-from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States
+from carolus_env.networks.forward import Network, values
+from carolus_env.networks.network import NetworkModel
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import play_plan
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import option
 
@@ -110,7 +109,7 @@ class SearchBot(TreeSearch):
 
     def __init__(
         self,
-        value: ValueModel | Evaluator | None = None,
+        value: NetworkModel | Evaluator | None = None,
         options: SearchOptions | None = None,
     ) -> None:
         options = options or SearchOptions()
@@ -121,20 +120,16 @@ class SearchBot(TreeSearch):
                     self.name, "an Evaluator chooses no crowns: crowns must be auto or planner"
                 )
             options = replace(options, crowns="planner")
-        self._weights_of = ByPlayers(
-            None if isinstance(value, Evaluator) else value,
-            model.shipped,
-            lambda found: ValueWeights.of(found.weights),
-        )
+        self._models = Models("value", None if isinstance(value, Evaluator) else value)
         super().__init__(options, options.settings(CHOICES), all_weights().copy())
 
-    def _network(self, players: int) -> ValueNet:
-        return ValueNet.of(players, self._weights_of.of(self.name, players))
+    def _network(self, players: int) -> Network:
+        return Network.of(players, self._models.weights(self.name, players))
 
     def _values(self, states: States) -> npt.NDArray[np.float64]:
         if self._evaluator is not None:
             return self._evaluated(states)
-        return values(states, self._weights_of.of(self.name, int(states["players"][0])))
+        return values(states, self._models.weights(self.name, int(states["players"][0])))
 
     def _groups(
         self, states: States, rows: npt.NDArray[np.int64]
@@ -222,5 +217,4 @@ def _grow(settings, weights, forest, listed, outcomes):
 
 def make_search(argument: str) -> SearchBot:
     """Make ``search:ARGUMENT``: a model's name or path or nothing, then options."""
-    value, options = parsed("search", argument, SearchOptions, model.find)
-    return SearchBot(value, options)
+    return SearchBot(*parse_model("search", argument, SearchOptions, "value"))

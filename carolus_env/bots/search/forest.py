@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.planner.plans import PlanScratch
 from carolus_env.engine.rules import MAX_TEAMS
 from carolus_env.engine.state import STATE, States
+from carolus_env.planning.plans import PlanScratch
 from carolus_env.system.compiler import kernel
 
 NODE: Final = np.dtype(

@@ -19,8 +19,6 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.options import check
-from carolus_env.bots.planner.evaluation import all_weights, chances
-from carolus_env.bots.planner.plans import WIDTHS, actions_of
 from carolus_env.bots.remembered import Remembered
 from carolus_env.bots.search.forest import (
     BY_PLANNER,
@@ -31,10 +29,12 @@ from carolus_env.bots.search.forest import (
     tree_of,
 )
 from carolus_env.bots.search.tree import begin, grow, simulate
-from carolus_env.bots.value.inference import ValueNet
 from carolus_env.engine.rules import ACTIONS, DISCS, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams, move_on
+from carolus_env.networks.forward import Network
+from carolus_env.planning.evaluation import all_weights, chances
+from carolus_env.planning.plans import WIDTHS, actions_of
 from carolus_env.system import stopping
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import option
@@ -209,7 +209,7 @@ class TreeSearch(Agent):
         """Each team's win probability in games of one number of players: ``(N, teams)``."""
         return chances(states, self._weights)[:, : TEAMS[int(states["players"][0])]]
 
-    def _network(self, players: int) -> ValueNet | None:
+    def _network(self, players: int) -> Network | None:
         """The network that values positions inside the kernels, if there is one."""
         return None
 
@@ -322,7 +322,7 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 
 @entry
 def _search(states, settings, weights, forest, generators, sims, net):
-    """Run simulations in every game; 0 begins the searches. ``net`` is a `ValueNet` or None."""
+    """Run simulations in every game; 0 begins the searches. ``net`` is a `Network` or None."""
     for g in range(states.shape[0]):
         s = states[g]
         bits = generators[g]

@@ -36,10 +36,7 @@ from typing import Final
 import numpy as np
 from numpy import int64, uint64
 
-from carolus_env.bots.planner.bot import best_crown
-from carolus_env.bots.planner.choices import in_turn, list_actions
-from carolus_env.bots.planner.evaluation import write_chances, write_scores
-from carolus_env.bots.planner.plans import first_of, list_plans, play, play_plan
+from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import (
     BY_PLANNER,
     CHOICES,
@@ -47,10 +44,13 @@ from carolus_env.bots.search.forest import (
     PLANNER,
     PLAYOUT,
 )
-from carolus_env.bots.value.inference import forget_sums, write_value
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
+from carolus_env.networks.forward import reset_accumulator, write_value
+from carolus_env.planning.choices import in_turn, list_actions
+from carolus_env.planning.evaluation import write_chances, write_scores
+from carolus_env.planning.plans import first_of, list_plans, play, play_plan
 from carolus_env.system.compiler import kernel, part, rare
 
 _PLAYOUT_LIMIT: Final = 100_000
@@ -113,13 +113,13 @@ def list_choices(s, settings, weights, tree):
 def value_choices(s, net, tree):
     """Write the tree's ``outcomes``: each team's win probability after each listed choice of ``s``.
 
-    ``net`` is a `ValueNet`; it values the positions before any dice.
+    ``net`` is a `Network`; it values the positions before any dice.
     """
-    forget_sums(net)
+    reset_accumulator(net)
     for k in range(tree.listed[0]):
         tree.after[0] = s
         play_plan(tree.after[0], tree.plans[k])
-        write_value(tree.after[0], net, tree.outcomes[k], like=True)
+        write_value(tree.after[0], net, tree.outcomes[k])
 
 
 @rare
@@ -270,7 +270,7 @@ def roll_and_crown(s, settings, weights, tree, net):
 def go_down(s, settings, weights, tree, bits, net):
     """Go from the root, which is ``s``, to a position that is over or not in the tree.
 
-    Writes the path and the leaf, and lists the choices there. ``net`` is a `ValueNet` or None.
+    Writes the path and the leaf, and lists the choices there. ``net`` is a `Network` or None.
 
     Returns:
         The advanced stream.

@@ -16,11 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64, uint64
 
-from carolus_env.bots.planner.choices import list_choices
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import STOP, play, play_plan
 from carolus_env.bots.value.choice import Chooser, best_choice, value_choices
-from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
 from carolus_env.engine.chance import chance_outcomes
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import (
@@ -36,6 +32,10 @@ from carolus_env.engine.rules import (
     TEAMS,
 )
 from carolus_env.engine.state import STATE, States, as_states, common_players
+from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
+from carolus_env.planning.choices import list_choices
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import STOP, play, play_plan
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 LOOKS: Final = ("now", "turn")
@@ -76,7 +76,7 @@ class Ahead(NamedTuple):
 
     @classmethod
     def of(
-        cls, players: int, weights: ValueWeights, candidates: int, best: int = 0, rolls: int = 0
+        cls, players: int, weights: Weights, candidates: int, best: int = 0, rolls: int = 0
     ) -> Ahead:
         """Scratch to look ahead; the weights are shared.
 
@@ -103,10 +103,10 @@ class Ahead(NamedTuple):
         )
 
 
-def _chooser(players: int, weights: ValueWeights, candidates: int) -> Chooser:
+def _chooser(players: int, weights: Weights, candidates: int) -> Chooser:
     """How a player chooses in positions ahead."""
     listing = all_weights()[players].copy()
-    return Chooser.of(ValueNet.of(players, weights), STOP, listing, candidates)
+    return Chooser.of(Network.of(players, weights), STOP, listing, candidates)
 
 
 # ------------------------------------------------------------------------------------ discs
@@ -122,6 +122,7 @@ def value_next(s, chooser, values):
         play_plan(s, best_choice(s, chooser))
     if s["phase"] != OVER and s["phase"] != ROLL:
         play_plan(s, best_choice(s, chooser))
+    reset_accumulator(chooser.net)
     write_value(s, chooser.net, values)
 
 
@@ -261,9 +262,7 @@ def best_turn(s, chooser, ahead):
 # ------------------------------------------------------------------------------------ for Python
 
 
-def values_ahead(
-    states: States, weights: ValueWeights, candidates: int = 32
-) -> npt.NDArray[np.float64]:
+def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
     """Each team's expected share of the win after the best next choice: ``(N, teams)`` float64.
 
     The network has learnt positions in which dice are due. After a roll this is the better value:
@@ -287,9 +286,7 @@ def _values_ahead(states, chooser, spare, found):
         value_next(spare[0], chooser, found[g])
 
 
-def disc_values(
-    states: States, weights: ValueWeights, candidates: int = 32
-) -> npt.NDArray[np.float64]:
+def disc_values(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
     """The value of each disc by looking ahead (`value_discs`): ``(N, 5, teams)`` float64.
 
     NaN for discs that cannot be played.

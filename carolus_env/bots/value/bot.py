@@ -1,6 +1,6 @@
 """``value`` plays by a trained value network: whole turns, discs and crowns by what follows.
 
-Models are files (`bots.value.model`): your own, or ``2p``, ``3p`` and ``4p`` of the package. With
+Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package. With
 ``seconds`` the bot is `timed.TimedValueBot`.
 """
 
@@ -15,19 +15,18 @@ import numpy.typing as npt
 from carolus_env.bots.agent import AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.model_files import ByPlayers
+from carolus_env.bots.models import Models
 from carolus_env.bots.options import check
-from carolus_env.bots.planner.choices import EVERY, in_turn
-from carolus_env.bots.planner.evaluation import all_weights
-from carolus_env.bots.planner.plans import WIDTHS, first_of, play_plan
-from carolus_env.bots.value import model
 from carolus_env.bots.value.ahead import COMPARED, LATE, LOOKS, Ahead, best_turn, value_discs
 from carolus_env.bots.value.choice import Chooser, best_choice
-from carolus_env.bots.value.inference import ValueNet, ValueWeights, write_value
-from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
+from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
+from carolus_env.networks.network import NetworkModel
+from carolus_env.planning.choices import EVERY, in_turn
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import WIDTHS, first_of, play_plan
 from carolus_env.system.compiler import entry, rare
 from carolus_env.system.options import option
 
@@ -102,9 +101,9 @@ class Player(NamedTuple):
     """``(5, 3)`` float64, scratch: the values of the discs."""
 
     @classmethod
-    def of(cls, players: int, weights: ValueWeights, options: ValueOptions) -> Player:
+    def of(cls, players: int, weights: Weights, options: ValueOptions) -> Player:
         """A player with scratch of its own; the weights are shared."""
-        net, listing = ValueNet.of(players, weights), all_weights()[players].copy()
+        net, listing = Network.of(players, weights), all_weights()[players].copy()
         candidates, teams = int(options.candidates), TEAMS[players]
         plans = PLANS[teams] if options.plans == "auto" else options.plans
         compared = min(candidates, COMPARED[teams])
@@ -150,8 +149,8 @@ class ValueBot(CompiledByPlayers):
     """Plays what leads to the best position by a value network.
 
     Args:
-        value: a model, for games of ``value.size.players`` players; None: the models of the
-            package, each read when it is first needed.
+        model: for games of ``model.size.players`` players; None: the models of the package, each
+            read when it is first needed.
         options: see `ValueOptions`; with ``seconds`` use `TimedValueBot`.
 
     Raises:
@@ -164,14 +163,12 @@ class ValueBot(CompiledByPlayers):
     entries = Entries(_act, _play_on)
 
     def __init__(
-        self, value: ValueModel | None = None, options: ValueOptions | None = None
+        self, model: NetworkModel | None = None, options: ValueOptions | None = None
     ) -> None:
         self.options = options or ValueOptions()
         if self.options.seconds and not self.timed:
             raise AgentError(self.name, f"seconds={self.options.seconds} needs a TimedValueBot")
-        self._weights = ByPlayers(
-            value, model.shipped, lambda found: ValueWeights.of(found.weights)
-        )
+        self._models = Models("value", model)
 
     def player(self, players: int) -> Player:
         """What the choice needs in games of ``players`` players.
@@ -179,7 +176,7 @@ class ValueBot(CompiledByPlayers):
         Raises:
             AgentError: for another number of players than the model was trained for.
         """
-        return Player.of(players, self._weights.of(self.name, players), self.options)
+        return Player.of(players, self._models.weights(self.name, players), self.options)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Its choice, and the network's value after it."""
@@ -205,4 +202,5 @@ def _think(states, player, actions, values):
         else:
             player.chooser.after[0] = s
             play_plan(after, choice)
+            reset_accumulator(player.chooser.net)
             write_value(after, player.chooser.net, values[g])

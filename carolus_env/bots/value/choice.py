@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64
 
-from carolus_env.bots.planner.choices import Lister, list_choices
-from carolus_env.bots.planner.plans import play_plan
-from carolus_env.bots.value.inference import ValueNet, forget_sums, like_value
 from carolus_env.engine.state import STATE, States
+from carolus_env.networks.forward import Network, reset_accumulator, team_value
+from carolus_env.planning.choices import Lister, list_choices
+from carolus_env.planning.plans import play_plan
 from carolus_env.system.compiler import rare
 
 
 class Chooser(NamedTuple):
     """What the kernels of this module need: a network, how candidates are listed, and scratch."""
 
-    net: ValueNet
+    net: Network
     """The network."""
     lister: Lister
     """How choices are listed; K of them at most."""
@@ -34,7 +34,7 @@ class Chooser(NamedTuple):
 
     @classmethod
     def of(
-        cls, net: ValueNet, width: int, weights: npt.NDArray[np.float64], candidates: int
+        cls, net: Network, width: int, weights: npt.NDArray[np.float64], candidates: int
     ) -> Chooser:
         """A chooser with scratch of its own.
 
@@ -52,11 +52,11 @@ class Chooser(NamedTuple):
 def value_choices(s, chooser, count):
     """Write the value after each of the first choices; returns the best one's index."""
     team, best = int64(s["team"][s["player"]]), 0
-    forget_sums(chooser.net)
+    reset_accumulator(chooser.net)
     for k in range(count):
         chooser.after[0] = s
         play_plan(chooser.after[0], chooser.lister.choices[k])
-        chooser.values[k] = like_value(chooser.after[0], team, chooser.net)
+        chooser.values[k] = team_value(chooser.after[0], team, chooser.net)
         if chooser.values[k] > chooser.values[best]:
             best = k
     return best

@@ -12,18 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.model_files import parsed
-from carolus_env.bots.planner.choices import list_choices
-from carolus_env.bots.planner.plans import actions_of
+from carolus_env.bots.models import parse_model
 from carolus_env.bots.remembered import Remembered
-from carolus_env.bots.value import model
 from carolus_env.bots.value.ahead import follow
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
 from carolus_env.bots.value.choice import value_choices
-from carolus_env.bots.value.model import ValueModel
 from carolus_env.engine.rules import ACTIONS, MOVE, PLACE
 from carolus_env.engine.state import States, as_states
 from carolus_env.engine.streams import check_streams
+from carolus_env.networks.network import NetworkModel
+from carolus_env.planning.choices import list_choices
+from carolus_env.planning.plans import actions_of
 from carolus_env.system import stopping
 from carolus_env.system.compiler import entry
 
@@ -35,16 +34,16 @@ class TimedValueBot(ValueBot):
     after each plan (`carolus_env.system.stopping`).
 
     Args:
-        value: as for `ValueBot`.
+        model: as for `ValueBot`.
         options: with ``seconds``; ``next`` and ``rolls`` are not used.
     """
 
     timed = True
 
     def __init__(
-        self, value: ValueModel | None = None, options: ValueOptions | None = None
+        self, model: NetworkModel | None = None, options: ValueOptions | None = None
     ) -> None:
-        super().__init__(value, options)
+        super().__init__(model, options)
         self._remembered = Remembered()
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
@@ -109,6 +108,6 @@ def _follow(states, plan, player):
 
 
 def make_value(argument: str) -> Agent:
-    """``value:ARGUMENT``: a model's name or path or nothing, then options, separated by commas."""
-    value, options = parsed("value", argument, ValueOptions, model.find)
-    return (TimedValueBot if options.seconds else ValueBot)(value, options)
+    """Make ``value:ARGUMENT``: a model's name or path or nothing, then options."""
+    model, options = parse_model("value", argument, ValueOptions, "value")
+    return (TimedValueBot if options.seconds else ValueBot)(model, options)

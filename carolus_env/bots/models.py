@@ -1,0 +1,91 @@
+"""The networks that bots play by: your own files, or the package's models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+from carolus_env import networks
+from carolus_env.bots.agent import AgentError
+from carolus_env.bots.options import parse
+from carolus_env.networks.files import ModelError
+from carolus_env.networks.forward import Weights
+from carolus_env.networks.network import NetworkModel
+
+NAMES: Final = ("2p", "3p", "4p")
+"""The models of the package, as specs and commands name them."""
+FOLDER: Final = Path(networks.__file__).parent / "models"
+
+Kind = Literal["value", "ppo"]
+"""What a model of the package was trained for: to value positions, or as a policy."""
+Options = TypeVar("Options")
+
+
+def find(kind: Kind, name: str) -> NetworkModel:
+    """Return a model.
+
+    Args:
+        kind: of a model of the package.
+        name: ``2p``, ``3p`` or ``4p``, or the path of a file of your own.
+
+    Raises:
+        ModelError: for a file that is missing or cannot be read, or without a policy head where
+            ``kind`` needs one.
+    """
+    model = NetworkModel.load(FOLDER / f"{kind}_{name}" if name in NAMES else name)
+    if kind == "ppo" and not model.size.policy:
+        raise ModelError(f"{name}: the model has no policy head; the bots value and search use it")
+    return model
+
+
+class Models:
+    """The weights that a bot plays by: of one model, or of the package's, read when first needed.
+
+    Args:
+        kind: of models of the package.
+        model: the one model; None: the package's, by number of players.
+    """
+
+    def __init__(self, kind: Kind, model: NetworkModel | None) -> None:
+        self._kind, self._only = kind, None if model is None else model.size.players
+        self._weights: dict[int, Weights] = {}
+        if model is not None:
+            self._weights[model.size.players] = Weights.of(model.weights)
+
+    def weights(self, bot: str, players: int) -> Weights:
+        """Return the weights for games of ``players`` players.
+
+        Args:
+            bot: its name, for the error.
+            players: 2, 3 or 4.
+
+        Raises:
+            AgentError: when the one model is for another number of players.
+        """
+        if players not in self._weights:
+            if self._only is not None:
+                raise AgentError(bot, f"has a model for {self._only} players, not for {players}")
+            self._weights[players] = Weights.of(find(self._kind, f"{players}p").weights)
+        return self._weights[players]
+
+
+def parse_model(
+    bot: str, argument: str, options: type[Options], kind: Kind
+) -> tuple[NetworkModel | None, Options]:
+    """Return the model that a spec names before its options, None if there is none, and these.
+
+    Args:
+        bot: its name, for errors.
+        argument: ``2p``, a path or nothing, then options, all separated by commas.
+        options: their dataclass.
+        kind: of models of the package.
+
+    Raises:
+        AgentError: for a wrong option.
+        ModelError: for a model that is missing or does not fit.
+    """
+    first, _, rest = argument.partition(",")
+    key, equals, _ = first.partition("=")
+    if equals and key.strip().isidentifier():  # an option: no model is named
+        first, rest = "", argument
+    return find(kind, first) if first else None, parse(bot, options, rest)

@@ -1,0 +1,294 @@
+"""``planner``: plans a whole turn at once, and chooses a disc by playing the round to its end.
+
+At the start of a turn it lists the plans for its paladins and the Emperor (`plans`), values the
+position after each plan (`evaluation`), and plays the best one. To choose a disc it tries each of
+its discs with each answer of the players after it, plays the round to its end, all players acting
+by their best plans and no dice rolled, and values that position; each player chooses what is best
+for its team (max^n: Luckhardt and Irani, AAAI 1986). A crown becomes the clan that leaves the best
+position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64
+
+from carolus_env import engine
+from carolus_env.bots.agent import Opinion
+from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.errors import error, errors_option, with_errors
+from carolus_env.bots.options import check
+from carolus_env.engine.kernels import legal, turns
+from carolus_env.engine.rules import (
+    ACTIONS,
+    CLANS,
+    CROWN_CHOICE,
+    DISC,
+    DISCS,
+    FIRST_CROWN,
+    FIRST_DISC,
+    MAX_PLAYERS,
+    MAX_TEAMS,
+    MOVE,
+    PLACE,
+    ROLL,
+    TEAMS,
+)
+from carolus_env.engine.state import STATE, States, common_players, copy
+from carolus_env.planning.evaluation import advantage, all_weights, chances, write_scores
+from carolus_env.planning.plans import (
+    NONE_YET,
+    WIDTHS,
+    PlanScratch,
+    first_of,
+    list_plans,
+    play,
+    play_plan,
+)
+from carolus_env.system.compiler import entry, part, rare
+from carolus_env.system.options import option
+
+
+@dataclass(frozen=True)
+class PlannerOptions:
+    """How `PlannerBot` plans; see docs/bots.md.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
+    """
+
+    plans: str = option(
+        "stop",
+        "where paladins may go besides the player's court: to the region where the Emperor stops, "
+        "to any one region, or anywhere",
+        among=WIDTHS,
+    )
+    errors: float = errors_option()
+
+    def __post_init__(self) -> None:
+        check("planner", self)
+
+
+class RoundScratch(NamedTuple):
+    """Scratch in which kernels play a round, reused for each position."""
+
+    plan: PlanScratch
+    """Scratch to plan a turn."""
+    plans: npt.NDArray[np.int64]
+    """``(1,)`` int64: the best plan of a turn."""
+    values: npt.NDArray[np.float64]
+    """``(1,)`` float64: its value."""
+    states: States
+    """``(6,)`` STATE: the position after that many of the discs still to be chosen."""
+    untried: npt.NDArray[np.int64]
+    """``(5,)`` int64: the discs still to try there, as bits."""
+    outcomes: npt.NDArray[np.float64]
+    """``(5, 3)`` float64: each team's log odds of winning by the best disc tried there so far."""
+
+    @classmethod
+    def new(cls) -> RoundScratch:
+        """Fresh memory."""
+        return cls(
+            PlanScratch.new(),
+            np.zeros(1, np.int64),
+            np.zeros(1),
+            np.zeros(MAX_PLAYERS + 2, STATE),
+            np.zeros(MAX_PLAYERS + 1, np.int64),
+            np.zeros((MAX_PLAYERS + 1, MAX_TEAMS)),
+        )
+
+
+class Planner(NamedTuple):
+    """What the kernels of the planner need: parameters and scratch."""
+
+    width: int
+    """Where paladins may go: an index into `plans.WIDTHS`."""
+    errors: float
+    """How likely a decision is an error."""
+    weights: npt.NDArray[np.float64]
+    """``(5, F)`` float64: of the evaluation, by number of players."""
+    scratch: RoundScratch
+    """Scratch to play a round."""
+
+
+# ------------------------------------------------------------------------------------ turns
+
+
+@part
+def best_plan(s, width, weights, scratch):
+    """The plan of the player to move that leaves the best position; a `RoundScratch`."""
+    list_plans(s, width, weights, scratch.plan, scratch.plans, scratch.values)
+    return scratch.plans[0]
+
+
+@rare
+def best_crown(s, weights, scratch):
+    """The clan that the crown should become, as an action; ``scratch`` is a `PlanScratch`."""
+    team, chosen, best = int64(s["team"][s["player"]]), -1, NONE_YET
+    clans = legal.clans_to_take(s)
+    for clan in range(CLANS):
+        if clans >> clan & 1 == 0:
+            continue
+        scratch.states[0] = s
+        play(scratch.states[0], FIRST_CROWN + clan)
+        write_scores(scratch.states[0], weights, scratch.features, scratch.scores)
+        value = advantage(scratch.scores, team, int64(s["teams"]))
+        if value > best:
+            chosen, best = FIRST_CROWN + clan, value
+    return chosen
+
+
+# ------------------------------------------------------------------------------------ rounds
+
+
+@part
+def _skip_roll(s):
+    """Continue without the dice that are due."""
+    s["dice_due"] = 0
+    turns.end_turn(s)
+
+
+@part
+def _play_round(s, width, weights, scratch):
+    """Every player still to act this round plays its best plan; no dice are rolled."""
+    begun = s["round"]
+    while s["round"] == begun:
+        if s["phase"] == PLACE or s["phase"] == MOVE:
+            play_plan(s, best_plan(s, width, weights, scratch))
+        elif s["phase"] == CROWN_CHOICE:
+            play(s, best_crown(s, weights, scratch.plan))
+        elif s["phase"] == ROLL:
+            _skip_roll(s)
+        else:
+            break
+
+
+@part
+def _answers(s):
+    """Discs to try for a later player, as bits; with more than two players lowest and highest.
+
+    More answers would cost much time and change little.
+    """
+    discs = legal.playable_discs(s)
+    if s["players"] == 2:
+        return discs
+    lowest = discs & -discs
+    highest = lowest
+    for d in range(DISCS):
+        if discs >> d & 1:
+            highest = 1 << d
+    return lowest | highest
+
+
+@part
+def best_disc(s, width, weights, scratch):
+    """The disc to play, as an action; ``scratch`` is a `RoundScratch`."""
+    states, untried, outcomes = scratch.states, scratch.untried, scratch.outcomes
+    teams, first = int64(s["teams"]), int64(s["turn"])
+    depth, chosen, trying = 0, -1, -1
+    choosers = int64(s["players"]) - first
+    states[0] = s
+    untried[0] = legal.playable_discs(s)
+    outcomes[0, :] = NONE_YET
+    while depth >= 0:
+        if depth < choosers and untried[depth] != 0:
+            disc = 1
+            while untried[depth] >> (disc - 1) & 1 == 0:
+                disc += 1
+            untried[depth] ^= 1 << (disc - 1)
+            trying = FIRST_DISC + disc - 1 if depth == 0 else trying
+            states[depth + 1] = states[depth]
+            play(states[depth + 1], FIRST_DISC + disc - 1)
+            depth += 1
+            if depth < choosers:
+                untried[depth] = _answers(states[depth])
+            outcomes[depth, :] = NONE_YET
+            continue
+        if depth == choosers:
+            _play_round(states[depth], width, weights, scratch)
+            write_scores(states[depth], weights, scratch.plan.features, scratch.plan.scores)
+            for team in range(teams):
+                outcomes[depth, team] = advantage(scratch.plan.scores, team, teams)
+        if depth > 0:  # is the outcome of the disc just tried the best one for its player?
+            seat = int64(s["order"][first + depth - 1])
+            team = int64(s["team"][seat])
+            if outcomes[depth, team] > outcomes[depth - 1, team]:
+                for other in range(teams):
+                    outcomes[depth - 1, other] = outcomes[depth, other]
+                if depth == 1:
+                    chosen = trying
+        depth -= 1
+    return chosen
+
+
+# ------------------------------------------------------------------------------------ the bot
+
+
+@rare
+def choose(s, bits, planner):
+    """The planner's decision, and the stream, from which only errors are drawn; a `Planner`."""
+    chosen, bits = error(s, bits, planner.errors)
+    if chosen >= 0:
+        return chosen, bits
+    weights, scratch = planner.weights[int64(s["players"])], planner.scratch
+    if s["phase"] == DISC:
+        return best_disc(s, planner.width, weights, scratch), bits
+    if s["phase"] == CROWN_CHOICE:
+        return best_crown(s, weights, scratch.plan), bits
+    return first_of(best_plan(s, planner.width, weights, scratch)), bits
+
+
+@entry
+def _act(states, generators, actions, planner):
+    choose_in_all(choose, states, generators, actions, planner)
+
+
+@entry
+def _play_on(states, generators, seating, place, rows, planner):
+    return play_games_on(choose, states, generators, seating, place, rows, planner)
+
+
+class PlannerBot(CompiledAgent):
+    """Plans whole turns by an evaluation with fitted weights.
+
+    Args:
+        options: see `PlannerOptions`.
+        weights: ``(5, F)`` float64 of the evaluation, by number of players; None: the fitted ones.
+    """
+
+    name = "planner"
+    entries = Entries(_act, _play_on)
+
+    def __init__(
+        self,
+        options: PlannerOptions | None = None,
+        *,
+        weights: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        self.options = options or PlannerOptions()
+        self._width = WIDTHS.index(self.options.plans)
+        self._weights = all_weights().copy() if weights is None else weights
+
+    def context(self) -> Planner:
+        errors = float(self.options.errors)
+        return Planner(self._width, errors, self._weights, RoundScratch.new())
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Its choice, and the evaluation where the turn that it plans ends.
+
+        For discs and crowns that is the evaluation of the position as it is.
+        """
+        planner = PlannerBot(replace(self.options, errors=0.0), weights=self._weights)
+        choices = planner.act(states, generators)
+        ends, turns_left = copy(states), np.isin(states["phase"], (PLACE, MOVE))
+        while turns_left.any():
+            rows = np.flatnonzero(turns_left)
+            engine.step(ends, planner.act(ends[rows], generators[rows]), rows=rows, roll=False)
+            turns_left &= np.isin(ends["phase"], (PLACE, MOVE))
+        values = chances(ends, self._weights)[:, : TEAMS[common_players(states, "opinions")]]
+        chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
+        return Opinion(chosen, values)

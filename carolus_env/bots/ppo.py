@@ -1,0 +1,291 @@
+"""``ppo`` plays by a policy over whole turns: it compares the positions after each candidate.
+
+`networks.network` describes the network. Models are files of your own, or ``2p``, ``3p`` and ``4p``
+of the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32, int64
+
+from carolus_env.bots.agent import Agent, AgentError, Opinion
+from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
+from carolus_env.bots.models import Models, parse_model
+from carolus_env.bots.options import check
+from carolus_env.bots.value.ahead import COMPARED, LOOKS, Ahead, value_discs
+from carolus_env.engine.kernels import generator
+from carolus_env.engine.kernels.actions import disc_of
+from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.state import STATE, States, common_players
+from carolus_env.networks.forward import (
+    Network,
+    Weights,
+    log_odds,
+    reset_accumulator,
+    softmax,
+    write_value,
+)
+from carolus_env.networks.network import NetworkModel
+from carolus_env.planning.choices import EVERY, Lister, list_choices
+from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.plans import WIDTHS, first_of, play_plan
+from carolus_env.system.compiler import entry, kernel, rare
+from carolus_env.system.options import option
+
+Floats = npt.NDArray[np.float32]
+
+
+class Policy(NamedTuple):
+    """A policy as kernels take it: how candidates are listed, the network, and scratch."""
+
+    lister: Lister
+    """How candidates are listed; K of them at most."""
+    net: Network
+    """The network, with a policy head."""
+    values: npt.NDArray[np.float64]
+    """``(K, 3)`` float64: each team's share of the win after each candidate."""
+    odds: Floats
+    """``(K,)`` float32: the same of the team that chooses, as log odds."""
+    logits: Floats
+    """``(K,)`` float32."""
+    probabilities: Floats
+    """``(K,)`` float32."""
+    after: States
+    """``(1,)`` STATE: the position after a candidate."""
+
+    @classmethod
+    def of(cls, players: int, weights: Weights, plans: int, candidates: int) -> Policy:
+        """Return a policy with scratch of its own; the weights are shared.
+
+        Args:
+            players: number of players.
+            weights: of the network.
+            plans: where paladins may go: an index into `plans.WIDTHS`.
+            candidates: how many of a turn's plans are compared, the planner's best ones.
+        """
+        lister = Lister.of(plans, all_weights()[players].copy(), candidates)
+        most = len(lister.choices)
+        return cls(
+            lister,
+            Network.of(players, weights),
+            np.zeros((most, MAX_TEAMS)),
+            np.zeros(most, np.float32),
+            np.zeros(most, np.float32),
+            np.zeros(most, np.float32),
+            np.zeros(1, STATE),
+        )
+
+
+@kernel
+def list_candidates(s, policy):
+    """List the candidates in ``s``, to be evaluated one after the other; returns how many."""
+    reset_accumulator(policy.net)
+    return list_choices(s, policy.lister)
+
+
+@rare
+def evaluate_candidate(s, k, policy):
+    """Write the values, log odds and logit of the listed candidate ``k``.
+
+    ``policy.after`` is then the position after it, and ``policy.net`` holds its inputs, unless the
+    game is over there.
+    """
+    after, net = policy.after[0], policy.net
+    policy.after[0] = s
+    play_plan(after, policy.lister.choices[k])
+    write_value(after, net, policy.values[k])
+    residual = float32(0)
+    if after["phase"] != OVER:
+        residual = net.activations.scores[net.activations.values.shape[0]]
+    policy.odds[k] = log_odds(policy.values[k, int64(s["team"][s["player"]])])
+    policy.logits[k] = residual + net.weights.sharpness[0] * policy.odds[k]
+
+
+@rare
+def evaluate_candidates(s, policy):
+    """List and evaluate the candidates in ``s``; returns how many there are."""
+    count = list_candidates(s, policy)
+    for k in range(count):
+        evaluate_candidate(s, k, policy)
+    return count
+
+
+@kernel
+def sample(count, probabilities, fraction):
+    """Return the index that a fraction from 0 to 1 draws."""
+    chosen, left = 0, float32(fraction)
+    while chosen < count - 1 and left >= probabilities[chosen]:
+        left -= probabilities[chosen]
+        chosen += 1
+    return chosen
+
+
+@dataclass(frozen=True)
+class PpoOptions:
+    """How `PpoBot` plays.
+
+    Raises:
+        AgentError: for a value that is not allowed, with the option and its allowed values.
+    """
+
+    temperature: float = option(
+        0.0,
+        "0: the likeliest candidate; 1: drawn from the policy; higher: flatter",
+        among=(0, 100),
+    )
+    candidates: int = option(
+        16, "turns that are scored, the planner's best ones", among=(DISCS, EVERY)
+    )
+    plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
+    discs: str = option(
+        "turn",
+        "value of a disc: now, or after all answers and the turn of the first player to act",
+        among=LOOKS,
+    )
+
+    def __post_init__(self) -> None:
+        check("ppo", self)
+
+
+class Player(NamedTuple):
+    """What the kernels of the bot need."""
+
+    policy: Policy
+    """The policy."""
+    ahead: Ahead
+    """How it looks ahead at discs."""
+    looks: bool
+    """Whether it does."""
+    discs: npt.NDArray[np.float64]
+    """``(5, 3)`` float64, scratch: the values of the discs."""
+    temperature: float
+    """0: the likeliest candidate."""
+
+
+@rare
+def consider(s, player):
+    """List and policy the candidates in ``s``; returns how many there are.
+
+    Where the bot looks ahead at discs, what it sees there decides: the residual has learnt what is
+    better than the value *now*.
+    """
+    policy = player.policy
+    if s["phase"] != DISC or not player.looks:
+        return evaluate_candidates(s, policy)
+    count = list_choices(s, policy.lister)
+    value_discs(s, player.ahead, player.discs)
+    team = int64(s["team"][s["player"]])
+    for k in range(count):
+        disc = disc_of(first_of(policy.lister.choices[k]))
+        for other in range(policy.values.shape[1]):
+            policy.values[k, other] = player.discs[disc - 1, other]
+        policy.odds[k] = log_odds(policy.values[k, team])
+        policy.logits[k] = policy.net.weights.sharpness[0] * policy.odds[k]
+    return count
+
+
+@rare
+def decide(s, bits, player):
+    """The bot's choice, a plan, and the stream, which is drawn from unless the temperature is 0."""
+    policy = player.policy
+    count = consider(s, player)
+    best = 0
+    for k in range(1, count):
+        best = k if policy.logits[k] > policy.logits[best] else best
+    if player.temperature > 0:
+        bits = generator.step(bits)
+        most = policy.logits[best]
+        for k in range(count):
+            policy.logits[k] = (policy.logits[k] - most) / float32(player.temperature)
+        softmax(count, policy.logits, policy.probabilities)
+        best = sample(count, policy.probabilities, generator.fraction(generator.mix(bits)))
+    return policy.lister.choices[best], bits
+
+
+@rare
+def choose(s, bits, player):
+    """The bot's decision, and the stream."""
+    choice, bits = decide(s, bits, player)
+    return first_of(choice), bits
+
+
+@entry
+def _act(states, generators, actions, player):
+    choose_in_all(choose, states, generators, actions, player)
+
+
+@entry
+def _play_on(states, generators, seating, place, rows, player):
+    return play_games_on(choose, states, generators, seating, place, rows, player)
+
+
+class PpoBot(CompiledByPlayers):
+    """Plays by a policy over whole turns.
+
+    Each placement of a turn is chosen anew, among the turns that begin from there.
+
+    Args:
+        model: for games of ``model.size.players`` players, with a policy head; None: the models of
+            the package, each read when it is first needed.
+        options: see `PpoOptions`.
+
+    Raises:
+        AgentError: for a model without a policy head.
+    """
+
+    name = "ppo"
+    entries = Entries(_act, _play_on)
+
+    def __init__(
+        self, model: NetworkModel | None = None, options: PpoOptions | None = None
+    ) -> None:
+        if model is not None and not model.size.policy:
+            raise AgentError(self.name, "needs a model with a policy head")
+        self.options = options or PpoOptions()
+        self._models = Models("ppo", model)
+
+    def player(self, players: int) -> Player:
+        """Return what the choice needs in games of ``players`` players.
+
+        Raises:
+            AgentError: for another number of players than the model was trained for.
+        """
+        weights, options = self._models.weights(self.name, players), self.options
+        plans, most = WIDTHS.index(options.plans), int(options.candidates)
+        return Player(
+            Policy.of(players, weights, plans, most),
+            Ahead.of(players, weights, min(most, COMPARED[TEAMS[players]])),
+            options.discs == "turn",
+            np.zeros((DISCS, MAX_TEAMS)),
+            float(options.temperature),
+        )
+
+    def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
+        """Its policy over first actions, and what it expects: the mean of the values after each."""
+        players = common_players(states, "opinions")
+        probabilities = np.zeros((len(states), ACTIONS))
+        values = np.zeros((len(states), MAX_TEAMS))
+        _think(states, self.player(players), probabilities, values)
+        return Opinion(probabilities, values[:, : TEAMS[players]])
+
+
+@entry
+def _think(states, player, probabilities, values):
+    policy = player.policy
+    for g in range(states.shape[0]):
+        count = consider(states[g], player)
+        softmax(count, policy.logits, policy.probabilities)
+        for k in range(count):
+            probabilities[g, first_of(policy.lister.choices[k])] += policy.probabilities[k]
+            for team in range(values.shape[1]):
+                values[g, team] += policy.probabilities[k] * policy.values[k, team]
+
+
+def make_ppo(argument: str) -> Agent:
+    """Make ``ppo:ARGUMENT``: a model's name or path or nothing, then options."""
+    return PpoBot(*parse_model("ppo", argument, PpoOptions, "ppo"))

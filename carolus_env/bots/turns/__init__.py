@@ -1,1 +1,0 @@
-"""``ppo`` over whole turns: a policy that scores the positions after each candidate."""

@@ -1,0 +1,242 @@
+"""Workers that play and learn side by side, and how what they learn is combined.
+
+In a round each worker begins with the common weights, plays games of its own and learns from them.
+Then each weight moves by the mean of the workers' moves, over those workers that moved it: few
+learn about a rare row of a table, which keeps all of it, and all learn about a bias. This is done
+in the workers' order, so results depend on the seed and on the number of workers, not on the
+number of cores, or on whether workers are threads, processes or tasks on a cluster. With one worker
+nothing is combined.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots import Agent
+from carolus_env.learners.curve import CurveStyle
+from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.networks.forward import Weights
+from carolus_env.networks.network import NetworkModel
+from carolus_env.system import workers
+from carolus_env.system.processes import Workers
+
+Arrays = dict[str, npt.NDArray[Any]]
+C = TypeVar("C", bound=SelfPlayConfig)
+
+
+class Task(NamedTuple):
+    """A worker's part of a round."""
+
+    first: int
+    """Number of its first game or decision: a stream of random numbers belongs to each number."""
+    count: int
+    """Games or decisions to learn from."""
+    rate: float
+    """Learning rate."""
+
+
+class Learnt(NamedTuple):
+    """What a worker returns after its part of a round."""
+
+    shared: Arrays
+    """Its weights, and the state of its optimiser."""
+    own: Arrays
+    """What it keeps for itself until the next round, such as games under way."""
+    stats: npt.NDArray[np.float64]
+    """Sums of statistics, see `SelfPlayLearner.stats`."""
+    seconds: float
+    """CPU time."""
+
+
+class SelfPlayLearner(ABC, Generic[C]):
+    """A worker of an algorithm that learns a network by self-play.
+
+    A subclass is an algorithm: `learners.ppo`, `learners.td`.
+
+    Args:
+        config: of the run.
+    """
+
+    stats: ClassVar[tuple[str, ...]]
+    """Names of the statistics; ``games`` is one of them."""
+    summed: ClassVar[str] = ""
+    """Prefix of the shared arrays that hold sums, which grow by the sum of all workers' growth."""
+    style: ClassVar[CurveStyle]
+    """How the learning curve is drawn."""
+
+    def __init__(self, config: C) -> None:
+        self.config = config
+        weights = config.first_weights()
+        self.shared: Arrays = {f"weights/{name}": weights[name] for name in Weights._fields}
+        self.shared |= self.optimiser()
+        self.weights: Weights = self.grouped("weights")
+
+    def grouped(self, prefix: str) -> Weights:
+        """Return the shared arrays ``prefix/NAME`` for each array of weights, not copied."""
+        return Weights(*(self.shared[f"{prefix}/{name}"] for name in Weights._fields))
+
+    @abstractmethod
+    def optimiser(self) -> Arrays:
+        """Return the state of the optimiser to begin with; ``shared`` has the weights."""
+
+    def own(self, index: int) -> Arrays:
+        """Return what the worker with this index keeps for itself, at the beginning."""
+        return {}
+
+    @abstractmethod
+    def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
+        """Play, and learn from it, beginning with ``shared``; these and ``own`` are changed.
+
+        Args:
+            own: see `Learnt`.
+            task: the worker's part of a round.
+            stats: added to.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def metrics(sums: Mapping[str, float]) -> dict[str, float]:
+        """Return means, ``loss`` among them, from the sums of `stats` between two points."""
+
+    @staticmethod
+    @abstractmethod
+    def agent(config: C, model: NetworkModel) -> Agent:
+        """Return the bot that plays a model in evaluations."""
+
+    def round(self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task) -> Learnt:
+        """Do a part of a round, beginning with the common arrays."""
+        for name, array in self.shared.items():
+            array[...] = shared[name]
+        stats, begun = np.zeros(len(self.stats)), time.thread_time()
+        self.learn(own, task, stats)
+        return Learnt(self.shared, own, stats, time.thread_time() - begun)
+
+
+@dataclass(frozen=True)
+class WorkerJob:
+    """The job of a process or of a task on a cluster: it makes a worker, which does tasks."""
+
+    learner: type[SelfPlayLearner[Any]]
+    config: SelfPlayConfig
+
+    def __call__(self) -> Callable[..., Learnt]:
+        return self.learner(self.config).round
+
+
+class WorkerPool:
+    """Workers, and what they have learnt together.
+
+    Args:
+        learner: the algorithm.
+        config: of the run.
+
+    Attributes:
+        shared: the weights, and the state of the optimiser.
+        stats: ``(S,)`` float64, sums of the learner's statistics.
+        cpu_seconds: of all workers.
+        waited: seconds spent on waiting for workers that are not threads.
+        remote: the workers that are not threads, begun with a `WorkerJob`; None: threads.
+    """
+
+    remote: Workers | None = None
+    waited: float = 0.0
+
+    def __init__(self, learner: type[SelfPlayLearner[Any]], config: SelfPlayConfig) -> None:
+        self._learner = learner
+        self._workers = [learner(config) for _ in range(config.workers)]
+        self.shared = {name: array.copy() for name, array in self._workers[0].shared.items()}
+        self.own = [worker.own(index) for index, worker in enumerate(self._workers)]
+        self.stats = np.zeros(len(learner.stats))
+        self.cpu_seconds = 0.0
+
+    def weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return copies of the weights by name."""
+        return {name: self.shared[f"weights/{name}"].copy() for name in Weights._fields}
+
+    def warm_up(self) -> None:
+        """Compile what a round needs. Nothing is learnt: a round begins with the common arrays."""
+        own = {name: array.copy() for name, array in self.own[0].items()}
+        self._workers[0].round(self.shared, own, Task(0, 1, 0.0))
+
+    def learn(self, first: int, count: int, rate: float) -> None:
+        """Do a round.
+
+        Args:
+            first: number of its first game or decision.
+            count: of games or decisions, shared out among the workers.
+            rate: of learning.
+        """
+        tasks = [
+            Task(first + part.start, part.stop - part.start, rate)
+            for part in workers.runs(count, len(self._workers))
+        ]
+        if self.remote is None:
+            learnt = workers.together(
+                lambda k: self._workers[k].round(self.shared, self.own[k], tasks[k]),
+                range(len(tasks)),
+            )
+        else:
+            begun, common = time.monotonic(), self.remote.share(self.shared)
+            learnt = self.remote.all((common, self.own[k], task) for k, task in enumerate(tasks))
+            self.waited += time.monotonic() - begun
+        for k, one in enumerate(learnt):
+            self.own[k] = one.own
+            self.stats += one.stats
+            self.cpu_seconds += one.seconds
+        combine(self.shared, [one.shared for one in learnt], self._learner.summed)
+
+    # ------------------------------------------------------------------------ resuming
+
+    def arrays(self) -> Arrays:
+        """Return all that the next round depends on, and the statistics."""
+        own = {
+            f"own/{k}/{name}": a for k, arrays in enumerate(self.own) for name, a in arrays.items()
+        }
+        return {**self.shared, **own, "stats": self.stats}
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Restore what `arrays` returned.
+
+        Raises:
+            KeyError, ValueError: for those of other options.
+        """
+        for name, array in self.arrays().items():
+            if array.shape != arrays[name].shape:
+                raise ValueError(f"{name} must be {array.shape}, got {arrays[name].shape}")
+            array[...] = arrays[name]
+
+
+def combine(
+    common: Arrays, learnt: Sequence[Mapping[str, npt.NDArray[Any]]], summed: str = ""
+) -> None:
+    """Move common arrays by the mean of the workers' moves.
+
+    The mean is over the effective number of workers: ``sum(|d|)**2 / sum(d**2)`` of the moves d.
+    That is 1 where one alone moved, and the number of workers where all moved alike.
+
+    Args:
+        common: changed in place.
+        learnt: each worker's arrays.
+        summed: prefix of the names of arrays that move by the sum of all moves; empty: none.
+    """
+    for name, array in common.items():
+        if len(learnt) == 1:  # to the last bit
+            array[...] = learnt[0][name]
+            continue
+        moves = [one[name] - array for one in learnt]
+        total = np.sum(moves, axis=0)
+        if not (summed and name.startswith(summed)):
+            sizes, squares = np.zeros_like(total), np.zeros_like(total)
+            for move in moves:
+                sizes += np.abs(move)
+                squares += move * move
+            tiny = np.finfo(array.dtype).tiny
+            total = total / np.maximum(sizes * sizes / np.maximum(squares, tiny), 1)
+        array += total.astype(array.dtype)

@@ -1,0 +1,383 @@
+"""TD(lambda) of a value network, in self-play: positions after decisions, before the dice.
+
+A game is played to its end, every seat by the best choice or, now and then, a random one. Then its
+positions are learnt from, the last one first: it is worth the result, and each earlier one a
+mixture of the value after the best next decision and of the target there (Sutton, Machine Learning
+3, 1988; after-states as in Tesauro, CACM 38, 1995). Values are shares of the win by team, so each
+position teaches every team's share. Where a decision was random, the targets before it take the
+value after the best one: exploration teaches nothing about the positions before it.
+
+    $ python train.py --learner value
+
+From top to bottom: the hyperparameters, a game, what is learnt from it, and the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32, int64
+
+from carolus_env import engine
+from carolus_env.bots.value.bot import ValueBot
+from carolus_env.bots.value.choice import Chooser, value_choices
+from carolus_env.engine.kernels import generator, turns
+from carolus_env.engine.rules import MAX_TEAMS, OVER
+from carolus_env.engine.state import STATE, States
+from carolus_env.engine.streams import branches, new_streams
+from carolus_env.learners.curve import CurveStyle
+from carolus_env.learners.options import SelfPlayConfig
+from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
+from carolus_env.learners.run import SelfPlayRun
+from carolus_env.networks.backward import (
+    Deltas,
+    adagrad,
+    backpropagate,
+    learn_inputs,
+    learn_layers,
+)
+from carolus_env.networks.forward import (
+    Network,
+    Weights,
+    add_up,
+    apply_layers,
+    evaluate,
+    reset_accumulator,
+    write_value,
+)
+from carolus_env.networks.network import NetworkModel
+from carolus_env.networks.tables import MOST_ROWS
+from carolus_env.planning.choices import list_choices
+from carolus_env.planning.evaluation import FEATURES, all_weights
+from carolus_env.planning.plans import WIDTHS, play_plan
+from carolus_env.system.compiler import entry, part, rare
+
+LONGEST: Final = 1024
+"""Positions that are remembered of a game; of a longer one the last ones are learnt from."""
+
+
+@dataclass
+class TdConfig(SelfPlayConfig):
+    """The hyperparameters of TD(lambda)."""
+
+    learner_name: ClassVar[str] = "value"
+    unit: ClassVar[str] = "games"
+    resumable: ClassVar[tuple[str, ...]] = ("games", "minutes", "on", "ray_address")
+
+    games: int = 50_000
+    """Games to learn from, in all."""
+    minutes: float | None = None
+    """CPU minutes of learning, of all workers together, instead of games. The same options then
+    learn from another number of games each time, so such a run is not reproducible."""
+    games_per_round: int = 20
+    """Games of each worker between two exchanges of what was learnt."""
+    learning_rate: float = 0.03
+    """Initial learning rate of Adagrad; stays for the share `flat` of the run, then decays
+    geometrically to learning_rate_end."""
+    learning_rate_end: float = 0.0009
+    """Learning rate at the end."""
+    flat: float = 0.4
+    """Share of the run in which the learning rate stays."""
+    first_square: float = 0.1
+    """Initial sum of each weight's squared gradients (Adagrad)."""
+    trace: float = 0.5
+    """Lambda: the weight of the target after the next decision against its value."""
+    exploration: float = 0.03
+    """Probability of a random decision."""
+    eval_every: int = 10_000
+    """Games between two evaluations, each with a checkpoint."""
+    curve_every: int = 500
+    """Games between two points of the curve."""
+
+    @property
+    def budget(self) -> str:
+        amount = f"{self.games:,} games"
+        if self.minutes is not None:
+            amount = f"{self.minutes:g} CPU minutes of learning"
+        return f"{amount}, {self.workers} worker{'s' if self.workers > 1 else ''}"
+
+    def share(self, done: int, cpu_seconds: float) -> float:
+        if self.minutes is not None:
+            return cpu_seconds / 60 / self.minutes
+        return done / self.games
+
+    def round_size(self, done: int) -> int:
+        games = self.workers * self.games_per_round
+        return games if self.minutes is not None else min(games, self.games - done)
+
+    def extended(self, changes: Mapping[str, Any]) -> Self:
+        """Return a copy with another number of games or minutes; games alone replace minutes."""
+        instead = {"minutes": None} if "games" in changes else {}
+        return replace(self, **{**instead, **changes})
+
+    def check(self) -> None:
+        """Refuse options that cannot work, before anything starts.
+
+        Raises:
+            ValueError: naming the option, its value and what is allowed.
+        """
+        super().check()
+        self.check_counts("games", "games_per_round")
+        self.check_ranges("trace", "exploration", low=0, high=1)
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError(f"minutes must be more than 0, got {self.minutes}")
+        if not 0 < self.first_square <= 1e6:
+            raise ValueError(f"first_square must lie in (0, 1e6], got {self.first_square}")
+
+
+# ------------------------------------------------------------------------------------ a game
+
+
+class History(NamedTuple):
+    """The positions after the decisions of a game."""
+
+    lengths: npt.NDArray[np.int64]
+    """``(T,)`` int64: the number of rows; 0: the game is over there."""
+    rows: npt.NDArray[np.int32]
+    """``(T, MOST_ROWS)`` int32: the rows, see `networks.inputs.Inputs`."""
+    stages: npt.NDArray[np.int64]
+    """``(T,)`` int64: the stage of the game."""
+    features: npt.NDArray[np.float32]
+    """``(T, 3 F)`` float32: the features."""
+    first_team: npt.NDArray[np.int64]
+    """``(T,)`` int64: the team with role 0."""
+    values: npt.NDArray[np.float64]
+    """``(T, 3)`` float64: the value after the best decision, by team."""
+    followed: npt.NDArray[np.bool_]
+    """``(T,)`` bool: that was the decision."""
+
+    @classmethod
+    def new(cls) -> History:
+        """Allocate memory."""
+        return cls(
+            np.zeros(LONGEST, np.int64),
+            np.zeros((LONGEST, MOST_ROWS), np.int32),
+            np.zeros(LONGEST, np.int64),
+            np.zeros((LONGEST, MAX_TEAMS * len(FEATURES)), np.float32),
+            np.zeros(LONGEST, np.int64),
+            np.zeros((LONGEST, MAX_TEAMS)),
+            np.zeros(LONGEST, np.bool_),
+        )
+
+
+class Memory(NamedTuple):
+    """What the kernels of a worker need. Nothing in it is shared with another worker."""
+
+    chooser: Chooser
+    """The network and how it chooses."""
+    squares: Weights
+    """The sum of the squares of each weight's gradients."""
+    history: History
+    """Scratch: the game under way."""
+    deltas: Deltas
+    """Scratch: gradients of the layers' outputs."""
+    target: npt.NDArray[np.float64]
+    """``(3,)`` float64, scratch: the target by team."""
+    state: States
+    """``(1,)`` STATE: the game under way."""
+
+
+@part
+def _keep_inputs(s, memory, t):
+    """Keep the network's inputs for ``s``, which it has just evaluated."""
+    inputs, history = memory.chooser.net.inputs, memory.history
+    history.lengths[t] = inputs.length[0]
+    history.stages[t] = inputs.stage[0]
+    history.first_team[t] = int64(s["team"][s["player"]])
+    for k in range(inputs.length[0]):
+        history.rows[t, k] = inputs.rows[k]
+    for k in range(memory.chooser.net.weights.features.shape[0]):
+        history.features[t, k] = inputs.features[k]
+
+
+@part
+def _play_game(memory, exploration, bits):
+    """Play the game in ``memory.state`` to its end.
+
+    Returns:
+        The number of positions kept, and the stream.
+    """
+    s, chooser, history = memory.state[0], memory.chooser, memory.history
+    net, after = chooser.net, chooser.after[0]
+    t = 0
+    turns.roll_on(s)
+    while s["phase"] != OVER:
+        count = list_choices(s, chooser.lister)
+        best = value_choices(s, chooser, count)
+        bits = generator.step(bits)
+        chosen = best
+        if generator.fraction(generator.mix(bits)) < exploration:
+            bits = generator.step(bits)
+            chosen = generator.below(generator.mix(bits), count)
+        if t == LONGEST:  # as if the game began later
+            t = 0
+        history.followed[t] = chosen == best
+        chooser.after[0] = s
+        play_plan(after, chooser.lister.choices[best])
+        reset_accumulator(net)
+        write_value(after, net, history.values[t])
+        if chosen != best:
+            chooser.after[0] = s
+            play_plan(after, chooser.lister.choices[chosen])
+            if after["phase"] != OVER:
+                evaluate(after, net)
+        memory.state[0] = after
+        if after["phase"] == OVER:
+            history.lengths[t] = 0
+        else:
+            _keep_inputs(after, memory, t)
+        t += 1
+        turns.roll_on(s)
+    return t, bits
+
+
+# ------------------------------------------------------------------------------------ learning
+
+
+@part
+def _recall_inputs(history, t, inputs):
+    """Restore the network's inputs for a position."""
+    inputs.length[0] = history.lengths[t]
+    inputs.stage[0] = history.stages[t]
+    for k in range(inputs.length[0]):
+        inputs.rows[k] = history.rows[t, k]
+    for k in range(history.features.shape[1]):
+        inputs.features[k] = history.features[t, k]
+
+
+@rare
+def update(memory, first_team, rate):
+    """Move the value of the position in the network's inputs towards the target.
+
+    This is one step down the cross-entropy, by Adagrad.
+
+    Args:
+        memory: a `Memory`, with the ``target``.
+        first_team: the team with role 0.
+        rate: of learning, float32.
+
+    Returns:
+        The cross-entropy before the step.
+    """
+    net, squares, deltas, target = memory.chooser.net, memory.squares, memory.deltas, memory.target
+    weights, inputs, activations = net.weights, net.inputs, net.activations
+    stage, teams, loss = inputs.stage[0], activations.values.shape[0], 0.0
+    add_up(weights, inputs, activations.sums)
+    apply_layers(weights, stage, activations)
+    for role in range(teams):
+        wanted = target[(first_team + role) % teams]
+        loss -= wanted * np.log(max(float(activations.values[role]), 1e-9))
+        deltas.scores[role] = activations.values[role] - float32(wanted)
+    backpropagate(weights, stage, activations, deltas)
+    learn_layers(adagrad, weights, squares, stage, activations, deltas, rate)
+    learn_inputs(adagrad, weights, squares, inputs, deltas, rate)
+    return loss
+
+
+@part
+def _learn_from_game(memory, positions, trace, rate):
+    """Learn from the game that is over, its last position first; returns the sum of losses."""
+    s, history, target = memory.state[0], memory.history, memory.target
+    teams, loss = int64(s["teams"]), 0.0
+    for team in range(teams):
+        target[team] = turns.team_win_share(s, team)
+    for t in range(positions - 1, -1, -1):
+        if history.lengths[t] > 0:  # else the game is over there, and the value known
+            _recall_inputs(history, t, memory.chooser.net.inputs)
+            loss += update(memory, history.first_team[t], rate)
+        kept = trace if history.followed[t] else 0.0
+        for team in range(teams):
+            target[team] = kept * target[team] + (1.0 - kept) * history.values[t, team]
+    return loss
+
+
+@entry
+def learn(starts, streams, memory, exploration, trace, rate, stats):
+    """Play games from their starts, one after the other, and learn from each.
+
+    Args:
+        starts: ``(N,)`` games, not changed.
+        streams: ``(N,)`` uint64: a stream for each game's exploration.
+        memory: a `Memory`, whose weights learn.
+        exploration: probability of a random decision.
+        trace: lambda.
+        rate: of learning, float32.
+        stats: float64, added to: games, their rounds, positions learnt from, and their losses.
+    """
+    for g in range(starts.shape[0]):
+        memory.state[0] = starts[g]
+        positions, _ = _play_game(memory, exploration, streams[g])
+        stats[0] += 1
+        stats[2] += positions
+        stats[3] += _learn_from_game(memory, positions, trace, rate)
+        stats[1] += int64(memory.state[0]["round"])
+
+
+class TdLearner(SelfPlayLearner[TdConfig]):
+    """A worker: it learns game by game."""
+
+    stats = ("games", "rounds", "positions", "loss")
+    summed = "squares/"
+    style = CurveStyle(
+        unit="games",
+        scale=1e3,
+        x="games learnt from (thousands)",
+        plays="its best choice",
+        below="training games",
+        y="loss: cross-entropy to the targets",
+        line="loss",
+    )
+
+    def __init__(self, config: TdConfig) -> None:
+        super().__init__(config)
+        net = Network.of(config.players, self.weights)
+        listing = all_weights()[config.players].copy()
+        self._memory = Memory(
+            Chooser.of(net, WIDTHS.index(config.plans), listing, config.candidates),
+            self.grouped("squares"),
+            History.new(),
+            Deltas.new(net.activations),
+            np.zeros(MAX_TEAMS),
+            np.zeros(1, STATE),
+        )
+
+    def optimiser(self) -> Arrays:
+        first = np.float32(self.config.first_square)
+        return {
+            name.replace("weights/", "squares/"): np.full_like(array, first)
+            for name, array in self.shared.items()
+        }
+
+    def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
+        config, games = self.config, np.arange(task.first, task.first + task.count)
+        seeds = branches(np.uint64(config.seed), games)
+        learn(
+            engine.new_games(config.rules, len(games), seed=seeds),
+            new_streams(seeds, len(games)),
+            self._memory,
+            config.exploration,
+            config.trace,
+            np.float32(task.rate),
+            stats,
+        )
+
+    @staticmethod
+    def metrics(sums: Mapping[str, float]) -> dict[str, float]:
+        return {
+            "loss": sums["loss"] / max(sums["positions"], 1),
+            "rounds": sums["rounds"] / max(sums["games"], 1),
+        }
+
+    @staticmethod
+    def agent(config: TdConfig, model: NetworkModel) -> ValueBot:
+        return ValueBot(model)
+
+
+class TdRun(SelfPlayRun):
+    """A run of TD(lambda) in its folder."""
+
+    learner = TdLearner

@@ -1,1 +1,0 @@
-"""PPO over whole turns: `rollouts` and `gradients` are kernels, `crew` has workers, `run` a run."""

@@ -1,1 +1,0 @@
-"""TD(lambda) of a value network: `learning` has the kernels, `crew` the workers, `run` is a run."""

@@ -1,0 +1,159 @@
+"""Gradients of the network, and the optimisers, as kernels.
+
+`backpropagate` goes from the gradient of a loss with respect to the scores down to the sums of the
+first layer. What is done with each weight's gradient then is the caller's: a step of Adagrad at
+once (`adagrad`), or a place in the sum of a batch (`accumulate`), from which `adam` takes a step.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32
+
+from carolus_env.networks.forward import Activations
+from carolus_env.networks.network import LEAK, LINEAR
+from carolus_env.system.compiler import kernel, rare
+
+Floats = npt.NDArray[np.float32]
+
+KEPT_MEAN: Final = np.float32(0.9)
+KEPT_SQUARE: Final = np.float32(0.999)
+TINY: Final = np.float32(1e-6)
+"""Of Adam: the weights of the old mean gradient and mean square, and what is added to the root."""
+
+
+class Deltas(NamedTuple):
+    """Scratch: the gradient of a loss with respect to the outputs of each layer."""
+
+    scores: Floats
+    """``(teams,)`` float32; with a policy head there is one more."""
+    second: Floats
+    """``(hidden,)`` float32: before the rectifier."""
+    sums: Floats
+    """``(width,)`` float32: before the rectifier."""
+
+    @classmethod
+    def new(cls, activations: Activations) -> Deltas:
+        """Allocate memory for a network with such layers."""
+        layers = activations.scores, activations.second, activations.sums
+        return cls(*(np.zeros(len(layer), np.float32) for layer in layers))
+
+
+@kernel
+def _slope(output):
+    """Return the slope of the rectifier that had this output."""
+    return float32(1) if output > float32(0) else LEAK
+
+
+@rare
+def backpropagate(weights, stage, activations, deltas):
+    """Write ``deltas.second`` and ``deltas.sums`` from ``deltas.scores``."""
+    out, hiddens = weights.out[stage], weights.hidden[stage]
+    scores, second, sums = deltas.scores, deltas.second, deltas.sums
+    wide, hidden = activations.first.shape[0], second.shape[0]
+    for j in range(hidden + LINEAR):
+        g = float32(0)
+        for k in range(scores.shape[0]):
+            g += scores[k] * out[j, k]
+        if j < hidden:
+            second[j] = g * _slope(activations.second[j])
+        else:
+            sums[wide + j - hidden] = g
+    for i in range(0, wide, 4):  # four at a time: one sum would wait for the next
+        a, b, c, d = hiddens[i], hiddens[i + 1], hiddens[i + 2], hiddens[i + 3]
+        g_a, g_b, g_c, g_d = float32(0), float32(0), float32(0), float32(0)
+        for j in range(hidden):
+            g_a += second[j] * a[j]
+            g_b += second[j] * b[j]
+            g_c += second[j] * c[j]
+            g_d += second[j] * d[j]
+        sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = g_a, g_b, g_c, g_d
+    for i in range(wide):
+        sums[i] *= _slope(activations.first[i])
+
+
+@kernel
+def learn_layers(change, targets, states, stage, activations, deltas, rate):
+    """Use the gradients of a stage's layers, those after the first.
+
+    Args:
+        change: a kernel ``change(target, state, factor, vector, rate)`` (`adagrad` or
+            `accumulate`); the gradient of the weights to change is ``factor`` times ``vector``.
+        targets, states: `Weights`, what is changed.
+        stage: of the position.
+        activations, deltas: of the position.
+        rate: of learning, float32.
+    """
+    second, sums, scores = activations.second, activations.sums, deltas.scores
+    wide, hidden = activations.first.shape[0], second.shape[0]
+    out, out_state = targets.out[stage], states.out[stage]
+    for j in range(hidden):
+        change(out[j], out_state[j], second[j], scores, rate)
+    for j in range(hidden, hidden + LINEAR):
+        change(out[j], out_state[j], sums[wide + j - hidden], scores, rate)
+    change(targets.out_bias[stage], states.out_bias[stage], float32(1), scores, rate)
+    hiddens, hidden_state = targets.hidden[stage], states.hidden[stage]
+    for i in range(wide):
+        change(hiddens[i], hidden_state[i], activations.first[i], deltas.second, rate)
+    change(targets.hidden_bias[stage], states.hidden_bias[stage], float32(1), deltas.second, rate)
+
+
+@kernel
+def learn_inputs(change, targets, states, inputs, deltas, rate):
+    """Use the gradients of the first layer; see `learn_layers`."""
+    change(targets.bias, states.bias, float32(1), deltas.sums, rate)
+    for k in range(inputs.length[0]):
+        row = inputs.rows[k]
+        change(targets.rows[row], states.rows[row], float32(1), deltas.sums, rate)
+    for k in range(targets.features.shape[0]):
+        number = inputs.features[k]
+        if number != 0:
+            change(targets.features[k], states.features[k], number, deltas.sums, rate)
+
+
+# ------------------------------------------------------------------------------------ optimisers
+
+
+@kernel
+def accumulate(gradients, _, factor, vector, __):
+    """Add a gradient to the sum of a batch."""
+    for j in range(gradients.shape[0]):
+        gradients[j] += factor * vector[j]
+
+
+@kernel
+def adagrad(weights, squares, factor, vector, rate):
+    """Take a step of Adagrad (Duchi, Hazan and Singer, JMLR 12, 2011).
+
+    Each weight has a learning rate of its own: ``rate`` over the root of the sum of its squared
+    gradients, ``squares``.
+    """
+    for j in range(vector.shape[0]):
+        g = factor * vector[j]
+        squares[j] += g * g
+        weights[j] -= rate * g / np.sqrt(squares[j])
+
+
+@kernel
+def adam(weights, means, squares, gradients, rate):
+    """Take a step of Adam (Kingma and Ba, arXiv:1412.6980) for a vector, and zero its gradients.
+
+    Args:
+        weights, means, squares, gradients: vectors of float32.
+        rate: of learning, with the corrections of the first steps (`adam_rate`), float32.
+    """
+    for i in range(weights.shape[0]):
+        g = gradients[i]
+        gradients[i] = 0
+        means[i] = KEPT_MEAN * means[i] + (float32(1) - KEPT_MEAN) * g
+        squares[i] = KEPT_SQUARE * squares[i] + (float32(1) - KEPT_SQUARE) * g * g
+        weights[i] -= rate * means[i] / (np.sqrt(squares[i]) + TINY)
+
+
+def adam_rate(rate: float, step: int) -> np.float32:
+    """Return the rate of a step of Adam, from 1 on, corrected for means that begin with 0."""
+    kept_mean, kept_square = float(KEPT_MEAN), float(KEPT_SQUARE)
+    return np.float32(rate * np.sqrt(1 - kept_square**step) / (1 - kept_mean**step))

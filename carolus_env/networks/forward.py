@@ -1,0 +1,348 @@
+"""The `network` as kernels, one position after the other.
+
+`write_value` is what search and play ask: any position, over or not, gets each *team's* expected
+share of the win. Positions that are valued one after the other are usually much alike (choices of
+one turn), so the sums of the first layer are updated by what has changed; `reset_accumulator`
+begins anew, and must be called whenever the weights have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32, int64
+
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
+from carolus_env.engine.state import States, as_states, common_players
+from carolus_env.networks.inputs import Inputs, encode, team_role
+from carolus_env.networks.network import LEAK, LINEAR, SUREST
+from carolus_env.networks.tables import Layout, layout
+from carolus_env.system.compiler import entry, kernel, part, rare
+
+Floats = npt.NDArray[np.float32]
+
+MOST_UPDATES: Final = 32
+"""Incremental updates of the sums before a full recompute, so that rounding errors stay small."""
+_MOST, _LEAST = float32(SUREST), float32(1 - SUREST)
+
+
+class Weights(NamedTuple):
+    """The arrays of `network.shapes`, or numbers for each of them."""
+
+    rows: Floats
+    features: Floats
+    bias: Floats
+    hidden: Floats
+    hidden_bias: Floats
+    out: Floats
+    out_bias: Floats
+    sharpness: Floats
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Weights:
+        """Copy arrays by name."""
+        return cls(*(np.array(arrays[name], np.float32, order="C") for name in cls._fields))
+
+
+class Activations(NamedTuple):
+    """Scratch: the outputs of the layers for one position."""
+
+    sums: Floats
+    """``(width,)`` float32."""
+    first: Floats
+    """``(width - LINEAR,)`` float32."""
+    second: Floats
+    """``(hidden,)`` float32."""
+    scores: Floats
+    """``(teams,)`` float32, by team role; with a policy head there is one more, the residual."""
+    values: Floats
+    """``(teams,)`` float32: the value, by team role."""
+
+    @classmethod
+    def new(cls, weights: Weights, teams: int) -> Activations:
+        """Allocate memory."""
+        width, hidden = len(weights.bias), weights.hidden_bias.shape[1]
+        sizes = (width, width - LINEAR, hidden, weights.out_bias.shape[1], teams)
+        return cls(*(np.zeros(size, np.float32) for size in sizes))
+
+
+class Accumulator(NamedTuple):
+    """The inputs for which the sums were written, and scratch to compare them."""
+
+    length: npt.NDArray[np.int64]
+    """``(1,)`` int64: the number of rows; 0: there is nothing to update."""
+    updates: npt.NDArray[np.int64]
+    """``(1,)`` int64: updates of the sums since they were computed in full."""
+    rows: npt.NDArray[np.int32]
+    """``(MOST_ROWS,)`` int32: the rows."""
+    features: Floats
+    """``(3 F,)`` float32: the features."""
+    changed: npt.NDArray[np.int64]
+    """``(MOST_ROWS,)`` int64, scratch: the indices of rows, or features, that have changed."""
+    before: npt.NDArray[np.int32]
+    """``(MOST_ROWS,)`` int32, scratch: the rows that were there."""
+    growth: Floats
+    """``(3 F,)`` float32, scratch: by how much the features are greater."""
+
+    @classmethod
+    def new(cls, inputs: Inputs) -> Accumulator:
+        """Allocate memory for such inputs."""
+        one, indices = np.zeros(1, np.int64), np.zeros(len(inputs.rows), np.int64)
+        rows, features = np.zeros_like(inputs.rows), np.zeros_like(inputs.features)
+        return cls(one, one.copy(), rows, features, indices, rows.copy(), features.copy())
+
+
+class Network(NamedTuple):
+    """A network as kernels take it: weights and scratch."""
+
+    layout: Layout
+    """Where each table of rows begins."""
+    weights: Weights
+    """The weights."""
+    inputs: Inputs
+    """Scratch: the inputs of a position."""
+    activations: Activations
+    """Scratch: the outputs of its layers."""
+    accumulator: Accumulator
+    """Scratch: the inputs for which ``activations.sums`` were written."""
+
+    @classmethod
+    def of(cls, players: int, weights: Weights) -> Network:
+        """Return a network with scratch of its own; the weights are shared."""
+        inputs, activations = Inputs.new(), Activations.new(weights, TEAMS[players])
+        return cls(layout(players), weights, inputs, activations, Accumulator.new(inputs))
+
+
+# ------------------------------------------------------------------------------------ layers
+
+
+@kernel
+def _leaky(number):
+    return number if number > float32(0) else LEAK * number
+
+
+@rare
+def add_up(weights, inputs, sums):
+    """Compute the first layer in full: add up the rows and features."""
+    rows = weights.rows
+    width, count = sums.shape[0], inputs.length[0]
+    for j in range(width):
+        sums[j] = weights.bias[j]
+    fours = count - count % 4
+    for i in range(0, fours, 4):  # four at a time: fewer passes over the sums
+        a, b = rows[inputs.rows[i]], rows[inputs.rows[i + 1]]
+        c, d = rows[inputs.rows[i + 2]], rows[inputs.rows[i + 3]]
+        for j in range(width):
+            sums[j] += (a[j] + b[j]) + (c[j] + d[j])
+    for i in range(fours, count):
+        a = rows[inputs.rows[i]]
+        for j in range(width):
+            sums[j] += a[j]
+    for i in range(weights.features.shape[0]):
+        number = inputs.features[i]
+        if number != 0:
+            a = weights.features[i]
+            for j in range(width):
+                sums[j] += number * a[j]
+
+
+@part
+def _keep_inputs(inputs, accumulator):
+    """Note that the sums were computed in full for these inputs."""
+    accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
+    for k in range(inputs.length[0]):
+        accumulator.rows[k] = inputs.rows[k]
+    for k in range(accumulator.features.shape[0]):
+        accumulator.features[k] = inputs.features[k]
+
+
+@part
+def _exchange_rows(weights, inputs, accumulator, sums):
+    """Update the sums by the rows that have changed."""
+    rows, changed, before = weights.rows, accumulator.changed, accumulator.before
+    count, old_count, n = inputs.length[0], accumulator.length[0], 0
+    for k in range(min(count, old_count)):
+        changed[n], before[n] = k, accumulator.rows[k]
+        n += int64(inputs.rows[k] != accumulator.rows[k])
+        accumulator.rows[k] = inputs.rows[k]
+    twos = n - n % 2
+    for i in range(0, twos, 2):
+        a, b = rows[inputs.rows[changed[i]]], rows[before[i]]
+        c, d = rows[inputs.rows[changed[i + 1]]], rows[before[i + 1]]
+        for j in range(sums.shape[0]):
+            sums[j] += (a[j] - b[j]) + (c[j] - d[j])
+    if twos < n:
+        a, b = rows[inputs.rows[changed[twos]]], rows[before[twos]]
+        for j in range(sums.shape[0]):
+            sums[j] += a[j] - b[j]
+    for k in range(count, old_count):
+        a = rows[accumulator.rows[k]]
+        for j in range(sums.shape[0]):
+            sums[j] -= a[j]
+    for k in range(old_count, count):
+        accumulator.rows[k] = inputs.rows[k]
+        a = rows[inputs.rows[k]]
+        for j in range(sums.shape[0]):
+            sums[j] += a[j]
+    accumulator.length[0] = count
+
+
+@part
+def _exchange_features(weights, inputs, accumulator, sums):
+    """Update the sums by the features that have changed."""
+    features, changed, growths = weights.features, accumulator.changed, accumulator.growth
+    n = 0
+    for k in range(features.shape[0]):
+        growth = inputs.features[k] - accumulator.features[k]
+        changed[n], growths[n] = k, growth
+        n += int64(growth != 0)
+        accumulator.features[k] = inputs.features[k]
+    twos = n - n % 2
+    for i in range(0, twos, 2):
+        a, b = features[changed[i]], features[changed[i + 1]]
+        for j in range(sums.shape[0]):
+            sums[j] += growths[i] * a[j] + growths[i + 1] * b[j]
+    if twos < n:
+        a = features[changed[twos]]
+        for j in range(sums.shape[0]):
+            sums[j] += growths[twos] * a[j]
+
+
+@rare
+def update_sums(weights, inputs, accumulator, sums):
+    """Compute the first layer by updates, in full if there is nothing to update."""
+    if accumulator.length[0] == 0 or accumulator.updates[0] == MOST_UPDATES:
+        add_up(weights, inputs, sums)
+        _keep_inputs(inputs, accumulator)
+        return
+    accumulator.updates[0] += 1
+    _exchange_rows(weights, inputs, accumulator, sums)
+    _exchange_features(weights, inputs, accumulator, sums)
+
+
+@rare
+def apply_layers(weights, stage, activations):
+    """Compute the other layers, those of a stage, from ``activations.sums`` on."""
+    sums, first, second = activations.sums, activations.first, activations.second
+    wide, hidden = first.shape[0], second.shape[0]
+    w_hidden, hidden_bias = weights.hidden[stage], weights.hidden_bias[stage]
+    for i in range(wide):
+        first[i] = _leaky(sums[i])
+    for j in range(hidden):
+        second[j] = hidden_bias[j]
+    for i in range(0, wide, 4):
+        a, b, c, d = first[i], first[i + 1], first[i + 2], first[i + 3]
+        w_a, w_b = w_hidden[i], w_hidden[i + 1]
+        w_c, w_d = w_hidden[i + 2], w_hidden[i + 3]
+        for j in range(hidden):
+            second[j] += (a * w_a[j] + b * w_b[j]) + (c * w_c[j] + d * w_d[j])
+    for j in range(hidden):
+        second[j] = _leaky(second[j])
+    for k in range(activations.scores.shape[0]):
+        activations.scores[k] = _score(weights, stage, activations, k)
+    softmax(activations.values.shape[0], activations.scores, activations.values)
+
+
+@kernel
+def _score(weights, stage, activations, k):
+    """Compute one score."""
+    second, sums, out = activations.second, activations.sums, weights.out[stage]
+    hidden, wide = second.shape[0], activations.first.shape[0]
+    score, fours = weights.out_bias[stage, k], hidden - hidden % 4
+    for j in range(0, fours, 4):
+        a, b = second[j] * out[j, k], second[j + 1] * out[j + 1, k]
+        c, d = second[j + 2] * out[j + 2, k], second[j + 3] * out[j + 3, k]
+        score += (a + b) + (c + d)
+    for j in range(fours, hidden):
+        score += second[j] * out[j, k]
+    for j in range(LINEAR):
+        score += sums[wide + j] * out[hidden + j, k]
+    return score
+
+
+@kernel
+def softmax(count, logits, probabilities):
+    """Write the softmax of the first logits; returns the log of the sum of their exponentials."""
+    most = logits[0]
+    for k in range(1, count):
+        most = max(most, logits[k])
+    total = float32(0)
+    for k in range(count):
+        probabilities[k] = np.exp(logits[k] - most)
+        total += probabilities[k]
+    for k in range(count):
+        probabilities[k] /= total
+    return most + np.log(total)
+
+
+@kernel
+def log_odds(value):
+    """Return the log odds of a value, within bounds."""
+    bounded = min(max(float32(value), _LEAST), _MOST)
+    return np.log(bounded / (float32(1) - bounded))
+
+
+# ------------------------------------------------------------------------------------ positions
+
+
+@kernel
+def reset_accumulator(net):
+    """Make the next position be computed in full."""
+    net.accumulator.length[0] = 0
+
+
+@rare
+def evaluate(s, net):
+    """Write ``net.inputs`` and ``net.activations`` for a position that is not over."""
+    encode(s, net.layout, net.inputs)
+    update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
+    apply_layers(net.weights, net.inputs.stage[0], net.activations)
+
+
+@part
+def write_value(s, net, values):
+    """Write each team's expected share of the win in ``s``, over or not: ``(3,)`` float64."""
+    teams = int64(s["teams"])
+    if s["phase"] == OVER:
+        for team in range(teams):
+            values[team] = turns.team_win_share(s, team)
+        return
+    evaluate(s, net)
+    for team in range(teams):
+        values[team] = net.activations.values[team_role(s, team)]
+
+
+@part
+def team_value(s, team, net):
+    """Return the team's expected share of the win in ``s``, over or not."""
+    if s["phase"] == OVER:
+        return turns.team_win_share(s, team)
+    evaluate(s, net)
+    return float(net.activations.values[team_role(s, team)])
+
+
+# ------------------------------------------------------------------------------------ for Python
+
+
+def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
+    """Return each team's expected share of the win: ``(N, teams)`` float64; rows sum to 1.
+
+    Args:
+        states: ``(N,)`` games of one number of players, at any point.
+        weights: of a network for that number of players.
+    """
+    players = common_players(as_states(states), "values")
+    found = np.zeros((len(states), MAX_TEAMS))
+    _values(states, Network.of(players, weights), found)
+    return found[:, : TEAMS[players]]
+
+
+@entry
+def _values(states, net, found):
+    for g in range(states.shape[0]):
+        reset_accumulator(net)  # so that a value does not depend on the games before
+        write_value(states[g], net, found[g])

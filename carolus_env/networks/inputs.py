@@ -1,0 +1,430 @@
+"""The inputs of a network for a position: rows of tables, and the planner's features.
+
+A position picks one row of a table for each region, each clan, each hand and so on. The network
+adds the rows up (`network`), so a position costs as many additions as it has rows, however long
+the tables are. All is from the point of view of the player to move:
+
+- a *role* is a player: 0 the player to move, then the others clockwise. Of four players, 2 is the
+  partner, 1 and 3 are the opponents, clockwise;
+- a *team role* is a team: 0 the team of the player to move, then the others clockwise.
+
+`tables.TABLES` describes the rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import float32, int64
+
+from carolus_env.engine.kernels.courts import reserve_size
+from carolus_env.engine.rules import (
+    CLANS,
+    DICE,
+    DISC,
+    DISCS,
+    MAX_PLAYERS,
+    MAX_TEAMS,
+    NOBODY,
+    PHASE_NAMES,
+    TEAMS,
+)
+from carolus_env.engine.state import States, as_states, common_players
+from carolus_env.networks.tables import (
+    ACTION,
+    AFTERS,
+    CHOOSING,
+    DISTANCES,
+    FEWER_LEAD,
+    FEWER_MARGIN,
+    FEWER_SIZES,
+    HANDS,
+    HELD,
+    KINDS,
+    LATER,
+    LEADS,
+    LOST,
+    MARGINS,
+    MOST_AHEAD,
+    MOST_CASTLES,
+    MOST_LEAD,
+    MOST_MARGIN,
+    MOST_ROWS,
+    MOST_SIZES,
+    NOT,
+    NOW,
+    OPENING,
+    OWNERS,
+    REACHES,
+    SET_UP,
+    SMALLER,
+    TABLES,
+    WON,
+    layout,
+    table_rows,
+)
+from carolus_env.planning.evaluation import (
+    FEATURES,
+    acts_this_round,
+    count_at,
+    paladins_out,
+    strengths,
+    write_features,
+    write_seats,
+)
+from carolus_env.system.compiler import entry, kernel, part, rare
+
+_SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
+_HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
+_CANNOT = -1000  # below all that is compared with it
+
+
+class Inputs(NamedTuple):
+    """The inputs of the network for one position, and scratch to compute them."""
+
+    length: npt.NDArray[np.int64]
+    """``(1,)`` int64: the number of rows."""
+    rows: npt.NDArray[np.int32]
+    """``(MOST_ROWS,)`` int32: the rows."""
+    stage: npt.NDArray[np.int64]
+    """``(1,)`` int64: the stage of the game, from 0 to `tables.STAGES` - 1."""
+    features: npt.NDArray[np.float32]
+    """``(3 F,)`` float32: the planner's features, scaled, of each team role; F of them."""
+    team_features: npt.NDArray[np.float64]
+    """``(4, F)`` float64, scratch: the features of each team."""
+    seats: npt.NDArray[np.int64]
+    """``(4,)`` int64, scratch: the seat of each role."""
+    discs: npt.NDArray[np.int64]
+    """``(4, 2)`` int64, scratch: for each role, a kind of reach and the disc that gets there."""
+    spare: npt.NDArray[np.int64]
+    """``(4, 6)`` int64, scratch: what each role can add to a region's strength in a turn: after it
+    took a clan, besides that clan's paladins there, and at last by its own clans."""
+    taken: npt.NDArray[np.int64]
+    """``(5,)`` int64, scratch: how much a margin grows with a clan's paladins, once it is taken."""
+
+    @classmethod
+    def new(cls) -> Inputs:
+        """Fresh memory."""
+        return cls(
+            np.zeros(1, np.int64),
+            np.zeros(MOST_ROWS, np.int32),
+            np.zeros(1, np.int64),
+            np.zeros(MAX_TEAMS * len(FEATURES), np.float32),
+            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
+            np.zeros(MAX_PLAYERS, np.int64),
+            np.zeros((MAX_PLAYERS, 2), np.int64),
+            np.zeros((MAX_PLAYERS, CLANS + 1), np.int64),
+            np.zeros(CLANS, np.int64),
+        )
+
+
+# Kernels need the sizes as numbers.
+_REGION = DISTANCES * MARGINS * OWNERS
+_REACH = REACHES * AFTERS * OWNERS
+_CLAN = HELD * LEADS * 4 * 3 * 4
+_HAND = HANDS * 2
+_HAND_PAIR = HANDS * HANDS
+_DISC = KINDS * MAX_PLAYERS * (DISCS + 1) * 2
+_DISC_PAIR = KINDS * (DISCS + 1) * (DISCS + 1) * 4
+_PALADINS = 13 * 4 * 2
+_CASTLE_PAIR = MOST_CASTLES * MOST_CASTLES
+for _name, _size in (
+    ("region", _REGION),
+    ("reach", _REACH),
+    ("clan", _CLAN),
+    ("hand", _HAND),
+    ("hands", _HAND_PAIR),
+    ("disc", _DISC),
+    ("discs", _DISC_PAIR),
+    ("paladins", _PALADINS),
+    ("castles", _CASTLE_PAIR),
+):
+    assert _size == table_rows(next(t for t in TABLES if t.name == _name), 2), _name
+
+
+# ------------------------------------------------------------------------------------ roles
+
+
+@kernel
+def team_role(s, team):
+    """The team's role; NOBODY stays NOBODY."""
+    teams = int64(s["teams"])
+    role = (team - int64(s["team"][s["player"]]) + teams) % teams
+    return NOBODY if team == NOBODY else role
+
+
+@kernel
+def team_in_role(s, role):
+    """The team that has the role."""
+    return (int64(s["team"][s["player"]]) + role) % int64(s["teams"])
+
+
+@kernel
+def _within(number, most):
+    """The number, between ``-most`` and ``most``."""
+    return min(max(number, -most), most)
+
+
+@kernel
+def _clipped(number, low, high):
+    """The number within the bounds, counted from the lower one."""
+    return min(max(number, low), high) - low
+
+
+# ------------------------------------------------------------------------------------ rows
+
+
+@kernel
+def _put(inputs, count, row):
+    """Add a row; returns the count."""
+    inputs.rows[count] = row
+    return count + 1
+
+
+@part
+def _write_turns(s, inputs):
+    """Write what each player can do in its next turn: ``discs``, ``spare`` and ``taken``."""
+    players, phase = int64(s["players"]), s["phase"]
+    dice = DICE[players]
+    for clan in range(CLANS):  # what one of two teams loses the other gains
+        inputs.taken[clan] = 1 + int64(s["teams"] == 2 and s["control"][clan] != NOBODY)
+    for place in range(players):
+        seat = int64(s["order"][place])
+        role = 0
+        while inputs.seats[role] != seat:
+            role += 1
+        hand = int64(s["discs_in_hand"][seat])
+        highest = _HIGHEST[hand] if hand > 0 else DISCS
+        played = int64(s["discs_played"][seat])
+        if s["round"] > 0 and (acts_this_round(s, place) or (phase == DISC and played > 0)):
+            inputs.discs[role, 0], inputs.discs[role, 1] = NOW, played
+        elif phase == DISC:
+            inputs.discs[role, 0], inputs.discs[role, 1] = CHOOSING, highest
+        else:
+            inputs.discs[role, 0], inputs.discs[role, 1] = LATER, highest
+    for role in range(players):
+        seat = inputs.seats[role]
+        team = int64(s["team"][seat])
+        own = 0
+        for clan in range(CLANS):
+            holder = int64(s["control"][clan])
+            if holder != NOBODY and int64(s["team"][holder]) == team:
+                own += int64(s["reserves"][seat, clan])
+        inputs.spare[role, CLANS] = min(dice, own)
+        for clan in range(CLANS):
+            inputs.spare[role, clan] = _CANNOT
+            at_hand = int64(s["reserves"][seat, clan])
+            holder = int64(s["control"][clan])
+            if at_hand == 0 or (holder != NOBODY and int64(s["team"][holder]) == team):
+                continue
+            most = 0
+            for other in range(players):
+                if other != seat:
+                    most = max(most, int64(s["courts"][other, clan]))
+            needed = max(most + 1 - int64(s["courts"][seat, clan]), 1)
+            if needed <= min(at_hand, dice):
+                inputs.spare[role, clan] = min(dice - needed, own + at_hand - needed)
+
+
+@part
+def _write_region_rows(s, layout, inputs, count):
+    """Rows of the tables region, reach and border; returns the count."""
+    players, teams = int64(s["players"]), int64(s["teams"])
+    n, here = int64(s["regions"]), int64(s["emperor"])
+    views = teams if teams > 2 else 1
+    most_sizes = MOST_SIZES if teams == 2 else FEWER_SIZES
+    most_margin = MOST_MARGIN if teams == 2 else FEWER_MARGIN
+    circle_0 = strengths(s, team_in_role(s, 0))
+    circle_1 = strengths(s, team_in_role(s, 1))
+    circle_2 = strengths(s, team_in_role(s, 2)) if teams > 2 else circle_1
+    owner_before = team_role(s, int64(s["region_owner"][here]))
+    for steps in range(1, n + 1):
+        region = here + steps
+        region = region - n if region >= n else region
+        owner, castles = (
+            team_role(s, int64(s["region_owner"][region])),
+            int64(s["region_castles"][region]),
+        )
+        size = min(castles, most_sizes)
+        power_0 = count_at(circle_0, region) + castles * int64(owner == 0)
+        power_1 = count_at(circle_1, region) + castles * int64(owner == 1)
+        power_2 = 0
+        if teams > 2:
+            power_2 = count_at(circle_2, region) + castles * int64(owner == 2)
+        margin_0 = power_0 - max(power_1, power_2)
+        margin_1 = power_1 - max(power_0, power_2)
+        margin_2 = power_2 - max(power_0, power_1)
+        distance = steps - 1
+        distance = MOST_AHEAD if steps > MOST_AHEAD else distance
+        distance = MOST_AHEAD + 1 if steps > MOST_AHEAD + 3 else distance
+        distance = MOST_AHEAD + 2 if steps == n else distance
+        for view in range(views):
+            margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
+            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
+            row = distance * MARGINS + _within(margin, most_margin) + MOST_MARGIN
+            row = row * OWNERS + owned
+            count = _put(inputs, count, layout.region + view * _REGION + row)
+        for role in range(players):
+            view = team_role(s, int64(s["team"][inputs.seats[role]]))
+            margin = margin_0 if view == 0 else (margin_1 if view == 1 else margin_2)
+            most = inputs.spare[role, CLANS]
+            for clan in range(CLANS):
+                there = int64(s["region_paladins"][clan, region])
+                most = max(most, inputs.taken[clan] * there + inputs.spare[role, clan])
+            reach = inputs.discs[role, 0] if steps <= inputs.discs[role, 1] else NOT
+            owned = size + (0 if owner in (view, NOBODY) else MOST_SIZES)
+            row = (reach * AFTERS + _clipped(margin + most, LOST, WON)) * OWNERS + owned
+            count = _put(inputs, count, layout.reach + role * _REACH + row)
+        strongest = owner
+        strongest = 0 if margin_0 > 0 else strongest
+        strongest = 1 if margin_1 > 0 else strongest
+        strongest = 2 if margin_2 > 0 and teams > 2 else strongest
+        after = region + 1
+        after = 0 if after == n else after
+        owner_after = team_role(s, int64(s["region_owner"][after]))
+        row, each = int64(steps <= DISCS), teams + 1
+        row = (row * each + owner + 1) * each + strongest + 1
+        row = (row * each + owner_before + 1) * each + owner_after + 1
+        count = _put(inputs, count, layout.border + row)
+        owner_before = owner
+    return count
+
+
+@part
+def _write_clan_rows(s, layout, inputs, count):
+    """Rows of the table clan; returns the count."""
+    players = int64(s["players"])
+    most_lead = MOST_LEAD if s["teams"] == 2 else FEWER_LEAD
+    for clan in range(CLANS):
+        out = min(paladins_out(s, clan) // 4, 3)
+        holder = int64(s["control"][clan])
+        for role in range(players):
+            seat = inputs.seats[role]
+            team = int64(s["team"][seat])
+            most, threat = 0, 0
+            for other in range(players):
+                if other != seat:
+                    most = max(most, int64(s["courts"][other, clan]))
+                    if int64(s["team"][other]) != team:
+                        threat = max(threat, int64(s["reserves"][other, clan]))
+            held = 0
+            if holder != NOBODY:
+                held = 1 if holder == seat else (2 if int64(s["team"][holder]) == team else 3)
+            lead = _within(int64(s["courts"][seat, clan]) - most, most_lead)
+            row = (held * LEADS + lead + MOST_LEAD) * 4 + min(int64(s["reserves"][seat, clan]), 3)
+            row = (row * 3 + min(threat, 2)) * 4 + out
+            count = _put(inputs, count, layout.clan + role * _CLAN + row)
+    return count
+
+
+@part
+def _write_player_rows(s, layout, inputs, count):
+    """Rows of the tables about hands, discs and reserves; returns the count."""
+    players = int64(s["players"])
+    kind = SET_UP if s["round"] == 0 else (OPENING if s["phase"] == DISC else ACTION)
+    hand_0 = int64(s["discs_in_hand"][inputs.seats[0]])
+    disc_0, acts_0 = int64(s["discs_played"][inputs.seats[0]]), int64(inputs.discs[0, 0] == NOW)
+    for role in range(players):
+        seat = inputs.seats[role]
+        hand, disc = int64(s["discs_in_hand"][seat]), int64(s["discs_played"][seat])
+        acts = int64(inputs.discs[role, 0] == NOW)
+        place = 0
+        while int64(s["order"][place]) != seat:
+            place += 1
+        row = layout.hand + role * _HAND + hand * 2 + int64(disc > 0)
+        count = _put(inputs, count, row)
+        row = ((kind * MAX_PLAYERS + place) * (DISCS + 1) + disc) * 2 + acts
+        count = _put(inputs, count, layout.disc + role * _DISC + row)
+        row = min(reserve_size(s, seat), 12) * 4 + min(int64(s["crowns"][seat]), 3)
+        count = _put(inputs, count, layout.paladins + role * _PALADINS + row * 2 + acts)
+        if role > 0:
+            row = layout.hands + (role - 1) * _HAND_PAIR + hand_0 * HANDS + hand
+            count = _put(inputs, count, row)
+            row = ((kind * (DISCS + 1) + disc_0) * (DISCS + 1) + disc) * 4 + acts_0 * 2 + acts
+            count = _put(inputs, count, layout.discs + (role - 1) * _DISC_PAIR + row)
+    return count
+
+
+@part
+def _write_position_rows(s, layout, inputs, count):
+    """Rows of the tables castles, circle and moment; returns the count."""
+    most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
+    for rival in range(1, int64(s["teams"])):
+        castles = min(int64(s["castles"][team_in_role(s, rival)]), MOST_CASTLES - 1)
+        most = max(most, castles)
+        row = layout.castles + (rival - 1) * _CASTLE_PAIR + own * MOST_CASTLES + castles
+        count = _put(inputs, count, row)
+    lead = 1 + int64(own > most) - int64(own < most)
+    count = _put(inputs, count, layout.circle + int64(s["regions"]) * 3 + lead)
+    row = int64(s["phase"]) * MAX_PLAYERS + int64(s["turn"])
+    return _put(inputs, count, layout.moment + row * DISCS + int64(s["round"]) % DISCS)
+
+
+@kernel
+def stage_of(s):
+    """The stage of the game: by the circle's regions, and whether a disc is due."""
+    stage = 0
+    for regions in SMALLER:
+        stage += int64(s["regions"] <= regions)
+    return stage + int64(s["phase"] == DISC) * (len(SMALLER) + 1)
+
+
+@rare
+def encode(s, layout, inputs):
+    """Write the inputs of the network for ``s``, a game that is not over."""
+    write_seats(s, int64(s["player"]), inputs.seats)
+    _write_turns(s, inputs)
+    count = _write_clan_rows(s, layout, inputs, 0)
+    count = _write_player_rows(s, layout, inputs, count)
+    count = _write_position_rows(s, layout, inputs, count)
+    inputs.length[0] = _write_region_rows(s, layout, inputs, count)  # last: their number changes
+    inputs.stage[0] = stage_of(s)
+    write_features(s, inputs.team_features)
+    width = _SCALES.shape[0]
+    for role in range(int64(s["teams"])):
+        team = team_in_role(s, role)
+        for k in range(width):
+            inputs.features[role * width + k] = _SCALES[k] * float32(inputs.team_features[team, k])
+
+
+class InputArrays(NamedTuple):
+    """The inputs of the network for several positions, for Python."""
+
+    rows: npt.NDArray[np.int32]
+    """``(N, MOST_ROWS)`` int32, -1 where there is no row."""
+    features: npt.NDArray[np.float32]
+    """``(N, teams F)`` float32: the planner's features, scaled, of each team role."""
+    stages: npt.NDArray[np.int64]
+    """``(N,)`` int64: the stage of the game."""
+
+
+def encode_all(states: States) -> InputArrays:
+    """Return the inputs for games that are not over, of one number of players.
+
+    Raises:
+        ValueError: for games that are over, or of different numbers of players.
+    """
+    players = common_players(as_states(states), "inputs")
+    if (states["phase"] == len(PHASE_NAMES) - 1).any():
+        raise ValueError("a game that is over has no inputs: its value is known")
+    one = Inputs.new()
+    found = InputArrays(
+        np.full((len(states), MOST_ROWS), -1, np.int32),
+        np.zeros((len(states), TEAMS[players] * len(FEATURES)), np.float32),
+        np.zeros(len(states), np.int64),
+    )
+    _encode_all(states, layout(players), one, found)
+    return found
+
+
+@entry
+def _encode_all(states, layout, inputs, found):
+    for g in range(states.shape[0]):
+        encode(states[g], layout, inputs)
+        found.stages[g] = inputs.stage[0]
+        for k in range(inputs.length[0]):
+            found.rows[g, k] = inputs.rows[k]
+        for k in range(found.features.shape[1]):
+            found.features[g, k] = inputs.features[k]

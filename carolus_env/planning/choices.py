@@ -1,0 +1,89 @@
+"""What a player chooses among: a disc, a crown, or one of a turn's plans.
+
+A choice is a plan (`plans`): a disc or a crown is one of a single action. Of a turn the best plans
+by an evaluation are listed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine.kernels import legal
+from carolus_env.engine.rules import DISC, DISCS, FIRST_CROWN, FIRST_DISC, MOVE, PLACE
+from carolus_env.planning.plans import PlanScratch, list_plans
+from carolus_env.system.compiler import kernel, rare
+
+EVERY: Final = 4096
+"""More plans than a turn has, but for some turns with paladins anywhere."""
+
+
+class Lister(NamedTuple):
+    """How choices are listed, the list, and scratch."""
+
+    width: int
+    """Where paladins may go: an index into `plans.WIDTHS`."""
+    weights: npt.NDArray[np.float64]
+    """``(F,)`` float64: of the evaluation that picks and orders a turn's plans."""
+    most: int
+    """How many of a turn's plans are kept."""
+    plan: PlanScratch
+    """Scratch to list plans."""
+    choices: npt.NDArray[np.int64]
+    """``(K,)`` int64: the choices, as plans; K is 5 or ``most``, whichever is more."""
+    scores: npt.NDArray[np.float64]
+    """``(K,)`` float64: what the evaluation says of a turn's plans."""
+
+    @classmethod
+    def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> Lister:
+        """A list with scratch of its own.
+
+        Args:
+            width: where paladins may go: an index into `plans.WIDTHS`.
+            weights: ``(F,)`` float64, of the evaluation.
+            most: how many of a turn's plans are kept.
+        """
+        length = max(most, DISCS)
+        return cls(
+            width,
+            weights,
+            most,
+            PlanScratch.new(),
+            np.zeros(length, np.int64),
+            np.zeros(length),
+        )
+
+
+@kernel
+def in_turn(s):
+    """Whether the player to move is in its action turn."""
+    return s["phase"] == PLACE or s["phase"] == MOVE
+
+
+@kernel
+def list_actions(s, choices):
+    """Write the legal discs or crowns of ``s`` as plans of one action; returns how many."""
+    is_disc = s["phase"] == DISC
+    bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
+    first, count = FIRST_DISC if is_disc else FIRST_CROWN, 0
+    for k in range(DISCS):  # as many as there are clans
+        if bits >> k & 1:
+            choices[count] = first + k + 1
+            count += 1
+    return count
+
+
+@rare
+def list_choices(s, lister):
+    """Write the choices in ``s``: a turn's plans, or the legal actions; returns how many.
+
+    ``lister.plan.found`` holds how many there were, those left out too.
+    """
+    if in_turn(s):
+        choices, scores = lister.choices[: lister.most], lister.scores
+        return list_plans(s, lister.width, lister.weights, lister.plan, choices, scores)
+    count = list_actions(s, lister.choices)
+    lister.plan.found[0] = count
+    return count

@@ -1,0 +1,421 @@
+"""The scores after a plan, by what sets it apart from another plan of its kind.
+
+Two plans are of one *kind* if
+
+- the same teams control the clans after their placements,
+- their paladins on the circle lie on the same region, and it has the same heir, both before and
+  after the Emperor's move (`heir_of`; a merger may change it),
+- the Emperor stops at the same region.
+
+Then the same castles are built and the same regions merge, and all other regions look the same. So
+only these features can differ: those of the clans (`CLAN_FEATURES`), which are sums over the clans,
+and the margins of that one region. The first plan of a kind is played out and its features are
+counted; for the others only what can differ is written anew. All but the sums with tenths are whole
+numbers, and those are added up in the same order, so scores are equal to the last bit.
+
+Most plans are not among the best. *Rough* scores tell them apart: what is the same in a kind is
+weighed once, and so is each clan's share. They are the scores but for rounding (`slack`).
+
+Placements are a word of *shares*: byte k is ``TO_COURT`` for each paladin of clan k to the court,
+plus ``TO_REGION`` for each to the region.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64
+
+from carolus_env.engine.kernels.courts import controlling_team
+from carolus_env.engine.kernels.regions import region_at, strength
+from carolus_env.engine.kernels.turns import move_emperor, place_paladin
+from carolus_env.engine.rules import CLANS, DICE, MAX_TEAMS, NOBODY, OVER, TERRITORIES
+from carolus_env.engine.state import STATE, States
+from carolus_env.planning.evaluation import (
+    ATTACK,
+    CLAN_FEATURES,
+    FEATURES,
+    HOLD,
+    NOBODY_ROW,
+    count_but_clans,
+    count_clan,
+    forget_features,
+    heir_of,
+    margin,
+    weigh,
+    write_final_scores,
+)
+from carolus_env.system.compiler import kernel, part, rare
+
+TO_REGION: Final = 1
+TO_COURT: Final = max(DICE) + 1
+_SHARES: Final = TO_COURT * TO_COURT
+_FIRST, _LAST = CLAN_FEATURES
+_ROUGH: Final = 1e-9
+
+_CONTROLS: Final = 1 << CLANS
+_ROWS: Final = 512  # of kinds that are known at a time, a power of 2
+_KEYS: Final = _CONTROLS * 8 * 16 * 4  # of a position
+_MIX: Final = 2_654_435_769  # 2^32 over the golden ratio: neighbours come far apart
+
+KIND: Final = np.dtype(
+    [
+        ("key", "<i8"),  # what the plans have in common, see `_key`; 0: none
+        ("heir", "<i8"),  # of the region after the move, a row of features
+        ("owner", "<i8"),  # the same
+        ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
+        ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
+        ("attack", "<f8", (MAX_TEAMS,)),  # the same
+        ("rest", "<f8", (MAX_TEAMS,)),  # the score, less what the clans and that region add
+        ("winners", "<i8"),  # where the game is over, bit t: team t has won; else 0
+    ]
+)
+
+
+class Kinds(NamedTuple):
+    """What is known of the kinds of plans in one position, and scratch to find it out."""
+
+    serial: npt.NDArray[np.int64]
+    """``(1,)`` int64: the number of the position; what belongs to another is not known."""
+    states: States
+    """``(2,)`` STATE: where plans are played out."""
+    clans: npt.NDArray[np.float64]
+    """``(5, 25, 3, F)`` float64: by clan and share, `CLAN_FEATURES` of that clan alone."""
+    weighed: npt.NDArray[np.float64]
+    """``(5, 25, 3)`` float64: the same, times their weights and added up."""
+    effects: npt.NDArray[np.int64]
+    """``(5, 25)`` int64: by clan and share, see `_effect`."""
+    powers: npt.NDArray[np.int64]
+    """``(32, 16, 4)`` int64: by who controls the clans and the steps from the Emperor, the strength
+    of each team on that region before paladins are placed there; last the owner's row."""
+    powers_of: npt.NDArray[np.int64]
+    """``(32,)`` int64: the serial number of the position whose powers those are."""
+    kinds: npt.NDArray[np.void]
+    """``(512,)`` KIND, each at the row that `_row` says; a newer one takes its place."""
+    features: npt.NDArray[np.float64]
+    """``(512, 4, F)`` float64: the features of a plan of each kind, see `write_features`."""
+
+    @classmethod
+    def new(cls) -> Kinds:
+        """Fresh memory."""
+        return cls(
+            np.zeros(1, np.int64),
+            np.zeros(2, STATE),
+            np.zeros((CLANS, _SHARES, MAX_TEAMS, len(FEATURES))),
+            np.zeros((CLANS, _SHARES, MAX_TEAMS)),
+            np.zeros((CLANS, _SHARES), np.int64),
+            np.zeros((_CONTROLS, TERRITORIES + 1, MAX_TEAMS + 1), np.int64),
+            np.zeros(_CONTROLS, np.int64),
+            np.zeros(_ROWS, KIND),
+            np.zeros((_ROWS, MAX_TEAMS + 1, len(FEATURES))),
+        )
+
+
+# ------------------------------------------------------------------------------------ shares
+
+
+@kernel
+def share_of(shares, clan):
+    """The clan's share."""
+    return shares >> 8 * clan & 255
+
+
+@kernel
+def with_one_more(shares, clan, to):
+    """The shares with one more paladin of the clan, ``TO_COURT`` or ``TO_REGION``."""
+    return shares + (to << 8 * clan)
+
+
+@kernel
+def _effect(clan, team, before, on_region):
+    """What a clan's share does, as a number; those of all clans are added up.
+
+    Bit ``clan`` says that another team controls the clan now than before; byte 1 + t is by how many
+    paladins team t is stronger on the region.
+    """
+    added = 0 if team == NOBODY else on_region << 8 * (1 + team)
+    return added + (int64(team != before) << clan)
+
+
+@kernel
+def slack(weights):
+    """By how much a difference of rough scores may be wrong, at most; rounding stays far below."""
+    total = 1.0
+    for k in range(weights.shape[0]):
+        total += abs(weights[k])
+    return _ROUGH * total
+
+
+@kernel
+def _weighed_clans(features, weights):
+    """A team's `CLAN_FEATURES` times their weights, added up."""
+    total = 0.0
+    for k in range(_FIRST, _LAST + 1):
+        total += weights[k] * features[k]
+    return total
+
+
+@part
+def begin_kinds(s, most, weights, kinds):
+    """Forget the position before, and learn what up to ``most`` paladins of each clan can do.
+
+    Args:
+        s: the position.
+        most: paladins of a clan.
+        weights: ``(F,)`` of the evaluation.
+        kinds: a `Kinds`.
+    """
+    kinds.serial[0] += 1
+    player = int64(s["player"])
+    for clan in range(CLANS):
+        at_hand = min(most, int64(s["reserves"][player, clan]))
+        before = controlling_team(s, clan)
+        kinds.states[0] = s
+        for court in range(at_hand + 1):
+            if court > 0:
+                place_paladin(kinds.states[0], clan, 0)
+            team = controlling_team(kinds.states[0], clan)
+            kinds.states[1] = kinds.states[0]
+            for on_region in range(at_hand + 1 - court):
+                if on_region > 0:
+                    place_paladin(kinds.states[1], clan, 1)  # whichever: they are summed
+                share = court * TO_COURT + on_region * TO_REGION
+                kinds.effects[clan, share] = _effect(clan, team, before, on_region)
+                counted = kinds.clans[clan, share]
+                for row in range(MAX_TEAMS):
+                    for k in range(_FIRST, _LAST + 1):
+                        counted[row, k] = 0.0
+                count_clan(kinds.states[1], clan, counted)
+                for row in range(MAX_TEAMS):
+                    kinds.weighed[clan, share, row] = _weighed_clans(counted[row], weights)
+
+
+# ------------------------------------------------------------------------------------ kinds
+
+
+@kernel
+def _key(serial, control, stop, target, heir):
+    """What plans of a kind have in common, as a number."""
+    return (((serial * _CONTROLS + control) * 8 + stop) * 16 + target) * 4 + heir
+
+
+@kernel
+def _row(key):
+    """The row of `Kinds` where the kind belongs."""
+    return ((key % _KEYS * _MIX) & 0xFFFFFFFF) * _ROWS >> 32
+
+
+@rare
+def _place_all(s, shares, destination):
+    """Place the paladins: those for the region at ``destination``, nowhere if that is NOBODY."""
+    for clan in range(CLANS):
+        court, on_region = share_of(shares, clan) // TO_COURT, share_of(shares, clan) % TO_COURT
+        for _ in range(court):
+            place_paladin(s, clan, 0)
+        if destination != NOBODY:
+            for _ in range(on_region):
+                place_paladin(s, clan, destination)
+
+
+@rare
+def _write_powers(s, shares, control, targets, kinds):
+    """Write ``powers`` where plans with these shares leave control."""
+    kinds.powers_of[control] = kinds.serial[0]
+    kinds.states[0] = s
+    after = kinds.states[0]
+    _place_all(after, shares, NOBODY)
+    for target in range(1, targets):
+        region = region_at(s, target)
+        for team in range(int64(s["teams"])):
+            kinds.powers[control, target, team] = strength(after, region, team)
+        for team in range(int64(s["teams"]), MAX_TEAMS):
+            kinds.powers[control, target, team] = 0
+        kinds.powers[control, target, MAX_TEAMS] = int64(s["region_owner"][region]) & NOBODY_ROW
+
+
+@kernel
+def _region_with(s, territory):
+    """Index of the region that the territory belongs to; the last may go on past the first."""
+    found = int64(s["regions"]) - 1
+    for region in range(int64(s["regions"])):
+        if int64(s["region_first"][region]) <= territory:
+            found = region
+    return found
+
+
+@kernel
+def _write_clans(shares, teams, clans, features):
+    """Write `CLAN_FEATURES`: the sums of what each clan's share leads to."""
+    for team in range(teams):
+        for k in range(_FIRST, _LAST + 1):
+            total = 0.0
+            for clan in range(CLANS):
+                total += clans[clan, share_of(shares, clan), team, k]
+            features[team, k] = total
+
+
+@rare
+def _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores):
+    """Play a plan out, and find what others of its kind have in common with it.
+
+    Plans that end the game are not remembered as a kind: their scores are known at once.
+    """
+    row = _row(key)
+    kind, features = kinds.kinds[row], kinds.features[row]
+    kinds.states[0] = s
+    after = kinds.states[0]
+    _place_all(after, shares, 1 + target % int64(s["regions"]))
+    move_emperor(after, stop)
+    kind["winners"] = int64(after["winners"]) if after["phase"] == OVER else 0
+    if after["phase"] == OVER:
+        kind["key"] = 0
+        return
+    kind["key"] = key
+    forget_features(features)
+    _write_clans(shares, int64(s["teams"]), kinds.clans, features)
+    count_but_clans(after, features)
+    weigh(features, weights, scores)
+    # The region of the paladins, which may have merged with others.
+    region = _region_with(after, int64(s["region_first"][region_at(s, target)]))
+    owner = int64(after["region_owner"][region]) & NOBODY_ROW
+    power_0, power_1 = strength(after, region, 0), strength(after, region, 1)
+    power_2 = strength(after, region, 2) if s["teams"] > 2 else 0
+    kind["heir"] = heir_of(owner, power_0, power_1, power_2)
+    kind["owner"] = owner
+    kind["powers"][0] = power_0 - (added & 255)
+    kind["powers"][1] = power_1 - (added >> 8 & 255)
+    kind["powers"][2] = power_2 - (added >> 16 & 255)
+    margin_0 = margin(power_0, power_1, power_2)
+    margin_1 = margin(power_1, power_0, power_2)
+    margin_2 = margin(power_2, power_0, power_1)
+    for team in range(MAX_TEAMS):
+        own = margin_0 if team == 0 else (margin_1 if team == 1 else margin_2)
+        owns = int64(team == owner)
+        kind["hold"][team] = features[team, HOLD] - own * owns
+        kind["attack"][team] = features[team, ATTACK] - own * (1 - owns)
+        kind["rest"][team] = scores[team] - own * weights[HOLD if owns == 1 else ATTACK]
+        kind["rest"][team] -= _weighed_clans(features[team], weights)
+
+
+@kernel
+def _write_margin(kind, team, own, features):
+    """Write the features that hold margins; ``own`` is that of the region with the paladins."""
+    owns = int64(kind["owner"] == team)
+    features[team, HOLD] = kind["hold"][team] + own * owns
+    features[team, ATTACK] = kind["attack"][team] + own * (1 - owns)
+
+
+@kernel
+def _powers(kind, added):
+    """Each team's strength on the region with the paladins, after a plan of the kind."""
+    power_0 = int64(kind["powers"][0]) + (added & 255)
+    power_1 = int64(kind["powers"][1]) + (added >> 8 & 255)
+    return power_0, power_1, int64(kind["powers"][2]) + (added >> 16)
+
+
+@part
+def kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores):
+    """The row in `Kinds` of a plan's kind; a new kind is learnt.
+
+    Args:
+        s: the position before the plan, for which `begin_kinds` was called.
+        shares: the placements.
+        effect: the sum of their effects.
+        target: where those that are not for the court go, in steps from the Emperor; any region
+            where there are none.
+        stop: the Emperor's steps.
+        targets: all targets are below that.
+        weights: ``(F,)`` of the evaluation.
+        kinds: a `Kinds`.
+        scores: ``(3,)`` float64, scratch.
+    """
+    serial = kinds.serial[0]
+    control, added = effect % _CONTROLS, effect >> 8
+    if kinds.powers_of[control] != serial:
+        _write_powers(s, shares, control, targets, kinds)
+    powers = kinds.powers[control, target]
+    added_0, added_1, added_2 = added & 255, added >> 8 & 255, added >> 16
+    heir = heir_of(powers[MAX_TEAMS], powers[0] + added_0, powers[1] + added_1, powers[2] + added_2)
+    key = _key(serial, control, stop, target, heir)
+    row = _row(key)
+    kind = kinds.kinds[row]
+    power_0, power_1, power_2 = _powers(kind, added)
+    heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
+    if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
+        _learn_kind(s, shares, added, target, stop, key, weights, kinds, scores)
+    return row
+
+
+@kernel
+def _margins(kind, effect):
+    """Each team's margin on the region with the paladins, after a plan of the kind."""
+    power_0, power_1, power_2 = _powers(kind, effect >> 8)
+    margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
+    return margin_0, margin_1, margin(power_2, power_0, power_1)
+
+
+@kernel
+def write_weighed_clans(shares, kinds, weighed):
+    """Write what the clans add to each team's rough score after placements, ``(3,)`` float64."""
+    clans = kinds.weighed
+    total_0, total_1, total_2 = 0.0, 0.0, 0.0
+    for clan in range(CLANS):
+        share = share_of(shares, clan)
+        total_0 += clans[clan, share, 0]
+        total_1 += clans[clan, share, 1]
+        total_2 += clans[clan, share, 2]
+    weighed[0], weighed[1], weighed[2] = total_0, total_1, total_2
+
+
+@kernel
+def write_rough_scores(row, effect, weighed, weights, kinds, scores):
+    """Write each team's score after a plan, but for rounding.
+
+    Args:
+        row: of its kind.
+        effect: the sum of its placements' effects.
+        weighed: what the clans add, see `write_weighed_clans`.
+        weights: ``(F,)`` of the evaluation.
+        kinds: a `Kinds`.
+        scores: ``(3,)`` float64, written.
+    """
+    kind = kinds.kinds[row]
+    if kind["winners"] != 0:
+        write_final_scores(kind["winners"], scores)
+        return
+    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    owner = int64(kind["owner"])
+    factor_0 = weights[HOLD] if owner == 0 else weights[ATTACK]
+    factor_1 = weights[HOLD] if owner == 1 else weights[ATTACK]
+    factor_2 = weights[HOLD] if owner == 2 else weights[ATTACK]
+    scores[0] = kind["rest"][0] + weighed[0] + margin_0 * factor_0
+    scores[1] = kind["rest"][1] + weighed[1] + margin_1 * factor_1
+    scores[2] = kind["rest"][2] + weighed[2] + margin_2 * factor_2
+
+
+@part
+def write_scores_after(row, shares, effect, teams, weights, kinds, scores):
+    """Write each team's score after a plan, as `write_scores` does in the position after it.
+
+    Args:
+        row: of its kind.
+        shares: the placements.
+        effect: the sum of their effects.
+        teams: the number of teams.
+        weights: ``(F,)`` of the evaluation.
+        kinds: a `Kinds`.
+        scores: ``(3,)`` float64, written.
+    """
+    kind, features = kinds.kinds[row], kinds.features[row]
+    if kind["winners"] != 0:
+        write_final_scores(kind["winners"], scores)
+        return
+    margin_0, margin_1, margin_2 = _margins(kind, effect)
+    _write_clans(shares, teams, kinds.clans, features)
+    _write_margin(kind, 0, margin_0, features)
+    _write_margin(kind, 1, margin_1, features)
+    if teams > 2:
+        _write_margin(kind, 2, margin_2, features)
+    weigh(features, weights, scores)

@@ -1,0 +1,292 @@
+"""The plans of a turn, best first: a plan is all placements of the turn and the Emperor's move.
+
+Each *set* of placements is listed once, in one order, since every order leads to the same position.
+A plan is one number that holds its actions in 7 bits each (`pack`, `first_of`, `rest_of`).
+
+`WIDTHS` says where paladins may go. With ``stop`` they go to the player's court or to the region
+where the Emperor will stop; with ``one`` to the court or to any one region, for instance to defend
+it; with ``all`` anywhere. So ``all`` is exhaustive.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64
+
+from carolus_env.engine.kernels import turns
+from carolus_env.engine.kernels.legal import emperor_steps
+from carolus_env.engine.kernels.packed import clan_word
+from carolus_env.engine.kernels.turns import move_emperor, place_paladin
+from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
+from carolus_env.engine.state import STATE, States, single
+from carolus_env.planning.evaluation import (
+    FEATURES,
+    advantage,
+    advantage_at_most,
+    all_weights,
+    rivals,
+    write_scores,
+)
+from carolus_env.planning.kinds import (
+    TO_COURT,
+    TO_REGION,
+    Kinds,
+    begin_kinds,
+    kind_after,
+    share_of,
+    slack,
+    with_one_more,
+    write_rough_scores,
+    write_scores_after,
+    write_weighed_clans,
+)
+from carolus_env.system.compiler import entry, kernel, part, rare
+
+WIDTHS: Final = ("stop", "one", "all")
+STOP, ONE, ALL = range(len(WIDTHS))
+
+MOST_PLACEMENTS: Final = 4
+_STEP: Final = 7  # bits of an action; it is stored plus 1, so 0 means that no action is left
+_LOW: Final = (1 << _STEP) - 1
+
+NONE_YET: Final = -1e9
+"""A value below that of any position."""
+
+LEVEL: Final = np.dtype(
+    [
+        ("clan", "<i8"),  # the next to try here
+        ("target", "<i8"),  # the next to try here of that clan
+        ("went", "<i8"),  # the one region that paladins went to so far, 0: none
+        ("plan", "<i8"),  # the placements so far, see `pack`
+        ("shares", "<i8"),  # the same, see `kinds`
+        ("effect", "<i8"),  # the sum of their effects, see `kinds`
+        ("reserve", "<i8"),  # the paladins left in the reserve: byte k those of clan k
+        ("scattered", "<i8"),  # 1 if paladins went to several regions: such plans have no kind
+    ]
+)
+
+
+class PlanScratch(NamedTuple):
+    """Scratch in which kernels list and value plans, reused for each position."""
+
+    states: States
+    """``(6,)`` STATE: with width `ALL` the position after that many placements; the last is for
+    what is valued."""
+    levels: npt.NDArray[np.void]
+    """``(6,)`` LEVEL: how far the listing is after that many placements."""
+    features: npt.NDArray[np.float64]
+    """``(4, F)`` float64: the features of each team, see `evaluation.write_features`."""
+    scores: npt.NDArray[np.float64]
+    """``(3,)`` float64: the score of each team, see `evaluation.write_scores`."""
+    weighed: npt.NDArray[np.float64]
+    """``(3,)`` float64: what the clans add to it."""
+    kinds: Kinds
+    """What plans have in common."""
+    found: npt.NDArray[np.int64]
+    """``(1,)`` int64: how many plans there were, those that were not kept too."""
+
+    @classmethod
+    def new(cls) -> PlanScratch:
+        """Fresh memory."""
+        depth = MOST_PLACEMENTS + 2
+        return cls(
+            np.zeros(depth, STATE),
+            np.zeros(depth, LEVEL),
+            np.zeros((MAX_TEAMS + 1, len(FEATURES))),
+            np.zeros(MAX_TEAMS),
+            np.zeros(MAX_TEAMS),
+            Kinds.new(),
+            np.zeros(1, np.int64),
+        )
+
+
+# ------------------------------------------------------------------------------------ packing
+
+
+@kernel
+def pack(plan, action, place):
+    """The plan with ``action`` added at index ``place``, which is still free."""
+    return plan | (int64(action) + 1) << (_STEP * place)
+
+
+@kernel
+def first_of(plan):
+    """The first action of a plan."""
+    return (plan & _LOW) - 1
+
+
+@kernel
+def rest_of(plan):
+    """The plan without its first action; 0 when no action is left."""
+    return plan >> _STEP
+
+
+@rare
+def play(s, action):
+    """`turns.play`, compiled once and called."""
+    turns.play(s, action)
+
+
+@kernel
+def play_plan(s, plan):
+    """Play the actions of a plan."""
+    while plan != 0:
+        play(s, first_of(plan))
+        plan = rest_of(plan)
+
+
+def actions_of(plan: int) -> list[int]:
+    """The action numbers of a plan, in order."""
+    actions = []
+    while plan:
+        actions.append((plan & _LOW) - 1)
+        plan >>= _STEP
+    return actions
+
+
+# ------------------------------------------------------------------------------------ listing
+
+
+@kernel
+def _keep(plan, value, plans, values, kept):
+    """Insert a plan into the list of the best, best first; returns the new length."""
+    longest = plans.shape[0]
+    if kept == longest:
+        if not value > values[longest - 1]:
+            return kept
+        kept -= 1
+    place = kept
+    while place > 0 and value > values[place - 1]:
+        plans[place], values[place] = plans[place - 1], values[place - 1]
+        place -= 1
+    plans[place], values[place] = plan, value
+    return kept + 1
+
+
+@kernel
+def _following(clan, target, only, targets):
+    """The next clan and target to try; with ``only`` set, no other region is a target."""
+    last = only if only != 0 else targets - 1
+    after = only if only != 0 else target + 1
+    return (clan + 1, 0) if target == last else (clan, after)
+
+
+@kernel
+def _begin(level, reserve):
+    """Nothing is placed yet."""
+    level["clan"], level["target"], level["went"] = 0, 0, 0
+    level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
+    level["reserve"] = reserve
+
+
+@part
+def _write_scores_after_move(s, steps, weights, scratch):
+    """Write each team's score once the Emperor has moved ``steps``."""
+    last = scratch.states.shape[0] - 1
+    scratch.states[last] = s
+    move_emperor(scratch.states[last], steps)
+    write_scores(scratch.states[last], weights, scratch.features, scratch.scores)
+
+
+@rare
+def list_plans(s, width, weights, scratch, plans, values):
+    """List the best plans of the player to move in ``s`` (phase place or move), best first.
+
+    Args:
+        s: the position; it is not changed.
+        width: `STOP`, `ONE` or `ALL`.
+        weights: ``(F,)`` of the evaluation.
+        scratch: a `PlanScratch`.
+        plans, values: ``(K,)`` int64 and float64, written: the K best plans and their log odds of
+            winning.
+
+    Returns:
+        The number of plans listed, at least 1 and at most K.
+    """
+    states, levels, kinds, scores = scratch.states, scratch.levels, scratch.kinds, scratch.scores
+    regions, teams = int64(s["regions"]), int64(s["teams"])
+    player, left = int64(s["player"]), int64(s["placements_left"])
+    team = int64(s["team"][player])
+    longest, rough = plans.shape[0], slack(weights)
+    one_rival, other_rival = rivals(team, teams)
+    stops = min(emperor_steps(s), regions)  # after a full circle the same stops come again
+    targets = 1 + (stops if width == STOP else regions)  # 0 the court, k the region k steps ahead
+    begin_kinds(s, left, weights, kinds)
+    _begin(levels[0], int64(clan_word(s["reserves"][player])))
+    states[0] = s
+    plan, shares, effect, went, scattered = 0, 0, 0, 0, 0
+    kept, depth, found = 0, 0, 0
+    while depth >= 0:
+        if left > 0:  # place one more, until none is left
+            level = levels[depth]
+            clan, target = int64(level["clan"]), int64(level["target"])
+            while clan < CLANS and share_of(level["reserve"], clan) == 0:
+                clan, target = clan + 1, 0
+            if clan == CLANS:
+                depth -= 1
+                continue
+            before = int64(level["went"])
+            only = 0 if width == ALL else before
+            level["clan"], level["target"] = _following(clan, target, only, targets)
+            went = before if target == 0 else target
+            scattered = int64(level["scattered"]) | int64(before != 0 and went != before)
+            destination = 0 if target == 0 else 1 + (target if target < regions else 0)
+            action = FIRST_PLACE + DESTINATIONS * clan + destination
+            plan = pack(level["plan"], action, depth)
+            shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
+            effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
+            effect -= kinds.effects[clan, share_of(level["shares"], clan)]
+            if width == ALL:
+                states[depth + 1] = states[depth]
+                place_paladin(states[depth + 1], clan, destination)
+            if depth + 1 < left:
+                below = levels[depth + 1]
+                below["clan"], below["target"], below["went"] = clan, target, went
+                below["plan"], below["shares"], below["scattered"] = plan, shares, scattered
+                below["reserve"], below["effect"] = level["reserve"] - (1 << 8 * clan), effect
+                depth += 1
+                continue
+        bound = width == STOP and went != 0  # else he may stop anywhere
+        nearest, farthest = went if bound else 1, went if bound else stops
+        found += farthest + 1 - nearest
+        if scattered == 0:
+            write_weighed_clans(shares, kinds, scratch.weighed)
+        for stop in range(nearest, farthest + 1):
+            row = -1
+            if scattered == 1:
+                _write_scores_after_move(states[left], stop, weights, scratch)
+            else:
+                target = went if went != 0 else stop
+                row = kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores)
+                write_rough_scores(row, effect, scratch.weighed, weights, kinds, scores)
+            most = advantage_at_most(scores, team, one_rival, other_rival) + rough
+            if kept < longest or most > values[longest - 1]:
+                if row >= 0:
+                    write_scores_after(row, shares, effect, teams, weights, kinds, scores)
+                value = advantage(scores, team, teams)
+                kept = _keep(pack(plan, FIRST_MOVE + stop - 1, left), value, plans, values, kept)
+        depth = depth if left > 0 else -1
+    scratch.found[0] = found
+    return kept
+
+
+def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]]:
+    """The actions of the best plans by the fitted weights, best first.
+
+    Args:
+        state: game ``states[i]``, in phase place or move.
+        most: plans to list, at most.
+        width: one of `WIDTHS`.
+    """
+    plans, values = np.zeros(most, np.int64), np.zeros(most)
+    weights = all_weights()[int(state["players"])].copy()
+    found = _list(single(state), WIDTHS.index(width), weights, PlanScratch.new(), plans, values)
+    return [actions_of(int(plan)) for plan in plans[:found]]
+
+
+@entry
+def _list(states, width, weights, scratch, plans, values):
+    return list_plans(states[0], width, weights, scratch, plans, values)

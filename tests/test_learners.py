@@ -1,0 +1,677 @@
+"""Training, whatever learns: runs and what they leave, workers, resuming, options, errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tyro")
+pytest.importorskip("rich")
+
+from networks import random_model
+
+from carolus_env import arena, bots
+from carolus_env.analysis.suite import data
+from carolus_env.arena import ladder, placing
+from carolus_env.arena.placing import evaluate
+from carolus_env.bots import make
+from carolus_env.commands import train
+from carolus_env.engine.rules import Rules
+from carolus_env.learners import LEARNERS, read_config
+from carolus_env.learners.pool import Task, WorkerPool, combine
+from carolus_env.learners.ppo import PpoRun
+from carolus_env.learners.provenance import commit, commit_of
+from carolus_env.learners.td import TdConfig, TdRun
+from carolus_env.system import workers
+
+NETWORK = "--width 16 --hidden 4 --candidates 6 --workers 2"
+SMALL = {
+    "ppo": f"{NETWORK} --games 8 --rollout 16 --batch 32 --steps 512 --eval-every 256 "
+    "--curve-every 128",
+    "value": f"{NETWORK} --games 50 --games-per-round 4 --eval-every 30 --curve-every 10",
+    "sb3": "--width 8 --envs 8 --n-steps 16 --batch-size 32 --n-epochs 1 --opponents random "
+    "--max-rounds 20 --steps 512 --eval-every 256",
+}
+"""The options of a run of some seconds."""
+LENGTH = {"ppo": ("steps", 640), "value": ("games", 66)}
+"""The option that makes that run longer."""
+SELF_PLAY = {"ppo": PpoRun, "value": TdRun}
+
+every_learner = pytest.mark.parametrize("learner", LEARNERS)
+by_self_play = pytest.mark.parametrize("learner", SELF_PLAY)
+
+
+def words(learner, folder, *more):
+    """The command line of a small run."""
+    common = f"--learner {learner} --eval-games 4 --final-games 4 {SMALL[learner]}"
+    return [*common.split(), "--runs", str(folder), "--name", "r", *more]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A small run of each learner, made once."""
+    made = {}
+
+    def run_of(learner):
+        if learner not in made:
+            folder = tmp_path_factory.mktemp(learner)
+            assert train.main(words(learner, folder)) == 0
+            made[learner] = folder / "r"
+        return made[learner]
+
+    return run_of
+
+
+@pytest.fixture
+def run_of(runs, tmp_path):
+    """Copy a finished run; returns its folder."""
+    return lambda learner: shutil.copytree(runs(learner), tmp_path / learner)
+
+
+def needs_packages(learner):
+    if learner == "sb3":
+        for package in ("sb3_contrib", "tqdm"):
+            pytest.importorskip(package)
+
+
+# ------------------------------------------------------------------------------------ a run
+
+POINTS = {
+    "ppo": {"evaluation": [0, 256, 512], "training": [128, 256, 384, 512]},
+    "value": {"evaluation": [0, 32, 50], "training": [16, 24, 32, 40, 50]},
+    "sb3": {"evaluation": [256, 512], "training": [256, 512]},
+}
+ADJACENT = "--partners adjacent --paladins-per-clan 30"
+DEFERRED = "--crown-choice deferred --max-rounds 30"
+
+
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("learner", "players", "rules"),
+    [
+        ("ppo", 2, ""),
+        slow("ppo", 3, DEFERRED),
+        ("ppo", 4, ADJACENT),
+        ("value", 2, ""),
+        slow("value", 3, DEFERRED),
+        slow("value", 4, ADJACENT),
+        ("sb3", 2, ""),
+        slow("sb3", 3, ""),
+        ("sb3", 4, "--actions decisions"),
+    ],
+)
+def test_a_run_leaves_the_files_of_the_documentation(tmp_path, learner, players, rules, capsys):
+    needs_packages(learner)
+    given = words(learner, tmp_path, "--players", str(players), *rules.split())
+    assert train.main(given) == 0
+    folder, unit = tmp_path / "r", LEARNERS[learner].config_type().unit
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "curve.json", "curve.png", "result.json", "resume", "tensorboard"),
+        *("best.json", "best.safetensors", "final.json", "final.safetensors"),
+    }
+    config = json.loads((folder / "config.json").read_text())["config"]
+    assert (config["learner"], config["players"]) == (learner, players)
+    curve = json.loads((folder / "curve.json").read_text())
+    assert {kind: [point[unit] for point in curve[kind]] for kind in curve} == POINTS[learner]
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+    final = json.loads((folder / "final.json").read_text())
+    assert (final["players"], final["about"][unit]) == (players, POINTS[learner]["training"][-1])
+    assert final["about"]["rules"]["players"] == players
+    assert final["about"]["command"].startswith(f"python train.py --learner {learner}")
+    spec = f"{learner}:{folder}/best"
+    assert arena.play_pairing((make(spec), make("random")), Rules(players), 6, seed=1).games >= 6
+    shown = capsys.readouterr().out
+    assert f"evaluate.py{spec}planner--players{players}" in "".join(shown.split())
+    assert "/best: Elo " in " ".join(shown.split())  # lines may wrap
+    if learner in SELF_PLAY:
+        check_self_play(learner, curve["training"], " ".join(shown.split()))
+        check_tensorboard(learner, folder / "tensorboard", unit)
+
+
+def check_self_play(learner, training, shown):
+    """Check metrics of a learner by self-play, and what it says."""
+    for point in training:
+        assert 0 < point["loss"] < 2
+        assert 0 <= point["rounds"] < 40
+        assert point["cpu_seconds"] >= 0
+        if learner == "ppo":
+            assert 0 < point["entropy"] < np.log(6)
+            assert 0 <= point["clip_fraction"] < 1
+    amount = {"ppo": "512 decisions", "value": "50 games"}[learner]
+    assert f"players, {amount}, 2 workers" in shown
+    assert re.search(r"after \d+ \w+: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
+    assert ("--learner value is stronger" in shown) == (learner == "ppo")
+
+
+def check_tensorboard(learner, folder, unit):
+    """Check that TensorBoard reads metrics, rates, times and ratings."""
+    accumulator = "tensorboard.backend.event_processing.event_accumulator"
+    events = pytest.importorskip(accumulator).EventAccumulator(str(folder))
+    events.Reload()
+    of_ppo = ("train/entropy", "train/clip_fraction") if learner == "ppo" else ()
+    assert set(events.Tags()["scalars"]) == {
+        *("train/loss", "train/rounds", "train/learning_rate", *of_ppo),
+        *(f"time/{unit}_per_s", "time/cpu_minutes"),
+        *("evaluation/elo", "evaluation/elo_low", "evaluation/elo_high"),
+    }
+    ratings, rates = events.Scalars("evaluation/elo"), events.Scalars("train/learning_rate")
+    assert [event.step for event in ratings] == POINTS[learner]["evaluation"]
+    assert rates[0].value > rates[-1].value
+
+
+def test_a_run_measures_its_loss_on_the_half_of_the_suite_that_learners_may_see(
+    tmp_path, monkeypatch, capsys
+):
+    whole = data.shipped(2)
+    discs = [one for one in whole.decisions if one.kind == "disc"]  # all listed: no rollouts
+    few = [one for half in data.HALVES for one in discs if one.half == half][::40]
+    assert {one.half for one in few} == set(data.HALVES)
+    suite = dataclasses.replace(whole, decisions=tuple(few))
+    monkeypatch.setattr(placing, "shipped", lambda players: suite)
+    assert train.main(words("ppo", tmp_path, "--eval-suite", "learn")) == 0
+    folder = tmp_path / "r"
+    result = json.loads((folder / "result.json").read_text())
+    best = bots.make(f"ppo:{folder}/best,candidates=6")
+    wanted = placing.measure(suite, best, "learn").summary()["disc"]
+    assert result["loss"] == pytest.approx([wanted.mean, wanted.low, wanted.high])
+    curve = json.loads((folder / "curve.json").read_text())
+    assert all(0 <= point["loss"][0] <= 1 for point in curve["evaluation"])
+    assert "loss a decision" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [
+        ("ppo", {"games": 64, "batch": 64, "rollout": 32, "steps": 40_000}),
+        ("value", {"games": 300, "games_per_round": 20}),
+    ],
+)
+def test_a_little_training_beats_the_untrained_network(tmp_path, learner, options):
+    options = {"eval_games": 2, "eval_every": 10**6, "workers": 1, **options}
+    run = SELF_PLAY[learner](config_of(learner, **options), tmp_path)
+    untrained = run.agent(run.snapshot())
+    assert run.train()
+    assert run.curve.training[-1]["loss"] < np.log(2)
+    pair = run.agent(run.snapshot()), untrained
+    assert arena.play_pairing(pair, Rules(2), 60, seed=5).ci95[0][0] > 0.6
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "stable_baselines3", "sb3_contrib", "tensorboard"):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Blocked())
+from carolus_env.commands.choice import run
+sys.exit(run("train", sys.argv[1:], "python train.py"))
+"""
+
+
+def test_neither_pytorch_nor_stable_baselines_nor_tensorboard_is_needed(tmp_path):
+    def blocked(arguments):
+        command = [sys.executable, "-c", BLOCKED, *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    done = blocked(words("value", tmp_path, "--games", "8"))
+    assert done.returncode == 0, done.stderr
+    assert "train: no tensorboard/ is written: tensorboard" in done.stderr
+    assert not (tmp_path / "r" / "tensorboard").exists()
+    assert (tmp_path / "r" / "result.json").exists()
+    done = blocked(["--learner", "sb3", "--runs", str(tmp_path), "--name", "other"])
+    assert done.returncode == 1
+    expected = "train: torch is missing; train needs the extra 'train': pip install"
+    assert done.stderr.startswith(expected)
+
+
+# ------------------------------------------------------------------------------------ workers
+
+
+def config_of(learner, **options):
+    """A config of a small network."""
+    small = {"width": 16, "hidden": 4, "candidates": 6}
+    if learner == "ppo":
+        small |= {"games": 6, "rollout": 16, "batch": 24}
+    return LEARNERS[learner].config_type()(**{**small, **options})
+
+
+def learnt(learner, rounds=2, **options):
+    """A pool of workers after some rounds."""
+    pool = WorkerPool(SELF_PLAY[learner].learner, config_of(learner, **options))
+    for k in range(rounds):
+        pool.learn(8 * k, 8, 0.01)
+    return pool
+
+
+def same(first, second):
+    return all((array == second.shared[name]).all() for name, array in first.shared.items())
+
+
+def test_a_weight_moves_by_the_mean_over_the_workers_that_moved_it():
+    def moved(*moves, summed="squares/"):
+        common = {name: np.ones(1, np.float32) for name in ("weights/bias", "squares/bias")}
+        learnt = [{name: one + np.float32(move) for name, one in common.items()} for move in moves]
+        combine(common, learnt, summed)
+        return [float(array[0]) - 1 for array in common.values()]
+
+    assert moved(0.5, 0.5, 0.5) == pytest.approx([0.5, 1.5]), "all alike: the mean"
+    assert moved(0, 0.5, 0) == pytest.approx([0.5, 0.5]), "one alone: its own move"
+    assert moved(0.5, 0.5, 0, 0)[0] == pytest.approx(0.5), "two of four: their mean"
+    assert moved(-0.2, 0.4)[0] == pytest.approx(0.2 / (0.36 / 0.2)), "unlike: in between"
+    assert moved(0, 0, 0) == [0, 0]
+    assert moved(0.5, 0.5, summed="") == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize(("learner", "count"), [("ppo", 8), ("value", 8), ("value", 2)])
+def test_workers_learn_apart_and_are_combined(learner, count):
+    pool, kind = learnt(learner, 0, workers=3), SELF_PLAY[learner].learner
+    before, apart = {name: array.copy() for name, array in pool.shared.items()}, []
+    for index, part in enumerate(workers.runs(count, 3)):
+        one = kind(config_of(learner, workers=3))
+        task = Task(part.start, part.stop - part.start, 0.01)
+        apart.append(one.round(before, one.own(index), task))
+    pool.learn(0, count, 0.01)
+    expected = {name: array.copy() for name, array in before.items()}
+    combine(expected, [one.shared for one in apart], kind.summed)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(pool.shared[name], array)
+        if learner == "value" and name.startswith("squares/"):
+            growth = sum(one.shared[name] - before[name] for one in apart)
+            np.testing.assert_allclose(array, before[name] + growth, rtol=1e-5)
+    np.testing.assert_allclose(pool.stats, sum(one.stats for one in apart))
+
+
+@by_self_play
+def test_what_is_learnt_depends_on_the_seed_and_the_number_of_workers(learner):
+    first = learnt(learner, workers=2)
+    assert same(first, learnt(learner, workers=2))
+    for other in ({"workers": 2, "seed": 2}, {"workers": 1}, {"workers": 3}):
+        assert not same(first, learnt(learner, **other))
+    warm = learnt(learner, 0, workers=2)
+    warm.warm_up()
+    assert warm.cpu_seconds == 0 and not warm.stats.any()
+    for k in range(2):
+        warm.learn(8 * k, 8, 0.01)
+    assert warm.cpu_seconds > 0
+    assert same(warm, first), "warming up teaches nothing"
+
+
+@by_self_play
+@pytest.mark.parametrize("policy", [False, True])
+def test_a_run_begins_with_a_model_with_or_without_a_policy_head(tmp_path, learner, policy):
+    model = random_model(2, policy, width=16, hidden=4)
+    model.save(tmp_path / "own")
+    start = str(tmp_path / "own")
+    begun = config_of(learner, start=start).first_weights()
+    np.testing.assert_array_equal(begun["rows"], model.weights["rows"])
+    np.testing.assert_array_equal(begun["out"][..., :2], model.weights["out"][..., :2])
+    if learner == "ppo":
+        head = model.weights["out"][..., 2] if policy else np.zeros(1)
+        assert (begun["out"][..., 2] == head).all()
+        assert begun["sharpness"] == (model.weights["sharpness"] if policy else 10)
+    with pytest.raises(ValueError, match="start must be a model of players=2, width=24"):
+        config_of(learner, start=start, width=24).check()
+
+
+# ------------------------------------------------------------------------------------ resuming
+
+
+@by_self_play
+def test_an_interrupted_run_continues_bit_by_bit(tmp_path, run_of, monkeypatch, capsys, learner):
+    rounds = 0
+
+    def interrupt(self, progress):
+        nonlocal rounds
+        rounds += progress.evaluation is None
+        if rounds == 2:
+            signal.raise_signal(signal.SIGINT)
+            rounds += 1
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train._Display, "show", interrupt)
+        assert train.main(words(learner, tmp_path)) == 130
+    folder, other = tmp_path / "r", run_of(learner)
+    assert f"--resume {folder}" in " ".join(capsys.readouterr().out.split())
+    done = json.loads((folder / "resume" / "numbers.json").read_text())["done"]
+    assert done == {"ppo": 256, "value": 16}[learner]
+    assert train.main(["--resume", str(folder)]) == 0
+    for name in ("final.safetensors", "best.safetensors", "result.json"):
+        assert (folder / name).read_bytes() == (other / name).read_bytes(), name
+
+
+@by_self_play
+def test_a_resumed_run_may_be_longer(run_of, learner):
+    folder, (option, amount) = run_of(learner), LENGTH[learner]
+    before = (folder / "final.safetensors").read_bytes()
+    assert train.main(["--resume", str(folder), f"--{option}", str(amount)]) == 0
+    assert (folder / "final.safetensors").read_bytes() != before
+    final = json.loads((folder / "final.json").read_text())["about"]
+    assert final[LEARNERS[learner].config_type().unit] == amount
+    kept = json.loads((folder / "config.json").read_text())
+    assert kept["config"][option] == amount
+    assert kept["command"].endswith(f"--{option} {amount}")
+
+
+def change_config(folder, **options):
+    about = json.loads((folder / "config.json").read_text())
+    about["config"].update(options)
+    (folder / "config.json").write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        ("no folder", "no run to resume: there is no such folder"),
+        ("no checkpoint", "no readable checkpoint"),
+        ("cut arrays", "no readable checkpoint"),
+        ("foreign config", "no run to resume"),
+        ("unknown option", "unknown option 'trunk' of learner ppo"),
+        ("another network", "does not fit these options (ValueError: weights/rows must be"),
+    ],
+)
+def test_a_run_that_cannot_be_resumed_is_reported(run_of, capsys, damage, text):
+    folder = run_of("ppo")
+    arrays = folder / "resume" / "arrays.npz"
+    if damage == "no folder":
+        shutil.rmtree(folder)
+    elif damage == "no checkpoint":
+        shutil.rmtree(folder / "resume")
+    elif damage == "cut arrays":
+        arrays.write_bytes(arrays.read_bytes()[:1000])
+    elif damage == "foreign config":
+        (folder / "config.json").write_text('{"config": {"hats": 3}}')
+    else:
+        change_config(folder, **({"trunk": 64} if damage == "unknown option" else {"width": 24}))
+    assert train.main(["--resume", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert text in error and str(folder) in error
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(tmp_path, monkeypatch, capsys):
+    folder, whole, last = tmp_path / "r", np.savez, []
+
+    def full_once(*given, **arrays):
+        numbers = folder / "resume" / "numbers.json"
+        last.append(json.loads(numbers.read_text())["done"] if numbers.exists() else None)
+        if len(last) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        whole(*given, **arrays)
+
+    monkeypatch.setattr(np, "savez", full_once)
+    assert train.main(words("ppo", tmp_path)) == 0
+    error = capsys.readouterr().err
+    assert "no checkpoint written ([Errno 28] No space left on device); training continues" in error
+    assert last == [None, 0, 0], "written at 0, not at 256, at 512"
+    assert not (folder / "resume.part").exists()
+    (folder / "resume").rename(folder / "resume.old")  # interrupted between its two renames
+    run = PpoRun(train.read_job(["--resume", str(folder)]).config, folder)
+    run.resume()
+    assert run.done == 512
+
+
+def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "mine.txt").write_text("mine")
+    assert train.main(words("ppo", tmp_path)) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert (tmp_path / "r" / "mine.txt").read_text() == "mine"
+
+
+# ------------------------------------------------------------------------------------ options
+
+
+@pytest.mark.parametrize(
+    ("learners", "options", "text"),
+    [
+        ("ppo value sb3", "--players 5", "players must be a whole number from 2 to 4, got 5"),
+        ("ppo value sb3", "--eval-games 0", "eval_games must be at least 1, got 0"),
+        ("ppo value sb3", "--eval-bots nobody", "unknown agent 'nobody'; known are"),
+        ("ppo value", "--games 0", "games must be at least 1, got 0"),
+        ("ppo value", "--workers 0", "workers must be at least 1, got 0"),
+        ("value", "--workers 999", "threads must be a whole number from 1 to 256, got 999"),
+        ("ppo value", "--width 4", "width must be from 16 to 1024, got 4"),
+        ("ppo value", "--candidates 3", "candidates must be from 5 to 4096, got 3"),
+        ("ppo value", "--plans some", "plans must be stop or one or all, got 'some'"),
+        ("ppo value", "--learning-rate 0", r"learning_rate must lie in \(0, 1\), got 0\.0"),
+        ("ppo value", "--flat 1", r"flat must lie in \[0, 1\), got 1\.0"),
+        ("ppo value", "--trace 1.5", r"trace must lie in \[0, 1\], got 1\.5"),
+        ("ppo value", "--seed -1", "seed must be at least 0, got -1"),
+        ("ppo value", "--start nowhere", "nowhere.json: cannot be read"),
+        ("value", "--minutes -1", r"minutes must be more than 0, got -1\.0"),
+        ("value", "--first-square 0", "first_square must lie in"),
+        ("ppo", "--games 1", "games must be at least one for each of 2 workers, got 1"),
+        ("ppo", "--clip 0", r"clip must lie in \(0, 1\], got 0\.0"),
+        ("ppo", "--entropy -1", r"entropy must lie in \[0, 100\], got -1\.0"),
+        ("sb3", "--width 0", "width must be from 1 to 1024, got 0"),
+        ("sb3", "--candidates 3", "candidates must be 0 or from 5 to"),
+    ],
+)
+def test_a_wrong_option_is_reported_before_anything_starts(
+    tmp_path, capsys, learners, options, text
+):
+    for learner in learners.split():
+        needs_packages(learner)
+        assert train.main(words(learner, tmp_path, *options.split())) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("train: ") and re.search(text, error), learner
+        assert not list(tmp_path.rglob("*.json"))
+
+
+@by_self_play
+def test_the_rate_stays_and_then_falls_geometrically(learner):
+    config = config_of(learner, learning_rate=0.1, flat=0.5, learning_rate_end=0.001)
+    rates = [config.rate_at(share) for share in (0, 0.5, 0.75, 1, 2)]
+    assert rates == pytest.approx([0.1, 0.1, 0.01, 0.001, 0.001])
+
+
+@every_learner
+def test_a_learner_has_defaults_and_help_shows_every_option(tmp_path, capsys, learner):
+    needs_packages(learner)
+    job = train.read_job(["--learner", learner, "--runs", str(tmp_path), "--name", "a"])
+    kind = LEARNERS[learner].config_type()
+    assert dataclasses.replace(job.config, runs="runs", name=None) == kind()
+    assert (kind.learner_name, job.folder, job.resumed) == (learner, tmp_path / "a", False)
+    with pytest.raises(SystemExit) as stopped:
+        train.main(["--learner", learner, "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    for field in dataclasses.fields(train.arguments_of(kind)):
+        name = field.name.replace("_", "-")
+        assert f"--{name} " in shown or f"--{name}, --no-{name} " in shown, name
+    assert "\n$ python train.py --resume runs/four" in shown
+    assert f"(default: {learner})" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hats = 3", "unknown option 'hats' of learner ppo; known are players"),
+        ('learner = "value"\nsteps = 3', "unknown option 'steps' of learner value; known are"),
+        ('learner = "walk"', "learner must be one of ppo, value, sb3, got 'walk'"),
+        ('players = "2"', "option 'players': Input should be a valid integer, got '2'"),
+        ("epochs = 1.5", "option 'epochs'"),
+        ('partners = "beside"', "option 'partners': Input should be 'opposite' or 'adjacent'"),
+        ("players = ", "not a TOML file"),
+    ],
+)
+def test_a_wrong_file_of_options_is_reported(tmp_path, capsys, text, message):
+    path = tmp_path / "options.toml"
+    path.write_text(text)
+    assert train.main(["--config", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert str(path) in error
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("form", ["--config {}", "--config={}"])
+def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, named, form):
+    path = tmp_path / "options.toml"
+    options = 'players = 3\nwidth = 24\neval_bots = ["greedy", "random"]\nseed = 4\n'
+    path.write_text('learner = "value"\n' * named + options)
+    given = [*form.format(path).split(), "--runs", str(tmp_path), "--seed", "7"]
+    job = train.read_job(given + ([] if named else ["--learner", "value"]))
+    expected = {"players": 3, "width": 24, "eval_bots": ("greedy", "random"), "seed": 7}
+    assert job.config == TdConfig(**expected, runs=str(tmp_path))
+    assert job.folder.name.startswith("value-3p-seed7-")
+    assert str(path) in job.command
+
+
+@pytest.mark.parametrize("form", ["--resume {}", "--resume={}"])
+def test_a_run_is_resumed_with_its_own_learner_and_options(tmp_path, form, capsys):
+    config = {"learner": "value", "players": 3, "seed": 9, "eval_bots": ["random", "greedy"]}
+    about = {"commit": None, "config": config, "command": "python train.py --seed 9"}
+    (tmp_path / "config.json").write_text(json.dumps(about))
+    given = form.format(tmp_path).split()
+    job = train.read_job(given)
+    assert job.config == TdConfig(players=3, seed=9, eval_bots=("random", "greedy"))
+    assert (job.folder, job.resumed, job.command) == (tmp_path, True, "python train.py --seed 9")
+    longer = train.read_job([*given, "--minutes", "2"])
+    assert (longer.config.games, longer.config.minutes) == (TdConfig().games, 2)
+    assert longer.command.startswith("python train.py --seed 9; python train.py --resume")
+    for option in ("--learner ppo", "--config agents/ppo_2p.toml"):
+        assert train.main([*given, *option.split()]) == 2
+        assert f"leave out {option.split()[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--config", "--resume"])
+def test_a_wrong_path_is_named(tmp_path, capsys, option):
+    path = tmp_path / "nowhere"
+    assert train.main([option, str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"train: {path}: ")
+    assert "no such f" in error.lower()
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("--config", "Missing value for argument '--config'"),
+        ("--resume", "Missing value for argument '--resume'"),
+        ("--resume {} --width 3", "Unrecognized options: --width, 3"),
+        ("--resume {} --games 3", "Unrecognized options: --games, 3"),
+        ("--hats 3", "Unrecognized options: --hats, 3"),
+    ],
+)
+def test_a_command_line_that_is_not_understood_is_refused(tmp_path, capsys, given, text):
+    (tmp_path / "config.json").write_text(json.dumps({"config": {}, "command": "old"}))
+    with pytest.raises(SystemExit) as stopped:
+        train.main(given.format(tmp_path).split())
+    assert stopped.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", sorted(Path("agents").glob("*.toml")), ids=lambda p: p.stem)
+def test_the_recipes_of_the_shipped_agents_are_valid(path):
+    needs_packages(path.stem.partition("_")[0])
+    config = read_config(path)
+    config.check()
+    assert f"{config.players}p" in path.stem
+
+
+# ------------------------------------------------------------------------------------ placing
+
+
+@pytest.mark.parametrize(
+    "players", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)]
+)
+def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
+    agent = make("planner:errors=0.3")
+    found = evaluate(agent, Rules(players), 30, near=None)
+    assert 2 <= len(found.rungs) <= 3
+    again = evaluate(agent, Rules(players), 30, near=found.elo)
+    near = [rung.spec for rung in ladder.nearest(players, again.elo, 5)]
+    assert again.rungs[0] == ladder.nearest(players, found.elo)[0].spec
+    assert {*found.rungs, *again.rungs} <= set(near)
+    assert again.low - 100 < found.elo < again.high + 100
+    assert again == evaluate(agent, Rules(players), 30, near=found.elo)
+
+
+@pytest.mark.parametrize(
+    "spec", ["random", "planner:errors=0.4", pytest.param("value:2p", marks=pytest.mark.slow)]
+)
+def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spec):
+    rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
+    place = rungs.index(spec)
+    for near in (None, ladder.rungs(2)[-1].elo, ladder.rungs(2)[0].elo):
+        found = evaluate(make(spec), Rules(2), 12, near=near)
+        assert all(abs(rungs.index(met) - place) <= 3 for met in found.rungs)
+
+
+def test_other_agents_are_met_besides_the_rungs():
+    agent = make("planner:errors=0.3")
+    result = evaluate(agent, Rules(2), 4, near=None, others=("greedy", "random"))
+    assert {"greedy", "random", *result.rungs} == set(result.results)
+    alone = evaluate(agent, Rules(2), 4, near=None)
+    assert (result.elo, result.rungs) == (alone.elo, alone.rungs)
+
+
+# ------------------------------------------------------------------------------------ the commit
+
+
+def repository(folder, *tracked):
+    """A git repository that tracks some of its files."""
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "--", *tracked], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def package(root):
+    """A copy of the file that is looked for, in a folder that the package is installed in."""
+    shutil.copytree("carolus_env/learners", root / "carolus_env" / "learners")
+    return root / "carolus_env" / "learners" / "provenance.py"
+
+
+@needs_git
+def test_the_commit_is_that_of_the_checkout_and_marked_when_files_differ(tmp_path):
+    file = package(tmp_path)
+    head = repository(tmp_path, "carolus_env")
+    assert commit_of(tmp_path) == head
+    file.write_text("")
+    assert commit_of(tmp_path) == head + "+"
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("place", "tracked"),
+    [(".", False), (".venv/lib/python3.11/site-packages", False), ("vendored", True)],
+)
+def test_an_installed_package_has_no_commit_inside_another_repository(tmp_path, place, tracked):
+    package(tmp_path / place)
+    (tmp_path / "mine.py").write_text("")
+    repository(tmp_path, "mine.py", *([place] if tracked else []))
+    assert commit_of(tmp_path / place) is None
+
+
+def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
+    package(tmp_path)
+    assert commit_of(tmp_path) is None
+    monkeypatch.setenv("PATH", "")
+    assert commit_of(Path.cwd()) is None
+
+
+@needs_git
+def test_this_code_has_the_commit_of_its_checkout():
+    found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip("no checkout")
+    assert (commit() or "").removesuffix("+") == found.stdout.strip()

@@ -1,0 +1,308 @@
+"""Networks: what they see, plain NumPy against the kernels, gradients, optimisers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from networks import plain_scores, positions, random_model, slope
+from numpy import float32
+from strategies import ALL_KINDS, history, renamed
+
+from carolus_env import engine
+from carolus_env.engine.rules import NOBODY, OVER, PLACE, TEAMS, Rules
+from carolus_env.networks import backward, forward, network, tables
+from carolus_env.networks.backward import Deltas
+from carolus_env.networks.forward import Network, Weights
+from carolus_env.networks.inputs import encode_all
+from carolus_env.records import position
+from carolus_env.system.compiler import entry
+
+every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+with_and_without_head = pytest.mark.parametrize("policy", [False, True])
+
+
+def rotated(states, rules):
+    """The same positions with everyone one seat further on, and the team that each becomes."""
+    seats = [(seat + 1) % rules.players for seat in range(rules.players)]
+    turned = [position.from_dict(renamed(position.to_dict(state), seats)) for state in states]
+    after = {rules.team(old): rules.team(new) for old, new in enumerate(seats)}
+    return np.concatenate(turned), np.array([after[team] for team in range(rules.teams)])
+
+
+# ------------------------------------------------------------------------------------ inputs
+
+
+def table_of(rows, players, name):
+    """The rows that belong to a table, counted from its first."""
+    layout = tables.layout(players)
+    first = getattr(layout, name)
+    after = layout[layout._fields.index(name) + 1]
+    return rows[(rows >= first) & (rows < after)] - first
+
+
+@every_kind
+def test_a_position_has_its_rows_of_each_table(rules):
+    states = positions(rules)
+    seen = encode_all(states)
+    for state, rows in zip(states, seen.rows, strict=True):
+        for table in tables.TABLES:
+            there = table_of(rows[rows >= 0], rules.players, table.name)
+            expected = tables.lookups(table, rules.players)
+            if table.per.startswith("region"):
+                expected = expected // 15 * int(state["regions"])
+            assert len(there) == expected, table.name
+
+
+@every_kind
+def test_rows_say_what_the_tables_say(rules):
+    states = positions(rules, most=60)
+    seen = encode_all(states)
+    for state, rows in zip(states, seen.rows, strict=True):
+        player = int(state["player"])
+        team, teams = int(state["team"][player]), rules.teams
+        # the region where the Emperor stands comes last, and its team's margin is in the row
+        powers, _ = engine.strengths(state)
+        own = powers[:, team] - np.delete(powers, team, axis=1).max(axis=1)
+        limit = 7 if teams == 2 else 5
+        margins = np.clip(np.roll(own, -1), -limit, limit) + 7
+        views = teams if teams > 2 else 1
+        there = table_of(rows, rules.players, "region")
+        first_view = there[::views] if teams > 2 else there
+        np.testing.assert_array_equal(first_view // tables.OWNERS % tables.MARGINS, margins)
+        owners = np.roll(state["region_owner"][: state["regions"]], -int(state["emperor"]) - 1)
+        sizes = np.roll(state["region_castles"][: state["regions"]], -int(state["emperor"]) - 1)
+        size = np.minimum(sizes, 8 if teams == 2 else 4)
+        expected = np.where((owners == NOBODY) | (owners == team), size, size + 8)
+        np.testing.assert_array_equal(first_view % tables.OWNERS, expected)
+        # hands: the player's first
+        hands = table_of(rows, rules.players, "hand")
+        assert hands[0] // 2 == state["discs_in_hand"][player]
+        assert hands[0] % 2 == (state["discs_played"][player] > 0)
+        # castles against each rival
+        castles = table_of(rows, rules.players, "castles")
+        for rival in range(1, teams):
+            other = (team + rival) % teams
+            pair = divmod(castles[rival - 1] % tables.MOST_CASTLES**2, tables.MOST_CASTLES)
+            assert pair == (min(state["castles"][team], 10), min(state["castles"][other], 10))
+        # clans: the lead in court over all others
+        leads = table_of(rows, rules.players, "clan")[:: rules.players] // 48 % tables.LEADS
+        courts = state["courts"][: rules.players].astype(int)
+        lead = courts[player] - np.delete(courts, player, axis=0).max(axis=0)
+        limit = 4 if teams == 2 else 3
+        np.testing.assert_array_equal(leads, np.clip(lead, -limit, limit) + 4)
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules(2), Rules(3), Rules(4), Rules(3, crown_choice="deferred")], ids=repr
+)
+def test_seats_do_not_matter(rules):
+    states = positions(rules)
+    weights = Weights.of(random_model(rules.players).weights)
+    turned, owners = rotated(states, rules)
+    before, after = encode_all(states), encode_all(turned)
+    np.testing.assert_array_equal(before.rows, after.rows)
+    np.testing.assert_array_equal(before.features, after.features)
+    values = forward.values(states, weights)
+    np.testing.assert_array_equal(forward.values(turned, weights)[:, owners], values)
+
+
+def test_reach_says_what_a_turn_can_win():
+    """A paladin of an own clan in the reserve makes a tie a win, where the disc gets there."""
+    states = engine.new_games(Rules(2), 1, seed=3)
+    state = states[0]
+    state["phase"], state["round"], state["order"] = PLACE, 1, [0, 1, 0, 0]
+    state["discs_played"], state["player"], state["turn"] = [2, 3, 0, 0], 0, 0
+    state["placements_left"], state["control"] = 3, [0, NOBODY, NOBODY, NOBODY, NOBODY]
+    state["courts"], state["reserves"] = 0, 0
+    state["courts"][0, 0] = 1
+    state["reserves"][0] = [1, 0, 0, 0, 6]
+    state["region_paladins"] = 0
+    rows = encode_all(states).rows[0]
+    reach = table_of(rows, 2, "reach")[::2]  # of the player to move
+    after = reach // tables.OWNERS % tables.AFTERS + tables.LOST
+    # green: one to the court takes the clan, two more come to the region; red alone: one
+    np.testing.assert_array_equal(after, np.full(15, 2))
+    classes = reach // (tables.OWNERS * tables.AFTERS)
+    np.testing.assert_array_equal(classes, [tables.NOW] * 2 + [tables.NOT] * 13)
+
+
+def test_a_game_that_is_over_has_no_inputs():
+    states = engine.new_games(Rules(2), 1, seed=1)
+    states["phase"] = OVER
+    with pytest.raises(ValueError, match="its value is known"):
+        encode_all(states)
+    mixed = np.concatenate([engine.new_games(Rules(p), 1, seed=1) for p in (2, 3)])
+    with pytest.raises(ValueError, match="different numbers of players have different inputs"):
+        encode_all(mixed)
+
+
+# ------------------------------------------------------------------------------------ forward
+
+
+@entry
+def _evaluate(states, net, by_updates):
+    if not by_updates:
+        forward.reset_accumulator(net)
+    forward.evaluate(states[0], net)
+
+
+@with_and_without_head
+@every_kind
+def test_the_kernels_are_the_network(rules, policy):
+    states, weights = positions(rules), random_model(rules.players, policy).weights
+    inputs = encode_all(states)
+    scores, values = network.scores(weights, inputs), network.values(weights, inputs)
+    net, updated = (Network.of(rules.players, Weights.of(weights)) for _ in range(2))
+    for row in range(len(states)):
+        _evaluate(states[row : row + 1], net, False)
+        _evaluate(states[row : row + 1], updated, True)
+        for found in (net.activations, updated.activations):
+            np.testing.assert_allclose(found.scores, scores[row], atol=1e-4)
+            np.testing.assert_allclose(found.values, values[row], atol=2e-5)
+        rows = inputs.rows[row][inputs.rows[row] >= 0]
+        plain = plain_scores(weights, rows, inputs.features[row], inputs.stages[row])
+        np.testing.assert_allclose(plain, scores[row], atol=1e-4)
+    assert scores.shape[1] == rules.teams + policy
+    assert scores.std(axis=0).min() > 0.05, "it has opinions"
+
+
+@with_and_without_head
+def test_values_belong_to_teams_and_that_of_the_end_is_the_result(policy):
+    weights, states = random_model(3, policy).weights, history(Rules(3), seed=5, games=6).ravel()
+    over = states["phase"] == OVER
+    found = forward.values(states, Weights.of(weights))
+    np.testing.assert_array_equal(found[over], engine.win_shares(states[over]))
+    going = states[~over]
+    own = going["team"][np.arange(len(going)), going["player"]].astype(int)
+    by_role = network.values(weights, encode_all(going))
+    for role in range(3):
+        values = found[~over][np.arange(len(going)), (own + role) % 3]
+        np.testing.assert_allclose(values, by_role[:, role], atol=2e-5)
+
+
+def test_an_untrained_policy_follows_the_value():
+    weights = network.random_weights(network.Size(2, policy=True), 1)
+    assert not weights["out"][..., -1].any() and weights["out"][..., :-1].any()
+    assert weights["sharpness"].tolist() == [network.SHARPNESS]
+    without = network.random_weights(network.Size(2), 1)
+    assert without["sharpness"].shape == (0,)
+    np.testing.assert_array_equal(without["out"], weights["out"][..., :-1])
+
+
+@pytest.mark.parametrize("size", [{"width": 3}, {"width": 18}, {"hidden": 2}, {"players": 5}])
+def test_sizes_that_no_network_has_are_refused(size):
+    [(name, value)] = size.items()
+    with pytest.raises(ValueError, match=f"{name} must be .*, got {value}"):
+        network.Size(**{"players": 2, **size})
+
+
+# ------------------------------------------------------------------------------------ backward
+
+
+@entry
+def _add_gradients(net, deltas, gradients):
+    """Do what learners do with a position: forward, back, and down to each weight."""
+    weights, inputs, activations = net.weights, net.inputs, net.activations
+    stage = inputs.stage[0]
+    forward.add_up(weights, inputs, activations.sums)
+    forward.apply_layers(weights, stage, activations)
+    backward.backpropagate(weights, stage, activations, deltas)
+    add = backward.accumulate
+    backward.learn_layers(add, gradients, gradients, stage, activations, deltas, float32(0))
+    backward.learn_inputs(add, gradients, gradients, inputs, deltas, float32(0))
+
+
+def gradients_of_some_positions(players, policy):
+    """Return weights, their gradients by the kernels, and the loss that these belong to.
+
+    The loss is the sum of the scores of some positions, each score times a number of its own. It
+    takes arrays of NumPy or tensors of PyTorch.
+    """
+    states, arrays = positions(Rules(players), most=12), random_model(players, policy).weights
+    net = Network.of(players, Weights.of(arrays))
+    gradients, deltas = Weights(*map(np.zeros_like, net.weights)), Deltas.new(net.activations)
+    inputs = encode_all(states)
+    factors = np.random.default_rng(1).normal(size=(len(states), TEAMS[players] + policy))
+    for row in range(len(states)):
+        _evaluate(states[row : row + 1], net, False)
+        deltas.scores[:] = factors[row]
+        _add_gradients(net, deltas, gradients)
+
+    def loss(weights):
+        total, as_given = 0.0, getattr(weights["bias"], "new_tensor", np.array)
+        for row, stage in enumerate(inputs.stages):
+            rows = inputs.rows[row][inputs.rows[row] >= 0].astype(np.int64)
+            scores = plain_scores(weights, rows, as_given(inputs.features[row]), stage)
+            total = total + (scores * as_given(factors[row])).sum()
+        return total
+
+    exact = {name: arrays[name].astype(np.float64) for name in Weights._fields}
+    return exact, gradients._asdict(), loss
+
+
+@with_and_without_head
+@every_number
+def test_gradients_are_the_slopes_of_the_plain_network(players, policy):
+    weights, gradients, loss = gradients_of_some_positions(players, policy)
+    random = np.random.default_rng(2)
+    assert not gradients.pop("sharpness").any(), "it is no part of the scores"
+    for name, gradient in gradients.items():
+        places = np.argwhere(gradient)
+        for place in [*random.permutation(places)[:8], *np.argwhere(gradient == 0)[:2]]:
+            at = tuple(place)
+            expected = slope(loss, weights, name, at)
+            assert gradient[at] == pytest.approx(expected, rel=1e-3, abs=1e-3), (name, at)
+
+
+@with_and_without_head
+@every_number
+def test_gradients_are_those_of_pytorch(players, policy):
+    torch = pytest.importorskip("torch")
+    weights, gradients, loss = gradients_of_some_positions(players, policy)
+    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in weights.items()}
+    loss(leaves).backward()
+    del gradients["sharpness"]
+    for name, gradient in gradients.items():
+        expected = leaves[name].grad.numpy()
+        np.testing.assert_allclose(gradient, expected, atol=1e-4 * np.abs(expected).max())
+        assert gradient.any(), name
+
+
+# ------------------------------------------------------------------------------------ optimisers
+
+
+@entry
+def _adagrad(weights, squares, factor, vector, rate):
+    backward.adagrad(weights, squares, factor, vector, rate)
+
+
+@entry
+def _adam(weights, means, squares, gradients, rate):
+    backward.adam(weights, means, squares, gradients, rate)
+
+
+def test_a_step_of_adagrad():
+    weights, squares = np.ones(3, np.float32), np.full(3, 0.5, np.float32)
+    vector = np.array([1, -2, 0], np.float32)
+    for _ in range(2):
+        _adagrad(weights, squares, float32(0.5), vector, float32(0.1))
+    roots = [np.sqrt(0.75), np.sqrt(1.0)], [np.sqrt(1.5), np.sqrt(2.5)]
+    np.testing.assert_allclose(squares, [1.0, 2.5, 0.5])
+    first = 1 - 0.1 * 0.5 * (1 / roots[0][0] + 1 / roots[0][1])
+    second = 1 + 0.1 * (1 / roots[1][0] + 1 / roots[1][1])
+    np.testing.assert_allclose(weights, [first, second, 1], rtol=1e-6)
+
+
+def test_steps_of_adam():
+    random = np.random.default_rng(1)
+    weights, means, squares = (np.full(5, begin, np.float32) for begin in (1, 0, 0))
+    mean, square, expected = np.zeros(5), np.zeros(5), np.ones(5)
+    for step in range(1, 6):
+        g = random.normal(size=5).astype(np.float32)
+        gradients = g.copy()
+        _adam(weights, means, squares, gradients, backward.adam_rate(0.01, step))
+        assert not gradients.any(), "they are used up"
+        mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g.astype(float) ** 2
+        expected -= 0.01 * (mean / (1 - 0.9**step)) / np.sqrt(square / (1 - 0.999**step))
+        np.testing.assert_allclose(weights, expected, atol=1e-5)

@@ -1,0 +1,333 @@
+"""PPO: the bot that plays a policy over whole turns, rollouts, advantages, gradients, Adam."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich")  # of the extra `train`
+
+from networks import good_positions, plain_scores, random_model, slope
+
+from carolus_env import engine
+from carolus_env.bots import PpoBot, PpoOptions
+from carolus_env.bots.ppo import Policy, evaluate_candidates
+from carolus_env.bots.value.ahead import COMPARED, disc_values
+from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS
+from carolus_env.engine.state import STATE
+from carolus_env.engine.streams import new_streams
+from carolus_env.learners import ppo
+from carolus_env.learners.pool import Task
+from carolus_env.learners.ppo import PpoConfig, PpoLearner
+from carolus_env.networks import network
+from carolus_env.networks.forward import Weights
+from carolus_env.networks.inputs import InputArrays, encode_all
+from carolus_env.networks.network import log_odds
+from carolus_env.planning.plans import actions_of, best_plans
+from carolus_env.system.compiler import entry
+
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+
+STEPS = 150
+"""More decisions than a game has."""
+
+
+def policy_model(players, seed=3):
+    """A small random model with a policy head."""
+    return random_model(players, True, seed, width=16, hidden=4)
+
+
+@entry
+def _evaluate(states, policy):
+    return evaluate_candidates(states[0], policy)
+
+
+def softmax(logits):
+    odds = np.exp(logits - logits.max())
+    return odds / odds.sum()
+
+
+# ------------------------------------------------------------------------------------ the bot
+
+
+@every_number
+def test_candidates_are_evaluated_as_the_plain_network_says(players):
+    weights, teams = policy_model(players).weights, TEAMS[players]
+    policy = Policy.of(players, Weights.of(weights), 0, 8)
+    phases, ends = set(), 0
+    for state in good_positions(players):
+        count = _evaluate(state.reshape(1).copy(), policy)
+        phases.add(int(state["phase"]))
+        team = int(state["team"][state["player"]])
+        if state["phase"] in (PLACE, MOVE):
+            listed = best_plans(state, 8)
+        else:
+            listed = [[a] for a in np.flatnonzero(engine.legal_masks(state.reshape(1))[0])]
+        assert count == len(listed)
+        for k, actions in enumerate(listed):
+            after = state.reshape(1).copy()
+            for action in actions:
+                engine.step(after, np.array([action]), roll=False)
+            if after[0]["phase"] == OVER:
+                residual, values = 0.0, shares_of(after)
+                ends += 1
+            else:
+                inputs = encode_all(after)
+                residual = network.scores(weights, inputs)[0, teams]
+                mover = int(after[0]["team"][after[0]["player"]])
+                values = np.roll(network.values(weights, inputs)[0], mover)
+            np.testing.assert_allclose(policy.values[k, :teams], values, atol=2e-5)
+            odds = log_odds(np.float32(values[team]))
+            expected = residual + weights["sharpness"][0] * odds
+            assert policy.logits[k] == pytest.approx(expected, abs=3e-4)
+    assert len(phases) == 4
+    assert ends > 0
+
+
+def shares_of(states):
+    """Each team's share of the win in one game."""
+    won, players, teams = engine.win_shares(states)[0], states["players"][0], states["teams"][0]
+    return np.array([won[:players][states[0]["team"][:players] == t].sum() for t in range(teams)])
+
+
+@every_number
+def test_the_bot_plays_the_likeliest_candidate_and_tells_its_policy(players):
+    bot, states = PpoBot(policy_model(players)), good_positions(players)
+    streams = new_streams(1, len(states))
+    opinion = bot.opinion(states, streams)
+    np.testing.assert_allclose(opinion.probabilities.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(opinion.values.sum(axis=1), 1, atol=1e-5)
+    assert not opinion.probabilities[~engine.legal_masks(states).astype(bool)].any()
+    before, actions = streams.copy(), bot.act(states, streams)
+    assert (streams == before).all(), "nothing is drawn"
+    probability = opinion.probabilities[np.arange(len(states)), actions]
+    assert (probability >= 1 / 16).all(), "the likeliest of at most 16 candidates begins so"
+
+
+def test_at_temperature_one_choices_are_drawn_from_the_policy():
+    bot = PpoBot(policy_model(2), PpoOptions(temperature=1.0))
+    for state in good_positions(2)[::11]:
+        many = np.repeat(state.reshape(1), 3000)
+        drawn = np.bincount(bot.act(many, new_streams(5, 3000)), minlength=95) / 3000
+        policy = bot.opinion(many[:1], new_streams(1, 1)).probabilities[0]
+        np.testing.assert_allclose(drawn, policy, atol=0.05)
+    hot = PpoBot(policy_model(2), PpoOptions(temperature=100.0))
+    assert np.bincount(hot.act(many, new_streams(5, 3000))).max() < 2900
+
+
+@every_number
+def test_looking_ahead_the_value_found_there_decides_on_discs(players):
+    model, states = policy_model(players), good_positions(players)
+    states = states[states["phase"] == DISC]
+    found = disc_values(states, Weights.of(model.weights), COMPARED[TEAMS[players]])
+    turn, now = (
+        PpoBot(model, PpoOptions(discs=look)).opinion(states, new_streams(1, len(states)))
+        for look in ("turn", "now")
+    )
+    for state, values, policy in zip(states, found, turn.probabilities, strict=True):
+        ahead = values[:, int(state["team"][state["player"]])]
+        playable = ~np.isnan(ahead)
+        logits = model.weights["sharpness"][0] * log_odds(ahead[playable].astype(np.float32))
+        given = policy[FIRST_DISC : FIRST_DISC + DISCS]
+        np.testing.assert_allclose(given[playable], softmax(logits), atol=1e-4)
+        assert not given[~playable].any()
+    assert len(states) > 5
+    assert (now.probabilities.argmax(axis=1) != turn.probabilities.argmax(axis=1)).any()
+
+
+# ------------------------------------------------------------------------------------ rollouts
+
+
+def small_learner(players=2, **options):
+    """A learner whose network has learnt something already."""
+    sizes = {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "games": 6, "rollout": 24}
+    learner = PpoLearner(PpoConfig(**{"players": players, **sizes, "batch": 36, **options}))
+    set_weights(learner, policy_model(players).weights)
+    return learner
+
+
+def set_weights(learner, weights, share=1.0):
+    """Move a learner's weights towards others."""
+    for name, array in weights.items():
+        own = getattr(learner.weights, name)
+        own += np.float32(share) * (array - own)
+
+
+def rollout_of(learner, own):
+    """Play a rollout, and estimate what its decisions were worth."""
+    config, stats = learner.config, np.zeros(len(learner.stats))
+    sizes = config.games, config.rollout, len(learner._policy.logits), config.players
+    rollout, states = ppo.Rollout.new(*sizes), own["states"].view(STATE).reshape(-1)
+    ppo.play(states, own["streams"], learner._fresh, learner._policy, rollout, stats)
+    ppo.estimate(rollout, np.float32(config.trace), np.float32(config.gae_lambda))
+    return rollout, stats
+
+
+@every_number
+def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(players):
+    learner, teams = (
+        small_learner(players, rollout=STEPS, gae_lambda=0.7, trace=0.4),
+        TEAMS[players],
+    )
+    own = learner.own(0)
+    before = own["states"].copy().view(STATE).reshape(-1)
+    rollout, stats = rollout_of(learner, own)
+    assert stats[0] == rollout.ends.sum() > 0
+    policy = Policy.of(players, learner.weights, 0, 6)
+    for g, state in enumerate(before):
+        state, decisions = state.reshape(1).copy(), range(g * STEPS, g * STEPS + STEPS)
+        for d in decisions:  # played again, with the same choices
+            count, team = _evaluate(state, policy), state[0]["team"][state[0]["player"]]
+            assert (count, team) == (rollout.counts[d], rollout.team[d])
+            probabilities, chosen = softmax(policy.logits[:count]), rollout.chosen[d]
+            assert rollout.log_probs[d] == pytest.approx(np.log(probabilities[chosen]), abs=1e-4)
+            expected = probabilities @ policy.values[:count]
+            np.testing.assert_allclose(rollout.expected[d], expected, atol=1e-5)
+            for action in actions_of(int(policy.lister.choices[chosen])):
+                engine.step(state, np.array([action]))
+            assert rollout.ends[d] == engine.is_over(state)[0]
+            if rollout.ends[d]:
+                np.testing.assert_allclose(rollout.shares[d, :teams], shares_of(state))
+                state = engine.next_games(state)
+        assert state.tobytes() == own["states"][g].tobytes()
+        for team in range(teams):
+            for share, lam in (("target", 0.4), ("advantage", 0.7)):
+                check_estimates(rollout, g, decisions, team, share, lam)
+
+
+def check_estimates(rollout, g, decisions, team, share, lam):
+    """Compare targets or advantages of a team with their definition, the last one first."""
+    after = mixed = float(rollout.last[g, team])
+    for d in reversed(decisions):
+        mixed = lam * mixed + (1 - lam) * after
+        if rollout.ends[d]:
+            mixed = float(rollout.shares[d, team])
+        after = float(rollout.expected[d, team])
+        if share == "target":
+            assert rollout.targets[d, team] == pytest.approx(mixed, abs=1e-5)
+        elif rollout.team[d] == team:
+            assert rollout.advantages[d] == pytest.approx(mixed - after, abs=1e-5)
+
+
+def test_a_rollout_is_learnt_from_with_the_lambdas_of_the_config(monkeypatch):
+    given = []
+    estimate = ppo.estimate
+    monkeypatch.setattr(ppo, "estimate", lambda *all_: given.append(all_[1:]) or estimate(*all_))
+    learner = small_learner(gae_lambda=0.75, trace=0.25)
+    learner.learn(learner.own(0), Task(0, 1, 0.01), np.zeros(len(learner.stats)))
+    assert given == [(0.25, 0.75)]
+
+
+# ------------------------------------------------------------------------------------ gradients
+
+
+def present_odds(learner, rollout, decisions):
+    """The log odds of the values after each candidate, by the present weights in plain NumPy."""
+    odds, weights = np.zeros(rollout.result.shape), learner.weights._asdict()
+    for d in decisions:
+        for k in range(rollout.counts[d]):
+            value = rollout.result[d, k]
+            if value < 0:
+                rows = np.full((1, rollout.rows.shape[2]), -1, np.int32)
+                rows[0, : rollout.lengths[d, k]] = rollout.rows[d, k, : rollout.lengths[d, k]]
+                found = rollout.features[d, k][None], rollout.stages[d, k][None]
+                by_role = network.values(weights, InputArrays(rows, *found))[0]
+                value = by_role[(rollout.team[d] - rollout.first_team[d, k]) % len(by_role)]
+            odds[d, k] = log_odds(np.float32(value))
+    return odds
+
+
+def plain_loss(weights, rollout, decisions, loss, odds):
+    """PPO's loss of some decisions in float64; ``odds`` are taken as given where they steer."""
+    total = 0.0
+    for d in decisions:
+        choice = rollout.chosen[d]
+        logits = weights["sharpness"][0] * odds[d, : rollout.counts[d]]
+        for k in np.flatnonzero(rollout.result[d, : rollout.counts[d]] < 0):
+            rows = rollout.rows[d, k, : rollout.lengths[d, k]]
+            scores = plain_scores(weights, rows, rollout.features[d, k], rollout.stages[d, k])
+            logits[k] += scores[-1]
+            if k == choice:
+                teams = len(scores) - 1
+                by_role = np.log(softmax(scores[:-1]))
+                roles = (rollout.first_team[d, k] + np.arange(teams)) % teams
+                total -= loss.value * rollout.targets[d, roles] @ by_role
+        policy = softmax(logits)
+        ratio = np.exp(np.log(policy[choice]) - rollout.log_probs[d])
+        advantage = (rollout.advantages[d] - loss.mean) * loss.scale
+        kept = np.clip(ratio, 1 - loss.clip, 1 + loss.clip)
+        total -= min(ratio * advantage, kept * advantage)
+        total += loss.entropy * (policy @ np.log(policy))
+    return total * loss.share
+
+
+@every_number
+def test_gradients_are_the_slopes_of_the_plain_loss(players):
+    learner = small_learner(players, clip=0.1, rollout=40, entropy=0.05)
+    rollout, stats = rollout_of(learner, learner.own(0))
+    set_weights(learner, policy_model(players, 8).weights, 0.05)  # not those that played
+    decisions = np.arange(0, 240, 3)
+    loss = ppo.Loss(*map(np.float32, (0.1, 0.05, 4.0, 0.01, 5.0, 1 / len(decisions))))
+    batch = learner._batch
+    ppo.add_gradients(decisions, rollout, learner._policy, batch, loss, stats)
+    sums = dict(zip(learner.stats, stats, strict=True))
+    assert 0 < sums["clipped"] < sums["decisions"] == len(decisions)
+    odds = present_odds(learner, rollout, decisions)
+    weights = {name: a.astype(np.float64) for name, a in learner.weights._asdict().items()}
+
+    def loss_of(arrays):
+        return plain_loss(arrays, rollout, decisions, loss, odds)
+
+    random = np.random.default_rng(1)
+    for name, gradient in batch.gradients._asdict().items():
+        most = float(np.abs(gradient).max())
+        assert most > 0, name
+        for place in random.permutation(np.argwhere(gradient))[:6]:
+            expected = slope(loss_of, weights, name, tuple(place))
+            found = pytest.approx(gradient[tuple(place)], rel=0.02, abs=0.003 * most)
+            assert expected == found, name
+    touched = np.zeros_like(batch.touched)
+    for d in decisions:
+        for k in np.flatnonzero(rollout.result[d, : rollout.counts[d]] < 0):
+            touched[rollout.rows[d, k, : rollout.lengths[d, k]]] = True
+    np.testing.assert_array_equal(batch.touched, touched)
+
+
+def test_a_batch_has_normalised_advantages():
+    learner = small_learner(entropy=0.5, value_weight=2.0, clip=0.3)
+    loss = learner._loss(np.array([1, 3], np.float32), 8)
+    assert loss == pytest.approx((0.3, 0.5, 2.0, 2.0, 1.0, 1 / 8), rel=1e-5)
+
+
+def test_a_step_is_adams_and_leaves_rows_alone_that_nothing_was_learnt_about():
+    learner = small_learner()
+    rollout, stats = rollout_of(learner, learner.own(0))
+    before = {name: array.copy() for name, array in learner.weights._asdict().items()}
+    loss, batch = learner._loss(rollout.advantages, 30), learner._batch
+    ppo.add_gradients(np.arange(30), rollout, learner._policy, batch, loss, stats)
+    gradients, touched = Weights(*map(np.copy, batch.gradients)), batch.touched.copy()
+    assert 0 < touched.sum() < len(touched) / 2
+    learner._step(0.01)
+    assert learner.shared["steps"] == 1
+    for name, gradient in gradients._asdict().items():
+        mean, root = 0.1 * gradient, np.sqrt(0.001 * gradient.astype(float) ** 2)
+        rate = 0.01 * np.sqrt(1 - 0.999) / (1 - 0.9)
+        expected = before[name] - rate * mean / (root + 1e-6)
+        np.testing.assert_allclose(getattr(learner.weights, name), expected, atol=2e-6)
+        assert not getattr(batch.gradients, name).any()
+    np.testing.assert_array_equal(learner.weights.rows[~touched], before["rows"][~touched])
+    assert not batch.touched.any()
+
+
+def test_every_decision_of_a_rollout_is_learnt_from_once_an_epoch():
+    learner = small_learner(games=7, rollout=11, batch=10, epochs=3)
+    stats = np.zeros(len(learner.stats))
+    learner.learn(learner.own(0), Task(0, 1, 0.01), stats)
+    assert stats[learner.stats.index("decisions")] == 3 * 77
+    assert learner.shared["steps"] == 3 * (77 // 10)
+
+
+def test_evaluations_play_with_the_candidates_of_the_config():
+    config = PpoConfig(width=16, hidden=4, candidates=7, plans="one")
+    options = PpoLearner.agent(config, policy_model(2)).options
+    assert options == PpoOptions(candidates=7, plans="one")

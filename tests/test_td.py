@@ -1,0 +1,209 @@
+"""TD(lambda): the targets of a game's positions, the step for one of them, games, minutes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich")  # of the extra `train`
+
+from networks import plain_scores, positions, random_model, slope
+
+from carolus_env import engine
+from carolus_env.engine import chance
+from carolus_env.engine.rules import MOVE, OVER, PLACE, TEAMS, Rules
+from carolus_env.engine.state import single
+from carolus_env.engine.streams import branches, new_streams
+from carolus_env.learners import td
+from carolus_env.learners.pool import WorkerPool
+from carolus_env.learners.td import TdConfig, TdLearner, TdRun
+from carolus_env.networks.forward import Weights, evaluate, reset_accumulator, values
+from carolus_env.networks.inputs import encode_all
+from carolus_env.planning.plans import best_plans
+from carolus_env.system.compiler import entry
+
+every_number = pytest.mark.parametrize("players", [2, 3, 4])
+
+
+def small_learner(players=2, **options):
+    """A learner whose network has learnt something already."""
+    sizes = {"width": 16, "hidden": 4, "candidates": 5, "workers": 1}
+    learner = TdLearner(TdConfig(players=players, **sizes, **options))
+    for name, array in random_model(players, width=16, hidden=4).weights.items():
+        getattr(learner.weights, name)[...] = array
+    return learner
+
+
+# ------------------------------------------------------------------------------------ a game
+
+
+@entry
+def _play(memory, exploration, bits):
+    return td._play_game(memory, exploration, bits)[0]
+
+
+@entry
+def _learn(memory, count, trace, rate):
+    return td._learn_from_game(memory, count, trace, rate)
+
+
+def best_after(state, weights):
+    """The position after the best choice, by plain Python, and each team's value there."""
+    if state["phase"] in (PLACE, MOVE):
+        choices = best_plans(state, 5)
+    else:
+        choices = [[int(action)] for action in engine.legal_actions(state)]
+    team, found = int(state["team"][state["player"]]), []
+    for choice in choices:
+        after = single(state)
+        for action in choice:
+            engine.step(after, np.array([action]), roll=False)
+        found.append((after, values(after, weights)[0]))
+    return max(found, key=lambda one: one[1][team])
+
+
+@every_number
+def test_a_game_follows_the_best_choices_and_keeps_the_positions_after_them(players):
+    learner = small_learner(players)
+    memory, start = learner._memory, engine.new_games(Rules(players), 1, seed=3)
+    memory.state[:] = start
+    count = _play(memory, 0.0, np.uint64(1))
+    history, state = memory.history, start.copy()
+    assert memory.state[0]["phase"] == OVER
+    assert history.followed[:count].all()
+    for t in range(count):
+        after, value = best_after(state[0], learner.weights)
+        np.testing.assert_allclose(history.values[t, : TEAMS[players]], value, atol=1e-5)
+        if after[0]["phase"] == OVER:
+            assert (t, history.lengths[t]) == (count - 1, 0)
+            continue
+        inputs = encode_all(after)
+        np.testing.assert_array_equal(
+            history.rows[t, : history.lengths[t]], inputs.rows[0][inputs.rows[0] >= 0]
+        )
+        np.testing.assert_array_equal(
+            history.features[t, : inputs.features.shape[1]], inputs.features[0]
+        )
+        assert history.stages[t] == inputs.stages[0]
+        assert history.first_team[t] == after[0]["team"][after[0]["player"]]
+        state = after
+        chance.roll(state)
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.4, 1.0])
+@every_number
+def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players, trace):
+    """By the definition: with a rate of 0 the loss tells what the targets were."""
+    learner, teams = small_learner(players), TEAMS[players]
+    memory, history, explored = learner._memory, learner._memory.history, 0
+    for seed in range(3):
+        memory.state[:] = engine.new_games(Rules(players), 1, seed=seed)
+        count, expected = _play(memory, 0.2, np.uint64(seed)), 0.0
+        seats = [list(memory.state[0]["team"]).index(team) for team in range(teams)]
+        target = engine.win_shares(memory.state)[0][seats] * (players // teams)
+        for t in reversed(range(count)):
+            if history.lengths[t]:
+                rows = history.rows[t, : history.lengths[t]]
+                features = history.features[t, : len(learner.weights.features)]
+                scores = plain_scores(learner.weights._asdict(), rows, features, history.stages[t])
+                logs = scores - np.log(np.exp(scores).sum())
+                roles = (history.first_team[t] + np.arange(teams)) % teams
+                expected -= target[roles] @ logs
+            kept = trace if history.followed[t] else 0.0
+            target = kept * target + (1 - kept) * history.values[t, :teams]
+        explored += count - history.followed[:count].sum()
+        assert _learn(memory, count, trace, np.float32(0)) == pytest.approx(expected, rel=1e-4)
+    assert explored > 5
+
+
+# ------------------------------------------------------------------------------------ a step
+
+
+@entry
+def _evaluate(states, net):
+    reset_accumulator(net)
+    evaluate(states[0], net)
+
+
+def test_an_update_is_a_step_of_adagrad_down_the_cross_entropy():
+    learner = small_learner(3)
+    memory, target = learner._memory, np.array([0.2, 0.7, 0.1])
+    weights = {name: array.astype(float) for name, array in learner.weights._asdict().items()}
+    state = positions(Rules(3))[7:8]
+    inputs, own = encode_all(state), int(state["team"][0, state["player"][0]])
+    rows, by_role = inputs.rows[0][inputs.rows[0] >= 0], np.roll(target, -own)
+
+    def loss_of(arrays):
+        scores = plain_scores(arrays, rows, inputs.features[0], inputs.stages[0])
+        return np.log(np.exp(scores).sum()) - by_role @ scores
+
+    _evaluate(state, memory.chooser.net)
+    memory.target[:] = target
+    assert _update(memory, own, np.float32(0.1)) == pytest.approx(loss_of(weights), abs=1e-5)
+    random = np.random.default_rng(0)
+    for name in Weights._fields[:-1]:
+        moved = getattr(learner.weights, name) - weights[name]
+        squares = getattr(memory.squares, name) - 0.1
+        for place in random.permutation(np.argwhere(squares > 1e-4))[:6]:
+            at = tuple(place)
+            times = (rows == at[0]).sum() if name == "rows" else 1  # a step for each
+            g = slope(loss_of, weights, name, at) / times
+            sums = np.arange(1, times + 1) * g * g
+            assert squares[at] == pytest.approx(sums[-1], rel=0.02, abs=1e-5), name
+            expected = (-0.1 * g / np.sqrt(0.1 + sums)).sum()
+            assert moved[at] == pytest.approx(expected, rel=0.02), name
+        assert not moved[squares == 0].any()
+
+
+@entry
+def _update(memory, first_team, rate):
+    return td.update(memory, first_team, rate)
+
+
+# ------------------------------------------------------------------------------------ games
+
+
+def test_one_worker_learns_game_by_game():
+    config = TdConfig(workers=1, width=16, hidden=4, candidates=5)
+    pool, one = WorkerPool(TdLearner, config), TdLearner(config)
+    for first, count in ((0, 3), (3, 4)):
+        pool.learn(first, count, 0.03)
+    stats = np.zeros(len(one.stats))
+    seeds = branches(np.uint64(config.seed), np.arange(7))
+    games, streams = engine.new_games(Rules(2), 7, seed=seeds), new_streams(seeds, 7)
+    options = config.exploration, config.trace, np.float32(0.03)
+    td.learn(games, streams, one._memory, *options, stats)
+    for name, array in one.shared.items():
+        np.testing.assert_array_equal(pool.shared[name], array)
+    np.testing.assert_allclose(pool.stats, stats, rtol=1e-12)  # added up in another order
+
+
+def test_many_workers_do_not_overshoot():
+    pool = WorkerPool(TdLearner, TdConfig(workers=8, width=16, hidden=4, candidates=5))
+    for round_ in range(8):
+        pool.learn(32 * round_, 32, 0.03)
+    sums = dict(zip(TdLearner.stats, pool.stats, strict=True))
+    assert TdLearner.metrics(sums)["loss"] < 0.75  # ln 2 before learning; adding up ends above 1
+
+
+def test_a_run_by_minutes_ends_after_that_much_time_of_learning(tmp_path):
+    config = TdConfig(
+        workers=1, width=16, hidden=4, candidates=5, games_per_round=4, minutes=0.01, eval_games=2
+    )
+    run, shares = TdRun(config, tmp_path), []
+    run.show = lambda progress: shares.append(progress.share)
+    assert run.train()
+    assert run.pool.cpu_seconds >= 0.6
+    assert shares == sorted(shares)
+    assert shares[-2] >= 1 > shares[-3], "the last evaluation shows the same share again"
+    spent = run.pool.cpu_seconds
+    run.evaluate(2, run.snapshot())
+    assert run.pool.cpu_seconds == spent, "evaluations are not learning"
+
+
+def test_minutes_stand_in_for_games():
+    config = TdConfig(minutes=3.0)
+    assert config.share(10**9, 90.0) == 0.5
+    assert config.extended({"on": "processes"}).minutes == 3.0
+    longer = config.extended({"games": 9})
+    assert (longer.games, longer.minutes, longer.share(3, 90.0)) == (9, None, pytest.approx(1 / 3))
