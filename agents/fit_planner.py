@@ -28,10 +28,11 @@ import numpy.typing as npt
 
 import carolus_env as ce
 from carolus_env import arena, bots
-from carolus_env.bots.planner import PlannerBot, evaluation
+from carolus_env.bots.planner import PlannerBot
 from carolus_env.engine.chance import roll
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
 from carolus_env.engine.streams import new_streams
+from carolus_env.planning import evaluation
 from carolus_env.system.files import write_json
 
 FIRST = {"castles": 0.5, "clans": 0.2}

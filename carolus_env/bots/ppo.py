@@ -169,7 +169,7 @@ class Player(NamedTuple):
 
 @rare
 def consider(s, player):
-    """List and policy the candidates in ``s``; returns how many there are.
+    """List and evaluate the candidates in ``s``; returns how many there are.
 
     Where the bot looks ahead at discs, what it sees there decides: the residual has learnt what is
     better than the value *now*.
