@@ -26,7 +26,7 @@ from carolus_env.arena import ladder, placing
 from carolus_env.arena.placing import evaluate
 from carolus_env.bots import make
 from carolus_env.commands import train
-from carolus_env.engine.rules import Rules
+from carolus_env.engine.rules import OPTIONS, Rules
 from carolus_env.learners import LEARNERS, read_config
 from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoRun
@@ -436,7 +436,6 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("learners", "options", "text"),
     [
-        ("ppo value sb3", "--players 5", "players must be a whole number from 2 to 4, got 5"),
         ("ppo value sb3", "--eval-games 0", "eval_games must be at least 1, got 0"),
         ("ppo value sb3", "--eval-bots nobody", "unknown agent 'nobody'; known are"),
         ("ppo value", "--games 0", "games must be at least 1, got 0"),
@@ -488,8 +487,9 @@ def test_a_learner_has_defaults_and_help_shows_every_option(tmp_path, capsys, le
         train.main(["--learner", learner, "--help"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    for field in dataclasses.fields(train.arguments_of(kind)):
-        name = field.name.replace("_", "-")
+    own = [field.name for field in dataclasses.fields(train.arguments_of(kind))]
+    for name in [*OPTIONS, *(name for name in own if name != "rules")]:
+        name = name.replace("_", "-")
         assert f"--{name} " in shown or f"--{name}, --no-{name} " in shown, name
     assert "\n$ python train.py --resume runs/four" in shown
     assert f"(default: {learner})" in shown
@@ -501,9 +501,9 @@ def test_a_learner_has_defaults_and_help_shows_every_option(tmp_path, capsys, le
         ("hats = 3", "unknown option 'hats' of learner ppo; known are players"),
         ('learner = "value"\nsteps = 3', "unknown option 'steps' of learner value; known are"),
         ('learner = "walk"', "learner must be one of ppo, value, sb3, got 'walk'"),
-        ('players = "2"', "option 'players': Input should be a valid integer, got '2'"),
+        ('players = "2"', "players must be a whole number from 2 to 4, got '2'"),
         ("epochs = 1.5", "option 'epochs'"),
-        ('partners = "beside"', "option 'partners': Input should be 'opposite' or 'adjacent'"),
+        ('partners = "beside"', "partners must be opposite or adjacent, got 'beside'"),
         ("players = ", "not a TOML file"),
     ],
 )
@@ -524,7 +524,7 @@ def test_options_come_from_a_file_and_the_command_line_overrides_them(tmp_path, 
     path.write_text('learner = "value"\n' * named + options)
     given = [*form.format(path).split(), "--runs", str(tmp_path), "--seed", "7"]
     job = train.read_job(given + ([] if named else ["--learner", "value"]))
-    expected = {"players": 3, "width": 24, "eval_bots": ("greedy", "random"), "seed": 7}
+    expected = {"rules": Rules(3), "width": 24, "eval_bots": ("greedy", "random"), "seed": 7}
     assert job.config == TdConfig(**expected, runs=str(tmp_path))
     assert job.folder.name.startswith("value-3p-seed7-")
     assert str(path) in job.command
@@ -537,7 +537,7 @@ def test_a_run_is_resumed_with_its_own_learner_and_options(tmp_path, form, capsy
     (tmp_path / "config.json").write_text(json.dumps(about))
     given = form.format(tmp_path).split()
     job = train.read_job(given)
-    assert job.config == TdConfig(players=3, seed=9, eval_bots=("random", "greedy"))
+    assert job.config == TdConfig(rules=Rules(3), seed=9, eval_bots=("random", "greedy"))
     assert (job.folder, job.resumed, job.command) == (tmp_path, True, "python train.py --seed 9")
     longer = train.read_job([*given, "--minutes", "2"])
     assert (longer.config.games, longer.config.minutes) == (TdConfig().games, 2)
@@ -564,6 +564,7 @@ def test_a_wrong_path_is_named(tmp_path, capsys, option):
         ("--resume {} --width 3", "Unrecognized options: --width, 3"),
         ("--resume {} --games 3", "Unrecognized options: --games, 3"),
         ("--hats 3", "Unrecognized options: --hats, 3"),
+        ("--players 5", "players must be a whole number from 2 to 4, got 5"),
     ],
 )
 def test_a_command_line_that_is_not_understood_is_refused(tmp_path, capsys, given, text):

@@ -13,7 +13,7 @@ from carolus_env import engine
 from carolus_env.bots import PpoBot, PpoOptions
 from carolus_env.bots.ppo import Policy, evaluate_candidates
 from carolus_env.bots.value.ahead import COMPARED, disc_values
-from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS
+from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners import ppo
@@ -141,7 +141,7 @@ def test_looking_ahead_the_value_found_there_decides_on_discs(players):
 def small_learner(players=2, **options):
     """A learner whose network has learnt something already."""
     sizes = {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "games": 6, "rollout": 24}
-    learner = PpoLearner(PpoConfig(**{"players": players, **sizes, "batch": 36, **options}))
+    learner = PpoLearner(PpoConfig(**{"rules": Rules(players), **sizes, "batch": 36, **options}))
     set_weights(learner, policy_model(players).weights)
     return learner
 

@@ -28,7 +28,7 @@ every_number = pytest.mark.parametrize("players", [2, 3, 4])
 def small_learner(players=2, **options):
     """A learner whose network has learnt something already."""
     sizes = {"width": 16, "hidden": 4, "candidates": 5, "workers": 1}
-    learner = TdLearner(TdConfig(players=players, **sizes, **options))
+    learner = TdLearner(TdConfig(rules=Rules(players), **sizes, **options))
     for name, array in random_model(players, width=16, hidden=4).weights.items():
         getattr(learner.weights, name)[...] = array
     return learner
