@@ -11,13 +11,13 @@ from pathlib import Path
 
 import gymnasium
 import pytest
-from carolus_env.learners.reading import from_mapping
 
 from carolus_env import carolus_magnus_v0, engine
 from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine.rules import OPTIONS, RuleOptions, Rules
 from carolus_env.integrations.language.text_env import CarolusTextEnv
 from carolus_env.integrations.language.words import rules_text
+from carolus_env.learners import config_of
 from carolus_env.notation import from_text, to_line
 from carolus_env.play import __main__ as play
 from carolus_env.system.options import from_arguments, value_text
@@ -60,7 +60,7 @@ def test_runs_take_every_option_from_the_command_line_and_from_files(tmp_path, n
     value = value.replace("none", "None")
     job = train.read_job(["--runs", str(tmp_path), "--name", "r", option, value])
     assert job.config.rules == another(name)
-    assert from_mapping(json.loads(json.dumps(job.config.to_dict()))) == job.config
+    assert config_of(json.loads(json.dumps(job.config.to_dict()))) == job.config
 
 
 @pytest.mark.parametrize("name", OTHERS)

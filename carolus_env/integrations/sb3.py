@@ -77,7 +77,11 @@ class MlpModel(Model[Size]):
     format: ClassVar[str] = "carolus-sb3"
     version: ClassVar[int] = 1
     size_type: ClassVar[type] = Size
-    shapes = staticmethod(shapes)
+
+    @staticmethod
+    def shapes(size: Size) -> dict[str, tuple[int, ...]]:
+        """See `shapes`."""
+        return shapes(size)
 
     @classmethod
     def versions(cls) -> dict[str, str | int]:

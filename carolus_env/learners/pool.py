@@ -36,7 +36,7 @@ class Task(NamedTuple):
 
     first: int
     """Number of its first game or decision: a stream of random numbers belongs to each number."""
-    count: int
+    size: int
     """Games or decisions to learn from."""
     rate: float
     """Learning rate."""

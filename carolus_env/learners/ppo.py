@@ -630,8 +630,8 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
             if name == "rows":
                 step_rows(self._batch.touched, weights, means, squares, gradients, corrected)
             else:
-                flat = (array.reshape(-1) for array in (weights, means, squares, gradients))
-                step(*flat, corrected)
+                first, second = means.reshape(-1), squares.reshape(-1)
+                step(weights.reshape(-1), first, second, gradients.reshape(-1), corrected)
 
     @staticmethod
     def metrics(sums: Mapping[str, float]) -> dict[str, float]:

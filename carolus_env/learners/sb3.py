@@ -48,22 +48,22 @@ class Sb3Config(RunConfig):
     """An action is a disc, a crown or a whole turn; or a single decision."""
     candidates: int = 8
     """Turns that are listed to choose from, the planner's best ones."""
-    opponents: str = "planner:errors=0.1"
+    opponents: str = "planner"
     """The bot in all other seats, by spec."""
     envs: int = 256
     """Games played side by side."""
 
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     """Learning rate of Adam at the start; it falls linearly to 0."""
     n_steps: int = 32
     """Decisions in each game between two updates."""
-    batch_size: int = 1024
+    batch_size: int = 2048
     """Decisions in a gradient step."""
     n_epochs: int = 4
     """Passes over the decisions of an update."""
     gamma: float = 0.999
     """Discount for each decision."""
-    gae_lambda: float = 0.95
+    gae_lambda: float = 0.98
     """Lambda of generalised advantage estimation."""
     clip_range: float = 0.2
     """PPO's clip range."""

@@ -353,7 +353,7 @@ class TdLearner(SelfPlayLearner[TdConfig]):
         }
 
     def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
-        config, games = self.config, np.arange(task.first, task.first + task.count)
+        config, games = self.config, np.arange(task.first, task.first + task.size)
         seeds = branches(np.uint64(config.seed), games)
         learn(
             engine.new_games(config.rules, len(games), seed=seeds),

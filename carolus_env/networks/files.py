@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
@@ -53,12 +53,15 @@ class Model(Generic[S]):
     """Version of the files; it changes when old weights would mean something else."""
     size_type: ClassVar[type]
     """The dataclass of sizes: integers and booleans, which the JSON holds by name."""
-    shapes: ClassVar[Callable[[Any], Mapping[str, tuple[int, ...]]]]
-    """Returns the shape of each array of weights, given a size."""
 
     size: S
     weights: Mapping[str, npt.NDArray[np.float32]]
     about: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def shapes(size: Any) -> Mapping[str, tuple[int, ...]]:
+        """Return the shape of each array of weights of a network of a size."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         if wrong := _differences(self.weights, self.shapes(self.size)):

@@ -120,7 +120,11 @@ class NetworkModel(Model[Size]):
     format: ClassVar[str] = "carolus-network"
     version: ClassVar[int] = 1
     size_type: ClassVar[type] = Size
-    shapes = staticmethod(shapes)
+
+    @staticmethod
+    def shapes(size: Size) -> dict[str, tuple[int, ...]]:
+        """See `shapes`."""
+        return shapes(size)
 
 
 # ------------------------------------------------------------------------------------ forward
