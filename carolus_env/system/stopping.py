@@ -66,6 +66,11 @@ def current() -> Stop:
     return _current.get()
 
 
+def stoppable() -> bool:
+    """Return whether somebody may stop the work here."""
+    return _current.get() is not _NEVER
+
+
 def portions(rows: int) -> Iterator[slice]:
     """Yield ``range(rows)`` one by one, with a poll before and after each.
 
@@ -75,7 +80,7 @@ def portions(rows: int) -> Iterator[slice]:
         Stopped: when the work is to end.
     """
     stop = _current.get()
-    longest = max(rows, 1) if stop is _NEVER else 1
+    longest = 1 if stoppable() else max(rows, 1)
     for first in range(0, rows, longest):
         stop.check()
         yield slice(first, min(first + longest, rows))

@@ -233,7 +233,8 @@ class TreeSearch(Agent):
     ) -> list[list[Choice]]:
         forest, stop = self._forest_of(len(states)), stopping.current()
         self._simulate(states, generators, forest, 0)
-        done, portion, left = 0, 1, self._left(0, 0.0)
+        timed = self.options.seconds > 0 or stopping.stoppable()
+        done, portion, left = 0, 1 if timed else _BLOCK, self._left(0, 0.0)
         start = now = time.perf_counter()
         while left > 0:
             if done % _BLOCK == 0 and not fully and _are_settled(forest, len(states), left):
