@@ -31,6 +31,7 @@ from carolus_env.bots import (
     SearchOptions,
     ValueOptions,
 )
+from carolus_env.bots.models import FOLDER
 from carolus_env.bots.ppo import PpoOptions
 from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
@@ -215,13 +216,12 @@ def shipped_table() -> str:
     """How the shipped models were made, from their JSON."""
     head = ["model", "games", "CPU-minutes of learning", "wall time", "command", "its commit"]
     lines = []
-    for bot, folder in (("ppo", strength.TURNS), ("value", strength.VALUES)):
-        for path in sorted(folder.glob("*.json")):
-            about = json.loads(path.read_text())["about"]
-            time = f"{about['seconds'] / 60:.0f} min, {about['workers']} workers"
-            cells = [f"{about['games']:,}", f"{about['cpu_seconds'] / 60:.0f}", time]
-            how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
-            lines.append([f"`{bot}:{path.stem}`", *cells, *how])
+    for path in sorted(FOLDER.glob("*.json")):
+        about = json.loads(path.read_text())["about"]
+        time = f"{about['seconds'] / 60:.0f} min, {about['workers']} workers"
+        cells = [f"{about['games']:,}", f"{about['cpu_seconds'] / 60:.0f}", time]
+        how = f"`{about['command']}`", f"`{(about['commit'] or '')[:7]}`"
+        lines.append([f"`{path.stem.replace('_', ':')}`", *cells, *how])
     return markdown(head, lines)
 
 

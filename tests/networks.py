@@ -62,7 +62,7 @@ def plain_scores(weights: dict[str, Any], rows: npt.NDArray[Any], features: Any,
     sums = weights["rows"][rows].sum(0) + features @ weights["features"] + weights["bias"]
     second = leaky(leaky(sums[:-LINEAR]) @ hidden + weights["hidden_bias"][stage])
     units = len(second)
-    return second @ out[:units] + sums[-LINEAR:] @ out[units:] + weights["out_bias"][stage]
+    return out[:, :units] @ second + out[:, units:] @ sums[-LINEAR:] + weights["out_bias"][stage]
 
 
 def slope(loss: Any, arrays: dict[str, npt.NDArray[Any]], name: str, at: tuple[int, ...]) -> float:

@@ -167,10 +167,12 @@ def test_only_what_its_kernels_can_come_from_is_hashed_for_an_entry():
         layers = {name.split(".")[1] for name in compiler._sources(maker)}
         allowed = {
             "engine": {"engine", "system"},
-            "bots": {"engine", "system", "bots"},
-            "learners": {"engine", "system", "bots", "learners"},
+            "planning": {"engine", "system", "planning"},
+            "networks": {"engine", "system", "planning", "networks"},
+            "bots": {"engine", "system", "planning", "networks", "bots"},
+            "learners": {"engine", "system", "planning", "networks", "bots", "learners"},
         }
-        more = {"engine", "system", "bots", "games", "arena", "envs"}
+        more = {"engine", "system", "planning", "networks", "bots", "games", "arena", "envs"}
         assert layers <= allowed.get(maker.split(".")[1], more), maker
 
 

@@ -64,7 +64,7 @@ def test_the_wheel_holds_the_models_and_nothing_of_the_clone(wheel):
     for file in (
         "py.typed",
         "arena/ladder.json",
-        "networks/models/2p.safetensors",
+        "networks/models/value_2p.safetensors",
         "play/static/index.html",
         "commands/train.py",
     ):

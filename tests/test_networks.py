@@ -183,11 +183,11 @@ def test_values_belong_to_teams_and_that_of_the_end_is_the_result(policy):
 
 def test_an_untrained_policy_follows_the_value():
     weights = network.random_weights(network.Size(2, policy=True), 1)
-    assert not weights["out"][..., -1].any() and weights["out"][..., :-1].any()
+    assert not weights["out"][:, -1].any() and weights["out"][:, :-1].any()
     assert weights["sharpness"].tolist() == [network.SHARPNESS]
     without = network.random_weights(network.Size(2), 1)
     assert without["sharpness"].shape == (0,)
-    np.testing.assert_array_equal(without["out"], weights["out"][..., :-1])
+    np.testing.assert_array_equal(without["out"], weights["out"][:, :-1])
 
 
 @pytest.mark.parametrize("size", [{"width": 3}, {"width": 18}, {"hidden": 2}, {"players": 5}])
@@ -207,7 +207,9 @@ def _add_gradients(net, deltas, gradients):
     stage = inputs.stage[0]
     forward.add_up(weights, inputs, activations.sums)
     forward.apply_layers(weights, stage, activations)
-    backward.backpropagate(weights, stage, activations, deltas)
+    hidden = np.zeros((deltas.second.shape[0], activations.first.shape[0]), float32)
+    backward.transpose(weights.hidden[stage], hidden)
+    backward.backpropagate(weights, stage, hidden, activations, deltas)
     add = backward.accumulate
     backward.learn_layers(add, gradients, gradients, stage, activations, deltas, float32(0))
     backward.learn_inputs(add, gradients, gradients, inputs, deltas, float32(0))

@@ -295,15 +295,18 @@ def test_gradients_are_the_slopes_of_the_plain_loss(players):
 
 def test_a_batch_has_normalised_advantages():
     learner = small_learner(entropy=0.5, value_weight=2.0, clip=0.3)
-    loss = learner._loss(np.array([1, 3], np.float32), 8)
-    assert loss == pytest.approx((0.3, 0.5, 2.0, 2.0, 1.0, 1 / 8), rel=1e-5)
+    loss = learner._loss(np.array([1, 3], np.float32))
+    assert loss == pytest.approx((0.3, 0.5, 2.0, 2.0, 1.0, 1.0), rel=1e-5)
 
 
 def test_a_step_is_adams_and_leaves_rows_alone_that_nothing_was_learnt_about():
     learner = small_learner()
     rollout, stats = rollout_of(learner, learner.own(0))
     before = {name: array.copy() for name, array in learner.weights._asdict().items()}
-    loss, batch = learner._loss(rollout.advantages, 30), learner._batch
+    loss, batch = (
+        learner._loss(rollout.advantages)._replace(share=np.float32(1 / 30)),
+        learner._batch,
+    )
     ppo.add_gradients(np.arange(30), rollout, learner._policy, batch, loss, stats)
     gradients, touched = Weights(*map(np.copy, batch.gradients)), batch.touched.copy()
     assert 0 < touched.sum() < len(touched) / 2

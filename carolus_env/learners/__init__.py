@@ -69,7 +69,7 @@ def learner(name: str | None) -> Learner:
         ValueError: for an unknown learner.
     """
     name = next(iter(LEARNERS)) if name is None else name
-    if name not in LEARNERS:
+    if not isinstance(name, str) or name not in LEARNERS:
         raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}")
     return LEARNERS[name]
 
@@ -119,7 +119,8 @@ def config_of(options: Mapping[str, Any]) -> RunConfig:
     rules = Rules.from_dict({name: options.pop(name) for name in OPTIONS if name in options})
     try:
         # strict, but as JSON: there a list is accepted for a tuple
-        config = pydantic.TypeAdapter(kind).validate_json(json.dumps(options), strict=True)
+        text = json.dumps(options, default=str)
+        config = pydantic.TypeAdapter(kind).validate_json(text, strict=True)
         return dataclasses.replace(config, rules=rules)
     except pydantic.ValidationError as error:
         first = error.errors()[0]

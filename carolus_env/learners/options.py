@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -152,13 +151,13 @@ class SelfPlayConfig(RunConfig):
         """The network's size."""
         return Size(self.players, self.width, self.hidden, self.policy)
 
-    @abstractmethod
     def share(self, done: int, cpu_seconds: float) -> float:
         """Return the share of the run that is done, from 0 to 1 or more."""
+        raise NotImplementedError
 
-    @abstractmethod
     def round_size(self, done: int) -> int:
         """Return the decisions or games of the next round."""
+        raise NotImplementedError
 
     def rate_at(self, share: float) -> float:
         """Return the learning rate after this share of the run."""
@@ -191,8 +190,8 @@ class SelfPlayConfig(RunConfig):
     def check(self) -> None:
         """See `RunConfig.check`."""
         super().check()
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed must be from 0 to 2**64 - 1, got {self.seed}")
         _ = self.size
         if self.plans not in WIDTHS:
             raise ValueError(f"plans must be {' or '.join(WIDTHS)}, got {self.plans!r}")

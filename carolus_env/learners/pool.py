@@ -1,11 +1,10 @@
 """Workers that play and learn side by side, and how what they learn is combined.
 
 In a round each worker begins with the common weights, plays games of its own and learns from them.
-Then each weight moves by the mean of the workers' moves, over those workers that moved it: few
-learn about a rare row of a table, which keeps all of it, and all learn about a bias. This is done
-in the workers' order, so results depend on the seed and on the number of workers, not on the
-number of cores, or on whether workers are threads, processes or tasks on a cluster. With one worker
-nothing is combined.
+Then each weight moves by the mean of the workers' moves, over those workers that moved it: a rare
+row of a table, moved by one worker, keeps its full move; a bias, moved by all, gets the mean. This
+is done in the workers' order, so results depend on the seed and on the number of workers, not on
+the number of cores, or on whether workers are threads, processes or tasks on a cluster.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.network import NetworkModel
 from carolus_env.system import workers
+from carolus_env.system.compiler import entry
 from carolus_env.system.processes import Workers
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -164,6 +164,8 @@ class WorkerPool:
         """Compile what a round needs. Nothing is learnt: a round begins with the common arrays."""
         own = {name: array.copy() for name, array in self.own[0].items()}
         self._workers[0].round(self.shared, own, Task(0, 1, 0.0))
+        shared = {name: array.copy() for name, array in self.shared.items()}
+        combine(shared, [shared] * min(len(self._workers), 2), self._learner.summed)
 
     def learn(self, first: int, count: int, rate: float) -> None:
         """Do a round.
@@ -226,17 +228,40 @@ def combine(
         learnt: each worker's arrays.
         summed: prefix of the names of arrays that move by the sum of all moves; empty: none.
     """
-    for name, array in common.items():
-        if len(learnt) == 1:  # to the last bit
+    if len(learnt) == 1:  # to the last bit
+        for name, array in common.items():
             array[...] = learnt[0][name]
-            continue
-        moves = [one[name] - array for one in learnt]
-        total = np.sum(moves, axis=0)
-        if not (summed and name.startswith(summed)):
-            sizes, squares = np.zeros_like(total), np.zeros_like(total)
-            for move in moves:
-                sizes += np.abs(move)
-                squares += move * move
-            tiny = np.finfo(array.dtype).tiny
-            total = total / np.maximum(sizes * sizes / np.maximum(squares, tiny), 1)
-        array += total.astype(array.dtype)
+        return
+
+    def move(name: str) -> None:
+        array, own = common[name], np.stack([one[name] for one in learnt])
+        is_sum = bool(summed) and name.startswith(summed)
+        (_add_moves if is_sum else _add_mean_moves)(array.reshape(-1), own.reshape(len(own), -1))
+
+    workers.together(move, list(common))
+
+
+@entry
+def _add_moves(common, own):
+    """Add the workers' moves to common numbers ``(n,)``; theirs are ``(workers, n)``."""
+    for i in range(common.shape[0]):
+        total = np.float32(0)
+        for worker in range(own.shape[0]):
+            total += own[worker, i] - common[i]
+        common[i] += total
+
+
+@entry
+def _add_mean_moves(common, own):
+    """Add the mean of the workers' moves, see `combine`."""
+    for i in range(common.shape[0]):
+        total, size, square = np.float32(0), np.float32(0), np.float32(0)
+        for worker in range(own.shape[0]):
+            move = own[worker, i] - common[i]
+            total += move
+            size += abs(move)
+            square += move * move
+        if square > 0:
+            common[i] += total / max(size * size / square, np.float32(1))
+        else:  # the squares of tiny moves may be 0
+            common[i] += total

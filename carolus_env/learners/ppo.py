@@ -47,6 +47,7 @@ from carolus_env.networks.backward import (
     adam_rate,
     backpropagate,
     learn_layers,
+    transpose,
 )
 from carolus_env.networks.forward import (
     Activations,
@@ -77,9 +78,9 @@ class PpoConfig(SelfPlayConfig):
     policy: ClassVar[bool] = True
     resumable: ClassVar[tuple[str, ...]] = ("steps", "on", "ray_address")
     hint: ClassVar[str] = (
-        "after the same time --learner value is stronger, which learns a value instead of a "
-        "policy: with 2 players it wins 90 % against planner after a CPU-minute, ppo 84 % "
-        "(docs/training.md)"
+        "for the same training time --learner value, which learns a value rather than a "
+        "policy, is stronger: with 2 players it wins 90 % against planner after a CPU-minute, ppo "
+        "84 % (docs/training.md)"
     )
 
     steps: int = 2_400_000
@@ -237,13 +238,13 @@ def _evaluate_and_keep(s, policy, rollout, d):
 @kernel
 def _expect(count, policy, expected):
     """Write each team's share of the win that the policy expects; returns the log of the sum."""
-    total = softmax(count, policy.logits, policy.probabilities)
+    most, total = softmax(count, policy.logits, policy.probabilities)
     for team in range(expected.shape[0]):
         mean = 0.0
         for k in range(count):
             mean += policy.probabilities[k] * policy.values[k, team]
         expected[team] = mean
-    return total
+    return most + np.log(total)
 
 
 @entry
@@ -355,6 +356,8 @@ class Batch(NamedTuple):
     """``(K, width)`` float32: gradients of the first layer's outputs."""
     deltas: Deltas
     """Gradients of the layers' outputs for one candidate."""
+    hidden: Floats
+    """``(stages, hidden, width - LINEAR)`` float32: the hidden layers, transposed."""
     gradients: Weights
     """The sum of the gradients since the last step."""
     touched: npt.NDArray[np.bool_]
@@ -370,6 +373,7 @@ class Batch(NamedTuple):
             np.zeros(most, np.float32),
             np.zeros((most, len(one.sums)), np.float32),
             Deltas.new(one),
+            np.zeros_like(weights.hidden.swapaxes(1, 2), order="C"),
             Weights(*map(np.zeros_like, weights)),
             np.zeros(len(weights.rows), np.bool_),
         )
@@ -413,7 +417,7 @@ def _backpropagate(rollout, d, k, weights, batch):
     if k != rollout.chosen[d]:  # only the value after the choice has a target
         for role in range(teams):
             deltas.scores[role] = 0
-    backpropagate(weights, stage, layers, deltas)
+    backpropagate(weights, stage, batch.hidden[stage], layers, deltas)
     learn_layers(accumulate, batch.gradients, batch.gradients, stage, layers, deltas, float32(0))
     for j in range(deltas.sums.shape[0]):
         batch.sums[k, j] = deltas.sums[j]
@@ -423,7 +427,7 @@ def _backpropagate(rollout, d, k, weights, batch):
 def _add_input_gradients(rollout, d, batch):
     """Add the gradients of the first layer, of all candidates of a decision together.
 
-    Candidates share most rows. A row that several candidates in a row have learns from the sum of
+    Candidates share most rows. A row that consecutive candidates have learns from the sum of
     their gradients, so each candidate only visits what is new: where `update_sums` adds a row, its
     gradient and all later ones are added, and where it takes one away, they are taken back.
     """
@@ -479,18 +483,19 @@ def _evaluate_decision(rollout, d, policy, batch):
 def _logit_gradients(rollout, d, policy, batch, loss, stats):
     """Write the gradient of the policy's loss with respect to each candidate's logit."""
     count, choice, p = rollout.counts[d], rollout.chosen[d], policy.probabilities
-    total = softmax(count, policy.logits, p)
+    most, total = softmax(count, policy.logits, p)
+    log_total = most + np.log(total)
     entropy = float32(0)
     for k in range(count):
-        entropy -= p[k] * (policy.logits[k] - total)
-    ratio = np.exp(policy.logits[choice] - total - rollout.log_probs[d])
+        entropy -= p[k] * (policy.logits[k] - log_total)
+    ratio = np.exp(policy.logits[choice] - log_total - rollout.log_probs[d])
     advantage = (rollout.advantages[d] - loss.mean) * loss.scale
     clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip
     stats[2] += 1
     stats[3] += entropy
     stats[4] += 1.0 if clipped else 0.0
     for k in range(count):
-        g = loss.entropy * p[k] * (policy.logits[k] - total + entropy)
+        g = loss.entropy * p[k] * (policy.logits[k] - log_total + entropy)
         if not clipped:
             g -= advantage * ratio * ((float32(1) if k == choice else float32(0)) - p[k])
         batch.logits[k] = g * loss.share
@@ -511,6 +516,8 @@ def add_gradients(chosen, rollout, policy, batch, loss, stats):
     """
     layers, scores = batch.layers, batch.deltas.scores
     teams = layers.values.shape[1]
+    for stage in range(batch.hidden.shape[0]):
+        transpose(policy.net.weights.hidden[stage], batch.hidden[stage])
     for i in range(chosen.shape[0]):
         d = chosen[i]
         _evaluate_decision(rollout, d, policy, batch)
@@ -583,7 +590,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
             for kind in ("means/", "squares/")
             for name, array in self.shared.items()
         }
-        return {**moments, "steps": np.zeros(1)}
+        return {**moments, "steps": np.zeros(1, np.float32)}
 
     def own(self, index: int) -> Arrays:
         config = self.config
@@ -604,18 +611,19 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         play(states, own["streams"], self._fresh, policy, rollout, stats)
         estimate(rollout, np.float32(config.trace), np.float32(config.gae_lambda))
         size = max(config.batch // config.workers, 1)
-        loss = self._loss(rollout.advantages, size)
+        loss = self._loss(rollout.advantages)
         random = np.random.default_rng((config.seed, task.first))
         for _ in range(config.epochs):
             order = random.permutation(len(rollout.counts))
             for chosen in np.array_split(order, max(len(order) // size, 1)):
-                add_gradients(chosen, rollout, policy, self._batch, loss, stats)
+                mean = loss._replace(share=np.float32(1 / len(chosen)))
+                add_gradients(chosen, rollout, policy, self._batch, mean, stats)
                 self._step(task.rate)
 
-    def _loss(self, advantages: Floats, size: int) -> Loss:
+    def _loss(self, advantages: Floats) -> Loss:
         config = self.config
         mean, scale = float(advantages.mean()), 1 / (float(advantages.std()) + 1e-6)
-        numbers = config.clip, config.entropy, config.value_weight, mean, scale, 1 / size
+        numbers = config.clip, config.entropy, config.value_weight, mean, scale, 1
         return Loss(*map(np.float32, numbers))
 
     def _step(self, rate: float) -> None:

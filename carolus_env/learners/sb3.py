@@ -4,9 +4,8 @@
     $ python train.py --learner sb3 --actions decisions --players 4 --opponents greedy
 
 This file is meant to be copied: `Sb3Config` holds the hyperparameters, `Sb3Run.train` is the
-program. It
-needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``train``. What it learnt is saved
-as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone (`integrations.sb3`).
+program. It needs PyTorch, Stable-Baselines3 and sb3-contrib, of the extra ``train``. What it learnt
+is saved as safetensors, and the bot ``sb3:PATH`` plays it with NumPy alone (`integrations.sb3`).
 """
 
 from __future__ import annotations
@@ -187,7 +186,8 @@ class Sb3Run:
             verbose=0,
         )
         if self._checkpoint is not None and (folder / "best.json").exists():
-            evaluation.best_mean_reward = MlpModel.load(folder / "best").about["payoff"] or -1.0
+            payoff = MlpModel.load(folder / "best").about["payoff"]
+            evaluation.best_mean_reward = -1.0 if payoff is None else payoff
         every = max((config.checkpoint_every or config.eval_every) // env.num_envs, 1)
         checkpoints = CheckpointCallback(every, str(folder / "resume"), name_prefix="model")
         model.learn(
@@ -206,8 +206,8 @@ class Sb3Run:
     def finish(self) -> Evaluation:
         """Evaluate the best network, and write ``result.json``."""
         config, best = self.config, agent_of(MlpModel.load(self.folder / "best"))
-        others = config.eval_bots
-        result = evaluate(best, config.rules, config.final_games, near=None, others=others)
+        more: dict[str, Any] = {"others": config.eval_bots, "half": config.eval_suite}
+        result = evaluate(best, config.rules, config.final_games, near=None, **more)
         write_json(self.folder / "result.json", result.to_dict())
         return result
 

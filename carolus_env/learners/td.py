@@ -39,6 +39,7 @@ from carolus_env.networks.backward import (
     backpropagate,
     learn_inputs,
     learn_layers,
+    transpose,
 )
 from carolus_env.networks.forward import (
     Network,
@@ -57,7 +58,7 @@ from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system.compiler import entry, part, rare
 
 LONGEST: Final = 1024
-"""Positions that are remembered of a game; of a longer one the last ones are learnt from."""
+"""Positions that are remembered of a game; a longer one is learnt from in part."""
 
 
 @dataclass
@@ -175,6 +176,8 @@ class Memory(NamedTuple):
     """Scratch: the game under way."""
     deltas: Deltas
     """Scratch: gradients of the layers' outputs."""
+    hidden: npt.NDArray[np.float32]
+    """``(hidden, width - LINEAR)`` float32, scratch: a stage's hidden layer, transposed."""
     target: npt.NDArray[np.float64]
     """``(3,)`` float64, scratch: the target by team."""
     state: States
@@ -272,7 +275,8 @@ def update(memory, first_team, rate):
         wanted = target[(first_team + role) % teams]
         loss -= wanted * np.log(max(float(activations.values[role]), 1e-9))
         deltas.scores[role] = activations.values[role] - float32(wanted)
-    backpropagate(weights, stage, activations, deltas)
+    transpose(weights.hidden[stage], memory.hidden)
+    backpropagate(weights, stage, memory.hidden, activations, deltas)
     learn_layers(adagrad, weights, squares, stage, activations, deltas, rate)
     learn_inputs(adagrad, weights, squares, inputs, deltas, rate)
     return loss
@@ -312,7 +316,7 @@ def learn(starts, streams, memory, exploration, trace, rate, stats):
         memory.state[0] = starts[g]
         positions, _ = _play_game(memory, exploration, streams[g])
         stats[0] += 1
-        stats[2] += positions
+        stats[2] += positions - int64(memory.history.lengths[positions - 1] == 0)
         stats[3] += _learn_from_game(memory, positions, trace, rate)
         stats[1] += int64(memory.state[0]["round"])
 
@@ -341,6 +345,7 @@ class TdLearner(SelfPlayLearner[TdConfig]):
             self.grouped("squares"),
             History.new(),
             Deltas.new(net.activations),
+            np.zeros(self.weights.hidden.shape[:0:-1], np.float32),
             np.zeros(MAX_TEAMS),
             np.zeros(1, STATE),
         )

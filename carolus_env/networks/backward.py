@@ -48,29 +48,44 @@ def _slope(output):
     return float32(1) if output > float32(0) else LEAK
 
 
+@kernel
+def transpose(matrix, transposed):
+    """Write a matrix with its axes exchanged."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            transposed[j, i] = matrix[i, j]
+
+
 @rare
-def backpropagate(weights, stage, activations, deltas):
-    """Write ``deltas.second`` and ``deltas.sums`` from ``deltas.scores``."""
-    out, hiddens = weights.out[stage], weights.hidden[stage]
+def backpropagate(weights, stage, hidden, activations, deltas):
+    """Write ``deltas.second`` and ``deltas.sums`` from ``deltas.scores``.
+
+    Args:
+        weights: of the network.
+        stage: of the position.
+        hidden: ``(hidden, width - LINEAR)`` float32: the stage's hidden layer, transposed, so that
+            the innermost loop is over consecutive numbers.
+        activations: of the position.
+        deltas: a `Deltas`.
+    """
     scores, second, sums = deltas.scores, deltas.second, deltas.sums
-    wide, hidden = activations.first.shape[0], second.shape[0]
-    for j in range(hidden + LINEAR):
-        g = float32(0)
-        for k in range(scores.shape[0]):
-            g += scores[k] * out[j, k]
-        if j < hidden:
-            second[j] = g * _slope(activations.second[j])
-        else:
-            sums[wide + j - hidden] = g
-    for i in range(0, wide, 4):  # four at a time: one sum would wait for the next
-        a, b, c, d = hiddens[i], hiddens[i + 1], hiddens[i + 2], hiddens[i + 3]
-        g_a, g_b, g_c, g_d = float32(0), float32(0), float32(0), float32(0)
-        for j in range(hidden):
-            g_a += second[j] * a[j]
-            g_b += second[j] * b[j]
-            g_c += second[j] * c[j]
-            g_d += second[j] * d[j]
-        sums[i], sums[i + 1], sums[i + 2], sums[i + 3] = g_a, g_b, g_c, g_d
+    wide, count = activations.first.shape[0], second.shape[0]
+    for j in range(count):
+        second[j] = 0
+    for i in range(sums.shape[0]):
+        sums[i] = 0
+    for k in range(scores.shape[0]):
+        g, out = scores[k], weights.out[stage, k]
+        for j in range(count):
+            second[j] += g * out[j]
+        for j in range(LINEAR):
+            sums[wide + j] += g * out[count + j]
+    for j in range(count):
+        second[j] *= _slope(activations.second[j])
+    for j in range(count):
+        g, row = second[j], hidden[j]
+        for i in range(wide):
+            sums[i] += g * row[i]
     for i in range(wide):
         sums[i] *= _slope(activations.first[i])
 
@@ -87,13 +102,12 @@ def learn_layers(change, targets, states, stage, activations, deltas, rate):
         activations, deltas: of the position.
         rate: of learning, float32.
     """
-    second, sums, scores = activations.second, activations.sums, deltas.scores
-    wide, hidden = activations.first.shape[0], second.shape[0]
-    out, out_state = targets.out[stage], states.out[stage]
-    for j in range(hidden):
-        change(out[j], out_state[j], second[j], scores, rate)
-    for j in range(hidden, hidden + LINEAR):
-        change(out[j], out_state[j], sums[wide + j - hidden], scores, rate)
+    hidden, wide = activations.second.shape[0], activations.first.shape[0]
+    linear, scores = activations.sums[wide:], deltas.scores
+    for k in range(scores.shape[0]):
+        out, state = targets.out[stage, k], states.out[stage, k]
+        change(out[:hidden], state[:hidden], scores[k], activations.second, rate)
+        change(out[hidden:], state[hidden:], scores[k], linear, rate)
     change(targets.out_bias[stage], states.out_bias[stage], float32(1), scores, rate)
     hiddens, hidden_state = targets.hidden[stage], states.hidden[stage]
     for i in range(wide):

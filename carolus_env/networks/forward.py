@@ -250,23 +250,23 @@ def apply_layers(weights, stage, activations):
 @kernel
 def _score(weights, stage, activations, k):
     """Compute one score."""
-    second, sums, out = activations.second, activations.sums, weights.out[stage]
+    second, sums, out = activations.second, activations.sums, weights.out[stage, k]
     hidden, wide = second.shape[0], activations.first.shape[0]
     score, fours = weights.out_bias[stage, k], hidden - hidden % 4
     for j in range(0, fours, 4):
-        a, b = second[j] * out[j, k], second[j + 1] * out[j + 1, k]
-        c, d = second[j + 2] * out[j + 2, k], second[j + 3] * out[j + 3, k]
+        a, b = second[j] * out[j], second[j + 1] * out[j + 1]
+        c, d = second[j + 2] * out[j + 2], second[j + 3] * out[j + 3]
         score += (a + b) + (c + d)
     for j in range(fours, hidden):
-        score += second[j] * out[j, k]
+        score += second[j] * out[j]
     for j in range(LINEAR):
-        score += sums[wide + j] * out[hidden + j, k]
+        score += sums[wide + j] * out[hidden + j]
     return score
 
 
 @kernel
 def softmax(count, logits, probabilities):
-    """Write the softmax of the first logits; returns the log of the sum of their exponentials."""
+    """Write the softmax of the first logits; returns m, the greatest, and the sum of exp(x - m)."""
     most = logits[0]
     for k in range(1, count):
         most = max(most, logits[k])
@@ -276,7 +276,7 @@ def softmax(count, logits, probabilities):
         total += probabilities[k]
     for k in range(count):
         probabilities[k] /= total
-    return most + np.log(total)
+    return most, total
 
 
 @kernel

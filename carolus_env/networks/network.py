@@ -8,7 +8,7 @@ sums, as they are, give the scores. The layers after the sums are those of the p
     sums = rows[picked].sum() + features @ inputs + bias
     first = leaky(sums[:-LINEAR])
     second = leaky(first @ hidden[stage] + hidden_bias[stage])
-    scores = concatenate(second, sums[-LINEAR:]) @ out[stage] + out_bias[stage]
+    scores = out[stage] @ concatenate(second, sums[-LINEAR:]) + out_bias[stage]
     value = softmax(scores of the teams)
 
 A policy head is one more score, the *residual*. A policy compares the positions after each
@@ -90,7 +90,7 @@ def shapes(size: Size) -> dict[str, tuple[int, ...]]:
         "bias": (size.width,),
         "hidden": (STAGES, size.width - LINEAR, size.hidden),
         "hidden_bias": (STAGES, size.hidden),
-        "out": (STAGES, size.hidden + LINEAR, teams + size.policy),
+        "out": (STAGES, teams + size.policy, size.hidden + LINEAR),
         "out_bias": (STAGES, teams + size.policy),
         "sharpness": (int(size.policy),),
     }
@@ -106,7 +106,7 @@ def random_weights(size: Size, seed: int) -> dict[str, Floats]:
     for weight, spread in (
         (weights["features"], 1.0),
         (weights["hidden"], 1.0),
-        (weights["out"][..., :teams], 0.5),
+        (weights["out"][:, :teams].swapaxes(1, 2), 0.5),
     ):
         shape = weight.shape[-2:]
         weight[...] = random.standard_normal(shape) * spread / np.sqrt(shape[0])
@@ -148,7 +148,7 @@ def scores(weights: Arrays, inputs: InputArrays) -> Floats:
     first = _leaky(sums[:, :-LINEAR])
     second = np.einsum("ni,nij->nj", first, weights["hidden"][stages])
     units = np.hstack([_leaky(second + weights["hidden_bias"][stages]), sums[:, -LINEAR:]])
-    found = np.einsum("nj,njt->nt", units, weights["out"][stages]) + weights["out_bias"][stages]
+    found = np.einsum("nj,ntj->nt", units, weights["out"][stages]) + weights["out_bias"][stages]
     return np.asarray(found, np.float32)
 
 
