@@ -153,7 +153,7 @@ def check_self_play(learner, training, shown):
     amount = {"ppo": "512 decisions", "value": "50 games"}[learner]
     assert f"players, {amount}, 2 workers" in shown
     assert re.search(r"after \d+ \w+: Elo -?\d+ \(-?\d+ to -?\d+; planner: 0\), \d", shown)
-    assert ("--learner value is stronger" in shown) == (learner == "ppo")
+    assert ("for the same training time --learner value" in shown) == (learner == "ppo")
 
 
 def check_tensorboard(learner, folder, unit):

@@ -201,13 +201,12 @@ def test_sizes_that_no_network_has_are_refused(size):
 
 
 @entry
-def _add_gradients(net, deltas, gradients):
+def _add_gradients(net, deltas, hidden, gradients):
     """Do what learners do with a position: forward, back, and down to each weight."""
     weights, inputs, activations = net.weights, net.inputs, net.activations
     stage = inputs.stage[0]
     forward.add_up(weights, inputs, activations.sums)
     forward.apply_layers(weights, stage, activations)
-    hidden = np.zeros((deltas.second.shape[0], activations.first.shape[0]), float32)
     backward.transpose(weights.hidden[stage], hidden)
     backward.backpropagate(weights, stage, hidden, activations, deltas)
     add = backward.accumulate
@@ -224,12 +223,13 @@ def gradients_of_some_positions(players, policy):
     states, arrays = positions(Rules(players), most=12), random_model(players, policy).weights
     net = Network.of(players, Weights.of(arrays))
     gradients, deltas = Weights(*map(np.zeros_like, net.weights)), Deltas.new(net.activations)
+    hidden = np.zeros(net.weights.hidden.shape[:0:-1], np.float32)
     inputs = encode_all(states)
     factors = np.random.default_rng(1).normal(size=(len(states), TEAMS[players] + policy))
     for row in range(len(states)):
         _evaluate(states[row : row + 1], net, False)
         deltas.scores[:] = factors[row]
-        _add_gradients(net, deltas, gradients)
+        _add_gradients(net, deltas, hidden, gradients)
 
     def loss(weights):
         total, as_given = 0.0, getattr(weights["bias"], "new_tensor", np.array)
