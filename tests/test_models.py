@@ -20,7 +20,7 @@ from safetensors.numpy import save as tensor_bytes
 import carolus_env as ce
 from carolus_env import arena, bots
 from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
-from carolus_env.networks import files, network
+from carolus_env.networks import files
 from carolus_env.system import files as system_files
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
@@ -198,7 +198,7 @@ def test_a_model_is_not_made_of_other_weights():
     weights["bias"] = np.full(16, np.inf, np.float32)
     with pytest.raises(ModelError, match="bias holds NaN or infinity"):
         NetworkModel(small().size, weights)
-    with pytest.raises(ModelError, match=f"and {len(network.shapes(small().size)) - 6} more"):
+    with pytest.raises(ModelError, match=f"and {len(small().size.shapes()) - 6} more"):
         NetworkModel(small().size, {})
 
 

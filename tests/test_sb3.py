@@ -16,7 +16,7 @@ from carolus_env import arena, bots, engine
 from carolus_env.bots.agent import AgentError
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusVectorEnv
-from carolus_env.integrations.sb3 import MlpModel, Size, shapes
+from carolus_env.integrations.sb3 import MlpModel, Size
 from carolus_env.networks.files import ModelError
 
 TINY = [
@@ -31,7 +31,7 @@ def model(candidates=6, players=2, seed=1):
     size = Size(players, candidates, width=8, layers=2)
     random = np.random.default_rng(seed)
     weights = {
-        name: random.normal(size=shape).astype(np.float32) for name, shape in shapes(size).items()
+        name: random.normal(size=shape).astype(np.float32) for name, shape in size.shapes().items()
     }
     return MlpModel(size, weights, {"seed": seed})
 

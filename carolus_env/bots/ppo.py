@@ -17,7 +17,7 @@ from carolus_env.bots.agent import Agent, AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import check
-from carolus_env.bots.value.ahead import COMPARED, LOOKS, Ahead, value_discs
+from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, OVER, TEAMS
@@ -142,11 +142,7 @@ class PpoOptions:
         16, "turns that are scored, the planner's best ones", among=(DISCS, EVERY)
     )
     plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
-    discs: str = option(
-        "turn",
-        "value of a disc: now, or after all answers and the turn of the first player to act",
-        among=LOOKS,
-    )
+    discs: str = discs_option()
 
     def __post_init__(self) -> None:
         check("ppo", self)

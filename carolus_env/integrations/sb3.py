@@ -57,18 +57,17 @@ class Size:
                 f"candidates must be 0 or from {DISCS} to {EVERY}, got {self.candidates}"
             )
 
-
-def shapes(size: Size) -> dict[str, tuple[int, ...]]:
-    """The shape of each array of weights, as PyTorch has them: outputs first."""
-    inputs, actions = observation.length(size.players), ACTIONS
-    if size.candidates:
-        inputs, actions = size.candidates * candidates.length(size.players), size.candidates
-    found: dict[str, tuple[int, ...]] = {}
-    for layer in range(size.layers):
-        found[f"hidden.{layer}.weight"] = size.width, inputs
-        found[f"hidden.{layer}.bias"] = (size.width,)
-        inputs = size.width
-    return {**found, "action.weight": (actions, inputs), "action.bias": (actions,)}
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each array of weights, as PyTorch has them: outputs first."""
+        inputs, actions = observation.length(self.players), ACTIONS
+        if self.candidates:
+            inputs, actions = self.candidates * candidates.length(self.players), self.candidates
+        found: dict[str, tuple[int, ...]] = {}
+        for layer in range(self.layers):
+            found[f"hidden.{layer}.weight"] = self.width, inputs
+            found[f"hidden.{layer}.bias"] = (self.width,)
+            inputs = self.width
+        return {**found, "action.weight": (actions, inputs), "action.bias": (actions,)}
 
 
 class MlpModel(Model[Size]):
@@ -77,11 +76,6 @@ class MlpModel(Model[Size]):
     format: ClassVar[str] = "carolus-sb3"
     version: ClassVar[int] = 1
     size_type: ClassVar[type] = Size
-
-    @staticmethod
-    def shapes(size: Size) -> dict[str, tuple[int, ...]]:
-        """See `shapes`."""
-        return shapes(size)
 
     @classmethod
     def versions(cls) -> dict[str, str | int]:

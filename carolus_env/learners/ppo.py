@@ -58,8 +58,9 @@ from carolus_env.networks.forward import (
     softmax,
     update_sums,
 )
+from carolus_env.networks.inputs import restore_inputs, store_inputs
 from carolus_env.networks.network import NetworkModel
-from carolus_env.networks.tables import MOST_ROWS
+from carolus_env.networks.tables import MOST_ROWS, layout
 from carolus_env.planning.evaluation import FEATURES
 from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system import workers
@@ -67,6 +68,8 @@ from carolus_env.system.compiler import entry, kernel, part, rare
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+
+assert all(layout(players).rows < 2**15 for players in (2, 3, 4)), "rollouts keep rows as int16"
 
 
 @dataclass
@@ -218,10 +221,7 @@ def _keep_inputs(rollout, d, k, policy, team):
     rollout.first_team[d, k] = int64(after["team"][after["player"]])
     rollout.lengths[d, k] = inputs.length[0]
     rollout.stages[d, k] = inputs.stage[0]
-    for i in range(inputs.length[0]):
-        rollout.rows[d, k, i] = inputs.rows[i]
-    for i in range(rollout.features.shape[2]):
-        rollout.features[d, k, i] = inputs.features[i]
+    store_inputs(inputs, rollout.rows[d, k], rollout.features[d, k])
 
 
 @rare
@@ -396,11 +396,7 @@ def _layers_of(batch, k):
 def _evaluate_again(rollout, d, k, net, batch):
     """Write the activations of a candidate by the present weights."""
     inputs = net.inputs
-    inputs.length[0] = rollout.lengths[d, k]
-    for i in range(inputs.length[0]):
-        inputs.rows[i] = rollout.rows[d, k, i]
-    for i in range(rollout.features.shape[2]):
-        inputs.features[i] = rollout.features[d, k, i]
+    restore_inputs(inputs, rollout.lengths[d, k], rollout.rows[d, k], rollout.features[d, k])
     update_sums(net.weights, inputs, net.accumulator, net.activations.sums)
     layers = _layers_of(batch, k)
     for j in range(layers.sums.shape[0]):
@@ -582,7 +578,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         self._batch = Batch.new(self._policy)
         blank = engine.blank_games(config.rules, 1)
         self._fresh = Fresh(blank, np.zeros((1, TERRITORIES), np.int64))
-        self._rollouts: dict[int, Rollout] = {}  # by number of games
+        self._rollout: Rollout | None = None
 
     def optimiser(self) -> Arrays:
         moments = {
@@ -604,10 +600,10 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         config, policy = self.config, self._policy
         states = own["states"].view(STATE).reshape(-1)
         games = len(states)
-        if games not in self._rollouts:
+        rollout = self._rollout
+        if rollout is None or len(rollout.last) != games:
             sizes = config.rollout, len(policy.logits), config.players
-            self._rollouts = {games: Rollout.new(games, *sizes)}
-        rollout = self._rollouts[games]
+            rollout = self._rollout = Rollout.new(games, *sizes)
         play(states, own["streams"], self._fresh, policy, rollout, stats)
         estimate(rollout, np.float32(config.trace), np.float32(config.gae_lambda))
         size = max(config.batch // config.workers, 1)

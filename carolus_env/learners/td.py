@@ -50,6 +50,7 @@ from carolus_env.networks.forward import (
     reset_accumulator,
     write_value,
 )
+from carolus_env.networks.inputs import restore_inputs, store_inputs
 from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import MOST_ROWS
 from carolus_env.planning.choices import list_choices
@@ -191,10 +192,7 @@ def _keep_inputs(s, memory, t):
     history.lengths[t] = inputs.length[0]
     history.stages[t] = inputs.stage[0]
     history.first_team[t] = int64(s["team"][s["player"]])
-    for k in range(inputs.length[0]):
-        history.rows[t, k] = inputs.rows[k]
-    for k in range(memory.chooser.net.weights.features.shape[0]):
-        history.features[t, k] = inputs.features[k]
+    store_inputs(inputs, history.rows[t], history.features[t])
 
 
 @part
@@ -241,17 +239,6 @@ def _play_game(memory, exploration, bits):
 # ------------------------------------------------------------------------------------ learning
 
 
-@part
-def _recall_inputs(history, t, inputs):
-    """Restore the network's inputs for a position."""
-    inputs.length[0] = history.lengths[t]
-    inputs.stage[0] = history.stages[t]
-    for k in range(inputs.length[0]):
-        inputs.rows[k] = history.rows[t, k]
-    for k in range(history.features.shape[1]):
-        inputs.features[k] = history.features[t, k]
-
-
 @rare
 def update(memory, first_team, rate):
     """Move the value of the position in the network's inputs towards the target.
@@ -286,12 +273,14 @@ def update(memory, first_team, rate):
 def _learn_from_game(memory, positions, trace, rate):
     """Learn from the game that is over, its last position first; returns the sum of losses."""
     s, history, target = memory.state[0], memory.history, memory.target
+    inputs = memory.chooser.net.inputs
     teams, loss = int64(s["teams"]), 0.0
     for team in range(teams):
         target[team] = turns.team_win_share(s, team)
     for t in range(positions - 1, -1, -1):
         if history.lengths[t] > 0:  # else the game is over there, and the value known
-            _recall_inputs(history, t, memory.chooser.net.inputs)
+            restore_inputs(inputs, history.lengths[t], history.rows[t], history.features[t])
+            inputs.stage[0] = history.stages[t]
             loss += update(memory, history.first_team[t], rate)
         kept = trace if history.followed[t] else 0.0
         for team in range(teams):

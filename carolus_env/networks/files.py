@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,16 @@ _LARGEST_JSON: Final = 2**20
 _LISTED: Final = 6  # differences that an error text names
 
 
-S = TypeVar("S")
+class Sizes(Protocol):
+    """The size of a network: a dataclass of integers and booleans, which the JSON holds by name."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Return the shape of each array of weights."""
+
+
+S = TypeVar("S", bound=Sizes)
 
 
 class ModelError(ValueError):
@@ -40,7 +49,7 @@ class Model(Generic[S]):
 
     Attributes:
         size: number of players and widths of the network.
-        weights: the arrays that `shapes` names, float32.
+        weights: the arrays that `Sizes.shapes` names, float32.
         about: their origin, as JSON can hold it: rules, command, seed, decisions ...
 
     Raises:
@@ -52,19 +61,14 @@ class Model(Generic[S]):
     version: ClassVar[int]
     """Version of the files; it changes when old weights would mean something else."""
     size_type: ClassVar[type]
-    """The dataclass of sizes: integers and booleans, which the JSON holds by name."""
+    """The dataclass of sizes."""
 
     size: S
     weights: Mapping[str, npt.NDArray[np.float32]]
     about: Mapping[str, Any] = field(default_factory=dict)
 
-    @staticmethod
-    def shapes(size: Any) -> Mapping[str, tuple[int, ...]]:
-        """Return the shape of each array of weights of a network of a size."""
-        raise NotImplementedError
-
     def __post_init__(self) -> None:
-        if wrong := _differences(self.weights, self.shapes(self.size)):
+        if wrong := _differences(self.weights, self.size.shapes()):
             raise ModelError(f"the weights do not fit {self.size}: {_listed(wrong)}")
 
     def save(self, path: str | Path) -> None:
@@ -86,7 +90,7 @@ class Model(Generic[S]):
             raise ModelError(f"{path}: {len(weights):,} bytes of weights, allowed are {LARGEST:,}")
         about = {
             **self.versions(),
-            **asdict(self.size),  # type: ignore[call-overload]
+            **asdict(self.size),
             "sha256": hashlib.sha256(weights).hexdigest(),
             "about": dict(self.about),
         }

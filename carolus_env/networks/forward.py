@@ -18,7 +18,7 @@ from numpy import float32, int64
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
-from carolus_env.networks.inputs import Inputs, encode, team_role
+from carolus_env.networks.inputs import Inputs, encode, store_inputs, team_role
 from carolus_env.networks.network import LEAK, LINEAR, SUREST
 from carolus_env.networks.tables import Layout, layout
 from carolus_env.system.compiler import entry, kernel, part, rare
@@ -31,7 +31,7 @@ _MOST, _LEAST = float32(SUREST), float32(1 - SUREST)
 
 
 class Weights(NamedTuple):
-    """The arrays of `network.shapes`, or numbers for each of them."""
+    """The arrays of `network.Size.shapes`, or numbers for each of them."""
 
     rows: Floats
     features: Floats
@@ -154,10 +154,7 @@ def add_up(weights, inputs, sums):
 def _keep_inputs(inputs, accumulator):
     """Note that the sums were computed in full for these inputs."""
     accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
-    for k in range(inputs.length[0]):
-        accumulator.rows[k] = inputs.rows[k]
-    for k in range(accumulator.features.shape[0]):
-        accumulator.features[k] = inputs.features[k]
+    store_inputs(inputs, accumulator.rows, accumulator.features)
 
 
 @part

@@ -28,7 +28,7 @@ from carolus_env.engine.rules import (
     MAX_PLAYERS,
     MAX_TEAMS,
     NOBODY,
-    PHASE_NAMES,
+    OVER,
     TEAMS,
 )
 from carolus_env.engine.state import States, as_states, common_players
@@ -389,6 +389,25 @@ def encode(s, layout, inputs):
             inputs.features[role * width + k] = _SCALES[k] * float32(inputs.team_features[team, k])
 
 
+@kernel
+def store_inputs(inputs, rows, features):
+    """Copy a position's inputs into vectors of rows and features; `Inputs.length` rows count."""
+    for k in range(inputs.length[0]):
+        rows[k] = inputs.rows[k]
+    for k in range(features.shape[0]):
+        features[k] = inputs.features[k]
+
+
+@kernel
+def restore_inputs(inputs, length, rows, features):
+    """Copy back what `store_inputs` has stored of a position with ``length`` rows."""
+    inputs.length[0] = length
+    for k in range(length):
+        inputs.rows[k] = rows[k]
+    for k in range(features.shape[0]):
+        inputs.features[k] = features[k]
+
+
 class InputArrays(NamedTuple):
     """The inputs of the network for several positions, for Python."""
 
@@ -407,7 +426,7 @@ def encode_all(states: States) -> InputArrays:
         ValueError: for games that are over, or of different numbers of players.
     """
     players = common_players(as_states(states), "inputs")
-    if (states["phase"] == len(PHASE_NAMES) - 1).any():
+    if (states["phase"] == OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
     one = Inputs.new()
     found = InputArrays(
@@ -424,7 +443,4 @@ def _encode_all(states, layout, inputs, found):
     for g in range(states.shape[0]):
         encode(states[g], layout, inputs)
         found.stages[g] = inputs.stage[0]
-        for k in range(inputs.length[0]):
-            found.rows[g, k] = inputs.rows[k]
-        for k in range(found.features.shape[1]):
-            found.features[g, k] = inputs.features[k]
+        store_inputs(inputs, found.rows[g], found.features[g])

@@ -80,20 +80,19 @@ class Size:
         if self.width % 4 > 0:  # kernels take four at a time
             raise ValueError(f"width must be a multiple of 4, got {self.width}")
 
-
-def shapes(size: Size) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each array of weights."""
-    teams = TEAMS[size.players]
-    return {
-        "rows": (layout(size.players).rows, size.width),
-        "features": (teams * len(FEATURES), size.width),
-        "bias": (size.width,),
-        "hidden": (STAGES, size.width - LINEAR, size.hidden),
-        "hidden_bias": (STAGES, size.hidden),
-        "out": (STAGES, teams + size.policy, size.hidden + LINEAR),
-        "out_bias": (STAGES, teams + size.policy),
-        "sharpness": (int(size.policy),),
-    }
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each array of weights."""
+        teams = TEAMS[self.players]
+        return {
+            "rows": (layout(self.players).rows, self.width),
+            "features": (teams * len(FEATURES), self.width),
+            "bias": (self.width,),
+            "hidden": (STAGES, self.width - LINEAR, self.hidden),
+            "hidden_bias": (STAGES, self.hidden),
+            "out": (STAGES, teams + self.policy, self.hidden + LINEAR),
+            "out_bias": (STAGES, teams + self.policy),
+            "sharpness": (int(self.policy),),
+        }
 
 
 def random_weights(size: Size, seed: int) -> dict[str, Floats]:
@@ -102,7 +101,7 @@ def random_weights(size: Size, seed: int) -> dict[str, Floats]:
     They are small random numbers, alike for all stages; the rows and the policy head are zeros.
     """
     random, teams = np.random.default_rng(seed), TEAMS[size.players]
-    weights = {name: np.zeros(shape, np.float32) for name, shape in shapes(size).items()}
+    weights = {name: np.zeros(shape, np.float32) for name, shape in size.shapes().items()}
     for weight, spread in (
         (weights["features"], 1.0),
         (weights["hidden"], 1.0),
@@ -121,11 +120,6 @@ class NetworkModel(Model[Size]):
     version: ClassVar[int] = 1
     size_type: ClassVar[type] = Size
 
-    @staticmethod
-    def shapes(size: Size) -> dict[str, tuple[int, ...]]:
-        """See `shapes`."""
-        return shapes(size)
-
 
 # ------------------------------------------------------------------------------------ forward
 
@@ -134,7 +128,7 @@ def scores(weights: Arrays, inputs: InputArrays) -> Floats:
     """Return the scores of positions.
 
     Args:
-        weights: by name, see `shapes`.
+        weights: by name, see `Size.shapes`.
         inputs: of N positions.
 
     Returns:

@@ -108,8 +108,8 @@ def described(kind: type[Options]) -> type[Options]:
         f"{entry.name}: {entry.metadata['about']} ({allowed(entry)})."
         for entry in fields(kind)  # type: ignore[arg-type]
     ]
-    told = "\n        ".join(lines)
-    kind.__doc__ = f"{kind.__doc__}\n    Attributes:\n        {told}\n"
+    listed = "\n        ".join(lines)
+    kind.__doc__ = f"{kind.__doc__}\n    Attributes:\n        {listed}\n"
     return kind
 
 

@@ -37,15 +37,26 @@ from carolus_env.planning.choices import list_choices
 from carolus_env.planning.evaluation import all_weights
 from carolus_env.planning.plans import STOP, play, play_plan
 from carolus_env.system.compiler import entry, kernel, part, rare
+from carolus_env.system.options import option
 
 LOOKS: Final = ("now", "turn")
 """How discs are valued: by the position after them, or by looking one turn ahead."""
+
 COMPARED: Final = {2: 16, 3: 8}
 """Turns that agents compare in positions ahead, at most, by number of teams."""
 LATE: Final = 10
 """With so many regions left, or fewer, the game is late, and the network is least sure of it ..."""
 LATE_TURNS, LATE_ROLLS = 3, 2
 """... so many times as many turns are followed then, through as many times as many rolls."""
+
+
+def discs_option() -> str:
+    """Return the field ``discs`` of a bot's options."""
+    return option(
+        "turn",
+        "value of a disc: now, or after all answers and the turn of the first player to act",
+        among=LOOKS,
+    )
 
 
 class Ahead(NamedTuple):

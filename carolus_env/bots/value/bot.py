@@ -17,7 +17,7 @@ from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all,
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.models import Models
 from carolus_env.bots.options import check
-from carolus_env.bots.value.ahead import COMPARED, LATE, LOOKS, Ahead, best_turn, value_discs
+from carolus_env.bots.value.ahead import COMPARED, LATE, Ahead, best_turn, discs_option, value_discs
 from carolus_env.bots.value.choice import Chooser, best_choice
 from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
@@ -53,11 +53,7 @@ class ValueOptions:
         "auto: one with two teams, stop with three",
         among=("auto", *WIDTHS),
     )
-    discs: str = option(
-        "turn",
-        "value of a disc: now, or after all answers and the turn of the first player to act",
-        among=LOOKS,
-    )
+    discs: str = discs_option()
     next: int = option(
         2,
         "turns, the best ones, that are followed through the dice to the next player's best "
