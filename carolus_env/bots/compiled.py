@@ -24,7 +24,7 @@ from numpy import int64
 
 from carolus_env.bots.agent import Agent
 from carolus_env.engine.kernels import turns
-from carolus_env.engine.rules import OVER
+from carolus_env.engine.playing import play_on, roll_own
 from carolus_env.engine.state import States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.system import stopping
@@ -161,27 +161,33 @@ def choose_in_all(choose, states, generators, actions, context):
 
 @part
 def play_games_on(choose, states, generators, seating, place, rows, context):
-    """The loop of `Entries.play_on`; returns the number of decisions."""
+    """Play games on as `Entries.play_on` says; returns the number of decisions."""
     decisions = 0
     for i in range(rows.shape[0]):
-        g = rows[i]
-        s = states[g]
-        while _is_to_move(s, seating, g, place):
-            stream = _stream_of(s, generators)
-            action, generators[g, stream] = choose(s, generators[g, stream], context)
-            turns.play(s, action)
-            turns.roll_on(s)
-            decisions += 1
+        turn = Deciding(choose, generators, seating, place, rows[i], context)
+        decisions += play_on(_decide, roll_own, states[rows[i]], 0, turn)[0]
     return decisions
 
 
-@kernel
-def _is_to_move(s, seating, row, place):
-    """Whether the agent numbered ``place`` in ``seating[row]`` must decide."""
-    return s["phase"] != OVER and seating[row, s["player"]] == place
+class Deciding(NamedTuple):
+    """What a compiled agent needs to play a game on; the fields are those of `play_games_on`."""
+
+    choose: Any
+    generators: npt.NDArray[np.uint64]
+    seating: npt.NDArray[np.int64]
+    place: int
+    row: int
+    context: Any
 
 
 @kernel
-def _stream_of(s, generators):
-    """The column of ``generators`` that the player to move draws from."""
-    return int64(s["player"]) if generators.shape[1] > 1 else 0
+def _decide(s, count, carried, turn):
+    """Take the decision if it is the agent's: an ``act`` of `engine.playing.play_on`."""
+    seat = int64(s["player"])
+    if turn.seating[turn.row, seat] != turn.place:
+        return False, carried
+    stream = seat if turn.generators.shape[1] > 1 else 0
+    bits = turn.generators[turn.row, stream]
+    action, turn.generators[turn.row, stream] = turn.choose(s, bits, turn.context)
+    turns.play(s, action)
+    return True, carried

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.engine.kernels import generator, legal, turns
-from carolus_env.engine.rules import OVER
+from carolus_env.engine.kernels import generator, turns
+from carolus_env.engine.playing import play_at_random
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.compiler import entry
@@ -86,12 +86,7 @@ def _play_out(states, generators, repeats, most_decisions, scratch, payoffs, dec
             bits = generator.step(bits)
             s["generator"] = generator.mix(bits)
             turns.roll_on(s)
-            played = 0
-            while s["phase"] != OVER and played < most_decisions:
-                bits = generator.step(bits)
-                turns.play(s, legal.random_action(legal.legal_set(s), generator.mix(bits)))
-                turns.roll_on(s)
-                played += 1
+            played, bits = play_at_random(s, bits, most_decisions)
             turns.add_returns(s, payoffs, g)
             decisions[g] += played
         generators[g] = bits

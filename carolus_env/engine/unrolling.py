@@ -5,18 +5,80 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from numpy import int64
 
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.observation import scale_observation, write_observation
+from carolus_env.engine.playing import play_on
 from carolus_env.engine.rules import BY_MAX_ROUNDS, FACES, OVER, ROLL
-from carolus_env.system.compiler import entry
+from carolus_env.system.compiler import entry, kernel
 
 FACE: Final = 128
 """An event from here on is a die: ``FACE`` and what it shows. The others are actions."""
 MOST_DICE: Final = 9
+
+
+class Recorded(NamedTuple):
+    """A game's events, and where its decisions are noted; arguments of `unroll` but for two."""
+
+    events: Any
+    end: int
+    """Its events lie before this one."""
+    first: int
+    """The row of its first decision."""
+    masks: Any
+    whole: Any
+    scales: Any
+    scaled: Any
+    actions: Any
+    seats: Any
+    dones: Any
+    discounts: Any
+    faces: Any
+    lasts: Any
+
+
+@kernel
+def _read_action(s, count, event, game):
+    """Play the action and note the decision: an ``act`` of `play_on`.
+
+    ``event`` is the number of the next event, or the bits of the wrong one inverted.
+    """
+    if event < 0 or event >= game.end or not legal.is_legal(s, int64(game.events[event])):
+        return False, event
+    row, seat = game.first + count, int64(s["player"])
+    if game.masks is not None:
+        legal.write_mask(legal.legal_set(s), game.masks, row)
+    if game.whole is not None:
+        if game.scaled is not None:
+            write_observation(s, seat, game.whole, 0)
+            scale_observation(game.whole, 0, game.scales, game.scaled, row)
+        else:
+            write_observation(s, seat, game.whole, row)
+    game.actions[row], game.seats[row] = game.events[event], seat
+    game.dones[row], game.discounts[row] = False, 1.0
+    game.lasts[seat] = row
+    turns.play(s, int64(game.events[event]))
+    return True, event + 1
+
+
+@kernel
+def _read_dice(s, count, event, game):
+    """Take the dice that are due: a ``roll`` of `play_on`."""
+    while s["phase"] == ROLL:
+        due = int64(s["dice_due"])
+        if event + due > game.end:
+            return ~game.end
+        for die in range(due):
+            face = int64(game.events[event + die]) - FACE
+            if face < 0 or face >= FACES:
+                return ~(event + die)
+            game.faces[0, die] = face
+        turns.take_roll(s, game.faces, 0)
+        event += due
+    return event
 
 
 @entry
@@ -27,48 +89,19 @@ def unroll(
     """Play each game's events to its end; ``fault``: the game and the event that are not due."""
     for g in range(states.shape[0]):
         s = states[g]
-        row, event, end = firsts[g], bounds[g], bounds[g + 1]
-        fault[0], fault[1] = g, event
         for seat in range(lasts.shape[0]):
             lasts[seat] = -1
-        while s["phase"] != OVER:
-            fault[1] = event
-            if s["phase"] == ROLL:
-                due = int64(s["dice_due"])
-                if event + due > end:
-                    fault[1] = end
-                    return
-                for die in range(due):
-                    face = int64(events[event + die]) - FACE
-                    if face < 0 or face >= FACES:
-                        fault[1] = event + die
-                        return
-                    faces[0, die] = face
-                turns.take_roll(s, faces, 0)
-                event += due
-                continue
-            if event >= end or not legal.is_legal(s, int64(events[event])):
-                return
-            seat = int64(s["player"])
-            if masks is not None:
-                legal.write_mask(legal.legal_set(s), masks, row)
-            if whole is not None:
-                if scaled is not None:
-                    write_observation(s, seat, whole, 0)
-                    scale_observation(whole, 0, scales, scaled, row)
-                else:
-                    write_observation(s, seat, whole, row)
-            actions[row], seats[row] = events[event], seat
-            dones[row], discounts[row] = False, 1.0
-            lasts[seat] = row
-            turns.play(s, int64(events[event]))
-            row += 1
-            event += 1
-        if event != end:
-            fault[1] = event
+        game = Recorded(
+            events, bounds[g + 1], firsts[g], masks, whole, scales, scaled,
+            actions, seats, dones, discounts, faces, lasts,
+        )  # fmt: skip
+        begun = _read_dice(s, 0, bounds[g], game)
+        count, event = play_on(_read_action, _read_dice, s, begun, game)
+        if s["phase"] != OVER or event != bounds[g + 1]:
+            fault[0], fault[1] = g, max(event, ~event)
             return
         turns.write_returns(s, payoffs, 0)
-        for k in range(firsts[g], row):
+        for k in range(firsts[g], firsts[g] + count):
             returns[k] = payoffs[0, int64(seats[k])]
         for seat in range(int64(s["players"])):
             if lasts[seat] >= 0:

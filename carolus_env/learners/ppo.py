@@ -32,8 +32,9 @@ from carolus_env.bots.ppo import (
     sample,
 )
 from carolus_env.engine.kernels import generator, turns
+from carolus_env.engine.playing import play_on
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS, TERRITORIES
-from carolus_env.engine.state import STATE
+from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import Fresh, start_anew
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.curve import CurveStyle
@@ -247,6 +248,53 @@ def _expect(count, policy, expected):
     return most + np.log(total)
 
 
+class SelfPlay(NamedTuple):
+    """What a game of a rollout is played with; see `play`."""
+
+    states: States
+    game: int
+    """The game's number."""
+    steps: int
+    """Decisions to play."""
+    fresh: Fresh
+    policy: Policy
+    rollout: Rollout
+    stats: npt.NDArray[np.float64]
+
+
+@kernel
+def _decide(s, t, stream, player):
+    """Draw a decision by the policy and note it: an ``act`` of `play_on`."""
+    if t == player.steps:
+        return False, stream
+    policy, rollout, d = player.policy, player.rollout, player.game * player.steps + t
+    count = _evaluate_and_keep(s, policy, rollout, d)
+    total = _expect(count, policy, rollout.expected[d])
+    stream = generator.step(stream)
+    chosen = sample(count, policy.probabilities, generator.fraction(generator.mix(stream)))
+    rollout.counts[d], rollout.chosen[d] = count, chosen
+    rollout.team[d] = int64(s["team"][s["player"]])
+    rollout.log_probs[d] = policy.logits[chosen] - total
+    play_plan(s, policy.lister.choices[chosen])
+    return True, stream
+
+
+@kernel
+def _roll(s, t, stream, player):
+    """Roll, and start a game that is over anew: a ``roll`` of `play_on`."""
+    rollout, stats, d = player.rollout, player.stats, player.game * player.steps + t
+    turns.roll_on(s)
+    rollout.ends[d] = s["phase"] == OVER
+    if s["phase"] == OVER:
+        for team in range(int64(s["teams"])):
+            rollout.shares[d, team] = turns.team_win_share(s, team)
+        stats[0] += 1
+        stats[1] += int64(s["round"])
+        start_anew(player.states, player.game, player.fresh)
+        turns.roll_on(s)
+    return stream
+
+
 @entry
 def play(states, streams, fresh, policy, rollout, stats):
     """Play the same number of decisions in every game; those that end start anew.
@@ -259,31 +307,11 @@ def play(states, streams, fresh, policy, rollout, stats):
         rollout: a `Rollout`, written.
         stats: float64; added to the first two: games that ended, and their rounds.
     """
-    games = states.shape[0]
-    steps = rollout.counts.shape[0] // games
-    for g in range(games):
-        s = states[g]
-        for t in range(steps):
-            d = g * steps + t
-            count = _evaluate_and_keep(s, policy, rollout, d)
-            total = _expect(count, policy, rollout.expected[d])
-            streams[g] = generator.step(streams[g])
-            fraction = generator.fraction(generator.mix(streams[g]))
-            chosen = sample(count, policy.probabilities, fraction)
-            rollout.counts[d], rollout.chosen[d] = count, chosen
-            rollout.team[d] = int64(s["team"][s["player"]])
-            rollout.log_probs[d] = policy.logits[chosen] - total
-            play_plan(s, policy.lister.choices[chosen])
-            turns.roll_on(s)
-            rollout.ends[d] = s["phase"] == OVER
-            if s["phase"] == OVER:
-                for team in range(int64(s["teams"])):
-                    rollout.shares[d, team] = turns.team_win_share(s, team)
-                stats[0] += 1
-                stats[1] += int64(s["round"])
-                start_anew(states, g, fresh)
-                turns.roll_on(s)
-        _expect(evaluate_candidates(s, policy), policy, rollout.last[g])
+    steps = rollout.counts.shape[0] // states.shape[0]
+    for g in range(states.shape[0]):
+        player = SelfPlay(states, g, steps, fresh, policy, rollout, stats)
+        streams[g] = play_on(_decide, _roll, states[g], streams[g], player)[1]
+        _expect(evaluate_candidates(states[g], policy), policy, rollout.last[g])
 
 
 @entry

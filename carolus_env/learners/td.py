@@ -26,6 +26,7 @@ from carolus_env import engine
 from carolus_env.bots.value.bot import ValueBot
 from carolus_env.bots.value.choice import Chooser, value_choices
 from carolus_env.engine.kernels import generator, turns
+from carolus_env.engine.playing import play_on, roll_own
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.streams import branches, new_streams
@@ -56,7 +57,7 @@ from carolus_env.networks.tables import MOST_ROWS
 from carolus_env.planning.choices import list_choices
 from carolus_env.planning.evaluation import FEATURES, all_weights
 from carolus_env.planning.plans import WIDTHS, play_plan
-from carolus_env.system.compiler import entry, part, rare
+from carolus_env.system.compiler import entry, kernel, part, rare
 
 LONGEST: Final = 1024
 """Positions that are remembered of a game; a longer one is learnt from in part."""
@@ -195,45 +196,45 @@ def _keep_inputs(s, memory, t):
     store_inputs(inputs, history.rows[t], history.features[t])
 
 
-@part
-def _play_game(memory, exploration, bits):
-    """Play the game in ``memory.state`` to its end.
+class SelfPlay(NamedTuple):
+    """What a game is played with."""
 
-    Returns:
-        The number of positions kept, and the stream.
-    """
-    s, chooser, history = memory.state[0], memory.chooser, memory.history
+    memory: Memory
+    """The network, and where the game is remembered."""
+    exploration: float
+    """Probability of a random decision."""
+
+
+@kernel
+def _decide(s, count, bits, player):
+    """Take a decision, and remember the position after it: an ``act`` of `play_on`."""
+    memory = player.memory
+    chooser, history = memory.chooser, memory.history
     net, after = chooser.net, chooser.after[0]
-    t = 0
-    turns.roll_on(s)
-    while s["phase"] != OVER:
-        count = list_choices(s, chooser.lister)
-        best = value_choices(s, chooser, count)
+    choices = list_choices(s, chooser.lister)
+    best = value_choices(s, chooser, choices)
+    bits = generator.step(bits)
+    chosen = best
+    if generator.fraction(generator.mix(bits)) < player.exploration:
         bits = generator.step(bits)
-        chosen = best
-        if generator.fraction(generator.mix(bits)) < exploration:
-            bits = generator.step(bits)
-            chosen = generator.below(generator.mix(bits), count)
-        if t == LONGEST:  # as if the game began later
-            t = 0
-        history.followed[t] = chosen == best
+        chosen = generator.below(generator.mix(bits), choices)
+    t = count % LONGEST  # of a longer game as if it began later
+    history.followed[t] = chosen == best
+    chooser.after[0] = s
+    play_plan(after, chooser.lister.choices[best])
+    reset_accumulator(net)
+    write_value(after, net, history.values[t])
+    if chosen != best:
         chooser.after[0] = s
-        play_plan(after, chooser.lister.choices[best])
-        reset_accumulator(net)
-        write_value(after, net, history.values[t])
-        if chosen != best:
-            chooser.after[0] = s
-            play_plan(after, chooser.lister.choices[chosen])
-            if after["phase"] != OVER:
-                evaluate(after, net)
-        memory.state[0] = after
-        if after["phase"] == OVER:
-            history.lengths[t] = 0
-        else:
-            _keep_inputs(after, memory, t)
-        t += 1
-        turns.roll_on(s)
-    return t, bits
+        play_plan(after, chooser.lister.choices[chosen])
+        if after["phase"] != OVER:
+            evaluate(after, net)
+    memory.state[0] = after
+    if after["phase"] == OVER:
+        history.lengths[t] = 0
+    else:
+        _keep_inputs(after, memory, t)
+    return True, bits
 
 
 # ------------------------------------------------------------------------------------ learning
@@ -303,7 +304,10 @@ def learn(starts, streams, memory, exploration, trace, rate, stats):
     """
     for g in range(starts.shape[0]):
         memory.state[0] = starts[g]
-        positions, _ = _play_game(memory, exploration, streams[g])
+        turns.roll_on(memory.state[0])
+        player = SelfPlay(memory, exploration)
+        count, _ = play_on(_decide, roll_own, memory.state[0], streams[g], player)
+        positions = (count - 1) % LONGEST + 1
         stats[0] += 1
         stats[2] += positions - int64(memory.history.lengths[positions - 1] == 0)
         stats[3] += _learn_from_game(memory, positions, trace, rate)

@@ -46,6 +46,7 @@ from carolus_env.bots.search.forest import (
 )
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
+from carolus_env.engine.playing import play_at_random
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
 from carolus_env.networks.forward import reset_accumulator, write_value
 from carolus_env.planning.choices import in_turn, list_actions
@@ -70,12 +71,7 @@ def value_now(s, weights, scratch, chances):
 @rare
 def value_by_playout(s, bits, chances):
     """Play ``s`` at random by the stream ``bits``, and write each team's share of the win."""
-    played = 0
-    while s["phase"] != OVER and played < _PLAYOUT_LIMIT:
-        bits = generator.step(bits)
-        play(s, legal.random_action(legal.legal_set(s), generator.mix(bits)))
-        turns.roll_on(s)
-        played += 1
+    play_at_random(s, bits, _PLAYOUT_LIMIT)
     write_shares(s, chances)
 
 

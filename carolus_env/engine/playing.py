@@ -1,0 +1,62 @@
+"""The loop that plays games in compiled code: a decision, the dice, and again.
+
+What happens at a decision and at a roll is handed to it as kernels: see `play_on`.
+"""
+
+from __future__ import annotations
+
+from carolus_env.engine.kernels import generator, legal, turns
+from carolus_env.engine.rules import OVER
+from carolus_env.system.compiler import kernel, part, rare
+
+
+@part
+def play_on(act, roll, s, carried, context):
+    """Play a game on, until it is over or `act` stops it.
+
+    Args:
+        act: ``(s, count, carried, context) -> (goes_on, carried)`` carries out a decision, or a
+            whole plan, the one number ``count`` from 0 on; or it does nothing and returns False.
+        roll: ``(s, count, carried, context) -> carried`` does all that follows that decision: the
+            dice that are due.
+        s: a game that waits for a decision, or is over.
+        carried: what changes from decision to decision, such as a random stream.
+        context: all else that they need.
+
+    Returns:
+        How often `act` went on, and the last ``carried``.
+    """
+    count = 0
+    while s["phase"] != OVER:
+        goes_on, carried = act(s, count, carried, context)
+        if not goes_on:
+            break
+        carried = roll(s, count, carried, context)
+        count += 1
+    return count, carried
+
+
+@kernel
+def roll_own(s, count, carried, context):
+    """Roll by the game's own generator: a ``roll`` of `play_on`."""
+    turns.roll_on(s)
+    return carried
+
+
+@kernel
+def _act_at_random(s, count, bits, most):
+    if count == most:
+        return False, bits
+    bits = generator.step(bits)
+    turns.play(s, legal.random_action(legal.legal_set(s), generator.mix(bits)))
+    return True, bits
+
+
+@rare
+def play_at_random(s, bits, most):
+    """Take random decisions by the stream ``bits``, at most so many, to the end of the game.
+
+    Returns:
+        The number of decisions, and the stream.
+    """
+    return play_on(_act_at_random, roll_own, s, bits, most)
