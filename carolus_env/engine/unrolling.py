@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from numpy import int64
 
 from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.observation import scale_observation, write_observation
 from carolus_env.engine.playing import play_on
 from carolus_env.engine.rules import BY_MAX_ROUNDS, FACES, OVER, ROLL
+from carolus_env.engine.stepping import Views, write_views
 from carolus_env.system.compiler import entry, kernel
 
 FACE: Final = 128
@@ -28,10 +28,7 @@ class Recorded(NamedTuple):
     """Its events lie before this one."""
     first: int
     """The row of its first decision."""
-    masks: Any
-    whole: Any
-    scales: Any
-    scaled: Any
+    views: Views
     actions: Any
     seats: Any
     dones: Any
@@ -49,14 +46,7 @@ def _read_action(s, count, event, game):
     if event < 0 or event >= game.end or not legal.is_legal(s, int64(game.events[event])):
         return False, event
     row, seat = game.first + count, int64(s["player"])
-    if game.masks is not None:
-        legal.write_mask(legal.legal_set(s), game.masks, row)
-    if game.whole is not None:
-        if game.scaled is not None:
-            write_observation(s, seat, game.whole, 0)
-            scale_observation(game.whole, 0, game.scales, game.scaled, row)
-        else:
-            write_observation(s, seat, game.whole, row)
+    write_views(s, row, game.views)
     game.actions[row], game.seats[row] = game.events[event], seat
     game.dones[row], game.discounts[row] = False, 1.0
     game.lasts[seat] = row
@@ -92,7 +82,7 @@ def unroll(
         for seat in range(lasts.shape[0]):
             lasts[seat] = -1
         game = Recorded(
-            events, bounds[g + 1], firsts[g], masks, whole, scales, scaled,
+            events, bounds[g + 1], firsts[g], Views(masks, whole, scales, scaled),
             actions, seats, dones, discounts, faces, lasts,
         )  # fmt: skip
         begun = _read_dice(s, 0, bounds[g], game)
