@@ -16,7 +16,7 @@ import pytest
 
 from carolus_env import arena, bots, engine
 from carolus_env.arena import ArenaError, Plan, Results, games
-from carolus_env.bots import Agent
+from carolus_env.bots import Agent, lockstep
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
     BY_CASTLES,
@@ -77,15 +77,9 @@ def same(a: Results, b: Results, but: tuple[str, ...] = ("seconds",)) -> bool:
 
 
 def paired(rules: Rules, deals: int) -> dict[str, Any]:
-    """Tables, deals and seatings of a pairing of agents 0 and 1, for `play_games`."""
+    """A pairing of agents 0 and 1, for `play_games`."""
     plan = Plan(rules, ("a", "b"), deals=deals)
-    fixtures = plan.fixtures(0, plan.games)
-    return {
-        "tables": fixtures.tables,
-        "deals": fixtures.deals,
-        "seatings": fixtures.seatings,
-        "rules": rules,
-    }
+    return {"tables": plan.fixtures(0, plan.games), "rules": rules}
 
 
 def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -> Results:
@@ -180,8 +174,7 @@ class PlainGame:
 
 @pytest.mark.parametrize("rules", [Rules(2), Rules(3, "deferred"), Rules(4, partners="adjacent")])
 def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) -> None:
-    wanted, log = paired(rules, 4), []
-    results = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=40, actions=log)
+    results, log = arena.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=40)
     for g, table in enumerate(results.tables):
         plain = PlainGame(rules, 40 + int(results.deals[g]), int(results.seatings[g]))
         game = plain.play(table, (GREEDY, RANDOM))
@@ -210,9 +203,8 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) ->
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_seat_rolls_the_same_in_all_games_of_a_deal_whatever_is_played(players: int) -> None:
-    rules, log = Rules(players), []
-    wanted = paired(rules, 4)
-    results = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=2, actions=log)
+    rules = Rules(players)
+    results, log = arena.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=2)
     rolls: dict[tuple[int, int], list[Any]] = {}
     compared = 0
     setups: dict[int, Any] = {}
@@ -322,9 +314,8 @@ def test_an_illegal_action_names_the_game_that_shows_it_again() -> None:
     calls = iter(range(10**9))
     late = Spy(after=lambda actions: np.r_[actions[:-1], 200] if next(calls) == 60 else actions)
     with pytest.raises(ArenaError) as caught:
-        arena.play_games(
-            np.ones((8, 2), int), [RANDOM, late], Rules(), seed=0, deals=np.arange(8) + 50
-        )
+        fixtures = arena.Fixtures.of(np.ones((8, 2), int))._replace(deals=np.arange(8) + 50)
+        arena.play_games(fixtures, [RANDOM, late], Rules(), seed=0)
     text = str(caught.value)
     assert re.search(r"action 200 as player \d in phase \w+ of deal 5[0-7], seating 0;", text)
 
@@ -350,6 +341,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(games, "time", made)
+    monkeypatch.setattr(lockstep, "time", made)
     return made
 
 
@@ -391,8 +383,11 @@ def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: A
         ({"tables": [[0.0, 1.0]]}, "dtype float64"),
         ({"tables": [[0, 2]]}, "agents 0 to 1, got 0 to 2"),
         *(
-            ({name: numbers}, f"{name} must ")
-            for name in ("deals", "seatings")
+            (
+                {"tables": arena.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: numbers})},
+                f"{name} must ",
+            )
+            for name in ("deals", "seatings", "meetings")
             for numbers in ([0], [0, -1], [0.0, 1.0])
         ),
         *(({"seed": seed}, "seed must be a whole number from 0 to") for seed in (-1, 2**64, 1.5)),

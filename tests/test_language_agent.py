@@ -138,15 +138,13 @@ def test_an_answer_is_a_whole_turn_and_is_asked_for_once(serve, players):
     stub = serve(well)
     agent, rules = make(stub), ce.Rules(players, max_rounds=3)
     tables = [[0] + [1] * (players - 1), [1] * (players - 1) + [0]]
-    actions = []
-    results = arena.play_games(tables, [agent, bots.make("random")], rules, seed=5, actions=actions)
+    results, actions = arena.play_and_record(tables, [agent, bots.make("random")], rules, seed=5)
     assert results.returns.sum() == 0
     assert agent.asked == len(stub.prompts)
     mine = results.decisions[np.array(tables) == 0].sum()
     turns = sum("Now play" in prompt for prompt in stub.prompts)
     assert turns <= 2 * 2 * 3 < mine / 1.5  # a disc and a turn a round, of each game
-    again = []
-    arena.play_games(tables, [make(stub), bots.make("random")], rules, seed=5, actions=again)
+    _, again = arena.play_and_record(tables, [make(stub), bots.make("random")], rules, seed=5)
     assert [game.tolist() for game in again] == [game.tolist() for game in actions]
 
 

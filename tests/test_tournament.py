@@ -279,7 +279,8 @@ def test_a_finished_file_is_read_and_nothing_is_played(
 ) -> None:
     first = played(plan_of(), tmp_path / "games")
     before = (tmp_path / "games").read_bytes()
-    monkeypatch.setattr(pool, "play_games", lambda *_, **__: first.results.rows(slice(0)))
+    nothing = first.results.rows(slice(0)), []
+    monkeypatch.setattr(pool, "play_and_record", lambda *_, **__: nothing)
     again = played(plan_of(), tmp_path / "games", resume=True)
     assert again.complete
     assert (tmp_path / "games").read_bytes() == before
@@ -555,17 +556,8 @@ def test_a_missing_package_of_the_extra_is_named(
 def actions_of(plan: Plan, rows: np.ndarray, agents: list[Agent]) -> list[list[int]]:
     """What is played in some games of a plan, when those are played together."""
     fixtures = plan.fixtures(0, plan.games)
-    actions: list[Any] = []
-    arena.play_games(
-        fixtures.tables[rows],
-        agents,
-        plan.rules,
-        seed=plan.seed,
-        deals=fixtures.deals[rows],
-        seatings=fixtures.seatings[rows],
-        meetings=fixtures.meetings[rows],
-        actions=actions,
-    )
+    some = arena.Fixtures(*(column[rows] for column in fixtures))
+    _, actions = arena.play_and_record(some, agents, plan.rules, seed=plan.seed)
     return [game.tolist() for game in actions]
 
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from carolus_env import bots, engine
 from carolus_env.analysis.values import Floats, Value
-from carolus_env.bots import Agent
-from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces
+from carolus_env.bots import Agent, lockstep
+from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
 from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
 from carolus_env.engine.state import States, pick
 from carolus_env.engine.streams import branches, seed_generators
@@ -25,25 +25,6 @@ from carolus_env.system.processes import Workers
 from carolus_env.system.workers import runs, together
 
 Share = tuple[States, npt.NDArray[np.int64], Floats | None]
-
-
-def ask(
-    agent: Agent,
-    shown: States,
-    streams: npt.NDArray[np.uint64],
-    taken: npt.NDArray[np.integer] | int,
-) -> npt.NDArray[np.integer]:
-    """An agent's actions. It sees generators of its own, new each time, not those of the dice.
-
-    Args:
-        agent: that decides.
-        shown: ``(N,)`` copies of the games; their generators are overwritten.
-        streams: ``(N,)`` the agent's random streams, advanced in place.
-        taken: what is new each time: how often the agent was asked in each game, ``(N,)``, or a
-            number for all.
-    """
-    shown["generator"] = branches(streams, taken)
-    return np.asarray(agent.act(shown, streams))
 
 
 class Played(NamedTuple):
@@ -137,29 +118,25 @@ class Sampler:
         states = np.require(states, requirements="W")
         games = len(states)
         players = int(states["players"].max(initial=2))
-        agent = bots.make(self.base)
         roots = branches(seed_generators(self.seed, 1), numbers.astype(np.uint64))
         seats = np.arange(MAX_PLAYERS)
         dice, streams = (branches(roots[:, None], seats + k) for k in (0, MAX_PLAYERS))
         last = states["round"].astype(np.int64) + (self.rounds or 0)
-        unrolled = np.ones(games, np.bool_)
-        in_play, taken = np.arange(games), np.zeros(games, np.uint64)
-        while True:
-            self._roll(states, in_play, dice, first, unrolled)
-            going = states["phase"][in_play] != OVER
-            if self.rounds is not None:
-                # Between two rounds nothing is under way that a value would have to foresee.
-                begins = (states["phase"][in_play] == DISC) & (states["turn"][in_play] == 0)
-                going &= ~(begins & (states["round"][in_play] >= last[in_play]))
-            in_play = in_play[going]
-            if not len(in_play):
-                break
-            seat = states["player"][in_play]
-            drawn = streams[in_play, seat]
-            actions = ask(agent, pick(states, in_play), drawn, taken[in_play])
-            streams[in_play, seat] = drawn
-            engine.step(states, actions, rows=in_play, roll=False)
-            taken[in_play] += np.uint64(1)
+        waiting = np.full(games, first is not None)  # for the first roll
+
+        def roll(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            if first is not None:
+                _roll_first(states, rows[waiting[rows]], dice, first, waiting)
+            roll_dealt(states, dice, rows)
+            if self.rounds is None:
+                return rows
+            # Between two rounds nothing is under way that a value would have to foresee.
+            begins = (states["phase"][rows] == DISC) & (states["turn"][rows] == 0)
+            return rows[~(begins & (states["round"][rows] >= last[rows]))]
+
+        tables = np.zeros((games, players), np.int64)
+        steps = lockstep.play(lockstep.Games(states, tables, streams), [bots.make(self.base)], roll)
+        decisions = sum(len(step.rows) for step in steps)
         over = states["phase"] == OVER
         shares = np.zeros((games, TEAMS[players]))
         np.add.at(
@@ -171,32 +148,29 @@ class Sampler:
             assert self.value is not None, "games can be left only where a value is given"
             left = np.flatnonzero(~over)
             shares[left] = self.value(pick(states, left))
-        return Played(shares, int(taken.sum()))
+        return Played(shares, decisions)
 
-    def _roll(
-        self,
-        states: States,
-        in_play: npt.NDArray[np.int64],
-        dice: npt.NDArray[np.uint64],
-        first: npt.NDArray[np.float64] | None,
-        unrolled: npt.NDArray[np.bool_],
-    ) -> None:
-        """Roll where dice are due, by the roller's dice of each game."""
-        rows = in_play[states["phase"][in_play] == ROLL]
-        while len(rows):
-            due = int(states["dice_due"][rows[0]])
-            alike = rows[states["dice_due"][rows] == due]
-            seat = states["player"][alike]
-            states["generator"][alike] = dice[alike, seat]
-            faces = draw_faces(states, rows=alike)
-            dice[alike, seat] = states["generator"][alike]
-            usual = due == DICE[int(states["players"][alike[0]])]
-            if first is not None and usual:
-                fresh = unrolled[alike]
-                faces[fresh] = _roll_at(first[alike[fresh]], due)
-            unrolled[alike] = False
-            apply_roll(states, faces, rows=alike)
-            rows = in_play[states["phase"][in_play] == ROLL]
+
+def _roll_first(
+    states: States,
+    rows: npt.NDArray[np.int64],
+    dice: npt.NDArray[np.uint64],
+    heights: Floats,
+    waiting: npt.NDArray[np.bool_],
+) -> None:
+    """Roll for the first time in these games, where a roll is due: as ``heights`` say if it is a
+    usual one, with each game's dice used up as by any roll."""
+    rows = rows[states["phase"][rows] == ROLL]
+    for due in np.unique(states["dice_due"][rows]).tolist():
+        alike = rows[states["dice_due"][rows] == due]
+        seat = states["player"][alike]
+        states["generator"][alike] = dice[alike, seat]
+        faces = draw_faces(states, rows=alike)
+        dice[alike, seat] = states["generator"][alike]
+        if due == DICE[int(states["players"][alike[0]])]:
+            faces = _roll_at(heights[alike], due)
+        waiting[alike] = False
+        apply_roll(states, faces, rows=alike)
 
 
 def _roll_at(heights: npt.NDArray[np.float64], dice: int) -> npt.NDArray[np.uint8]:

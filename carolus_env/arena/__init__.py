@@ -15,7 +15,7 @@ played at once. See docs/evaluation.md.
     >>> result = arena.play_pairing(pair, Rules(players=3), 300, seed=1)
     >>> result.win_rate, result.ci95
 
-``seating`` plans: who meets whom; ``columns`` the statistics of games; ``games`` and ``lockstep``
+``seating`` plans: who meets whom; ``columns`` the statistics of games and agents; ``games``
 playing them; ``pairing`` win rates and intervals; ``journal`` the results file; ``summary`` the
 statistics of a tournament; ``pool`` worker processes; ``tournament`` resuming; ``stopping`` stop
 rules; ``console`` output to a terminal; ``bench`` CarolusBench; ``ladder`` the agents with
@@ -25,7 +25,7 @@ ratings; ``placing`` how strong one agent is; ``arguments`` checks of arguments.
 
 from carolus_env.analysis.sequential import SequentialTest
 from carolus_env.arena.columns import Results
-from carolus_env.arena.games import ArenaError, Progress, game_record, play_games
+from carolus_env.arena.games import ArenaError, Progress, game_record, play_and_record, play_games
 from carolus_env.arena.journal import ResultsFileError, Saved, read_games
 from carolus_env.arena.pairing import (
     PairingResult,
@@ -63,6 +63,7 @@ __all__ = [
     "meetings",
     "pairing_result",
     "pairing_tables",
+    "play_and_record",
     "play_games",
     "play_pairing",
     "read_games",

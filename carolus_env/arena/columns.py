@@ -1,8 +1,8 @@
-"""The statistics of games, one `Column` each, and `Results`, the arrays of them.
+"""The statistics of games: `COLUMNS`, the arrays of them (`Results`), and `FIGURES` of agents.
 
-A new statistic is a line of `COLUMNS` and a field of `Results`; one that is
-counted during play also needs a line in `lockstep.count`. The results file (`journal`) and the
-table of its keys in docs/evaluation.md follow from `COLUMNS`.
+A new statistic of a game is a `Column` and a field of `Results`: the results file (`journal`) and
+the table of its keys in docs/evaluation.md follow. A new column of the report is a `Figure`: the
+summary, the cross table and the page follow.
 """
 
 from __future__ import annotations
@@ -16,13 +16,43 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.arena.seating import MOST_GAMES
-from carolus_env.engine.rules import DISCS, REASON_NAMES
+from carolus_env.engine.rules import (
+    DESTINATIONS,
+    DISCS,
+    FIRST_PLACE,
+    REASON_NAMES,
+    disc_action,
+)
 from carolus_env.engine.state import Ints, States
 
 SEATS: Final = -1
 """In a column's shape: one entry for each seat."""
 
 _MOST: Final = 2**31 - 1
+
+
+class Decisions(NamedTuple):
+    """All ``D`` decisions of some games; those of one game are in their order."""
+
+    games: npt.NDArray[np.uint16]
+    """``(D,)``: which game, by its row."""
+    seats: npt.NDArray[np.uint8]
+    """``(D,)``: who decided."""
+    actions: npt.NDArray[np.uint8]
+    """``(D,)``."""
+    leaders: npt.NDArray[np.uint8]
+    """``(D,)``: 1 + the team that alone had the most castles after a move of the Emperor; or 0."""
+    seconds: npt.NDArray[np.float32]
+    """``(D,)``: time that it took, as part of a batch."""
+
+    def some(self, rows: npt.NDArray[Any]) -> Decisions:
+        """Some of them."""
+        columns: list[Any] = [column[rows] for column in self]
+        return Decisions(*columns)
+
+    def in_order(self) -> Decisions:
+        """Sort by game."""
+        return self.some(np.argsort(self.games, kind="stable"))
 
 
 class Finished(NamedTuple):
@@ -36,10 +66,15 @@ class Finished(NamedTuple):
     """``(G, players)``: the agent at each seat."""
     states: States
     """``(G,)``: the states at the end."""
-    leads: npt.NDArray[np.void]
-    """``(G,)`` of dtype `LEADS`."""
-    counts: npt.NDArray[np.void]
-    """``(G, players)`` of dtype `COUNTS`."""
+    decisions: Decisions
+
+    def by_seat(
+        self, of: npt.NDArray[np.bool_] | slice = slice(None), weights: Any = None
+    ) -> npt.NDArray[Any]:
+        """Count some of the decisions, or sum their weights: ``(G, players)``."""
+        games, players = self.tables.shape
+        places = self.decisions.games[of] * np.int64(players) + self.decisions.seats[of]
+        return np.bincount(places, weights, games * players).reshape(games, players)
 
 
 def _returns(games: Finished) -> npt.NDArray[np.float64]:
@@ -64,12 +99,44 @@ def _reasons(games: Finished) -> npt.NDArray[np.uint8]:
     return games.states["reason"]
 
 
-def _lead_changes(games: Finished) -> npt.NDArray[np.int32]:
-    return games.leads["changes"]
+def _lead_changes(games: Finished) -> npt.NDArray[np.int64]:
+    led = games.decisions.some(games.decisions.leaders > 0).in_order()
+    changes = (led.games[1:] == led.games[:-1]) & (led.leaders[1:] != led.leaders[:-1])
+    return np.bincount(led.games[1:][changes], minlength=len(games.tables))
+
+
+def _discs(games: Finished) -> npt.NDArray[np.int64]:
+    actions = games.decisions.actions
+    each = [games.by_seat(actions == disc_action(number)) for number in range(1, DISCS + 1)]
+    return np.stack(each, axis=2)
+
+
+def _to_court(games: Finished) -> npt.NDArray[np.int64]:
+    return games.by_seat(_placed(games) & _into_court(games))
+
+
+def _to_regions(games: Finished) -> npt.NDArray[np.int64]:
+    return games.by_seat(_placed(games) & ~_into_court(games))
+
+
+def _placed(games: Finished) -> npt.NDArray[np.bool_]:
+    return games.decisions.actions >= FIRST_PLACE
+
+
+def _into_court(games: Finished) -> npt.NDArray[np.bool_]:
+    placed = games.decisions.actions.astype(np.int64) - FIRST_PLACE
+    return placed % DESTINATIONS == 0
+
+
+def _decisions(games: Finished) -> npt.NDArray[np.int64]:
+    return games.by_seat()
+
+
+def _seconds(games: Finished) -> npt.NDArray[np.float64]:
+    return games.by_seat(weights=games.decisions.seconds)
 
 
 PLANNED: Final = "planned"
-COUNTED: Final = "counted"
 
 Source = str | Callable[[Finished], npt.NDArray[Any]]
 
@@ -84,8 +151,8 @@ class Column(NamedTuple):
         shape: of one game's value; `SEATS` stands for the number of players.
         low: least possible value.
         high: greatest possible value.
-        source: `PLANNED`: given by the plan, with which a file must agree; `COUNTED`: added up
-            seat by seat by `lockstep.count`; else a function of `Finished` games.
+        source: `PLANNED`: given by the plan, with which a file must agree; else a function of
+            `Finished` games.
         meaning: for docs/evaluation.md.
         words: for the values 0, 1, ..., where a file has words; None: not a value.
     """
@@ -130,31 +197,18 @@ COLUMNS: Final = (
            "why the game ended", tuple(REASON_NAMES)),
     Column("lead_changes", "lead_changes", "i4", (),             0, _MOST,      _lead_changes,
            "how often the sole lead in castles passed to another team"),
-    Column("discs",        "discs",        "i4", (SEATS, DISCS), 0, _MOST,      COUNTED,
+    Column("discs",        "discs",        "i4", (SEATS, DISCS), 0, _MOST,      _discs,
            "how often each seat played disc 1 to 5"),
-    Column("to_court",     "to_court",     "i4", (SEATS,),       0, _MOST,      COUNTED,
+    Column("to_court",     "to_court",     "i4", (SEATS,),       0, _MOST,      _to_court,
            "paladins that each seat played to its court"),
-    Column("to_regions",   "to_regions",   "i4", (SEATS,),       0, _MOST,      COUNTED,
+    Column("to_regions",   "to_regions",   "i4", (SEATS,),       0, _MOST,      _to_regions,
            "paladins that each seat played to regions"),
-    Column("decisions",    "decisions",    "i4", (SEATS,),       0, _MOST,      COUNTED,
+    Column("decisions",    "decisions",    "i4", (SEATS,),       0, _MOST,      _decisions,
            "decisions of each seat"),
-    Column("",             "seconds",      "f8", (SEATS,),       0, _MOST,      COUNTED,
+    Column("",             "seconds",      "f8", (SEATS,),       0, _MOST,      _seconds,
            "time for the decisions of each seat"),
 )
 # fmt: on
-
-COUNTS: Final = np.dtype(
-    [
-        (column.name, column.dtype, column.shape[1:])
-        for column in COLUMNS
-        if column.source == COUNTED
-    ]
-)
-"""What is counted of one seat of one game."""
-
-LEADS: Final = np.dtype([("leader", "u1"), ("changes", "i4")])
-"""Of one game: 1 + the last team with the sole lead in castles (0: none yet), and how often
-the sole lead passed to another team."""
 
 
 @dataclass(frozen=True)
@@ -205,8 +259,6 @@ class Results:
                 continue
             if column.source == PLANNED:
                 values = getattr(games, column.name)
-            elif column.source == COUNTED:
-                values = games.counts[column.name]
             else:
                 assert callable(column.source)
                 values = column.source(games)
@@ -228,6 +280,60 @@ class Results:
 
 
 assert [field.name for field in fields(Results)] == [c.name for c in COLUMNS if c.name]
+
+
+# ------------------------------------------------------------------------------------ of agents
+
+BAR: Final = "bar"
+TIME: Final = "time"
+
+
+class Figure(NamedTuple):
+    """What a report says about each agent.
+
+    Attributes:
+        key: in the summary.
+        heads: of its columns on the page; without any it is in the summary only.
+        how: it is shown: `BAR`: a share; `TIME`: microseconds; else a format.
+        value: from the results and the agent's seats, ``(G, players)`` bool; a list where there are
+            several columns.
+        ranked: whether it is a column of the cross table, too.
+    """
+
+    key: str
+    heads: tuple[str, ...]
+    how: str
+    value: Callable[[Results, npt.NDArray[np.bool_]], float | list[float]]
+    ranked: bool = False
+
+
+def _disc_use(results: Results, seats: npt.NDArray[np.bool_]) -> list[float]:
+    discs = results.discs[seats].sum(axis=0)
+    shares: list[float] = (discs / max(discs.sum(), 1)).tolist()
+    return shares
+
+
+def _court_share(results: Results, seats: npt.NDArray[np.bool_]) -> float:
+    court, regions = int(results.to_court[seats].sum()), int(results.to_regions[seats].sum())
+    return court / max(court + regions, 1)
+
+
+def _us_per_decision(results: Results, seats: npt.NDArray[np.bool_]) -> float:
+    decisions, seconds = results.decisions[seats], results.seconds[seats]
+    timed = ~np.isnan(seconds)
+    return 1e6 * float(seconds[timed].sum() / max(decisions[timed].sum(), 1))
+
+
+FIGURES: Final = (
+    Figure("disc_use", tuple(f"disc {k + 1}" for k in range(DISCS)), BAR, _disc_use),
+    Figure("court_share", ("to court",), BAR, _court_share),
+    Figure("mean_castles", ("castles",), "{:.1f}", lambda r, seats: float(r.castles[seats].mean())),
+    Figure("games", ("games",), "{:,}", lambda r, seats: int(seats.any(axis=1).sum())),
+    Figure("decisions", ("decisions",), "{:,}", lambda r, seats: int(r.decisions[seats].sum())),
+    Figure("seconds", (), "", lambda r, seats: float(np.nansum(r.seconds[seats]))),
+    Figure("us_per_decision", ("a decision",), TIME, _us_per_decision, ranked=True),
+)
+"""What a report says about each agent, over all its seats, in the order of the page."""
 
 
 def columns_table() -> str:

@@ -12,26 +12,28 @@ states; the generator in a copy comes from that stream and does not reveal the d
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.arena import lockstep
-from carolus_env.arena.arguments import seatings_array, whole_number, whole_numbers
-from carolus_env.arena.columns import COUNTS, LEADS, Finished, Results
-from carolus_env.bots import Agent, Checked
+from carolus_env.arena.arguments import whole_number
+from carolus_env.arena.columns import Decisions, Finished, Results
+from carolus_env.arena.seating import Fixtures
+from carolus_env.bots import Agent, Checked, lockstep
 from carolus_env.bots.agent import CHANGED
-from carolus_env.engine.rules import MAX_PLAYERS, PHASE_NAMES, Rules
-from carolus_env.engine.state import STATE, Ints, States, copy
+from carolus_env.engine.chance import roll_dealt
+from carolus_env.engine.rules import FIRST_MOVE, FIRST_PLACE, MAX_PLAYERS, OVER, PHASE_NAMES, Rules
+from carolus_env.engine.state import Ints, States, copy
 from carolus_env.engine.streams import branches, new_streams, seed_generators
 from carolus_env.records import Record, make_record
 from carolus_env.system import failures
 
 SIDE_BY_SIDE: Final = 4096
-"""Most games in play at once."""
+"""Most games in play at once; fewer than 2^16 (`Decisions.games`)."""
 
 Progress = Callable[[int], None]
 """Called with the number of finished games whenever it grows."""
@@ -70,69 +72,78 @@ def agent_error(error: Exception, agent: str, what: str) -> ArenaError:
 
 
 def play_games(
-    tables: npt.ArrayLike,
+    tables: npt.ArrayLike | Fixtures,
     agents: Sequence[Agent],
     rules: Rules,
     *,
     seed: int,
-    deals: npt.ArrayLike | None = None,
-    seatings: npt.ArrayLike | None = None,
-    meetings: npt.ArrayLike | None = None,
-    actions: list[npt.NDArray[np.uint8]] | None = None,
     progress: Progress | None = None,
 ) -> Results:
     """Play games to their end, many at once.
 
     Args:
-        tables: ``(G, players)`` whole numbers: which of ``agents`` sits at each seat of each game.
+        tables: ``(G, players)`` whole numbers: which of ``agents`` sits at each seat of each game;
+            game ``g`` is of deal ``g``. Or `Fixtures`, which name deals, seatings and meetings:
+            games of one deal have the same set-up and dice, and the agents' random streams depend
+            on deal, seating and meeting.
         agents: the players; each answers all games in which it is to move in one batch.
         rules: of all games.
         seed: 0 to 2^64 - 1; deal ``d`` has seed ``seed + d``.
-        deals: ``(G,)`` whole numbers, the deal of each game; None: game ``g`` is of deal ``g``.
-        seatings: ``(G,)`` whole numbers that distinguish games of one deal; the agents' random
-            streams depend on them. None: all 0.
-        meetings: ``(G,)`` whole numbers that distinguish games of one deal and seating; the agents'
-            random streams depend on them. None: all 0.
-        actions: a list to which the actions of each game are appended, ``(K,)`` uint8 each.
         progress: called with the number of finished games.
 
     Raises:
         ArenaError: when an agent fails, or answers what is not a legal action.
         ValueError: for impossible tables, deals, seatings or an impossible seed.
     """
-    seats = seatings_array(tables, len(agents), rules.players)
-    games = len(seats)
+    played = _all_played(tables, agents, rules, seed, progress)
+    return Results.joined([Results.of(finished) for finished in played])
+
+
+def play_and_record(
+    tables: npt.ArrayLike | Fixtures,
+    agents: Sequence[Agent],
+    rules: Rules,
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Results, list[npt.NDArray[np.uint8]]]:
+    """Play games as `play_games` does; returns the actions of each game, too (`game_record`)."""
+    parts, actions = [], []
+    for finished in _all_played(tables, agents, rules, seed, progress):
+        parts.append(Results.of(finished))
+        actions += _split(finished.decisions, len(finished.tables))
+    return Results.joined(parts), actions
+
+
+def _all_played(
+    tables: npt.ArrayLike | Fixtures,
+    agents: Sequence[Agent],
+    rules: Rules,
+    seed: int,
+    progress: Progress | None,
+) -> Iterator[Finished]:
+    """Play as many games side by side as `SIDE_BY_SIDE` allows, then the next ones."""
+    given = tables if isinstance(tables, Fixtures) else Fixtures.of(tables)
+    fixtures = given.checked(len(agents), rules.players)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
-    deal_of = np.arange(games) if deals is None else _numbers("deals", deals, games)
-    seating_of = np.zeros(games, np.int64)
-    if seatings is not None:
-        seating_of = _numbers("seatings", seatings, games)
-    meeting_of = np.zeros(games, np.int64)
-    if meetings is not None:
-        meeting_of = _numbers("meetings", meetings, games)
-    parts = []
-    for start in range(0, max(games, 1), SIDE_BY_SIDE):
-        part = slice(start, start + SIDE_BY_SIDE)
-        played = _SideBySide(
-            seats[part],
-            Lots(deal_of[part], seating_of[part], meeting_of[part]),
-            agents,
-            rules,
-            seed,
-        )
-        log = None if actions is None else _ActionLog(actions)
-        parts.append(played.play(log, progress, start))
-    return Results.joined(parts)
+    for start in range(0, max(len(fixtures.tables), 1), SIDE_BY_SIDE):
+        some = Fixtures(*(column[start : start + SIDE_BY_SIDE] for column in fixtures))
+        advance = None if progress is None else partial(_advance, progress, start)
+        yield _play(some, agents, rules, seed, advance)
+
+
+def _advance(progress: Progress, before: int, done: int) -> None:
+    progress(before + done)
 
 
 def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
-    """The record of a game that `play_games` played (`carolus_env.records`).
+    """The record of a game that `play_and_record` played (`carolus_env.records`).
 
     Args:
         rules: of the game.
         seed: as given to `play_games`.
         deal: of the game.
-        actions: of the game, as `play_games` gives them.
+        actions: of the game.
     """
     seeds = _deal_seeds(seed, np.array([deal]))
     start = engine.new_games(rules, 1, seed=seeds, roll=False)
@@ -140,149 +151,84 @@ def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint
     return make_record(start, actions.tolist(), dice=dice)
 
 
-# ------------------------------------------------------------------------------------ lockstep
+# ------------------------------------------------------------------------------------ playing
 
 
-class Lots(NamedTuple):
-    """What decides the random numbers of ``G`` games, besides the seed."""
+def _play(
+    fixtures: Fixtures, agents: Sequence[Agent], rules: Rules, seed: int, progress: Progress | None
+) -> Finished:
+    """Play games side by side."""
+    tables = fixtures.tables
+    seeds = _deal_seeds(seed, fixtures.deals)
+    roots = seed_generators(seeds, len(tables))
+    states = engine.new_games(rules, len(tables), seed=seeds, roll=False)
+    games = lockstep.Games(states, tables, _streams(fixtures, roots, rules.players))
+    dice = _dice(roots, rules.players)
 
-    deals: npt.NDArray[np.int64]
-    """``(G,)``: set-up and dice."""
-    seatings: npt.NDArray[np.int64]
-    """``(G,)``: with the meeting, the agents' streams."""
-    meetings: npt.NDArray[np.int64]
-    """``(G,)``."""
+    def roll(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        roll_dealt(states, dice, rows)
+        return rows
 
-    def streams(self, roots: npt.NDArray[np.uint64], players: int) -> npt.NDArray[np.uint64]:
-        """The random stream of the agent at each seat, ``(G, players)``; one of its own in every
-        game, so that nothing an agent remembers can belong to two games."""
-        # Branches 0 to 3 of a deal's generator are the seats' dice.
-        numbers = MAX_PLAYERS * (1 + self.seatings[:, None]) + np.arange(players)
-        streams = branches(roots[:, None], numbers)
-        later = self.meetings > 0  # the first meeting has the streams of games without meetings
-        streams[later] = branches(streams[later], self.meetings[later][:, None])
-        return streams
-
-
-class _SideBySide:
-    """Games in play together, and the arrays that the kernels work on."""
-
-    def __init__(
-        self,
-        tables: npt.NDArray[np.int64],
-        lots: Lots,
-        agents: Sequence[Agent],
-        rules: Rules,
-        seed: int,
-    ) -> None:
-        games, players = tables.shape
-        self.lots = lots
-        self.agents = agents
-        seeds = _deal_seeds(seed, lots.deals)
-        roots = seed_generators(seeds, games)
-        self.games = lockstep.Games(
-            states=engine.new_games(rules, games, seed=seeds, roll=False),
-            tables=tables,
-            dice=_dice(roots, players),
-            streams=lots.streams(roots, players),
-            counts=np.zeros((games, players), COUNTS),
-            leads=np.zeros(games, LEADS),
-        )
-
-    def play(self, log: _ActionLog | None, progress: Progress | None, before: int) -> Results:
-        """Play all games to their end; ``before`` games are finished already."""
-        games = left = len(self.games.states)
-        actions = np.empty(games, np.int64)
-        seconds = np.zeros(len(self.agents))  # for a decision of this step
-        questions = lockstep.Questions(
-            in_play=np.arange(games),
-            games=np.empty(games, np.int64),
-            states=np.empty(games, STATE),
-            streams=np.empty(games, np.uint64),
-            bounds=np.zeros(len(self.agents) + 2, np.int64),
-        )
-        lockstep.begin(self.games, questions)
-        while left:
-            self._ask(questions, actions, seconds)
-            if log is not None:
-                log.note(questions.games, actions)
-            # New states: an agent may still hold those that it was given.
-            questions = questions._replace(states=np.empty(left, STATE))
-            wrong, still = lockstep.step(self.games, questions, actions, seconds)
-            if wrong >= 0:
-                raise self._refusal(int(questions.games[wrong]), int(actions[wrong]))
-            if still < left:
-                left = still
-                actions = actions[:left]
-                questions = lockstep.Questions(
-                    in_play=questions.in_play[:left],
-                    games=questions.games[:left],
-                    states=questions.states[:left],
-                    streams=questions.streams[:left],
-                    bounds=questions.bounds,
-                )
-                if progress is not None:
-                    progress(before + games - left)
-        if log is not None:
-            log.close(games)
-        played = self.games
-        return Results.of(
-            Finished(
-                deals=self.lots.deals,
-                seatings=self.lots.seatings,
-                tables=played.tables,
-                states=played.states,
-                leads=played.leads,
-                counts=played.counts,
-            )
-        )
-
-    def _ask(
-        self,
-        questions: lockstep.Questions,
-        actions: npt.NDArray[np.int64],
-        seconds: npt.NDArray[np.float64],
-    ) -> None:
-        """Ask every agent, and write the answers into ``actions``."""
-        bounds = questions.bounds.tolist()
-        for k, agent in enumerate(self.agents):
-            mine = slice(bounds[k], bounds[k + 1])
-            if mine.start == mine.stop:
-                continue
-            started = time.perf_counter()
-            actions[mine] = answer(agent, questions.states[mine], questions.streams[mine])
-            seconds[k] = (time.perf_counter() - started) / (mine.stop - mine.start)
-
-    def _refusal(self, game: int, action: int) -> ArenaError:
-        state = self.games.states[game]
-        seat = int(state["player"])
-        agent = self.agents[self.games.tables[game, seat]].name
-        reason = (
-            f"answered action {action} "
-            f"as player {seat} in phase {PHASE_NAMES[int(state['phase'])]} "
-            f"of deal {self.lots.deals[game]}, seating {self.lots.seatings[game]}; "
-            f"legal are {engine.legal_actions(state).tolist()}"
-        )
-        return ArenaError(f"agent {agent!r} {reason}", agent, reason)
+    log, done = [_noted(states, lockstep.NOTHING)], 0
+    try:
+        for step in lockstep.play(games, agents, roll, answer=answer):
+            log.append(_noted(states, step))
+            over = int((states["phase"][step.rows] == OVER).sum())
+            done += over
+            if over and progress is not None:
+                progress(done)
+    except engine.IllegalActionError as error:
+        raise _refusal(error, states, fixtures, agents) from None
+    decisions = Decisions(*map(np.concatenate, zip(*log, strict=True)))
+    return Finished(fixtures.deals, fixtures.seatings, tables, states, decisions)
 
 
-class _ActionLog:
-    """Sorts the actions, noted step by step, into one array a game."""
+def _noted(states: States, step: lockstep.Step) -> Decisions:
+    """What the statistics need of a step that was just played."""
+    leaders = np.zeros(len(step.rows), np.uint8)
+    moved = np.flatnonzero((step.actions >= FIRST_MOVE) & (step.actions < FIRST_PLACE))
+    castles = states["castles"][step.rows[moved]]
+    alone = (castles == castles.max(axis=1, initial=0)[:, None]).sum(axis=1) == 1
+    leaders[moved[alone]] = 1 + castles[alone].argmax(axis=1)
+    return Decisions(
+        step.rows.astype(np.uint16),
+        step.seats,
+        step.actions.astype(np.uint8),
+        leaders,
+        step.seconds.astype(np.float32),
+    )
 
-    def __init__(self, actions: list[npt.NDArray[np.uint8]]) -> None:
-        self.actions = actions
-        self.steps: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]] = []
 
-    def note(self, games: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
-        self.steps.append((games.copy(), actions.astype(np.uint8)))
+def _split(decisions: Decisions, games: int) -> list[npt.NDArray[np.uint8]]:
+    """The actions of each game."""
+    ends = np.cumsum(np.bincount(decisions.games, minlength=games))[:-1]
+    return np.split(decisions.in_order().actions, ends) if games else []
 
-    def close(self, games: int) -> None:
-        if not games:
-            return
-        played, actions = (np.concatenate(column) for column in zip(*self.steps, strict=True))
-        order = np.argsort(played, kind="stable")
-        ends = np.cumsum(np.bincount(played, minlength=games))[:-1]
-        self.actions += np.split(actions[order], ends)
+
+def _streams(
+    fixtures: Fixtures, roots: npt.NDArray[np.uint64], players: int
+) -> npt.NDArray[np.uint64]:
+    """The random stream of the agent at each seat, ``(G, players)``; one of its own in every game,
+    so that nothing an agent remembers can belong to two games."""
+    # Branches 0 to 3 of a deal's generator are the seats' dice.
+    numbers = MAX_PLAYERS * (1 + fixtures.seatings[:, None]) + np.arange(players)
+    streams = branches(roots[:, None], numbers)
+    later = fixtures.meetings > 0  # the first meeting has the streams of games without meetings
+    streams[later] = branches(streams[later], fixtures.meetings[later][:, None])
+    return streams
+
+
+def _refusal(
+    error: engine.IllegalActionError, states: States, fixtures: Fixtures, agents: Sequence[Agent]
+) -> ArenaError:
+    phase = PHASE_NAMES[int(states["phase"][error.game])]
+    agent = agents[fixtures.tables[error.game, error.player]].name
+    reason = (
+        f"answered action {error.action} as player {error.player} in phase {phase} "
+        f"of deal {fixtures.deals[error.game]}, seating {fixtures.seatings[error.game]}; "
+        f"legal are {error.legal}"
+    )
+    return ArenaError(f"agent {agent!r} {reason}", agent, reason)
 
 
 def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Ints:
@@ -343,10 +289,3 @@ def _deal_seeds(seed: int, deals: npt.NDArray[np.int64]) -> npt.NDArray[np.uint6
 def _dice(roots: npt.NDArray[np.uint64], players: int) -> npt.NDArray[np.uint64]:
     """``(G, players)``: the generator by which each seat rolls."""
     return branches(roots[:, None], np.arange(players))
-
-
-def _numbers(name: str, values: npt.ArrayLike, games: int) -> npt.NDArray[np.int64]:
-    found = whole_numbers(name, values, (games,))
-    if games and found.min() < 0:
-        raise ValueError(f"{name} must not be negative, got {found.min()}")
-    return found.astype(np.int64)

@@ -170,18 +170,9 @@ def play_pairing(
     names = first.name, second.name
     deals = deals_for(games, len(pairing(rules).seatings))
     plan = Plan(rules, names, deals=deals, seed=seed)
-    fixtures = plan.fixtures(0, plan.games)
     warm_up((first, second), rules)
-    results = play_games(
-        fixtures.tables,
-        (first, second),
-        rules,
-        seed=seed,
-        deals=fixtures.deals,
-        seatings=fixtures.seatings,
-        meetings=fixtures.meetings,
-        progress=progress,
-    )
+    fixtures = plan.fixtures(0, plan.games)
+    results = play_games(fixtures, (first, second), rules, seed=seed, progress=progress)
     return pairing_result(names, results)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from carolus_env import bots
 from carolus_env.arena.columns import Results
@@ -15,7 +15,7 @@ from carolus_env.arena.games import (
     Progress,
     agent_error,
     game_record,
-    play_games,
+    play_and_record,
     warm_up,
 )
 from carolus_env.arena.seating import Plan
@@ -100,22 +100,13 @@ class Runner:
         """Games ``start`` to ``stop - 1`` of the plan."""
         plan = self.task.plan
         fixtures = plan.fixtures(start, stop)
-        actions: list[Any] = []
         started = time.perf_counter()
-        results = play_games(
-            fixtures.tables,
-            self.agents,
-            plan.rules,
-            seed=plan.seed,
-            deals=fixtures.deals,
-            seatings=fixtures.seatings,
-            meetings=fixtures.meetings,
-            actions=actions if records else None,
-            progress=progress,
+        results, actions = play_and_record(
+            fixtures, self.agents, plan.rules, seed=plan.seed, progress=progress
         )
         seconds = time.perf_counter() - started
         lines = []
-        for row, game in enumerate(actions):
+        for row, game in enumerate(actions if records else ()):
             deal, seating = int(fixtures.deals[row]), int(fixtures.seatings[row])
             names = [plan.agents[agent] for agent in fixtures.tables[row]]
             about = {"game": start + row, "deal": deal, "seating": seating, "agents": names}

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.analysis.sequential import SequentialTest
-from carolus_env.arena.arguments import whole_number
+from carolus_env.arena.arguments import seatings_array, whole_number, whole_numbers
 from carolus_env.engine.rules import Rules
 
 SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
@@ -56,6 +56,28 @@ class Fixtures(NamedTuple):
     deals: npt.NDArray[np.int64]
     seatings: npt.NDArray[np.int64]
     tables: npt.NDArray[np.int64]
+
+    def checked(self, agents: int, players: int) -> Fixtures:
+        """Check them for games of ``players`` players between that many agents.
+
+        Raises:
+            ValueError: for an impossible number, or columns of other shapes.
+        """
+        tables = seatings_array(self.tables, agents, players)
+        numbers = {}
+        for name in ("meetings", "deals", "seatings"):
+            found = whole_numbers(name, getattr(self, name), (len(tables),)).astype(np.int64)
+            if found.min(initial=0) < 0:
+                raise ValueError(f"{name} must not be negative, got {found.min()}")
+            numbers[name] = found
+        return Fixtures(**numbers, tables=tables)
+
+    @classmethod
+    def of(cls, tables: npt.ArrayLike) -> Fixtures:
+        """The games of these tables, each of a deal of its own."""
+        seated = np.asarray(tables)
+        zeros = np.zeros(len(seated), np.int64)
+        return cls(zeros, np.arange(len(seated)), zeros, seated)
 
 
 def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:

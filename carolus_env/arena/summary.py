@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from carolus_env.arena.columns import Results
+from carolus_env.arena.columns import FIGURES, Results
 from carolus_env.arena.games import ArenaError
 from carolus_env.arena.pairing import (
     PairingResult,
@@ -114,7 +114,7 @@ def summary(
                 "spec": spec,
                 "rating": None if rating is None else rating.of(k),
                 "win_share": float(np.mean(rates)),
-                **_play_of(counted, k),
+                **{f.key: f.value(counted, counted.tables == k) for f in FIGURES},
             }
         )
     rule = standing(plan, counted, (lambda: rating) if rated else None)
@@ -182,21 +182,3 @@ def check_summary(data: Any) -> Summary:
                 f"got {shown(found.get(key))}"
             )
     return found
-
-
-def _play_of(results: Results, agent: int) -> dict[str, Any]:
-    """How one agent played, over all its seats."""
-    seats = results.tables == agent
-    decisions, seconds = results.decisions[seats], results.seconds[seats]
-    timed = ~np.isnan(seconds)
-    discs = results.discs[seats].sum(axis=0)
-    court, regions = int(results.to_court[seats].sum()), int(results.to_regions[seats].sum())
-    return {
-        "games": int(seats.any(axis=1).sum()),
-        "decisions": int(decisions.sum()),
-        "seconds": float(seconds[timed].sum()),
-        "us_per_decision": 1e6 * float(seconds[timed].sum() / max(decisions[timed].sum(), 1)),
-        "disc_use": (discs / max(discs.sum(), 1)).tolist(),
-        "court_share": court / max(court + regions, 1),
-        "mean_castles": float(results.castles[seats].mean()),
-    }

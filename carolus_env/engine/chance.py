@@ -115,9 +115,29 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
     _apply_roll(states, rows, np.array(np.broadcast_to(given, shape), np.uint8, order="C"))
 
 
-def roll(states: States) -> None:
-    """Roll by each game's own generator where a roll is due, up to the next decision."""
-    _roll_on(as_states(states))
+def roll(states: States, *, rows: Ints | None = None) -> None:
+    """Roll by each game's own generator where a roll is due, up to the next decision.
+
+    Args:
+        states: ``(N,)`` games, changed in place.
+        rows: ``(M,)`` games to roll in; None: all.
+    """
+    as_states(states)
+    rows = check_rows(rows, len(states))
+    _roll_on(states, rows, count_rows(rows, states))
+
+
+def roll_dealt(states: States, dice: npt.NDArray[np.uint64], rows: Ints) -> None:
+    """Roll up to the next decision, each seat by a generator of its own.
+
+    Then a seat's rolls do not depend on anyone's decisions. The games' own generators become 0.
+
+    Args:
+        states: ``(N,)`` games, changed in place.
+        dice: ``(N, players)`` uint64 generators, advanced in place.
+        rows: ``(M,)`` int64, the games to roll in.
+    """
+    _roll_dealt(as_states(states), dice, rows)
 
 
 def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
@@ -147,6 +167,12 @@ def _apply_roll(states, rows, faces):
 
 
 @entry
-def _roll_on(states):
-    for g in range(states.shape[0]):
-        turns.roll_on(states[g])
+def _roll_on(states, rows, count):
+    for i in range(count):
+        turns.roll_on(states[rows[i] if rows.shape[0] > 0 else i])
+
+
+@entry
+def _roll_dealt(states, dice, rows):
+    for i in range(rows.shape[0]):
+        turns.roll_dealt(states[rows[i]], dice, rows[i])

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
-from carolus_env.bots import Agent, is_compiled, make
-from carolus_env.engine import observation
+from carolus_env.bots import Agent, is_compiled, lockstep, make
+from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, pick, put
 from carolus_env.engine.streams import new_streams
 
-LEARNER = -1  # in a seating: a seat of the learner
+LEARNER = lockstep.NOBODY
+"""In a seating: a seat of the learner, whose decisions come from outside."""
 
 
 class Opponents(Protocol):
@@ -371,37 +372,29 @@ class LearnerGames:
     def _play_on(self, rows: npt.NDArray[np.int64]) -> None:
         """Let the other seats decide until each game is over or waits for its learner."""
         agents = self.opponents.agents
-        compiled = [(k, agent) for k, agent in enumerate(agents) if is_compiled(agent)]
+        games = lockstep.Games(self.states, self._seatings, self._generators[:, None])
         if self.watcher is not None:
-            compiled = []
-        streams = self._generators[:, None]
-        while len(rows):
-            # Compiled agents play as far as they can first, so the others decide in large batches.
+            for step in lockstep.play(games, agents, rows=rows):
+                self.watcher.decided(step.rows, step.shown, step.actions)
+            return
+        compiled = [(k, agent) for k, agent in enumerate(agents) if is_compiled(agent)]
+
+        def play_compiled(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            """Let compiled agents play as far as they can, so that others have large batches."""
             decided = True
             while decided:
                 decided = False
                 for k, agent in compiled:
-                    moved = agent.play_on(self.states, streams, self._seatings, k, rows)
+                    moved = agent.play_on(games.states, games.streams, games.tables, k, rows)
                     decided |= moved > 0 and len(compiled) > 1
-            if len(compiled) == len(agents):
-                return
-            rows = self._decide_once(rows)
+            return rows
 
-    def _decide_once(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """One decision in each game that does not wait for its learner; returns their rows."""
-        agents = self._seatings[rows, self.states["player"][rows]]
-        agents[self.states["phase"][rows] == OVER] = LEARNER
-        deciding = agents != LEARNER
-        rows, agents = rows[deciding], agents[deciding]
-        actions = np.empty(len(rows), np.int64)
-        for k in np.flatnonzero(np.bincount(agents)).tolist():
-            mine = np.flatnonzero(agents == k)
-            games = rows[mine]
-            streams = self._generators[games]
-            actions[mine] = self.opponents.agents[k].act(pick(self.states, games), streams)
-            self._generators[games] = streams
-        before = None if self.watcher is None else pick(self.states, rows)
-        engine.step(self.states, actions, rows=rows)
-        if self.watcher is not None and before is not None:
-            self.watcher.decided(rows, before, actions)
-        return rows
+        def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            chance.roll(self.states, rows=rows)
+            return play_compiled(rows)
+
+        if len(compiled) == len(agents):
+            play_compiled(rows)
+            return
+        for _ in lockstep.play(games, agents, go_on, rows=rows):
+            pass

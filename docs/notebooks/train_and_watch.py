@@ -61,8 +61,7 @@ for other in ("random", "greedy"):
 # the agents' opinions ([viewer](../play.md#viewer)).
 
 # %%
-actions = []
-arena.play_games([[0, 1]], (mine, ce.make("greedy")), rules, seed=3, actions=actions)
+_, actions = arena.play_and_record([[0, 1]], (mine, ce.make("greedy")), rules, seed=3)
 record = arena.game_record(rules, seed=3, deal=0, actions=actions[0])
 show(record, names=["trained", "greedy"], width=640)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import engine
-from carolus_env.analysis.sampling import ask
-from carolus_env.bots import Agent, Checked
-from carolus_env.engine.rules import MOVE, PLACE
+from carolus_env.bots import Agent, Checked, lockstep
+from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE
 from carolus_env.engine.state import States, copy
 from carolus_env.engine.streams import branches, seed_generators
 
@@ -46,18 +45,18 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     after = copy(states)
     streams = branches(seed_generators(seed, 1), numbers.astype(np.uint64))
     actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
-    going, asked = np.arange(len(after)), 0
-    while len(going):
-        drawn = streams[going]
-        taken = np.array([len(actions[row]) for row in going])
-        answers = ask(agent, after[going], drawn, taken)
-        streams[going] = drawn
-        asked += len(going)
-        placing = after["phase"][going] == PLACE
-        engine.step(after, answers, rows=going, roll=False)
-        for row, action in zip(going, answers, strict=True):
+    placing, calls, asked = after["phase"] == PLACE, itertools.count(), 0
+
+    def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """All games at first, then those in which paladins are placed, for the rest of the turn."""
+        same = np.isin(after["phase"][rows], (PLACE, MOVE))
+        return rows[placing[rows] & same] if next(calls) else rows
+
+    tables = np.zeros((len(after), MAX_PLAYERS), np.int64)
+    games = lockstep.Games(after, tables, streams[:, None])
+    for step in lockstep.play(games, [agent], go_on):
+        asked += len(step.rows)
+        for row, action in zip(step.rows, step.actions, strict=True):
             actions[row] += (int(action),)
-        same = np.isin(after["phase"][going], (PLACE, MOVE))
-        going = going[placing & same]
     after["generator"] = 0
     return Chosen(actions, after, asked)

@@ -20,7 +20,6 @@ import numpy as np
 from carolus_env import bots, engine
 from carolus_env.analysis.candidates import KINDS, after, candidates, distinct, kind_of
 from carolus_env.analysis.rollout import BASE, Options, roll_out
-from carolus_env.analysis.sampling import ask
 from carolus_env.analysis.suite.choices import choose
 from carolus_env.analysis.suite.data import (
     FORMAT,
@@ -33,7 +32,8 @@ from carolus_env.analysis.suite.data import (
 )
 from carolus_env.analysis.suite.stages import STAGES, stages_of
 from carolus_env.analysis.values import value_function
-from carolus_env.engine.rules import OVER, Rules
+from carolus_env.bots import lockstep
+from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import to_line
@@ -210,19 +210,12 @@ class _Game:
                 break
         seed = int(chance.integers(2**62))
         game = engine.new_games(Rules(plan.players), 1, seed=seed)
-        streams = new_streams(seed, 1)
-        own = branches(np.repeat(streams, plan.players), np.arange(plan.players))
-        states: list[np.void] = []
-        actions: list[int] = []
-        while game["phase"][0] != OVER:
-            seat = int(game["player"][0])
-            states.append(game[0].copy())
-            action = ask(_agent(met[seat]), game.copy(), own[seat : seat + 1], len(actions))
-            engine.step(game, action)
-            actions.append(int(action[0]))
-        found = np.stack(states)
+        own = branches(np.repeat(new_streams(seed, 1), plan.players), np.arange(plan.players))
+        games = lockstep.Games(game, np.arange(plan.players)[None, :], own[None, :])
+        steps = list(lockstep.play(games, [_agent(spec) for spec in met]))
+        found = np.concatenate([step.shown for step in steps])
         found["generator"] = 0
-        return cls(met, seed, found, actions)
+        return cls(met, seed, found, [int(step.actions[0]) for step in steps])
 
     def places(self, kind: str, stage: str) -> list[int]:
         """Where decisions of a kind and a stage begin."""
@@ -293,21 +286,16 @@ def _rolled_out(
 def _per_game(plan: Plan) -> dict[str, float]:
     """How many decisions of each kind a seat takes in a game of the base, on average."""
     games = engine.new_games(Rules(plan.players), _COUNTED, seed=plan.seed)
-    streams = new_streams(plan.seed, _COUNTED)
+    streams = new_streams(plan.seed, _COUNTED)[:, None]
+    tables = np.zeros((_COUNTED, plan.players), np.int64)
     counts, turns = dict.fromkeys(KINDS, 0), np.full((_COUNTED, 2), -1)
-    going = np.arange(_COUNTED)
-    while len(going):
-        for row, state in zip(going, games[going], strict=True):
+    for step in lockstep.play(lockstep.Games(games, tables, streams), [_agent(plan.base)]):
+        for row, state in zip(step.rows, step.shown, strict=True):
             kind = kind_of(state)
             turn = (int(state["round"]), int(state["turn"]))
             counts[kind] += kind != "turn" or turn != tuple(turns[row])
             if kind == "turn":
                 turns[row] = turn
-        drawn = streams[going]
-        answers = ask(_agent(plan.base), games[going], drawn, sum(counts.values()))
-        streams[going] = drawn
-        engine.step(games, answers, rows=going)
-        going = going[games["phase"][going] != OVER]
     return {kind: count / (_COUNTED * plan.players) for kind, count in counts.items()}
 
 

@@ -5,12 +5,14 @@ Every text is escaped when it is put into a tag, so a name cannot become HTML.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from carolus_env.arena.columns import BAR, FIGURES, Figure
 from carolus_env.arena.report.standings import Standing, table_rows
 from carolus_env.arena.report.texts import (
     BLUE,
@@ -25,9 +27,9 @@ from carolus_env.arena.report.texts import (
     spaced,
     strength_of_colour,
     title,
+    written,
 )
 from carolus_env.arena.summary import Summary
-from carolus_env.engine.rules import DISCS
 
 FEW_DEALS: Final = 50
 """With fewer the intervals of ratings are a little too narrow (docs/evaluation.md)."""
@@ -133,28 +135,19 @@ def _play(summary: Summary, lines: Sequence[Standing]) -> _Html:
         for name, count in play["ends"].items()
     ]
     tiles = (_tag("div", _tag("b", value), _tag("span", text)) for text, value in figures)
-    longest = max(max(agent["disc_use"]) for agent in agents)
-    rows = []
-    for line in lines:
-        agent = agents[line.agent]
-        rows.append(
-            [
-                _name(line.name),
-                *(_bar(part, longest) for part in agent["disc_use"]),
-                _bar(agent["court_share"]),
-                _tag("td", f"{agent['mean_castles']:.1f}"),
-                _tag("td", f"{agent['games']:,}"),
-                _tag("td", f"{agent['decisions']:,}"),
-                _tag("td", duration(line.microseconds)),
-            ]
-        )
-    head = ["agent", *(f"disc {k}" for k in range(1, DISCS + 1)), "to court", "castles", "games"]
+    shown = [figure for figure in FIGURES if figure.heads]
+    cells = [_cells_of(figure, [agents[line.agent] for line in lines]) for figure in shown]
+    rows = [
+        [_name(line.name), *itertools.chain(*parts)]
+        for line, *parts in zip(lines, *cells, strict=True)
+    ]
+    head = ["agent", *(name for figure in shown for name in figure.heads)]
     note = "Discs: percent of those played. To court: percent of the paladins played."
     return _tag(
         "section",
         _tag("h2", "Play"),
         _tag("div", *tiles, class_="tiles"),
-        _table([*head, "decisions", "a decision"], rows),
+        _table(head, rows),
         _tag("p", note, class_="note"),
     )
 
@@ -213,6 +206,16 @@ def _bar(part: float, longest: float = 1.0) -> _Html:
     width = 100 * min(max(part / longest if longest else 0, 0), 1)
     bar = _tag("i", style=f"width:{width:.1f}%")
     return _tag("td", percent(part, 1), _tag("div", bar, class_="bar"), class_="barred")
+
+
+def _cells_of(figure: Figure, agents: Sequence[Mapping[str, Any]]) -> list[list[_Html]]:
+    """A figure's cells for each agent; of several columns the longest bar has the whole length."""
+    several = len(figure.heads) > 1
+    parts = [agent[figure.key] if several else [agent[figure.key]] for agent in agents]
+    if figure.how == BAR:
+        longest = max(map(max, parts)) if several else 1.0
+        return [[_bar(part, longest) for part in one] for one in parts]
+    return [[_tag("td", written(part, figure.how)) for part in one] for one in parts]
 
 
 def _tint(rate: float | None) -> str:

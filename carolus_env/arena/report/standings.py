@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from carolus_env.arena.columns import FIGURES
 from carolus_env.arena.report.texts import (
     Rating,
     blend,
-    duration,
     elo,
     percent,
     printable,
     shortened,
     title,
+    written,
 )
 from carolus_env.arena.seating import labels
 from carolus_env.arena.summary import Summary, check_summary
@@ -36,8 +37,6 @@ class Standing:
     """Its win rate in all games."""
     against: tuple[float | None, ...]
     """Its win rate against each agent, in the order of the standings; None: they never met."""
-    microseconds: float
-    """For a decision."""
 
 
 def standings(summary: Summary) -> list[Standing]:
@@ -65,7 +64,6 @@ def standings(summary: Summary) -> list[Standing]:
             rating=ratings[k],
             won=agents[k]["win_share"],
             against=tuple(rates.get((k, other)) for other in order),
-            microseconds=agents[k]["us_per_decision"],
         )
         for k in order
     ]
@@ -94,7 +92,10 @@ def table_rows(summary: Summary) -> list[list[str]]:
     for k in range(len(lines)):
         cells = ("-" if rank == k else percent(line.against[k]) for rank, line in enumerate(lines))
         columns.append([str(k + 1), *cells])
-    columns.append(["a decision", *(duration(line.microseconds) for line in lines)])
+    for figure in FIGURES:
+        if figure.ranked:
+            values = (summary["agents"][line.agent][figure.key] for line in lines)
+            columns.append([*figure.heads, *(written(value, figure.how) for value in values)])
     return [list(row) for row in zip(*columns, strict=True)]
 
 

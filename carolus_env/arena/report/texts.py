@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from carolus_env.arena.columns import BAR, TIME
 from carolus_env.arena.seating import labels
 from carolus_env.arena.summary import Summary
 
@@ -79,6 +80,13 @@ def duration(microseconds: float) -> str:
         if microseconds >= 0.9995 * size:
             return f"{microseconds / size:.3g} {unit}"
     return f"{microseconds:.3g} us"
+
+
+def written(value: float, how: str) -> str:
+    """A value of a `Figure`."""
+    if how == BAR:
+        return percent(value, 1)
+    return duration(value) if how == TIME else how.format(value)
 
 
 def strength_of_colour(rate: float) -> float:

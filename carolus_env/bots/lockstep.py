@@ -1,0 +1,190 @@
+"""The loop that plays games in batches: agents decide, dice are rolled, and again.
+
+Games are played side by side: all agents to move are asked, each for all its games in one batch,
+then all answers are played. So results do not depend on how many games are played at once.
+
+Agents get copies of the states. The generator in a copy comes from the agent's own random stream,
+and reveals nothing about the dice to come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy import int64, uint64
+
+from carolus_env import engine
+from carolus_env.bots.agent import Agent
+from carolus_env.engine import chance
+from carolus_env.engine.kernels import legal, turns
+from carolus_env.engine.rules import OVER
+from carolus_env.engine.state import STATE, Ints, States
+from carolus_env.engine.streams import branch
+from carolus_env.system.compiler import entry, kernel
+
+NOBODY: Final = -1
+"""In a table: a seat for which the loop asks nobody. A game waits there."""
+
+Rows = npt.NDArray[np.int64]
+Roll = Callable[[Rows], Rows]
+Answer = Callable[[Agent, States, npt.NDArray[np.uint64]], Ints]
+
+
+class Games(NamedTuple):
+    """``N`` games to be played side by side, in place."""
+
+    states: States
+    """``(N,)``."""
+    tables: npt.NDArray[np.int64]
+    """``(N, players)``: the number of the agent at each seat, or `NOBODY`."""
+    streams: npt.NDArray[np.uint64]
+    """``(N, players)``: the random stream of the agent at each seat; or ``(N, 1)``: of all."""
+
+
+class Step(NamedTuple):
+    """One decision in each of ``M`` games, grouped by agent."""
+
+    rows: Rows
+    """``(M,)``: which games."""
+    shown: States
+    """``(M,)``: the games before the decision, as the agents saw them."""
+    seats: npt.NDArray[np.uint8]
+    """``(M,)``: who decided."""
+    actions: npt.NDArray[np.int64]
+    """``(M,)``."""
+    seconds: npt.NDArray[np.float64]
+    """``(M,)``: each decision's part of the time for its batch."""
+
+
+NOTHING: Final = Step(
+    np.zeros(0, np.int64),
+    np.zeros(0, STATE),
+    np.zeros(0, np.uint8),
+    np.zeros(0, np.int64),
+    np.zeros(0),
+)
+"""A step of no games."""
+
+
+def answer(agent: Agent, states: States, streams: npt.NDArray[np.uint64]) -> Ints:
+    """Return the agent's actions; whether they are legal is checked when they are played.
+
+    Raises:
+        TypeError, ValueError: unless it answers one integer a game.
+    """
+    return engine.whole_numbers(agent.act(states, streams), "actions", len(states))
+
+
+def play(
+    games: Games,
+    agents: Sequence[Agent],
+    roll: Roll | None = None,
+    *,
+    rows: Rows | None = None,
+    answer: Answer = answer,
+) -> Iterator[Step]:
+    """Play games on until each is over, waits at a seat of `NOBODY`, or is left by ``roll``.
+
+    Args:
+        games: to be played.
+        agents: all that tables name.
+        roll: called with the games in play, before the first decision and after each; it rolls the
+            dice that are due and returns the games that go on. None: all do, and roll by their own
+            generators.
+        rows: the games to play; None: all.
+        answer: asks an agent.
+
+    Yields:
+        Each step, when it is played and the dice are rolled.
+
+    Raises:
+        IllegalActionError: when an agent answers an illegal action. That step was not played.
+    """
+    states, tables, streams = games
+    go_on: Roll = roll or partial(_roll_own, states)
+    rows = go_on(np.arange(len(states)) if rows is None else rows)
+    while True:
+        asked, shown = np.empty(len(rows), np.int64), np.empty(len(rows), STATE)
+        drawn, bounds = np.empty(len(rows), np.uint64), np.zeros(len(agents) + 2, np.int64)
+        _ask(states, tables, streams, rows, asked, shown, drawn, bounds)
+        ends = bounds.tolist()
+        count = ends[-2]
+        if not count:
+            return
+        rows, shown = asked[:count], shown[:count]
+        seats = shown["player"].astype(np.uint8)  # an agent might change it
+        actions, seconds = np.empty(count, np.int64), np.empty(count)
+        for agent, start, end in zip(agents, ends, ends[1:], strict=False):
+            if start < end:
+                begun = time.perf_counter()
+                actions[start:end] = answer(agent, shown[start:end], drawn[start:end])
+                seconds[start:end] = (time.perf_counter() - begun) / (end - start)
+        wrong = _play(states, streams, rows, drawn, actions)
+        if wrong >= 0:
+            raise engine.refusal(states, int(rows[wrong]), int(actions[wrong]))
+        step = Step(rows, shown, seats, actions, seconds)
+        rows = go_on(rows)
+        yield step
+
+
+def _roll_own(states: States, rows: Rows) -> Rows:
+    """Roll by the games' own generators."""
+    chance.roll(states, rows=rows)
+    return rows
+
+
+@entry
+def _ask(states, tables, streams, rows, asked, shown, drawn, bounds):
+    """Group the games in which an agent must decide by agent, and copy what it may see.
+
+    Agent ``k`` is asked in games ``asked[bounds[k]]`` to ``asked[bounds[k + 1] - 1]``.
+    """
+    for i in range(rows.shape[0]):
+        s = states[rows[i]]
+        agent = tables[rows[i], s["player"]]
+        if s["phase"] != OVER and agent >= 0:
+            bounds[agent + 2] += 1
+    for k in range(2, bounds.shape[0]):
+        bounds[k] += bounds[k - 1]
+    for i in range(rows.shape[0]):  # bounds[k + 1] goes from the start of agent k's games on
+        g = rows[i]
+        s = states[g]
+        agent = tables[g, s["player"]]
+        if s["phase"] == OVER or agent < 0:
+            continue
+        place = bounds[agent + 1]
+        bounds[agent + 1] = place + 1
+        asked[place], drawn[place] = g, streams[g, _column(s, streams)]
+        shown[place] = s
+        shown[place]["generator"] = branch(drawn[place], uint64(_number(s)))
+
+
+@entry
+def _play(states, streams, rows, drawn, actions):
+    """Play the actions if all are legal; returns the index of one that is not, or -1."""
+    for i in range(rows.shape[0]):
+        if not legal.is_legal(states[rows[i]], actions[i]):
+            return i
+    for i in range(rows.shape[0]):
+        s = states[rows[i]]
+        streams[rows[i], _column(s, streams)] = drawn[i]
+        turns.play(s, actions[i])
+    return -1
+
+
+@kernel
+def _column(s, streams):
+    """The column of the stream that the agent to move draws from."""
+    return int64(s["player"]) if streams.shape[1] > 1 else 0
+
+
+@kernel
+def _number(s):
+    """A number that no other decision of the game has."""
+    turn = (int64(s["round"]) << 3 | int64(s["turn"])) << 3 | int64(s["phase"])
+    return turn << 8 | int64(s["crowns"][s["player"]]) << 4 | int64(s["placements_left"])
