@@ -30,6 +30,7 @@ import carolus_env as ce
 from carolus_env import arena, bots
 from carolus_env.bots.planner import PlannerBot
 from carolus_env.engine.chance import roll
+from carolus_env.engine.dealing import Deals, derived_seed
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.planning import evaluation
@@ -39,7 +40,7 @@ FIRST = {"castles": 0.5, "clans": 0.2}
 POOL = 4  # the latest planners, which play for the next fit
 RANDOM_DISCS, RANDOM_OTHERS = 0.3, 0.05  # shares of random decisions
 RIDGE = 1e-3
-MATCH_SEED = 1_000_000_000  # deals of matches, far from those of the fits
+MATCH = 2**62  # number of the seed of matches, beyond those of the fits' deals
 
 Array = npt.NDArray[np.float64]
 
@@ -56,10 +57,18 @@ class Positions(NamedTuple):
     shares: npt.NDArray[np.float32]
 
 
-def play(rules: Rules, pool: Sequence[Array], games: int, seed: int) -> Positions:
-    """Play games with a random planner of the population for each team."""
-    random = np.random.default_rng([seed, rules.players])
-    states = ce.new_games(rules, games, seed=seed * games)
+def play(rules: Rules, pool: Sequence[Array], seed: int, numbers: range) -> Positions:
+    """Play games with a random planner of the population for each team.
+
+    Args:
+        rules: of all games.
+        pool: the weights of each planner.
+        seed: of all games and decisions.
+        numbers: of the deals.
+    """
+    games = len(numbers)
+    random = np.random.default_rng([seed, numbers.start, rules.players])
+    states = Deals.of(seed, np.array(numbers)).games(rules)
     planners = [PlannerBot(weights=weights) for weights in pool]
     members = random.integers(len(pool), size=(games, rules.teams))
     numbers = np.arange(games)
@@ -122,7 +131,7 @@ def match(rules: Rules, weights: Sequence[Array], games: int, seed: int) -> Any:
     pair = [PlannerBot(weights=one) for one in weights]
     seatings = arena.pairing_tables(rules, games)
     return arena.pairing_result(
-        ("new", "best"), arena.play_games(seatings, pair, rules, seed=MATCH_SEED + seed)
+        ("new", "best"), arena.play_games(seatings, pair, rules, seed=derived_seed(seed, MATCH))
     )
 
 
@@ -138,7 +147,8 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
     pool, seen = [best], []
     for number in range(rounds):
         started = time.perf_counter()
-        seen.append(play(rules, pool[-POOL:], games, seed + number))
+        deals = range(games * number, games * (number + 1))
+        seen.append(play(rules, pool[-POOL:], seed, deals))
         together = Positions(*(np.concatenate(column) for column in zip(*seen, strict=True)))
         weights, loss = fit(together)
         new = for_all(weights)
@@ -194,7 +204,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         seatings = arena.pairing_tables(rules, options.match_games)
         against = arena.pairing_result(
             ("planner", "greedy"),
-            arena.play_games(seatings, [bot, greedy], rules, seed=2 * MATCH_SEED),
+            arena.play_games(
+                seatings, [bot, greedy], rules, seed=derived_seed(options.seed, MATCH + 1)
+            ),
         )
         print(f"  against greedy: {100 * against.win_rate[0]:.1f} %", flush=True)
         if options.write:

@@ -22,6 +22,7 @@ from carolus_env import arena
 from carolus_env.arena import ladder
 from carolus_env.arena.ratings import rate
 from carolus_env.arena.seating import deals_for, pairing
+from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.system import places
 from carolus_env.system.files import write_file
@@ -31,7 +32,7 @@ COMMAND: Final = "python -m benchmarks.ladder"
 GAMES: Final = {1: 600, 2: 120}
 """Games against the rung so many places below."""
 SEED: Final = 7
-_DEALS: Final = 100_000  # seeds that belong to one pair of rungs
+_DEALS: Final = 100_000  # numbers of deals that belong to one pair of rungs
 
 _LOW: Final = (
     "random",
@@ -80,7 +81,7 @@ def plan(rules: Rules, specs: tuple[str, str], games: int) -> arena.Plan:
     """Return the games of two rungs; no two pairs share a deal."""
     deals = deals_for(games, len(pairing(rules).seatings))
     number = zlib.crc32(f"{rules.players} {' '.join(specs)}".encode())
-    return arena.Plan(rules, specs, deals=deals, seed=SEED + _DEALS * number)
+    return arena.Plan(rules, specs, deals=deals, seed=derived_seed(SEED, number))
 
 
 def play(

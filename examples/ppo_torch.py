@@ -43,6 +43,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical
 
 from carolus_env.arena import mean_interval
+from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import TEAMS
 from carolus_env.system.files import check_writable, write_file
 
@@ -185,7 +186,7 @@ def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np
 
 def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
     """Play and learn, with a line of progress for each update."""
-    seen, masks = as_tensors(*envs.reset(seed=args.seed))
+    seen, masks = as_tensors(*envs.reset(seed=derived_seed(args.seed, 0)))
     optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
     decisions = Decisions(args.rollout, seen, masks)
     batch = args.envs * args.rollout
@@ -251,7 +252,7 @@ def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.
 
     With fewer rows than games the first games to end would be the short ones.
     """
-    seen, masks = as_tensors(*envs.reset(seed=args.seed + 1_000_000_007))
+    seen, masks = as_tensors(*envs.reset(seed=derived_seed(args.seed, 1)))
     shares = np.full(envs.num_envs, np.nan)
     while np.isnan(shares).any():
         moves = network(seen, masks)[0].logits.argmax(dim=1)

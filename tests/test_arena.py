@@ -142,10 +142,10 @@ class PlainGame:
         dice: every state of the generators of the seats' dice.
     """
 
-    def __init__(self, rules: Rules, seed: int, seating: int) -> None:
+    def __init__(self, rules: Rules, seed: int, deal: int, seating: int) -> None:
         self.rules = rules
-        self.game = engine.new_games(rules, 1, seed=seed, roll=False)
-        root = seed_generators(seed, 1)
+        root = branches(seed_generators(seed, 1), deal)
+        self.game = engine.new_games(rules, 1, seed=root, roll=False)
         self.rolling = [branches(root, [seat]) for seat in range(rules.players)]
         self.streams = [branches(root, [4 * (1 + seating) + seat]) for seat in range(rules.players)]
         self.decisions: list[tuple[int, int]] = []
@@ -176,7 +176,7 @@ class PlainGame:
 def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) -> None:
     results, log = arena.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=40)
     for g, table in enumerate(results.tables):
-        plain = PlainGame(rules, 40 + int(results.deals[g]), int(results.seatings[g]))
+        plain = PlainGame(rules, 40, int(results.deals[g]), int(results.seatings[g]))
         game = plain.play(table, (GREEDY, RANDOM))
         team = [rules.team(seat) for seat in range(rules.players)]
         assert results.returns[g].tolist() == engine.returns(game)[0].tolist()
@@ -240,10 +240,10 @@ def test_agents_cannot_look_at_the_dice() -> None:
     rules = Rules(2, max_rounds=20)
     results = arena.play_games(np.zeros((20, 2), int), [FirstLegal()], rules, seed=0)
     assert results.decisions.sum() == len(shown) > 1000
-    roots = seed_generators(np.arange(20), 20)
+    roots = branches(seed_generators(0, 1), np.arange(20))
     assert not shown & {0, *roots.tolist()}
     for g in range(20):
-        plain = PlainGame(rules, g, 0)
+        plain = PlainGame(rules, 0, g, 0)
         plain.play([0, 0], [RANDOM])
         assert len(plain.dice) > 10
         assert not shown & plain.dice

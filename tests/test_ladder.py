@@ -142,12 +142,6 @@ def test_a_small_ladder_is_played_rated_and_continued(tmp_path):
     assert command.rows(rules, SOME, again, "greedy") == rows
 
 
-def test_no_two_pairs_share_a_deal():
-    plans = [command.plan(Rules(3), SOME[k : k + 2], 600) for k in range(3)]
-    assert [plan.deals for plan in plans] == [100] * 3
-    assert len({plan.seed + deal for plan in plans for deal in range(100)}) == 300
-
-
 def test_ratings_of_other_numbers_of_players_stay(tmp_path):
     path = tmp_path / "ladder.json"
     row = {"spec": "planner", "elo": 0.0}

@@ -17,12 +17,11 @@ import pytest
 
 from carolus_env import arena, bots
 from carolus_env.analysis.sequential import widening
-from carolus_env.arena import Plan, Tournament, games, pool
+from carolus_env.arena import Plan, Tournament, pool
 from carolus_env.arena import summary as summaries
 from carolus_env.arena.ratings import Ratings
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
-from carolus_env.engine.streams import seed_generators
 from carolus_env.records import read_records
 from carolus_env.replay import replay
 
@@ -597,16 +596,3 @@ def test_the_oldest_plans_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -
     assert actions_of(plan, rows, forgets) == wanted
     few, many = forgets[0]._remembered, remembers[0]._remembered  # type: ignore[attr-defined]
     assert len(few) <= 2 * plan.games < len(many)
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_every_seat_of_every_game_has_a_stream_of_its_own(players: int) -> None:
-    """What an agent stores under a stream then belongs to one game."""
-    plan = Plan(Rules(players), ("random",) * 4, "round_robin", deals=20)
-    fixtures = plan.fixtures(0, plan.games)
-    lots = games.Lots(fixtures.deals, fixtures.seatings, fixtures.meetings)
-    roots = seed_generators(np.asarray(fixtures.deals, np.uint64), plan.games)
-    assert len(np.unique(lots.streams(roots, players))) == plan.games * players
-    other = lots._replace(meetings=np.zeros_like(lots.meetings)).streams(roots, players)
-    first = lots.meetings == 0
-    assert (lots.streams(roots, players)[first] == other[first]).all()

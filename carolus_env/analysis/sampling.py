@@ -1,8 +1,8 @@
 """Games played on from given positions: side by side, with dice of their own.
 
-Game number ``i`` has a root stream; each seat's dice and each seat's agent have a branch of it. So
-games of the same number, played from different positions, have the same dice: what differs between
-them is what was decided, not what was rolled.
+Game number ``i`` is played by the dice and streams of deal ``i`` (`engine.dealing`). So games of
+the same number, played from different positions, have the same dice: what differs between them is
+what was decided, not what was rolled.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from carolus_env import bots, engine
 from carolus_env.analysis.values import Floats, Value
 from carolus_env.bots import Agent, lockstep
 from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
-from carolus_env.engine.rules import DICE, DISC, MAX_PLAYERS, OVER, ROLL, TEAMS
+from carolus_env.engine.dealing import Deals
+from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
 from carolus_env.engine.state import States, pick
-from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.system import stopping
 from carolus_env.system.processes import Workers
 from carolus_env.system.workers import runs, together
@@ -118,9 +118,8 @@ class Sampler:
         states = np.require(states, requirements="W")
         games = len(states)
         players = int(states["players"].max(initial=2))
-        roots = branches(seed_generators(self.seed, 1), numbers.astype(np.uint64))
-        seats = np.arange(MAX_PLAYERS)
-        dice, streams = (branches(roots[:, None], seats + k) for k in (0, MAX_PLAYERS))
+        deals = Deals.of(self.seed, numbers)
+        dice, streams = deals.dice(), deals.streams()
         last = states["round"].astype(np.int64) + (self.rounds or 0)
         waiting = np.full(games, first is not None)  # for the first roll
 

@@ -26,9 +26,10 @@ from carolus_env.arena.seating import Fixtures
 from carolus_env.bots import Agent, Checked, lockstep
 from carolus_env.bots.agent import CHANGED
 from carolus_env.engine.chance import roll_dealt
-from carolus_env.engine.rules import FIRST_MOVE, FIRST_PLACE, MAX_PLAYERS, OVER, PHASE_NAMES, Rules
+from carolus_env.engine.dealing import Deals
+from carolus_env.engine.rules import FIRST_MOVE, FIRST_PLACE, OVER, PHASE_NAMES, Rules
 from carolus_env.engine.state import Ints, States, copy
-from carolus_env.engine.streams import branches, new_streams, seed_generators
+from carolus_env.engine.streams import new_streams
 from carolus_env.records import Record, make_record
 from carolus_env.system import failures
 
@@ -88,7 +89,7 @@ def play_games(
             on deal, seating and meeting.
         agents: the players; each answers all games in which it is to move in one batch.
         rules: of all games.
-        seed: 0 to 2^64 - 1; deal ``d`` has seed ``seed + d``.
+        seed: 0 to 2^64 - 1; no two seeds share a deal (`engine.dealing`).
         progress: called with the number of finished games.
 
     Raises:
@@ -145,10 +146,9 @@ def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint
         deal: of the game.
         actions: of the game.
     """
-    seeds = _deal_seeds(seed, np.array([deal]))
-    start = engine.new_games(rules, 1, seed=seeds, roll=False)
-    dice = _dice(seed_generators(seeds, 1), rules.players)[0]
-    return make_record(start, actions.tolist(), dice=dice)
+    deals = Deals.of(seed, np.array([deal]))
+    start = deals.games(rules, roll=False)
+    return make_record(start, actions.tolist(), dice=deals.dice()[0])
 
 
 # ------------------------------------------------------------------------------------ playing
@@ -159,11 +159,10 @@ def _play(
 ) -> Finished:
     """Play games side by side."""
     tables = fixtures.tables
-    seeds = _deal_seeds(seed, fixtures.deals)
-    roots = seed_generators(seeds, len(tables))
-    states = engine.new_games(rules, len(tables), seed=seeds, roll=False)
-    games = lockstep.Games(states, tables, _streams(fixtures, roots, rules.players))
-    dice = _dice(roots, rules.players)
+    deals = Deals.of(seed, fixtures.deals)
+    states, dice = deals.games(rules, roll=False), deals.dice()
+    streams = deals.streams(fixtures.seatings, fixtures.meetings)
+    games = lockstep.Games(states, tables, streams)
 
     def roll(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         roll_dealt(states, dice, rows)
@@ -203,19 +202,6 @@ def _split(decisions: Decisions, games: int) -> list[npt.NDArray[np.uint8]]:
     """The actions of each game."""
     ends = np.cumsum(np.bincount(decisions.games, minlength=games))[:-1]
     return np.split(decisions.in_order().actions, ends) if games else []
-
-
-def _streams(
-    fixtures: Fixtures, roots: npt.NDArray[np.uint64], players: int
-) -> npt.NDArray[np.uint64]:
-    """The random stream of the agent at each seat, ``(G, players)``; one of its own in every game,
-    so that nothing an agent remembers can belong to two games."""
-    # Branches 0 to 3 of a deal's generator are the seats' dice.
-    numbers = MAX_PLAYERS * (1 + fixtures.seatings[:, None]) + np.arange(players)
-    streams = branches(roots[:, None], numbers)
-    later = fixtures.meetings > 0  # the first meeting has the streams of games without meetings
-    streams[later] = branches(streams[later], fixtures.meetings[later][:, None])
-    return streams
 
 
 def _refusal(
@@ -280,12 +266,3 @@ def _positions(rules: Rules) -> States:
         seen.setdefault(int(game["phase"][0]), copy(game))
         engine.step(game, engine.random_actions(game, stream))
     return np.concatenate(list(seen.values()))
-
-
-def _deal_seeds(seed: int, deals: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    return np.uint64(seed) + deals.astype(np.uint64)  # wraps around
-
-
-def _dice(roots: npt.NDArray[np.uint64], players: int) -> npt.NDArray[np.uint64]:
-    """``(G, players)``: the generator by which each seat rolls."""
-    return branches(roots[:, None], np.arange(players))

@@ -159,7 +159,7 @@ def play_pairing(
         agents: the two, each a spec string or an agent; they may be the same object.
         rules: of all games.
         games: how many; rounded up to whole deals (of 2 games, or 6 for three players).
-        seed: deal ``d`` has seed ``seed + d``.
+        seed: 0 to 2^64 - 1; no two seeds share a deal.
         progress: called with the number of finished games.
 
     Raises:

@@ -221,7 +221,7 @@ class Plan:
     deals: int = 500
     """Number of deals; with ``until`` or ``test``, at most this many."""
     seed: int = 0
-    """0 to 2^64 - 1; deal ``d`` has seed ``seed + d``, in every meeting."""
+    """0 to 2^64 - 1; no two seeds share a deal. Deals are the same in every meeting."""
     until: float | None = None
     """Play until the 95 % interval of every rating, widened so that it holds at any time, is
     narrower than this, in Elo points."""

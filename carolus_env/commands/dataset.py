@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from carolus_env import arena
 from carolus_env.arena.seating import ALONE, deals_for, meetings
+from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.integrations import minari
 from carolus_env.records.arrays import (
@@ -79,7 +80,7 @@ class Job:
                 self.agents,
                 self.schedule,
                 deals=min(size, deals - first),
-                seed=(self.seed + first) % 2**64,
+                seed=derived_seed(self.seed, first),
             )
             for first in range(0, deals, size)
         ]

@@ -31,12 +31,12 @@ from carolus_env.bots.ppo import (
     list_candidates,
     sample,
 )
+from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.playing import play_on
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS, TERRITORIES
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import Fresh, start_anew
-from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
@@ -619,10 +619,9 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
     def own(self, index: int) -> Arrays:
         config = self.config
         games = workers.runs(config.games, config.workers)[index]
-        seeds = branches(np.uint64(config.seed), np.arange(games.start, games.stop))
-        states = engine.new_games(config.rules, len(seeds), seed=seeds)
-        streams = new_streams(seeds, len(seeds))
-        return {"states": states.view(np.uint8).reshape(len(seeds), -1), "streams": streams}
+        deals = Deals.of(config.seed, np.arange(games.start, games.stop))
+        states, streams = deals.games(config.rules), deals.streams()[:, 0].copy()
+        return {"states": states.view(np.uint8).reshape(len(states), -1), "streams": streams}
 
     def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
         config, policy = self.config, self._policy

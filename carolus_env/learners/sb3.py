@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 from zipfile import is_zipfile
 
 import torch
@@ -24,6 +24,7 @@ from stable_baselines3.common.utils import LinearSchedule
 
 from carolus_env.arena.placing import Evaluation, evaluate
 from carolus_env.bots import make
+from carolus_env.engine.dealing import derived_seed
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
 from carolus_env.integrations.sb3 import MlpModel, Size, actor, agent_of
@@ -108,12 +109,19 @@ STYLE = CurveStyle(
 )
 
 
-def make_env(config: Sb3Config, opponents: str, n: int) -> CarolusVecEnv | CarolusTurnsVecEnv:
-    """Return ``n`` games against a bot."""
+_EVALUATION: Final = 2**63
+"""Number of the seed of evaluations; those of training have the number of decisions before them."""
+
+
+def make_env(
+    config: Sb3Config, opponents: str, n: int, number: int = 0
+) -> CarolusVecEnv | CarolusTurnsVecEnv:
+    """Return ``n`` games against a bot, with a seed derived from the run's seed and a number."""
+    seed = derived_seed(config.seed, number)
     if config.actions == "turns":
         turns = Turns(config.candidates)
-        return CarolusTurnsVecEnv(config.rules, n, opponents, seed=config.seed, turns=turns)
-    return CarolusVecEnv(config.rules, n, opponents, seed=config.seed)
+        return CarolusTurnsVecEnv(config.rules, n, opponents, seed=seed, turns=turns)
+    return CarolusVecEnv(config.rules, n, opponents, seed=seed)
 
 
 class Sb3Run:
@@ -157,7 +165,6 @@ class Sb3Run:
         }
         if self._checkpoint is not None:
             model = MaskablePPO.load(self._checkpoint, env, **common)
-            env.seed(config.seed + model.num_timesteps)  # not the games of the beginning
         else:
             model = MaskablePPO(
                 "MlpPolicy",
@@ -175,9 +182,10 @@ class Sb3Run:
                 seed=config.seed,
                 **common,
             )
+        env.seed(derived_seed(config.seed, model.num_timesteps))
         export = Export(config, folder, self.command)
         evaluation = MaskableEvalCallback(
-            make_env(config, "planner", min(config.eval_games, 50)),
+            make_env(config, "planner", min(config.eval_games, 50), _EVALUATION),
             n_eval_episodes=config.eval_games,
             eval_freq=max(config.eval_every // env.num_envs, 1),
             callback_on_new_best=export,

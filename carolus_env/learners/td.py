@@ -22,14 +22,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy import float32, int64
 
-from carolus_env import engine
 from carolus_env.bots.value.bot import ValueBot
 from carolus_env.bots.value.choice import Chooser, value_choices
+from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.playing import play_on, roll_own
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
-from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
@@ -351,11 +350,11 @@ class TdLearner(SelfPlayLearner[TdConfig]):
         }
 
     def learn(self, own: Arrays, task: Task, stats: npt.NDArray[np.float64]) -> None:
-        config, games = self.config, np.arange(task.first, task.first + task.size)
-        seeds = branches(np.uint64(config.seed), games)
+        config = self.config
+        deals = Deals.of(config.seed, np.arange(task.first, task.first + task.size))
         learn(
-            engine.new_games(config.rules, len(games), seed=seeds),
-            new_streams(seeds, len(games)),
+            deals.games(config.rules),
+            deals.streams()[:, 0].copy(),
             self._memory,
             config.exploration,
             config.trace,

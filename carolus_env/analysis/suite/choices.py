@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots import Agent, Checked, lockstep
+from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import MAX_PLAYERS, MOVE, PLACE
 from carolus_env.engine.state import States, copy
-from carolus_env.engine.streams import branches, seed_generators
 
 
 class Chosen(NamedTuple):
@@ -43,7 +43,7 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     """
     agent = agent if isinstance(agent, Checked) else Checked(agent)
     after = copy(states)
-    streams = branches(seed_generators(seed, 1), numbers.astype(np.uint64))
+    streams = Deals.of(seed, numbers).roots
     actions: list[tuple[int, ...]] = [() for _ in range(len(after))]
     placing, calls, asked = after["phase"] == PLACE, itertools.count(), 0
 

@@ -33,6 +33,7 @@ from carolus_env.analysis.suite.data import (
 from carolus_env.analysis.suite.stages import STAGES, stages_of
 from carolus_env.analysis.values import value_function
 from carolus_env.bots import lockstep
+from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
@@ -285,11 +286,11 @@ def _rolled_out(
 
 def _per_game(plan: Plan) -> dict[str, float]:
     """How many decisions of each kind a seat takes in a game of the base, on average."""
-    games = engine.new_games(Rules(plan.players), _COUNTED, seed=plan.seed)
-    streams = new_streams(plan.seed, _COUNTED)[:, None]
+    deals = Deals.of(plan.seed, np.arange(_COUNTED))
+    games = deals.games(Rules(plan.players))
     tables = np.zeros((_COUNTED, plan.players), np.int64)
     counts, turns = dict.fromkeys(KINDS, 0), np.full((_COUNTED, 2), -1)
-    for step in lockstep.play(lockstep.Games(games, tables, streams), [_agent(plan.base)]):
+    for step in lockstep.play(lockstep.Games(games, tables, deals.streams()), [_agent(plan.base)]):
         for row, state in zip(step.rows, step.shown, strict=True):
             kind = kind_of(state)
             turn = (int(state["round"]), int(state["turn"]))
