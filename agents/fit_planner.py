@@ -57,18 +57,18 @@ class Positions(NamedTuple):
     shares: npt.NDArray[np.float32]
 
 
-def play(rules: Rules, pool: Sequence[Array], seed: int, numbers: range) -> Positions:
+def play(rules: Rules, pool: Sequence[Array], seed: int, deals: range) -> Positions:
     """Play games with a random planner of the population for each team.
 
     Args:
         rules: of all games.
         pool: the weights of each planner.
         seed: of all games and decisions.
-        numbers: of the deals.
+        deals: their numbers.
     """
-    games = len(numbers)
-    random = np.random.default_rng([seed, numbers.start, rules.players])
-    states = Deals.of(seed, np.array(numbers)).games(rules)
+    games = len(deals)
+    random = np.random.default_rng([seed, deals.start, rules.players])
+    states = Deals.of(seed, np.array(deals)).games(rules)
     planners = [PlannerBot(weights=weights) for weights in pool]
     members = random.integers(len(pool), size=(games, rules.teams))
     numbers = np.arange(games)
