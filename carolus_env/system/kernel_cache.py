@@ -89,10 +89,9 @@ class _EntryCache(caching.NullCache):
             )
 
     def _file(self, sig: Any, codegen: Any) -> Path:
-        """The file for arguments of these types, on this processor."""
+        """Return the file for arguments of these types, on this processor."""
         function = self._function
-        types = (*map(_with_fields, sig),)
-        key = (function.__code__.co_firstlineno, types, codegen.magic_tuple(), numba.__version__)
+        key = (function.__qualname__, *map(_with_fields, sig), *codegen.magic_tuple())
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
         name = f"{function.__module__}.{function.__name__}-{digest}"
         return self._folder / f"{name}.{sys.implementation.cache_tag}.nbc"
@@ -120,7 +119,8 @@ def sources_stamp(module: str, file: str) -> bytes:
         sources = {module: Path(file).read_bytes()}
         for path in sorted(_PACKAGE.rglob("*.py")):
             sources[str(path.relative_to(_PACKAGE))] = path.read_bytes()
-    digest = hashlib.sha256(f"boundscheck {numba.config.BOUNDSCHECK}".encode())
+    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}"
+    digest = hashlib.sha256(settings.encode())
     for name, source in sorted(sources.items()):
         digest.update(f"{name}\0".encode())
         digest.update(source)
