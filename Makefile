@@ -3,14 +3,15 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
-	    UV_FIND_LINKS="$$PIP_FIND_LINKS" $(RUN) -m uv pip install --quiet --python $(RUN) \
+	    $(RUN) -m uv pip install --quiet --python $(RUN) \
 	        --constraint constraints.txt --editable $(1); \
 	else \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test test-all lint tables docs ladder signatures integrations clean
+.PHONY: setup train test test-all oldest test-oldest lint tables docs ladder signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -30,6 +31,27 @@ test: setup
 
 test-all: setup
 	$(RUN) -m pytest -n auto $(ARGS)
+
+# The oldest versions that pyproject.toml allows and this Python has, in an environment of their
+# own (by uv, and with its own kernels): first steps of every interface, then the quick tests.
+OLDEST := .venv-oldest
+oldest test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/$(OLDEST)/kernels
+
+oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/carolus warmup engine batch aec gym vector turns sb3 arena planner
+	$(OLDEST)/bin/python train.py --help | grep -e --learning-rate
+	$(OLDEST)/bin/python evaluate.py greedy planner random --games 12 --workers 1
+
+test-oldest: oldest
+	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" $(ARGS)
+
+# torch first: the lowest version of the pinned one is not the CPU build.
+$(OLDEST)/.installed: $(VENV)/.installed
+	$(RUN) -m uv venv --quiet --clear --python $(RUN) $(OLDEST)
+	$(RUN) -m uv pip install --quiet --python $(OLDEST) --constraint constraints.txt torch
+	$(RUN) -m uv pip install --quiet --python $(OLDEST) --constraint constraints.txt \
+	    --resolution lowest-direct --only-binary :all: --no-binary carolus-env --editable '.[dev]'
+	@touch $@
 
 lint: setup
 	$(RUN) -m ruff check .
@@ -61,5 +83,5 @@ integrations: setup
 	$(RUN) tests/integrations.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,13 @@ The batched engine is at the top level (`Rules`, `new_games`, `legal_masks`, `st
 ``CarolusMagnusTurns-v0``) and `carolus_env.envs.sb3` (Stable-Baselines3, extra ``train``).
 """
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 (pip says it too, but a clone runs without pip)
+    raise ImportError(
+        f"Carolus needs Python 3.11 or newer; this is Python {sys.version.split()[0]}"
+    )
+
 import gymnasium
 import pettingzoo
 

@@ -29,4 +29,4 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-compiler.told.once = True
+compiler.notice.shown = True

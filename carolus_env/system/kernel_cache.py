@@ -1,0 +1,187 @@
+"""Files of machine code, which are used while no source of the kernels in it has changed.
+
+Numba's own cache would keep using an entry after a change in a *kernel's* file. Here each file
+carries a hash of all sources that its kernels come from, and of the code: a change in a source, or
+a damaged file, makes the next process compile again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import os
+import pickle
+import re
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching, compiler, serialize
+
+from carolus_env.system.files import write_file
+
+_PACKAGE = Path(__file__).parent.parent
+_IMPORT = re.compile(
+    r"^ *(?:from|import) (carolus_env[\w.]*)(?: import (\([^)]*\)|.*))?", re.MULTILINE
+)
+_DIGEST = hashlib.sha256().digest_size
+
+for _name in ("load_overload", "save_overload"):
+    if len(inspect.signature(getattr(caching.NullCache, _name)).parameters) != 3:
+        raise ImportError(f"{_name} takes other arguments")
+
+
+def keep_code(dispatcher: Any, notice: Any) -> None:
+    """Keep the machine code of an entry for the next process, where there is a folder for it.
+
+    Nothing is kept of a function without a file, or one that depends on another function's locals.
+
+    Args:
+        dispatcher: what `numba.njit` made of the entry.
+        notice: its ``begin`` is called before the entry is compiled, its ``end`` after that.
+    """
+    folder, function = cache_folder(), dispatcher.py_func
+    if folder and function.__closure__ is None and Path(function.__code__.co_filename).is_file():
+        dispatcher._cache = _EntryCache(function, folder, notice)
+
+
+class _EntryCache(caching.NullCache):
+    """The files of an entry, one for each signature; in Numba's place."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path, notice: Any) -> None:
+        self._function, self._folder, self._notice = function, folder, notice
+        # Now: a file may be edited before the entry is called.
+        self._stamp = sources_stamp(function.__module__, function.__code__.co_filename)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            data = self._file(sig, target_context.codegen()).read_bytes()
+            code = data[_DIGEST:]
+            if data[:_DIGEST] == self._digest(code):
+                target_context.refresh()
+                return compiler.CompileResult._rebuild(target_context, *pickle.loads(code))
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # a stranger version of Numba can raise anything
+            warnings.warn(f"carolus_env: ignoring the kernel cache ({error!r})", stacklevel=2)
+        self._notice.begin(self._function)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        self._notice.end()
+        if data.library.has_dynamic_globals:  # addresses in this process
+            return
+        try:
+            code = serialize.dumps(data._reduce())
+            write_file(self._file(sig, data.library.codegen), self._digest(code) + code)
+        except Exception as error:
+            warnings.warn(
+                f"carolus_env: compiled code could not be kept in {self._folder} ({error}); "
+                "the next process compiles again",
+                stacklevel=2,
+            )
+
+    def _file(self, sig: Any, codegen: Any) -> Path:
+        """Return the file for arguments of these types, on this processor."""
+        function = self._function
+        key = (function.__qualname__, *map(_with_fields, sig), *codegen.magic_tuple())
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
+        name = f"{function.__module__}.{function.__name__}-{digest}"
+        return self._folder / f"{name}.{sys.implementation.cache_tag}.nbc"
+
+    def _digest(self, code: bytes) -> bytes:
+        return hashlib.sha256(self._stamp + code).digest()
+
+
+def _with_fields(argument: numba.types.Type) -> str:
+    """Return the name of a type with the fields of named tuples in it."""
+    inner = map(_with_fields, getattr(argument, "types", ()))
+    return f"{argument}{getattr(argument, 'fields', '')}{','.join(inner)}"
+
+
+@cache
+def sources_stamp(module: str, file: str) -> bytes:
+    """Return a hash over every file that an entry's kernels, or a constant in one, can come from.
+
+    Args:
+        module: dotted name of the module that makes the entry.
+        file: its file, read for a module that is not the package's.
+    """
+    sources = _sources(module)
+    if not sources:  # a user's module, which can use any kernel of the package
+        sources = {module: Path(file).read_bytes()}
+        for path in sorted(_PACKAGE.rglob("*.py")):
+            sources[str(path.relative_to(_PACKAGE))] = path.read_bytes()
+    settings = f"numba {numba.__version__}, boundscheck {numba.config.BOUNDSCHECK}"
+    digest = hashlib.sha256(settings.encode())
+    for name, source in sorted(sources.items()):
+        digest.update(f"{name}\0".encode())
+        digest.update(source)
+    return digest.digest()
+
+
+def _sources(module: str) -> dict[str, bytes]:
+    """Return a module and all that it imports of the package, and these of it, by dotted name.
+
+    A kernel's constants are names of its own module or imported ones, so imports lead to them all.
+    Empty for a module of another package.
+    """
+    sources: dict[str, bytes] = {}
+    waiting = [module]
+    for name in waiting:  # which grows meanwhile
+        path = _path(name)
+        if path is not None and name not in sources:
+            sources[name] = path.read_bytes()
+            for imported, names in _IMPORT.findall(sources[name].decode()):
+                waiting += [imported, *(f"{imported}.{part}" for part in re.findall(r"\w+", names))]
+    return sources
+
+
+def _path(module: str) -> Path | None:
+    """Return the file of a module of the package; None for other names and the package itself."""
+    package, *inner = module.split(".")
+    below = _PACKAGE.joinpath(*inner)
+    if package == _PACKAGE.name and inner:
+        for path in (below.with_suffix(".py"), below / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Return the first folder that can be written, of NUMBA_CACHE_DIR, the package, the user, temp.
+
+    None when there is none: then every process compiles for itself.
+    """
+    home, user_cache = os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME")
+    user = getattr(os, "getuid", lambda: 0)()
+    candidates = [_PACKAGE / "__pycache__" / "kernels"]
+    if numba.config.CACHE_DIR:
+        candidates.insert(0, Path(numba.config.CACHE_DIR) / "carolus_env")
+    if user_cache or home:
+        candidates.append(Path(user_cache or f"{home}/.cache") / "carolus_env")
+    with contextlib.suppress(OSError):  # where there is no folder for temporary files
+        candidates.append(Path(tempfile.gettempdir()) / f"carolus_env-{user}")
+    return next(filter(_is_usable, candidates), None)
+
+
+def _is_usable(folder: Path) -> bool:
+    """Return whether a folder can be made and written, and by nobody else: cached code is run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if hasattr(os, "getuid") and (others_write or status.st_uid != os.getuid()):
+            return False
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
