@@ -349,7 +349,7 @@ def test_a_viewer_who_does_not_sit_there_is_refused(viewers):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int8, bool, ">f4"])
 def test_other_dtypes_are_refused(dtype):
-    with pytest.raises(ValueError, match="uint8 or float32, not"):
+    with pytest.raises(ValueError, match="dtype must be uint8 or float32, got"):
         observe(engine.new_games(Rules(2), 2, seed=1), dtype=dtype)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env.system.untrusted import shown
 
+MOST: Final = 2**63 - 1
+"""The largest number that kernels can hold."""
 
-def whole_number(name: str, value: Any, low: int, high: int = 2**63 - 1) -> int:
+
+def whole_number(name: str, value: Any, low: int, high: int = MOST) -> int:
     """Return the value as an int.
 
     Raises:
@@ -22,8 +25,9 @@ def whole_number(name: str, value: Any, low: int, high: int = 2**63 - 1) -> int:
     except TypeError:
         number = low - 1
     if isinstance(value, bool) or not low <= number <= high:
-        limit = f"{high:,}" if high < 2**62 else f"2^{high.bit_length()} - 1"
-        raise ValueError(f"{name} must be a whole number from {low} to {limit}, got {shown(value)}")
+        among = f"from {low} to {high:,}" if high < MOST else f"of at least {low}"
+        among = "from 0 to 2^64 - 1" if (low, high) == (0, 2**64 - 1) else among
+        raise ValueError(f"{name} must be a whole number {among}, got {shown(value)}")
     return number
 
 
