@@ -328,9 +328,7 @@ def test_unknown_opponents_wrong_seats_and_no_games_are_refused():
         with pytest.raises(ValueError, match=f"seat must be .* from 0 to 2, got {seat}"):
             learners(3, seat=seat)
     for n in (0, -1):
-        with pytest.raises(
-            ValueError, match=f"n, the number of games, must be at least 1, got {n}"
-        ):
+        with pytest.raises(ValueError, match=f"n, the number of games, must be .* 1, got {n}"):
             learners(n=n)
 
 
