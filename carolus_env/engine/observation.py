@@ -122,7 +122,6 @@ def layout(players: int) -> tuple[Block, ...]:
     )
 
 
-@cache
 def slices(players: int) -> dict[str, slice]:
     """Where each block lies in the observation."""
     found, start = {}, 0
@@ -139,15 +138,18 @@ def length(players: int) -> int:
     return sum(int(np.prod(block.shape)) for block in layout(players))
 
 
-@cache
 def highs(players: int) -> npt.NDArray[np.uint8]:
     """Largest value of each entry as an integer, ``(length,)`` uint8; the smallest is 0."""
     return _each_entry(players, "high").astype(np.uint8)
 
 
-@cache
 def scales(players: int) -> npt.NDArray[np.float32]:
     """What each entry is multiplied by as float32, ``(length,)``."""
+    return _scales(players).copy()
+
+
+@cache
+def _scales(players: int) -> npt.NDArray[np.float32]:
     return (1.0 / _each_entry(players, "scale")).astype(np.float32)
 
 
@@ -246,7 +248,7 @@ def observe(
         _observe(states, picked, seats, out)
     else:
         one_row = np.empty((1, shape[1]), np.uint8)
-        _observe_scaled(states, picked, seats, scales(players), one_row, out)
+        _observe_scaled(states, picked, seats, _scales(players), one_row, out)
     return out
 
 
