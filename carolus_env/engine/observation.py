@@ -175,9 +175,9 @@ OFFSETS_2, OFFSETS_3, OFFSETS_4 = _offsets(2), _offsets(3), _offsets(4)
 
 def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray[Any]]:
     """The named blocks of one observation or a batch of them, as views of the right shape."""
-    batch = observation.shape[:-1]
+    batch, where = observation.shape[:-1], slices(players)
     return {
-        block.name: observation[..., slices(players)[block.name]].reshape(batch + block.shape)
+        block.name: observation[..., where[block.name]].reshape(batch + block.shape)
         for block in layout(players)
     }
 
