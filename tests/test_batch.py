@@ -126,9 +126,9 @@ def test_actions_may_be_read_only_or_of_any_whole_dtype():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"n": 0}, "n, the number of games, must be from 1 to 1,000,000, got 0"),
-        ({"n": 1_000_001}, "must be from 1 to 1,000,000"),
-        ({"observation": "int8"}, "observation must be 'uint8', 'float32' or None, got 'int8'"),
+        ({"n": 0}, "n, the number of games, must be a whole number from 1 to 1,000,000, got 0"),
+        ({"n": 1_000_001}, "must be a whole number from 1 to 1,000,000"),
+        ({"observation": "int8"}, "observation must be .*, got 'int8'"),
         ({"threads": 0}, "threads must be a whole number from 1 to 256, got 0"),
         ({"threads": 2.0}, "threads must be a whole number"),
         ({"seed": -1}, "seed"),
@@ -140,7 +140,7 @@ def test_impossible_options_are_refused(options, text):
 
 
 def test_a_negative_rollout_is_refused():
-    with pytest.raises(ValueError, match="decisions must not be negative, got -1"):
+    with pytest.raises(ValueError, match="decisions must be a whole number of at least 0, got -1"):
         GameBatch(Rules(), 1).rollout(-1)
 
 

@@ -246,7 +246,7 @@ def test_a_bot_moves_its_streams_on_and_without_one_takes_a_fresh_one(name):
     "generators", [np.zeros(3, np.uint64), np.zeros(4), np.zeros((4, 1), np.uint64)]
 )
 def test_a_bot_wants_one_stream_for_each_game(name, generators):
-    with pytest.raises(ValueError, match=r"generators must be uint64 of shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"generators must be a uint64 array of shape \(4,\)"):
         bots.make(name).act(engine.new_games(Rules(), 4, seed=1), generators)
 
 

@@ -52,7 +52,7 @@ def test_outcomes_take_the_number_of_dice_from_a_game():
 
 @pytest.mark.parametrize("dice", [0, 10, -1])
 def test_no_roll_has_that_many_dice(dice):
-    with pytest.raises(ValueError, match=f"a roll has 1 to 9 dice, got {dice}"):
+    with pytest.raises(ValueError, match=f"dice must be a whole number from 1 to 9, got {dice}"):
         chance.chance_outcomes(dice)
 
 

@@ -178,7 +178,7 @@ def test_the_first_player_may_be_given():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("n", -1, "n, the number of games, must not be negative, got -1"),
+        ("n", -1, "n, the number of games, must be a whole number of at least 0, got -1"),
         ("seed", -1, "seed must be a whole number from 0 to 2^64 - 1, got -1"),
         ("seed", 2**64, "from 0 to 2^64 - 1, got 18446744073709551616"),
         ("seed", 1.0, "seed must be a whole number from 0 to 2^64 - 1, got 1.0"),
@@ -315,7 +315,9 @@ def test_random_actions_move_each_stream_once_and_change_no_game():
 @pytest.mark.parametrize("generators", [new_streams(0, 5), np.zeros(6, int), np.zeros((6, 1))])
 def test_streams_must_be_one_a_game(generators):
     games = engine.new_games(Rules(), 6, seed=0)
-    with pytest.raises(ValueError, match=r"generators must be uint64 of shape \(6,\), got shape"):
+    with pytest.raises(
+        ValueError, match=r"generators must be a uint64 array of shape \(6,\), got shape"
+    ):
         engine.random_actions(games, generators)
 
 
@@ -554,7 +556,7 @@ def test_legal_actions_take_a_record_or_a_batch_of_one():
     expected = np.flatnonzero(engine.legal_masks(games)[1]).tolist()
     assert engine.legal_actions(games[1]).tolist() == expected
     assert engine.legal_actions(games[1:]).tolist() == expected
-    with pytest.raises(ValueError):
+    with pytest.raises(TypeError, match="state must be one game"):
         engine.legal_actions(games)
 
 

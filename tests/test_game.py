@@ -371,10 +371,13 @@ def test_a_playout_without_end_is_left_at_the_limit():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"repeats": 0}, "repeats must be at least 1, got 0"),
-        ({"most_decisions": 0}, "most_decisions must be at least 1, got 0"),
+        ({"repeats": 0}, "repeats must be a whole number of at least 1, got 0"),
+        ({"most_decisions": 0}, "most_decisions must be a whole number of at least 1, got 0"),
         ({"threads": -1}, "threads must be a whole number"),
-        ({"generators": np.zeros(2, np.uint64)}, r"generators must be uint64 of shape \(3,\)"),
+        (
+            {"generators": np.zeros(2, np.uint64)},
+            r"generators must be a uint64 array of shape \(3,\)",
+        ),
     ],
 )
 def test_impossible_playouts_are_refused(options, text):

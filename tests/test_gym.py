@@ -184,6 +184,25 @@ def test_seeds_may_be_given_one_a_row():
         envs.reset(seed=[1, 2])
 
 
+@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize("copy", [True, False])
+def test_infos_of_ended_games_outlive_the_step(num_envs, copy):
+    envs = CarolusVectorEnv(num_envs, autoreset_mode="SameStep", copy=copy, max_rounds=1)
+    _, infos = envs.reset(seed=1)
+    while "final_info" not in infos:
+        infos = envs.step(envs.action_masks().argmax(axis=1))[4]
+    for row in np.flatnonzero(infos["_final_info"]):
+        assert not infos["final_info"]["action_mask"][row].any(), "the game is over"
+        assert infos["action_mask"][row].any(), "the next has begun"
+
+
+def test_nothing_is_shown_before_the_first_reset():
+    envs = CarolusVectorEnv(2)
+    for call in (envs.action_masks, lambda: envs.step(np.zeros(2, int))):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset before"):
+            call()
+
+
 def test_views_are_given_where_copies_are_not_wanted():
     envs = CarolusVectorEnv(4, copy=False)
     first, infos = envs.reset(seed=1)

@@ -347,9 +347,20 @@ def test_a_viewer_who_does_not_sit_there_is_refused(viewers):
         observe(engine.new_games(Rules(2), 2, seed=1), viewers)
 
 
+@pytest.mark.parametrize("given", [slices, highs, scales])
+def test_what_is_given_may_be_changed_without_effect_on_others(given):
+    before = str(given(2))
+    mine = given(2)
+    if isinstance(mine, dict):
+        mine.clear()
+    else:
+        mine[:] = 7
+    assert str(given(2)) == before
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.int8, bool, ">f4"])
 def test_other_dtypes_are_refused(dtype):
-    with pytest.raises(ValueError, match="uint8 or float32, not"):
+    with pytest.raises(ValueError, match="dtype must be uint8 or float32, got"):
         observe(engine.new_games(Rules(2), 2, seed=1), dtype=dtype)
 
 

@@ -195,8 +195,8 @@ def test_more_places_for_paladins_are_more_candidates():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"candidates": 4}, "candidates must be from 5 to 4096, got 4"),
-        ({"candidates": "all"}, "candidates must be from 5 to 4096, got 'all'"),
+        ({"candidates": 4}, "candidates must be a whole number from 5 to 4,096, got 4"),
+        ({"candidates": "all"}, "candidates must be a whole number from 5 to 4,096, got 'all'"),
         ({"plans": "two"}, "plans must be one of"),
     ],
 )

@@ -56,7 +56,7 @@ class ArenaError(RuntimeError):
         self.agent, self.reason = agent, text if reason is None else reason
 
 
-def agent_error(error: Exception, agent: str, what: str) -> ArenaError:
+def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
     """An `ArenaError` that names the agent once: as the error does already, or in front of it.
 
     Args:
@@ -230,7 +230,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     before = states.tobytes() if theirs else b""
     try:
         given = np.asarray(player.act(states, generators))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise agent_error(error, agent.name, f" failed with {failures.told(error)}") from error
     if theirs and states.tobytes() != before:
         raise ArenaError(f"agent {agent.name!r} {CHANGED}", agent.name, CHANGED)

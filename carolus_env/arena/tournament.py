@@ -31,6 +31,7 @@ from carolus_env.arena.pairing import PairingResult
 from carolus_env.arena.pool import Pool, Task
 from carolus_env.arena.seating import Plan
 from carolus_env.bots import Agent
+from carolus_env.system.files import locked
 from carolus_env.system.processes import Workers, ready
 
 
@@ -110,6 +111,7 @@ class Tournament:
 
         Raises:
             ArenaError: when an agent fails, or breaks the rules, or a worker dies.
+            BusyError: when another process plays into ``file``.
             ResultsFileError: when ``file`` cannot be resumed, or exists without ``resume``.
             ValueError: for an impossible number of workers, or agents that cannot be sent to them.
             OSError: when a file cannot be written.
@@ -122,6 +124,8 @@ class Tournament:
         if self.plan.until is not None:
             summaries.extra("ratings")  # fails before anything is played
         with contextlib.ExitStack() as stack:
+            if file is not None:
+                stack.enter_context(locked(file))
             journal = self._open(file, resume, notice)
             if journal is not None:
                 stack.enter_context(journal)

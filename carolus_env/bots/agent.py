@@ -12,7 +12,7 @@ from carolus_env import engine
 from carolus_env.engine.rules import ACTIONS, PHASE_NAMES, TEAMS
 from carolus_env.engine.state import States, as_states, common_players, copy, single
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
-from carolus_env.system import stopping
+from carolus_env.system import failures, stopping
 
 CHANGED: Final = "changed the states that it was given"
 
@@ -112,7 +112,10 @@ class Checked(Agent):
                 illegal action, or when the agent changed the states.
         """
         before = states.tobytes()
-        given = self.agent.act(states, generators)
+        try:
+            given = self.agent.act(states, generators)
+        except SystemExit as error:  # which would end the command without a word
+            raise AgentError(self.name, f"fails with {failures.told(error)}") from error
         try:
             answer = np.asarray(given)
         except ValueError:  # rows of different lengths

@@ -7,11 +7,14 @@ agent in your own Python file needs no registration.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -29,6 +32,7 @@ from carolus_env.bots.value.bot import ValueOptions
 from carolus_env.bots.value.timed import make_value
 from carolus_env.engine.state import States
 from carolus_env.system import failures
+from carolus_env.system.arguments import instance
 from carolus_env.system.untrusted import cut
 
 Maker = Callable[[str], Agent]
@@ -74,8 +78,8 @@ def make(spec: str | Agent) -> Agent:
 
     Args:
         spec: ``name``, ``name:argument``, or ``path/to/file.py:Name``, where Name is an `Agent`
-            (class or instance) or a function ``act(states, generators)``. An agent is returned
-            as it is.
+            (class or instance) or a function ``act(states, generators)``. The file finds the
+            modules beside it, which are loaded for it alone. An agent is returned as it is.
 
     Raises:
         UnknownAgentError: for an unknown name.
@@ -84,6 +88,7 @@ def make(spec: str | Agent) -> Agent:
     """
     if isinstance(spec, Agent):
         return spec
+    instance("spec", spec, str, "a spec string or an Agent")
     name, colon, argument = spec.partition(":")
     agent: Agent
     if name.endswith(".py"):
@@ -112,20 +117,18 @@ def _from_file(path: Path, name: str) -> Agent:
     assert module_spec is not None and module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[module_name] = module
-    try:
-        module_spec.loader.exec_module(module)
-    except Exception as error:
-        reason = f"the file fails with {failures.told(error)}"
-        raise AgentError(str(path), reason) from error
-    found = getattr(module, name, None)
+    failing = "the file"
+    with _as_script(path):
+        try:
+            module_spec.loader.exec_module(module)
+            found = getattr(module, name, None)
+            if isinstance(found, type):
+                failing = f"{name}()"
+                found = found()
+        except (Exception, SystemExit) as error:
+            raise AgentError(str(path), f"{failing} fails with {failures.told(error)}") from error
     if found is None:
         raise AgentError(str(path), f"the file has no {name!r}")
-    if isinstance(found, type):
-        try:
-            found = found()
-        except Exception as error:
-            reason = f"{name}() fails with {failures.told(error)}"
-            raise AgentError(str(path), reason) from error
     if isinstance(found, Agent):
         return found
     if callable(found):
@@ -133,6 +136,37 @@ def _from_file(path: Path, name: str) -> Agent:
     raise AgentError(
         str(path), f"{name!r} must be an Agent or a function, got {type(found).__name__}"
     )
+
+
+@contextlib.contextmanager
+def _as_script(path: Path) -> Iterator[None]:
+    """Let a file find the modules beside it, and no arguments, as ``python my_bot.py`` would.
+
+    These modules belong to the file: one of the same name beside another file is loaded for that.
+    """
+    folder, before, arguments = path.resolve().parent, set(sys.modules), sys.argv
+    with _loading:
+        sys.path.insert(0, str(folder))
+        sys.argv = [str(path)]
+        try:
+            yield
+        finally:
+            sys.argv = arguments
+            sys.path.remove(str(folder))
+            new = set(sys.modules) - before
+            theirs = {name for name in new if _lies_in(folder, sys.modules[name])}
+            for name in new:
+                if name.partition(".")[0] in theirs:
+                    del sys.modules[name]
+
+
+_loading = threading.RLock()
+
+
+def _lies_in(folder: Path, module: ModuleType) -> bool:
+    """Whether a module was found in a folder, as a file or as a package."""
+    file = Path(getattr(module, "__file__", None) or "/")
+    return folder == (file.parent.parent if file.name == "__init__.py" else file.parent)
 
 
 class _Function(Agent):

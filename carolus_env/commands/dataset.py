@@ -39,7 +39,7 @@ from carolus_env.records.arrays import (
     write_packed,
 )
 from carolus_env.system import places
-from carolus_env.system.files import write_file, write_json
+from carolus_env.system.files import locked, write_file, write_json
 from carolus_env.system.machine import cores, versions
 from carolus_env.system.options import add_arguments, from_arguments, values_text
 from carolus_env.system.processes import WorkerError, Workers
@@ -107,7 +107,9 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     try:
         places.check(options.on, options.ray_address)
         job = _job(options)
-        _make(job, options, f"{program} {shlex.join(arguments)}")
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        with locked(options.out):
+            _make(job, options, f"{program} {shlex.join(arguments)}")
     except KeyboardInterrupt:
         print(f"interrupted; the same command continues {options.out}", file=sys.stderr)
         return INTERRUPTED

@@ -10,6 +10,7 @@ See docs/evaluation.md, docs/suite.md and docs/bench.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from carolus_env.arena.seating import deals_for
 from carolus_env.arena.summary import extra
 from carolus_env.engine.rules import Rules
 from carolus_env.system import failures, places
-from carolus_env.system.files import check_writable, write_json
+from carolus_env.system.files import BusyError, check_writable, locked, write_json
 from carolus_env.system.options import add_arguments, from_arguments
 from carolus_env.system.processes import Here, WorkerError, Workers
 
@@ -222,8 +223,12 @@ def _evaluate(
     if unrated and (options.out or options.until):
         raise UserError(unrated)
     made = _make_agents(options.agents)
-    with _workers(options, plan) as workers:
-        return _evaluated(options, plan, made, workers, unrated)
+    try:
+        alone = locked(options.out) if options.out else contextlib.nullcontext()
+        with alone, _workers(options, plan) as workers:
+            return _evaluated(options, plan, made, workers, unrated)
+    except BusyError as error:
+        raise UserError(f"--out {error}") from error
 
 
 def _workers(options: argparse.Namespace, plan: arena.Plan) -> Workers:

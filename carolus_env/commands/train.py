@@ -37,7 +37,7 @@ from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance
 from carolus_env.learners.run import Progress, Run
-from carolus_env.system.files import write_json
+from carolus_env.system.files import locked, write_json
 from carolus_env.system.processes import WorkerError
 
 PROGRAM: Final = "python train.py"
@@ -122,7 +122,16 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
 
 
 def _train(job: Job, console: Console) -> Evaluation | None:
-    """Train, and evaluate the best network; returns None where training was stopped."""
+    """Train, and evaluate the best network; returns None where training was stopped.
+
+    Raises:
+        BusyError: when another process trains in that folder.
+    """
+    with locked(job.folder):
+        return _train_alone(job, console)
+
+
+def _train_alone(job: Job, console: Console) -> Evaluation | None:
     display = _Display(console, job.config.unit)
     options = {"command": job.command, "show": display.show}
     run = learner(job.config.learner_name).start(job.config, job.folder, **options)

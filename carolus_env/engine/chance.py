@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from functools import cache
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import FACES, ROLL
 from carolus_env.engine.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
+from carolus_env.system.arguments import array, whole_number
 from carolus_env.system.compiler import entry
 
 
@@ -44,13 +44,11 @@ def chance_outcomes(dice: int) -> Outcomes:
     Raises:
         ValueError: for a number of dice that no roll has.
     """
-    return _outcomes(operator.index(dice))  # of a plain int: 6**dice overflows a uint8
+    return _outcomes(whole_number("dice", dice, 1, 9))  # a plain int: 6**dice overflows a uint8
 
 
 @cache
 def _outcomes(dice: int) -> Outcomes:
-    if not 1 <= dice <= 9:
-        raise ValueError(f"a roll has 1 to 9 dice, got {dice!r}")
     multisets = list(itertools.combinations_with_replacement(range(FACES), dice))
     ways = [
         math.factorial(dice) // math.prod(math.factorial(roll.count(face)) for face in range(FACES))
@@ -59,8 +57,8 @@ def _outcomes(dice: int) -> Outcomes:
     outcomes = Outcomes(
         np.array(multisets, np.uint8), np.array(ways, np.int64), np.array(ways) / FACES**dice
     )
-    for array in outcomes:
-        array.flags.writeable = False
+    for column in outcomes:
+        column.flags.writeable = False
     return outcomes
 
 
@@ -104,7 +102,7 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
     shape = (count_rows(rows, states), _dice_due(states, rows))
     if shape[0] == 0:
         return
-    given = np.asarray(faces)
+    given = array("faces", faces)
     if given.dtype.kind not in "iu" or given.shape not in (shape, shape[1:]):
         raise ValueError(
             f"faces must be whole numbers of shape {shape} or {shape[1:]}, "

@@ -44,7 +44,9 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.engine.state import Ints, States, as_states, check_rows, common_players, count_rows
+from carolus_env.system.arguments import array, is_buffer
 from carolus_env.system.compiler import entry, kernel, rare
+from carolus_env.system.untrusted import shown
 
 VERSION: Final = 1
 """Number of the layout, written into models: a changed layout gets a new one."""
@@ -120,7 +122,6 @@ def layout(players: int) -> tuple[Block, ...]:
     )
 
 
-@cache
 def slices(players: int) -> dict[str, slice]:
     """Where each block lies in the observation."""
     found, start = {}, 0
@@ -137,15 +138,18 @@ def length(players: int) -> int:
     return sum(int(np.prod(block.shape)) for block in layout(players))
 
 
-@cache
 def highs(players: int) -> npt.NDArray[np.uint8]:
     """Largest value of each entry as an integer, ``(length,)`` uint8; the smallest is 0."""
     return _each_entry(players, "high").astype(np.uint8)
 
 
-@cache
 def scales(players: int) -> npt.NDArray[np.float32]:
     """What each entry is multiplied by as float32, ``(length,)``."""
+    return _scales(players).copy()
+
+
+@cache
+def _scales(players: int) -> npt.NDArray[np.float32]:
     return (1.0 / _each_entry(players, "scale")).astype(np.float32)
 
 
@@ -171,9 +175,9 @@ OFFSETS_2, OFFSETS_3, OFFSETS_4 = _offsets(2), _offsets(3), _offsets(4)
 
 def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray[Any]]:
     """The named blocks of one observation or a batch of them, as views of the right shape."""
-    batch = observation.shape[:-1]
+    batch, where = observation.shape[:-1], slices(players)
     return {
-        block.name: observation[..., slices(players)[block.name]].reshape(batch + block.shape)
+        block.name: observation[..., where[block.name]].reshape(batch + block.shape)
         for block in layout(players)
     }
 
@@ -222,21 +226,20 @@ def observe(
     picked = check_rows(rows, len(states))
     count = count_rows(picked, states)
     players = common_players(states, "observations")
-    dtype = np.dtype(dtype)
-    if dtype not in (np.uint8, np.float32):
-        raise ValueError(f"an observation is of dtype uint8 or float32, not {dtype}")
+    dtype = observation_dtype("dtype", dtype)
     shape = (count, length(players))
     if out is None:
         out = np.empty(shape, dtype)
-    elif out.shape != shape or out.dtype != dtype or not out.flags.carray:
+    elif not is_buffer(out, shape, dtype):
+        found = array("out", out)
         raise ValueError(
             f"out must be a contiguous, writeable {dtype} array of shape {shape}, "
-            f"got shape {out.shape} and dtype {out.dtype}"
+            f"got shape {found.shape} and dtype {found.dtype}"
         )
     if viewers is None:
         seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
     else:
-        given = np.asarray(viewers)
+        given = array("viewers", viewers)
         numbers = given.dtype.kind in "iu" or not given.size
         if given.shape != (count,) or not numbers or ((given < 0) | (given >= players)).any():
             raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
@@ -245,8 +248,23 @@ def observe(
         _observe(states, picked, seats, out)
     else:
         one_row = np.empty((1, shape[1]), np.uint8)
-        _observe_scaled(states, picked, seats, scales(players), one_row, out)
+        _observe_scaled(states, picked, seats, _scales(players), one_row, out)
     return out
+
+
+def observation_dtype(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the dtype of observations.
+
+    Raises:
+        ValueError: unless it is uint8 or float32; ``name`` is the argument's.
+    """
+    try:
+        found = np.dtype(dtype)
+    except (TypeError, ValueError):
+        found = None
+    if dtype is None or found not in (np.uint8, np.float32):
+        raise ValueError(f"{name} must be uint8 or float32, got {shown(dtype)}")
+    return found
 
 
 @entry

@@ -39,6 +39,7 @@ from carolus_env.engine.state import (
     single,
 )
 from carolus_env.engine.streams import check_streams
+from carolus_env.system.arguments import array, is_buffer
 from carolus_env.system.compiler import entry
 
 
@@ -103,10 +104,11 @@ def legal_masks(
     shape = (count_rows(rows, states), ACTIONS)
     if out is None:
         out = np.empty(shape, np.int8)
-    elif out.shape != shape or out.dtype != np.int8 or not out.flags.carray:
+    elif not is_buffer(out, shape, np.int8):
+        given = array("out", out)
         raise ValueError(
             f"out must be a contiguous, writeable int8 array of shape {shape}, "
-            f"got shape {out.shape} and dtype {out.dtype}"
+            f"got shape {given.shape} and dtype {given.dtype}"
         )
     _write_masks(states, rows, out)
     return out
@@ -338,7 +340,7 @@ def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np
         TypeError: when they are not integers.
         ValueError: when they are not ``count``.
     """
-    numbers = np.asarray(given)
+    numbers = array(what, given)
     if numbers.dtype.kind not in "iu":
         nan = " with NaN" if numbers.dtype.kind == "f" and np.isnan(numbers).any() else ""
         raise TypeError(f"{what} must be integers, got dtype {numbers.dtype}{nan}")

@@ -14,6 +14,7 @@ from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.playing import play_at_random
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams
+from carolus_env.system.arguments import whole_number
 from carolus_env.system.compiler import entry
 from carolus_env.system.workers import check_threads, runs, together
 
@@ -55,9 +56,8 @@ def playout(
     as_states(states)
     check_threads(threads)
     check_streams(generators, states)
-    for name, value in (("repeats", repeats), ("most_decisions", most_decisions)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    repeats = whole_number("repeats", repeats, 1)
+    most_decisions = whole_number("most_decisions", most_decisions, 1)
     players = common_players(states, "returns")
     payoffs = np.zeros((len(states), players), np.float32)
     decisions = np.zeros(len(states), np.int64)

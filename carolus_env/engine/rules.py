@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
+from carolus_env.system.arguments import whole_number
 from carolus_env.system.options import checked, described, option
 
 # ------------------------------------------------------------------------------------ sizes
@@ -87,27 +88,27 @@ ACTIONS: Final = FIRST_PLACE + CLANS * DESTINATIONS
 
 def disc_action(number: int) -> int:
     """Action number of playing disc ``number`` (1-5)."""
-    return FIRST_DISC + _within("disc", number, 1, DISCS) - 1
+    return FIRST_DISC + whole_number("disc", number, 1, DISCS) - 1
 
 
 def crown_action(clan: int) -> int:
     """Action number of turning a crown into a paladin of ``clan`` (0-4)."""
-    return FIRST_CROWN + _within("clan", clan, 0, CLANS - 1)
+    return FIRST_CROWN + whole_number("clan", clan, 0, CLANS - 1)
 
 
 def move_action(steps: int) -> int:
     """Action number of moving the Emperor ``steps`` (1-5) steps."""
-    return FIRST_MOVE + _within("steps", steps, 1, DISCS) - 1
+    return FIRST_MOVE + whole_number("steps", steps, 1, DISCS) - 1
 
 
 def court_action(clan: int) -> int:
     """Action number of playing a paladin of ``clan`` (0-4) to the player's court."""
-    return FIRST_PLACE + DESTINATIONS * _within("clan", clan, 0, CLANS - 1)
+    return FIRST_PLACE + DESTINATIONS * whole_number("clan", clan, 0, CLANS - 1)
 
 
 def region_action(clan: int, region: int) -> int:
     """Action number of playing a paladin of ``clan`` to ``region`` (0 is the Emperor's)."""
-    return court_action(clan) + 1 + _within("region", region, 0, TERRITORIES - 1)
+    return court_action(clan) + 1 + whole_number("region", region, 0, TERRITORIES - 1)
 
 
 class ActionParts(NamedTuple):
@@ -133,7 +134,7 @@ def action_parts(action: int) -> ActionParts:
     Raises:
         ValueError: for a number that is not an action.
     """
-    action = _within("action", action, 0, ACTIONS - 1)
+    action = whole_number("action", action, 0, ACTIONS - 1)
     if action >= FIRST_PLACE:
         clan, destination = divmod(action - FIRST_PLACE, DESTINATIONS)
         return ActionParts("place", clan=clan, destination=destination)
@@ -155,12 +156,6 @@ def action_text(action: int) -> str:
     if kind == "crown":
         return f"crown becomes {CLAN_NAMES[clan]}"
     return f"disc {number}"
-
-
-def _within(what: str, value: int, low: int, high: int) -> int:
-    if not low <= value <= high:
-        raise ValueError(f"{what} must be from {low} to {high}, got {value!r}")
-    return int(value)
 
 
 # ------------------------------------------------------------------------------------ options

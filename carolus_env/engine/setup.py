@@ -16,8 +16,17 @@ from carolus_env.engine.rules import (
     TERRITORIES,
     Rules,
 )
-from carolus_env.engine.state import KEPT_FIELDS, OPTION_FIELDS, STATE, Ints, States, as_states
+from carolus_env.engine.state import (
+    KEPT_FIELDS,
+    OPTION_FIELDS,
+    STATE,
+    Ints,
+    States,
+    as_states,
+    single,
+)
 from carolus_env.engine.streams import seed_generators
+from carolus_env.system.arguments import array, instance, whole_number
 from carolus_env.system.compiler import entry
 
 
@@ -48,8 +57,7 @@ def new_games(
     Raises:
         ValueError: for impossible territories, seats, seeds or ``n``.
     """
-    if n < 0:
-        raise ValueError(f"n, the number of games, must not be negative, got {n}")
+    n = whole_number("n, the number of games,", n, 0)
     states = blank_games(rules, n)
     states["generator"] = seed_generators(seed, n)
 
@@ -68,6 +76,7 @@ def new_games(
 
 def blank_games(rules: Rules, n: int) -> States:
     """``n`` records that hold only the rules, without a set-up."""
+    instance("rules", rules, Rules, "carolus_env.Rules")
     states = np.zeros(n, STATE)
     for option, code in rules.to_codes().items():
         states[OPTION_FIELDS[option]] = code
@@ -92,12 +101,17 @@ def next_games(states: States) -> States:
 
 
 def rules_of(state: np.void) -> Rules:
-    """The rules of one game, e.g. ``rules_of(states[0])``."""
+    """The rules of one game, e.g. ``rules_of(states[0])``.
+
+    Raises:
+        TypeError: when it is no game.
+    """
+    state = single(state)[0]
     return Rules.from_codes({option: state[name] for option, name in OPTION_FIELDS.items()})
 
 
 def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    clans = np.asarray(given)
+    clans = array("territories", given)
     if clans.dtype.kind not in "iu" or clans.shape not in ((TERRITORIES,), (n, TERRITORIES)):
         raise ValueError(
             f"territories must be whole numbers of shape ({TERRITORIES},) or "
@@ -113,7 +127,7 @@ def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
 
 
 def _first_players(given: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
-    seats = np.asarray(given)
+    seats = array("first_player", given)
     if seats.dtype.kind not in "iu" or seats.shape not in ((), (n,)):
         raise ValueError(
             f"first_player must be a seat or {n} seats, "

@@ -26,6 +26,8 @@ from carolus_env.engine.rules import (
     REASON_NAMES,
     TERRITORIES,
 )
+from carolus_env.system.arguments import array, instance
+from carolus_env.system.untrusted import shown
 
 
 class Field(NamedTuple):
@@ -152,7 +154,7 @@ def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
     """
     if rows is None:
         return ALL_ROWS
-    rows = np.asarray(rows)
+    rows = array("rows", rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise TypeError(
             f"rows must be a list of game indices, got shape {rows.shape} and dtype {rows.dtype}"
@@ -171,7 +173,14 @@ def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
 
 
 def single(state: np.void | States) -> States:
-    """A copy of one game as a batch of one, ``(1,)``: of a record ``states[i]`` or such a batch."""
+    """A copy of one game as a batch of one, ``(1,)``: of a record ``states[i]`` or such a batch.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    kind = isinstance(state, np.void | np.ndarray) and state.dtype == STATE
+    if not kind or state.size != 1:
+        raise TypeError(f"state must be one game, such as states[0], got {shown(state)}")
     return np.array(state, STATE).reshape(1)
 
 
@@ -200,7 +209,10 @@ def pick(states: States, rows: Ints) -> States:
         IndexError: when there is no such row.
         TypeError: when ``states`` is no batch of games.
     """
-    picked: States = as_states(states).view(RAW)[rows].view(STATE)
+    try:
+        picked: States = as_states(states).view(RAW)[rows].view(STATE)
+    except (IndexError, ValueError) as error:
+        raise IndexError(f"rows must be indices of {len(states)} games: {error}") from None
     return picked
 
 
@@ -235,9 +247,10 @@ def from_bytes(data: bytes) -> States:
     Raises:
         ValueError: when the length is not a multiple of the record's, or a field is out of range.
     """
+    instance("data", data, (bytes, bytearray, memoryview), "bytes")
     if len(data) % STATE.itemsize:
         raise ValueError(
-            f"{len(data)} bytes are not a whole number of games of {STATE.itemsize} bytes each"
+            f"data of {len(data)} bytes are not a whole number of games of {STATE.itemsize} bytes each"
         )
     states = np.frombuffer(data, dtype=STATE).copy()
     check_ranges(states)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.state import Ints, States
+from carolus_env.system.arguments import array, whole_number
 from carolus_env.system.compiler import entry, kernel
 
 
@@ -33,10 +34,11 @@ def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
     Raises:
         ValueError: naming the given shape and dtype.
     """
-    if generators.shape != states.shape or generators.dtype != np.uint64:
+    given = array("generators", generators)
+    if given is not generators or given.shape != states.shape or given.dtype != np.uint64:
         raise ValueError(
-            f"generators must be uint64 of shape {states.shape}, "
-            f"got shape {generators.shape} and dtype {generators.dtype}"
+            f"generators must be a uint64 array of shape {states.shape}, "
+            f"got shape {given.shape} and dtype {given.dtype}"
         )
 
 
@@ -73,6 +75,7 @@ def _seeded(seeds):
 
 def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
     """``n`` generators that start far apart, also for consecutive seeds."""
+    n = whole_number("n, the number of streams,", n, 0)
     if seed is None:
         seed = secrets.randbits(63)
     if isinstance(seed, np.ndarray) and seed.ndim > 0:

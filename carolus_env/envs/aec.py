@@ -79,8 +79,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, ParamSpec, Unpack
 
 import gymnasium
@@ -101,6 +100,7 @@ from carolus_env.engine.state import States
 from carolus_env.envs import starts
 from carolus_env.games.game import Game
 from carolus_env.records import make_record
+from carolus_env.system.arguments import instance, integer, one_of, seed_number
 
 ILLEGAL = ("raise", "forfeit")
 DTYPES = ("float32", "uint8")
@@ -174,24 +174,41 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self._seats = {agent: np.array([seat]) for seat, agent in enumerate(self.possible_agents)}
         self.state_space = observation_box(players, self._dtype)
-        self._observation_spaces = {
+        # PettingZoo declares both, and some libraries read them instead of calling the methods.
+        self.observation_spaces = {
             agent: spaces.Dict(
                 observation=observation_box(players, self._dtype),
                 action_mask=spaces.Box(0, 1, (ACTIONS,), np.int8),
             )
             for agent in self.possible_agents
         }
-        self._action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
+        self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
         self.agents: list[str] = []
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what is missing; called for attributes that only `reset` sets.
+
+        Raises:
+            AttributeError: always.
+        """
+        private = name.startswith("_") or name not in AECEnv.__annotations__
+        what = "" if private else f" before using {name}"
+        if private and name not in ("_game", "_start", "_actions", "_from_set_up"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise AttributeError(f"call reset(){what}: no game has started")
+
+    def _known(self, agent: str) -> str:
+        one_of("agent", agent, tuple(self.possible_agents))
+        return agent
+
     def observation_space(self, agent: str) -> spaces.Space:
         """The dict of ``observation`` and ``action_mask``, the same for every agent."""
-        return self._observation_spaces[agent]
+        return self.observation_spaces[self._known(agent)]
 
     def action_space(self, agent: str) -> spaces.Space:
         """``Discrete(95)``, the same for every agent."""
-        return self._action_spaces[agent]
+        return self.action_spaces[self._known(agent)]
 
     # -------------------------------------------------------------------------------- playing
 
@@ -208,7 +225,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             ValueError: for a seed or an option that no game can start from (`PositionError` for a
                 position). The previous game stays as it was.
         """
-        options = options or {}
+        seed = seed_number(seed)
+        options = instance("options", options or {}, Mapping, "a dict")
         for key in options:  # PettingZoo's own test gives one that nobody knows
             if key not in starts.OPTIONS:
                 gymnasium.logger.warn(f"reset: unknown option {key!r}, known are {starts.OPTIONS}")
@@ -243,12 +261,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        try:
-            number = operator.index(action)  # type: ignore[arg-type]
-        except TypeError:
-            raise TypeError(
-                f"{agent} is to move: an action is a whole number, got {action!r}"
-            ) from None
+        number = integer(f"the action of {agent}", action)
         try:
             self._game.play(number)
         except engine.IllegalActionError:
@@ -287,7 +300,9 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if not game.over and agent == self.agent_selection:  # `play` has written both
             assert game.observation is not None
             return {"observation": game.observation.copy(), "action_mask": game.mask.copy()}
-        seen = observation.observe(game.states, self._seats[agent], dtype=self._dtype)[0]
+        seen = observation.observe(game.states, self._seats[self._known(agent)], dtype=self._dtype)[
+            0
+        ]
         return {"observation": seen, "action_mask": np.zeros(ACTIONS, np.int8)}
 
     def state(self) -> npt.NDArray[Any]:
@@ -418,8 +433,7 @@ def check_options(
         ("observation", observation, DTYPES),
         ("render_mode", render_mode, render_modes),
     ):
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        one_of(name, value, allowed)
 
 
 def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:

@@ -98,7 +98,6 @@ def length(players: int) -> int:
     return sum(math.prod(block.shape) for block in layout(players))
 
 
-@cache
 def slices(players: int) -> dict[str, slice]:
     """Where each block lies in a row."""
     found, start = {}, 0

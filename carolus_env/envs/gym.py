@@ -36,6 +36,7 @@ from carolus_env.envs.aec import check_options, observation_box, rules_for
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import VECTOR_RENDER_MODES, LearnerEnv, LearnerVectorEnv
+from carolus_env.system.arguments import whole_number
 
 Specs = str | Agent | Sequence[str | Agent]
 
@@ -82,6 +83,7 @@ class CarolusVectorEnv(LearnerVectorEnv):
         **rules: Unpack[RuleOptions],
     ) -> None:
         chosen = rules_for(CarolusVectorEnv, players, rules)
+        num_envs = whole_number("num_envs", num_envs, 1)
         check_options(illegal, observation, render_mode, VECTOR_RENDER_MODES)
         super().__init__(
             LearnerGames(chosen, num_envs, FixedOpponents(chosen, opponents), seat=seat),
@@ -129,6 +131,7 @@ class CarolusTurnsVectorEnv(LearnerVectorEnv):
         **rules: Unpack[RuleOptions],
     ) -> None:
         chosen = rules_for(CarolusTurnsVectorEnv, players, rules)
+        num_envs = whole_number("num_envs", num_envs, 1)
         check_options(illegal, "float32", render_mode, VECTOR_RENDER_MODES)
         turns, others = Turns(candidates, plans), FixedOpponents(chosen, opponents)
         games = TurnGames(chosen, num_envs, others, seat=seat, turns=turns)

@@ -20,6 +20,8 @@ from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
 from carolus_env.engine.state import Ints, States, pick, put
 from carolus_env.engine.streams import new_streams
+from carolus_env.system.arguments import instance, seed_number, whole_number
+from carolus_env.system.untrusted import shown
 
 LEARNER = lockstep.NOBODY
 """In a seating: a seat of the learner, whose decisions come from outside."""
@@ -93,7 +95,13 @@ class FixedOpponents:
     """
 
     def __init__(self, rules: Rules, specs: str | Agent | Sequence[str | Agent]) -> None:
-        given = [specs] if isinstance(specs, str | Agent) else list(specs)
+        instance("rules", rules, Rules, "carolus_env.Rules")
+        given = [specs] if isinstance(specs, str | Agent) else specs
+        if not isinstance(given, Sequence) or not all(isinstance(s, str | Agent) for s in given):
+            raise TypeError(
+                "opponents must be spec strings or agents, one or a list of them, got "
+                f"{shown(specs)}"
+            )
         if len(given) not in (1, rules.players - 1):
             raise ValueError(
                 f"opponents must be one agent or {rules.players - 1} (the seats after the "
@@ -169,10 +177,11 @@ class LearnerGames:
         seat: int | None = None,
         seed: int | None = None,
     ) -> None:
-        if n < 1:
-            raise ValueError(f"n, the number of games, must be at least 1, got {n}")
-        if seat is not None and not 0 <= seat < rules.players:
-            raise ValueError(f"seat must be from 0 to {rules.players - 1} or None, got {seat}")
+        instance("rules", rules, Rules, "carolus_env.Rules")
+        n = whole_number("n, the number of games,", n, 1)
+        if seat is not None:
+            seat = whole_number("seat", seat, 0, rules.players - 1)
+        seed = seed_number(seed)
         self.rules, self.n, self.opponents = rules, n, opponents
         self._all = np.arange(n)
         self._fixed_seat = seat

@@ -17,6 +17,7 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from carolus_env.envs.aec import raw_env
+from carolus_env.system.arguments import instance
 
 Seen = dict[str, dict[str, npt.NDArray[Any]]]
 
@@ -29,11 +30,8 @@ class CarolusParallelEnv(ParallelEnv):
     def __init__(self, **options: Any) -> None:
         self.aec_env = raw_env(**options)
         self.possible_agents = self.aec_env.possible_agents
-        # PettingZoo declares both, and some libraries read them instead of calling the methods.
-        self.observation_spaces = {
-            agent: self.observation_space(agent) for agent in self.possible_agents
-        }
-        self.action_spaces = {agent: self.action_space(agent) for agent in self.possible_agents}
+        self.observation_spaces = self.aec_env.observation_spaces
+        self.action_spaces = self.aec_env.action_spaces
         self.agents: list[str] = []
         self.state_space = self.aec_env.state_space
         self.render_mode = self.aec_env.render_mode
@@ -74,8 +72,9 @@ class CarolusParallelEnv(ParallelEnv):
             return {}, {}, {}, {}, {}
         env = self.aec_env
         mover = env.agent_selection
+        instance("actions", actions, Mapping, "a dict with an action of each agent")
         if mover not in actions:
-            raise KeyError(f"{mover} is to move, got actions of {sorted(actions)}")
+            raise KeyError(f"actions lack {mover}, who is to move, got those of {[*actions]}")
         env.step(actions[mover])
         given = (
             self._seen(),

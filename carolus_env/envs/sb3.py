@@ -14,20 +14,23 @@ Hundreds or thousands of games in lockstep, without a Python object for each. Ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from carolus_env.bots import Agent
+from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
 from carolus_env.envs import starts
-from carolus_env.envs.aec import observation_box
+from carolus_env.envs.aec import RENDER_FPS, observation_box
 from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames, Opponents
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import Pictures
+from carolus_env.system.arguments import array, one_of, seed_number
 
 Others = str | Agent | Sequence[str | Agent] | Opponents
 
@@ -58,8 +61,7 @@ class LearnerVecEnv(VecEnv):
         seed: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        one_of("render_mode", render_mode, (None, "rgb_array"))
         self.games = games
         self._pictures: Pictures | None = None
         if render_mode is not None:
@@ -67,13 +69,15 @@ class LearnerVecEnv(VecEnv):
         self.ended: Ended | None = None
         """The games that ended in the last step, for statistics."""
         self.render_mode = render_mode
-        self._next_seed = seed
+        self._next_seed, self._reset_before = seed, False
+        self._actions: npt.NDArray[np.integer[Any]] | None = None
         self._masks = np.empty((games.n, games.actions), np.int8)
         self._mask_rows = list(self._masks)
         self._shape, self._dtype = (games.n, *observation_space.shape), observation_space.dtype
         self.lengths = np.zeros(games.n, np.int64)
         """``(n,)`` decisions of the learner in each game so far."""
         super().__init__(games.n, observation_space, spaces.Discrete(games.actions))
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}
 
     # -------------------------------------------------------------------------------- playing
 
@@ -87,19 +91,29 @@ class LearnerVecEnv(VecEnv):
         Raises:
             ValueError: for an unknown option, or one that no game can start from.
         """
-        elsewhere = None
+        rows, elsewhere = np.arange(self.num_envs), None
         if any(self._options):
             elsewhere = starts.start_from(self.games.rules, self._options)
-        rows = np.arange(self.num_envs) if self._next_seed is None else None
-        self.games.reset(self._next_seed, rows, elsewhere)
-        self._next_seed = None
+        if self._next_seed is not None or not self._reset_before:
+            self.games.reset(self._next_seed, None, elsewhere)
+        elif elsewhere is not None:
+            self.games.reset(None, rows, elsewhere)
+        else:
+            self.games.restart(rows)
+        self._next_seed, self._reset_before, self._actions = None, True, None
         self._reset_options()
         self.lengths[:] = 0
         return self.look()
 
     def step_async(self, actions: npt.NDArray[np.integer[Any]]) -> None:
-        """Keep the actions, ``(num_envs,)`` integers, for `step_wait`."""
-        self._actions = actions
+        """Keep the actions, ``(num_envs,)`` integers, for `step_wait`.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if not self._reset_before:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        self._actions = array("actions", actions)
 
     def step_wait(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], Any, Any]:
         """Play the actions, the opponents' decisions after them, and begin anew where a game ended.
@@ -107,12 +121,18 @@ class LearnerVecEnv(VecEnv):
         Returns:
             Observations, rewards ``(num_envs,)`` float32, ends ``(num_envs,)`` bool, and infos,
             a dict for each game.
+
+        Raises:
+            RuntimeError: without a call of `step_async` before.
         """
+        if self._actions is None:
+            raise RuntimeError("call step_async before step_wait")
         ended = self.ended = self.games.step(self._actions)
+        self._actions = None
         self.lengths += 1
         rewards = np.zeros(self.num_envs, np.float32)
         dones = np.zeros(self.num_envs, np.bool_)
-        infos: list[dict[str, Any]] = [_NOTHING] * self.num_envs
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if len(ended.rows):
             rewards[ended.rows] = ended.learners_payoffs
             dones[ended.rows] = True
@@ -125,7 +145,13 @@ class LearnerVecEnv(VecEnv):
         return self.look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(n, actions)`` int8: the buffer, which the next step overwrites."""
+        """Legal actions, ``(n, actions)`` int8: the buffer, which the next step overwrites.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if not self._reset_before:
+            raise gymnasium.error.ResetNeeded("call reset before action_masks")
         return self._masks
 
     def look(self) -> npt.NDArray[Any]:
@@ -138,7 +164,7 @@ class LearnerVecEnv(VecEnv):
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed the games of the next `reset`; row ``i`` takes ``seed + i``."""
-        self._next_seed = seed
+        self._next_seed = seed = seed_number(seed)
         return [None if seed is None else seed + i for i in range(self.num_envs)]
 
     def close(self) -> None:
@@ -185,6 +211,7 @@ class LearnerVecEnv(VecEnv):
         """
         if method_name != "action_masks":
             raise AttributeError(f"the games of a LearnerVecEnv have no method {method_name!r}")
+        self.action_masks()  # which raises before the first reset
         if indices is None:
             if self._mask_rows[0].base is not self._masks:  # after copying the environment
                 self._mask_rows = list(self._masks)
@@ -199,9 +226,6 @@ class LearnerVecEnv(VecEnv):
         if indices is None:
             return self.num_envs
         return len(list(indices)) if isinstance(indices, Iterable) else 1
-
-
-_NOTHING: dict[str, Any] = {}  # the info of every game not over; never written to
 
 
 class CarolusVecEnv(LearnerVecEnv):
@@ -233,7 +257,8 @@ class CarolusVecEnv(LearnerVecEnv):
         render_mode: str | None = None,
     ) -> None:
         games = LearnerGames(rules, n, _opponents(rules, opponents), seat=seat, seed=seed)
-        super().__init__(games, observation_box(rules.players, np.dtype(dtype)), seed, render_mode)
+        box = observation_box(rules.players, observation_dtype("dtype", dtype))
+        super().__init__(games, box, seed, render_mode)
 
 
 class CarolusTurnsVecEnv(LearnerVecEnv):
@@ -269,6 +294,6 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
 
 
 def _opponents(rules: Rules, opponents: Others) -> Opponents:
-    if isinstance(opponents, str | Agent | Sequence):
-        return FixedOpponents(rules, opponents)
-    return opponents
+    if hasattr(opponents, "seat") and hasattr(opponents, "agents"):
+        return cast(Opponents, opponents)
+    return FixedOpponents(rules, cast(Any, opponents))

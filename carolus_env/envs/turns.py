@@ -22,6 +22,7 @@ from carolus_env.envs.learner import Ended, LearnerGames, Opponents
 from carolus_env.planning.choices import EVERY, Lister
 from carolus_env.planning.evaluation import all_weights
 from carolus_env.planning.plans import MOST_PLACEMENTS, WIDTHS
+from carolus_env.system.arguments import instance, one_of, whole_number
 from carolus_env.system.compiler import entry
 
 MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
@@ -47,10 +48,8 @@ class Turns:
     plans: str = "stop"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.candidates, int) and DISCS <= self.candidates <= EVERY):
-            raise ValueError(f"candidates must be from {DISCS} to {EVERY}, got {self.candidates!r}")
-        if self.plans not in WIDTHS:
-            raise ValueError(f"plans must be one of {WIDTHS}, got {self.plans!r}")
+        whole_number("candidates", self.candidates, DISCS, EVERY)
+        one_of("plans", self.plans, WIDTHS)
 
     def lister(self, players: int) -> Lister:
         """What lists them in games of ``players`` players."""
@@ -93,12 +92,15 @@ class TurnGames(LearnerGames):
         seed: int | None = None,
         turns: Turns | None = None,
     ) -> None:
-        self.turns = turns or Turns()
+        n = whole_number("n, the number of games,", n, 1)
+        self.turns = Turns() if turns is None else turns
+        instance("turns", self.turns, Turns, "carolus_env.envs.turns.Turns or None")
+        instance("rules", rules, Rules, "carolus_env.Rules")
         self.actions = self.turns.candidates
-        self.counts = np.zeros(max(n, 0), np.int64)
-        self.left_out = np.zeros(max(n, 0), np.int64)
-        self.choices = np.zeros((max(n, 0), self.actions, MOST_ACTIONS), np.int8)
-        self.rows = np.zeros((max(n, 0), self.actions, length(rules.players)), np.float32)
+        self.counts = np.zeros(n, np.int64)
+        self.left_out = np.zeros(n, np.int64)
+        self.choices = np.zeros((n, self.actions, MOST_ACTIONS), np.int8)
+        self.rows = np.zeros((n, self.actions, length(rules.players)), np.float32)
         self._lister, self._view = self.turns.lister(rules.players), View.new()
         super().__init__(rules, n, opponents, seat=seat, seed=seed)
 

@@ -6,8 +6,7 @@ say which actions there are and what is seen; `envs.gym` has the environments th
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -25,6 +24,7 @@ from carolus_env.engine.state import States
 from carolus_env.envs import starts
 from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES
 from carolus_env.envs.learner import Ended, LearnerGames
+from carolus_env.system.arguments import array, instance, integer, one_of, seed_number
 
 MASKS = ("info", "observation")
 """Where the masks of legal actions are, besides `action_masks`: the latter in infos, too."""
@@ -65,8 +65,7 @@ class LearnerVectorEnv(VectorEnv):
         self._pictures = Pictures(self.games)
         if render_mode == "rgb_array":
             self.games.watcher = self._pictures
-        if masks not in MASKS:
-            raise ValueError(f"masks must be one of {MASKS}, got {masks!r}")
+        one_of("masks", masks, MASKS)
         self._masks_seen = masks == "observation"
         self.single_observation_space: spaces.Space = observation_space
         if self._masks_seen:
@@ -112,13 +111,14 @@ class LearnerVectorEnv(VectorEnv):
             ValueError: for a mask or seeds of another shape, an unknown option, or one that no game
                 can start from. No game has changed.
         """
-        options = dict(options or {})
+        seeds = self._seeds(seed)
+        options = dict(instance("options", options or {}, Mapping, "a dict"))
         mask = options.pop("reset_mask", None)
         starts.check_names(options, (*starts.OPTIONS, "reset_mask"))
         each = starts.for_each_game(options, self.num_envs) if options else None
         rows = np.arange(self.num_envs)
         if mask is not None:
-            mask = np.asarray(mask)
+            mask = array("reset_mask", mask)
             if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
                 raise ValueError(
                     f"reset_mask must be {self.num_envs} bools, at least one of them True, "
@@ -128,7 +128,7 @@ class LearnerVectorEnv(VectorEnv):
         wanted = None
         if each is not None:
             wanted = starts.start_from(self.games.rules, [each[row] for row in rows.tolist()])
-        if seed is None:
+        if seeds is None:
             if not self._started:
                 self.games.reset(None)
             if wanted is not None:
@@ -136,12 +136,7 @@ class LearnerVectorEnv(VectorEnv):
             elif self._started:
                 self.games.restart(rows)
         else:
-            given = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
-            if len(given) != self.num_envs:
-                raise ValueError(f"seed must be one number or {self.num_envs}, got {len(given)}")
-            fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64) >> 2
-            seeds = [int(fresh[i]) if one is None else one for i, one in enumerate(given)]
-            self.games.reset(np.array(seeds, np.uint64)[rows], rows, wanted)
+            self.games.reset(seeds[rows], rows, wanted)
         self._started = True
         self._over[rows] = False
         return self._look(), self._info(rows)
@@ -177,7 +172,7 @@ class LearnerVectorEnv(VectorEnv):
                 f"games {restarting.tolist()} are over: reset them with the option reset_mask"
             )
         playing = np.flatnonzero(~self._over)
-        ended = self._decide(np.asarray(actions), playing)
+        ended = self._decide(array("actions", actions), playing)
         self.games.restart(restarting)
 
         rewards = np.zeros(self.num_envs)
@@ -209,7 +204,13 @@ class LearnerVectorEnv(VectorEnv):
         return observations, rewards, terminations, truncations, {**self._info(), **infos}
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over."""
+        """Legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if not self._started:
+            raise gymnasium.error.ResetNeeded("call reset before action_masks")
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
@@ -224,6 +225,26 @@ class LearnerVectorEnv(VectorEnv):
         return tuple(self._pictures.frame(row) for row in range(self.num_envs))
 
     # -------------------------------------------------------------------------------- inside
+
+    def _seeds(self, seed: Any) -> npt.NDArray[np.uint64] | None:
+        """Return a seed for each game, None where the games continue their generators.
+
+        Raises:
+            ValueError: unless ``seed`` is as `reset` says.
+        """
+        if seed is None:
+            return None
+        drawn = np.random.SeedSequence().generate_state(self.num_envs, np.uint64)
+        numbers = drawn.astype(np.uint64)
+        if isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed must be one number or {self.num_envs}, got {len(seed)}")
+            for i, number in enumerate(map(seed_number, seed)):
+                numbers[i] = numbers[i] if number is None else number
+        else:
+            first = np.uint64(seed_number(seed) or 0)
+            numbers[:] = first + np.arange(self.num_envs, dtype=np.uint64)
+        return numbers
 
     def _decide(self, actions: npt.NDArray[np.integer[Any]], playing: npt.NDArray[Any]) -> Ended:
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
@@ -253,7 +274,7 @@ class LearnerVectorEnv(VectorEnv):
         infos: dict[str, Any] = {}
         for name, values in {"action_mask": self._masks, **self.games.infos()}.items():
             present = self._everybody
-            if rows is not None and len(rows) < self.num_envs:
+            if rows is not None:  # never a view: final infos outlive the step
                 present, kept = np.zeros_like(present), np.zeros_like(values)
                 present[rows] = True
                 kept[rows] = values[rows]
@@ -295,8 +316,8 @@ class LearnerEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start a game; see `CarolusVectorEnv.reset`. There is no ``reset_mask``."""
-        super().reset(seed=seed)
-        starts.check_names(options or {})
+        super().reset(seed=seed_number(seed))
+        starts.check_names(instance("options", options or {}, Mapping, "a dict"))
         observations, _ = self._vector.reset(seed=seed, options=options)
         return _first(observations), self._info()
 
@@ -307,10 +328,7 @@ class LearnerEnv(gymnasium.Env):
             TypeError: when the action is not a whole number.
             ResetNeeded, IllegalActionError: see `CarolusVectorEnv.step`.
         """
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise TypeError(f"an action is a whole number, got {action!r}") from None
+        number = integer("action", action)
         observations, rewards, terminations, truncations, infos = self._vector.step(
             np.array([number])
         )

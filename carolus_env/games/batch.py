@@ -25,6 +25,7 @@ from carolus_env.engine import stepping
 from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
 from carolus_env.engine.state import Ints
 from carolus_env.engine.streams import new_streams
+from carolus_env.system.arguments import array, one_of, whole_number
 from carolus_env.system.workers import check_threads, runs, together
 
 MOST_GAMES = 1_000_000
@@ -93,10 +94,8 @@ class GameBatch:
         observation: Literal["uint8", "float32"] | None = None,
         threads: int = 1,
     ) -> None:
-        if not 1 <= n <= MOST_GAMES:
-            raise ValueError(f"n, the number of games, must be from 1 to {MOST_GAMES:,}, got {n}")
-        if observation not in (None, "uint8", "float32"):
-            raise ValueError(f"observation must be 'uint8', 'float32' or None, got {observation!r}")
+        n = whole_number("n, the number of games,", n, 1, MOST_GAMES)
+        one_of("observation", observation, (None, "uint8", "float32"))
         self.rules, self.n, self.threads = rules, n, check_threads(threads)
         self.states = engine.blank_games(rules, n)
         self.masks = np.zeros((n, ACTIONS), np.int8)
@@ -228,12 +227,13 @@ class GameBatch:
                 self._buffers,
             )
             return self._actions
-        if weights.shape != self.masks.shape or weights.dtype not in (np.float32, np.float64):
+        given = array("weights", weights)
+        if given.shape != self.masks.shape or given.dtype not in (np.float32, np.float64):
             raise ValueError(
                 f"weights must be float32 or float64 of shape {self.masks.shape}, "
-                f"got shape {weights.shape} and dtype {weights.dtype}"
+                f"got shape {given.shape} and dtype {given.dtype}"
             )
-        given = np.array(weights, order="C")  # writeable: else another compilation
+        given = np.array(given, order="C")  # writeable: else another compilation
         together(
             lambda own: stepping.sample_weighted(
                 own.numbers, own.generators, given[own.rows], own.actions
@@ -244,7 +244,7 @@ class GameBatch:
             game = int(np.argmax(self._actions < 0))
             legal_ones = given[game][self.masks[game] == 1].tolist()
             raise ValueError(
-                f"game {game}: the legal actions must have weights >= 0, not all 0, "
+                f"weights of game {game}: the legal actions must have weights >= 0, not all 0, "
                 f"got {legal_ones}"
             )
         return self._actions
@@ -255,8 +255,7 @@ class GameBatch:
         Masks and observations are written at every decision, as by `step`. Games that end are
         counted; rewards and flags are cleared.
         """
-        if decisions < 0:
-            raise ValueError(f"decisions must not be negative, got {decisions}")
+        decisions = whole_number("decisions", decisions, 0)
         self._totals[:] = 0
         ended = together(
             lambda own: stepping.rollout(

@@ -32,6 +32,7 @@ from carolus_env.engine.stepping import (
     play_one,
 )
 from carolus_env.records.validity import check
+from carolus_env.system.untrusted import shown
 
 _LEGAL_ACTIONS = tuple(tuple(np.flatnonzero(row).tolist()) for row in legal.LEGAL_SETS)
 _MASKS = legal.LEGAL_SETS.copy()
@@ -111,7 +112,7 @@ class Game:
         history: bool = False,
     ) -> None:
         if state is None:
-            self.states = engine.new_games(rules or Rules(), 1, seed=seed)
+            self.states = engine.new_games(Rules() if rules is None else rules, 1, seed=seed)
         elif rules is not None or seed is not None:
             raise ValueError("a game that continues a state takes its rules and generator from it")
         elif len(as_states(state)) != 1:
@@ -119,7 +120,7 @@ class Game:
         else:
             self.states = copy(state)
         self._history: list[_Kept] | None = [] if history else None
-        self._prepare(None if observe is None else np.dtype(observe))
+        self._prepare(None if observe is None else observing.observation_dtype("observe", observe))
         self.refresh()
 
     def _prepare(self, dtype: np.dtype[Any] | None) -> None:
@@ -128,8 +129,6 @@ class Game:
         self._observed: tuple[Any, Any, Any] = None, None, None
         if dtype is None:
             return
-        if dtype not in (np.uint8, np.float32):
-            raise ValueError(f"an observation is of dtype uint8 or float32, not {dtype}")
         players = int(self.states["players"][0])
         whole = np.zeros((1, observing.length(players)), np.uint8)
         self.observation, self._observed = whole[0], (whole, None, None)
@@ -158,7 +157,8 @@ class Game:
             number = operator.index(action)  # type: ignore[arg-type]
         except TypeError:
             if not isinstance(action, str):
-                raise
+                text = f"action must be a whole number or text, got {shown(action)}"
+                raise TypeError(text) from None
             for number in self._read(action):
                 self.play(number)
             return

@@ -6,7 +6,6 @@ random generator, on any implementation of the rules (docs/rules.md has the form
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from carolus_env.records.check import (
     read_setup,
 )
 from carolus_env.records.events import play_event, play_events
+from carolus_env.system.arguments import instance, integer
 
 STATE_KEYS: Final = (
     "round", "phase", "player", "regions", "courts", "control", "reserves", "crowns", "supply",
@@ -76,8 +76,9 @@ def make_record(
     game = start.copy()
     dice = None if dice is None else dice.copy()
     _roll_on(game, events, dice)
-    for index, given in enumerate(actions):
-        event: dict[str, Any] = {"action": operator.index(given), "player": int(game["player"][0])}
+    for index, given in enumerate(instance("actions", actions, Iterable, "action numbers")):
+        number = integer(f"actions[{index}]", given)
+        event: dict[str, Any] = {"action": number, "player": int(game["player"][0])}
         if legal:
             event["legal"] = engine.legal_actions(game).tolist()
         if state:

@@ -1,11 +1,13 @@
-"""Safe writing: a new file is written next to the old one, then renamed."""
+"""Safe writing: a file is written beside and renamed; what is written over time is locked."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +62,72 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         beside.write_bytes(b" " * 65536)  # a full disk shows here
     finally:
         beside.unlink(missing_ok=True)
+
+
+class BusyError(ValueError):
+    """Another process writes a file or folder; the text names both."""
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep others from writing a file or folder while the ``with`` block runs.
+
+    The lock is one of the operating system on a hidden file, so that a killed process leaves none.
+
+    Args:
+        path: the file or folder; it need not exist, but the folder above it must.
+
+    Raises:
+        BusyError: when another block, mostly of another process, holds it.
+    """
+    target = Path(path).resolve()
+    lock = target / ".lock" if target.is_dir() else target.with_name(f".{target.name}.lock")
+    if lock in _held:
+        raise BusyError(f"{os.fspath(path)}: is written by this process already")
+    with _locked_file(lock, os.fspath(path)) as file:
+        _held.add(lock)
+        try:
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+            yield
+        finally:
+            _held.discard(lock)
+            with contextlib.suppress(OSError):
+                lock.unlink()
+
+
+_held: set[Path] = set()
+"""The locks of this process: those of the system keep out other processes only."""
+
+
+def _locked_file(lock: Path, name: str) -> IO[str]:
+    while True:
+        file = lock.open("a+")
+        try:
+            _lock(file)
+            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                return file
+        except FileNotFoundError:  # its last holder has just removed it
+            pass
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "of unknown number"
+            file.close()
+            raise BusyError(f"{name}: process {holder} writes there now") from None
+        file.close()
+
+
+def _lock(file: IO[str]) -> None:
+    """Lock a file at once, or raise OSError."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

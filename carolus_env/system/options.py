@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import field, fields
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 Options = TypeVar("Options")
 
@@ -48,7 +48,7 @@ def checked(entry: Any, value: Any) -> Any:
     if isinstance(usual, str):
         good = isinstance(value, str) and value in among
     else:
-        good = hasattr(value, "__index__") and not isinstance(value, bool)
+        good = isinstance(value, SupportsIndex) and not isinstance(value, bool | type)
         good = good or (isinstance(usual, float) and isinstance(value, float))
         good = good and (among is None or among[0] <= value <= among[1])
     if not good:

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
+from carolus_env.system.arguments import whole_number
+
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -23,9 +25,7 @@ def check_threads(threads: int) -> int:
     Raises:
         ValueError: unless it is a whole number from 1 to 256.
     """
-    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= 256:
-        raise ValueError(f"threads must be a whole number from 1 to 256, got {threads!r}")
-    return threads
+    return whole_number("threads", threads, 1, 256)
 
 
 def runs(rows: int, threads: int) -> list[slice]:

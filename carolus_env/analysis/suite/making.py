@@ -39,7 +39,7 @@ from carolus_env.engine.state import States, single
 from carolus_env.engine.streams import branches, new_streams
 from carolus_env.notation import to_line
 from carolus_env.records import make_record
-from carolus_env.system.files import write_file
+from carolus_env.system.files import locked, write_file
 from carolus_env.system.processes import Workers, ready
 
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
@@ -328,11 +328,17 @@ def make_suite(
         OSError: when it cannot be written.
     """
     path = Path(path)
+    with locked(path):
+        _make_alone(plan, path, workers, progress or (lambda done: None))
+
+
+def _make_alone(
+    plan: Plan, path: Path, workers: int | Workers, progress: Callable[[int], None]
+) -> None:
     if path.exists():
         raise SuiteError(f"{path}: exists; name another file")
     kept = path.with_name(path.name + ".part")
     header, done = _begun(plan, kept)
-    progress = progress or (lambda done: None)
     progress(len(done))
     waiting = [number for number in range(plan.decisions) if number not in done]
     with ready(workers) as makers, kept.open("ab") as file:

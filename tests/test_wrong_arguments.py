@@ -1,0 +1,172 @@
+"""Every public entry point, called with wrong values: the error is ours and names the argument.
+
+Ours means: raised in the package, on purpose. An error that Python or NumPy raises in the middle of
+our code speaks of something else than what the caller gave.
+"""
+
+# ruff: noqa: E501 (a table)
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import math
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carolus_env as ce
+from carolus_env import arena, bots
+from carolus_env.drawing import board_svg
+from carolus_env.envs import aec, gym, parallel, sb3
+from carolus_env.records import make_record
+
+PACKAGE = Path(ce.__file__).parent
+WRONG: tuple[Any, ...] = (
+    None, -1, 1.5, math.nan, 2**70, "x", b"x", [], [[1, 2], [3]], {"a": 1}, object(), int, bots.RandomBot,
+)  # fmt: skip
+
+
+ALSO = {
+    "opponents": ["agent"],
+    "spec": ["agent"],
+    "agents": ["agent"],
+    "action": ["move"],
+    "rows": ["shape"],
+}
+"""Other words by which a message may name an argument."""
+
+
+def games(n: int = 2, players: int = 2) -> Any:
+    return ce.new_games(ce.Rules(players), n, seed=1)
+
+
+def arena_args() -> dict[str, Any]:
+    pair = [bots.make("random"), bots.make("random")]
+    return {"tables": [[0, 1]], "agents": pair, "rules": ce.Rules(), "seed": 1}
+
+
+def started_aec() -> Any:
+    env = aec.env()
+    env.reset(seed=1)
+    return env
+
+
+def started(env: Any) -> Any:
+    env.reset(seed=1)
+    return env
+
+
+def started_sb3() -> Any:
+    env = sb3.CarolusVecEnv(ce.Rules(), 2, seed=1)
+    env.reset()
+    return env
+
+
+# A function that makes the callable anew, and arguments that work.
+CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, Any]]]] = {
+    "Rules": (lambda: ce.Rules, lambda: {"players": 2, "paladins_per_clan": 40, "max_rounds": 9}),
+    "new_games": (lambda: ce.new_games, lambda: {"rules": ce.Rules(), "n": 2, "seed": 1, "first_player": 0}),
+    "new_streams": (lambda: ce.new_streams, lambda: {"seed": 1, "n": 2}),
+    "step": (lambda: ce.step, lambda: {"states": games(), "actions": [0, 0], "rows": [0, 1]}),
+    "legal_masks": (lambda: ce.legal_masks, lambda: {"states": games(), "rows": [0], "out": np.zeros((1, 95), np.int8)}),
+    "legal_actions": (lambda: ce.legal_actions, lambda: {"state": games()[0]}),
+    "random_actions": (lambda: ce.random_actions, lambda: {"states": games(), "generators": ce.new_streams(1, 2), "rows": [0]}),
+    "observe": (lambda: ce.observe, lambda: {"states": games(), "viewers": [0, 1], "dtype": "uint8"}),
+    "playout": (lambda: ce.playout, lambda: {"states": games(), "generators": ce.new_streams(1, 2), "repeats": 1, "most_decisions": 9, "threads": 1}),
+    "returns": (lambda: ce.returns, lambda: {"states": games()}),
+    "roll_due": (lambda: ce.roll_due, lambda: {"states": games()}),
+    "is_over": (lambda: ce.is_over, lambda: {"states": games()}),
+    "copy": (lambda: ce.copy, lambda: {"states": games()}),
+    "pick": (lambda: ce.pick, lambda: {"states": games(), "rows": [0]}),
+    "rules_of": (lambda: ce.rules_of, lambda: {"state": games()[0]}),
+    "to_bytes": (lambda: ce.to_bytes, lambda: {"states": games()}),
+    "from_bytes": (lambda: ce.from_bytes, lambda: {"data": ce.to_bytes(games())}),
+    "chance_outcomes": (lambda: ce.chance_outcomes, lambda: {"dice": 3}),
+    "roll": (lambda: ce.roll, lambda: {"states": games()}),
+    "draw_faces": (lambda: ce.draw_faces, lambda: {"states": ce.new_games(ce.Rules(), 1, seed=1, roll=False), "rows": [0]}),
+    "apply_roll": (lambda: ce.apply_roll, lambda: {"states": ce.new_games(ce.Rules(), 1, seed=1, roll=False), "faces": [[0, 0, 0]], "rows": [0]}),
+    "action_text": (lambda: ce.action_text, lambda: {"action": 3}),
+    "make": (lambda: ce.make, lambda: {"spec": "random"}),
+    "Game": (lambda: ce.Game, lambda: {"rules": ce.Rules(), "seed": 1, "observe": "uint8"}),
+    "Game.play": (lambda: ce.Game(ce.Rules(), seed=1).play, lambda: {"action": 0}),
+    "GameBatch": (lambda: ce.GameBatch, lambda: {"rules": ce.Rules(), "n": 2, "seed": 1, "observation": "uint8", "threads": 1}),
+    "GameBatch.reset": (lambda: ce.GameBatch(ce.Rules(), 2, seed=1).reset, lambda: {"seed": 1}),
+    "GameBatch.step": (lambda: ce.GameBatch(ce.Rules(), 2, seed=1).step, lambda: {"actions": [0, 0]}),
+    "GameBatch.rollout": (lambda: ce.GameBatch(ce.Rules(), 2, seed=1).rollout, lambda: {"decisions": 1}),
+    "GameBatch.sample": (lambda: ce.GameBatch(ce.Rules(), 2, seed=1).sample, lambda: {"weights": np.ones((2, 95))}),
+    "aec.env": (lambda: aec.env, lambda: {"players": 2, "illegal": "raise", "observation": "uint8", "render_mode": "ansi", "max_rounds": 9}),
+    "aec.reset": (lambda: aec.env().reset, lambda: {"seed": 1, "options": {}}),
+    "aec.step": (lambda: started_aec().step, lambda: {"action": 0}),
+    "aec.observe": (lambda: started_aec().observe, lambda: {"agent": "player_0"}),
+    "aec.action_space": (lambda: started_aec().action_space, lambda: {"agent": "player_0"}),
+    "aec.observation_space": (lambda: started_aec().observation_space, lambda: {"agent": "player_0"}),
+    "parallel": (lambda: parallel.CarolusParallelEnv, lambda: {"players": 2}),
+    "parallel.reset": (lambda: parallel.CarolusParallelEnv().reset, lambda: {"seed": 1, "options": {}}),
+    "parallel.step": (lambda: started(parallel.CarolusParallelEnv()).step, lambda: {"actions": {"player_0": 0, "player_1": 0}}),
+    "CarolusEnv": (lambda: gym.CarolusEnv, lambda: {"players": 2, "opponents": "random", "seat": 0, "illegal": "raise", "masks": "info", "observation": "uint8", "render_mode": "ansi"}),
+    "CarolusEnv.reset": (lambda: gym.CarolusEnv().reset, lambda: {"seed": 1, "options": {}}),
+    "CarolusEnv.step": (lambda: started(gym.CarolusEnv()).step, lambda: {"action": 0}),
+    "CarolusVectorEnv": (lambda: gym.CarolusVectorEnv, lambda: {"num_envs": 2, "players": 2, "opponents": "random", "seat": 0, "illegal": "raise", "masks": "info", "observation": "uint8", "autoreset_mode": "NextStep", "render_mode": "ansi"}),
+    "CarolusVectorEnv.reset": (lambda: gym.CarolusVectorEnv(2).reset, lambda: {"seed": 1, "options": {}}),
+    "CarolusVectorEnv.step": (lambda: started(gym.CarolusVectorEnv(2)).step, lambda: {"actions": [0, 0]}),
+    "CarolusTurnsVectorEnv": (lambda: gym.CarolusTurnsVectorEnv, lambda: {"num_envs": 2, "opponents": "random", "candidates": 16, "plans": "stop"}),
+    "CarolusTurnsVectorEnv.step": (lambda: started(gym.CarolusTurnsVectorEnv(2)).step, lambda: {"actions": [0, 0]}),
+    "CarolusVecEnv": (lambda: sb3.CarolusVecEnv, lambda: {"rules": ce.Rules(), "n": 2, "opponents": "random", "seat": 0, "seed": 1, "dtype": "uint8", "render_mode": "rgb_array"}),
+    "CarolusVecEnv.seed": (lambda: sb3.CarolusVecEnv(ce.Rules(), 2).seed, lambda: {"seed": 1}),
+    "CarolusVecEnv.step": (lambda: started_sb3().step, lambda: {"actions": np.array([0, 0])}),
+    "CarolusTurnsVecEnv": (lambda: sb3.CarolusTurnsVecEnv, lambda: {"rules": ce.Rules(), "n": 2, "opponents": "random", "seat": 0, "seed": 1, "turns": None}),
+    "play_games": (lambda: arena.play_games, arena_args),
+    "play_pairing": (lambda: arena.play_pairing, lambda: {"agents": arena_args()["agents"], "rules": ce.Rules(), "games": 4, "seed": 1}),
+    "make_record": (lambda: make_record, lambda: {"start": ce.new_games(ce.Rules(), 1, seed=1, roll=False), "actions": [0]}),
+    "board_svg": (lambda: board_svg, lambda: {"state": games()[0]}),
+}  # fmt: skip
+
+
+def cases() -> Iterator[Any]:
+    for label, (_, arguments) in CALLS.items():
+        for name in arguments():
+            yield pytest.param(label, name, id=f"{label}-{name}")
+
+
+@pytest.mark.parametrize(("label", "name"), cases())
+def test_a_wrong_value_is_refused_by_an_error_that_names_the_argument(
+    label: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, arguments = CALLS[label]
+    complaints = []
+    for wrong in WRONG:
+        given = arguments() | {name: wrong}
+        call = make()
+        try:
+            with np.errstate(all="ignore"):
+                call(**given)
+        except Exception as error:
+            if complaint := not_ours(error, name):
+                complaints.append(f"{name}={wrong!r}: {complaint}")
+    assert not complaints, "\n".join(complaints)
+
+
+def not_ours(error: Exception, name: str) -> str:
+    """What is wrong with an error; empty when it is raised on purpose and names the argument."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}:{last.lineno}"
+    text = f"{type(error).__name__}: {error}"
+    raised = any(
+        linecache.getline(last.filename, line).strip().startswith("raise")
+        for line in range(last.lineno or 0, (last.end_lineno or last.lineno or 0) + 1)
+    )
+    if not (Path(last.filename).is_relative_to(PACKAGE) and raised):
+        return f"not raised by us ({where}): {text}"
+    if not any(word in str(error) for word in (name.rstrip("s"), *ALSO.get(name, ()))):
+        return f"does not name it ({where}): {text}"
+    return ""
+
+
+def test_the_walk_covers_what_the_package_exports() -> None:
+    functions = {n for n in ce.__all__ if inspect.isroutine(getattr(ce, n))}
+    assert functions <= CALLS.keys()
