@@ -5,8 +5,7 @@
 A frame is the picture of a PettingZoo environment in mid-game, with the last decision marked (not
 in text): `render()` in the render modes ansi and rgb_array (800 pixels wide), and for svg what a
 notebook shows. The frames of a window are positions of random games, every fifth decision; the
-decisions themselves are not counted. What of a frame was drawn before is not drawn again, so a
-window goes on where the one before ended. Each figure is the median of `--repeats` windows of
+decisions themselves are not counted. Each figure is the median of `--repeats` windows of
 `--frames`, in CPU time, as one thread draws. The modes take turns. Compare only figures of one
 machine.
 """
