@@ -15,7 +15,6 @@ command that found them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -34,6 +33,7 @@ from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.planning import evaluation
 from carolus_env.system.files import write_json
+from carolus_env.system.options import command_parser
 
 FIRST = {"castles": 0.5, "clans": 0.2}
 POOL = 4  # the latest planners, which play for the next fit
@@ -158,9 +158,7 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit and print the weights; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     add("--games", type=int, default=1500, help="games for each fit (default %(default)s)")

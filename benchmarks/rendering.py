@@ -12,7 +12,6 @@ machine.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import line
-from benchmarks.results import Row, digits, markdown, save
+from benchmarks.results import Row, digits, markdown, measuring_parser, save
 from carolus_env import carolus_magnus_v0
 
 MODES: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -96,13 +95,7 @@ def table(rows: list[Row]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print the table, and save the rows if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--frames", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
-    options = parser.parse_args(argv)
+    options = measuring_parser(__doc__, frames=20, repeats=7).parse_args(argv)
     machine = line("resvg", "pillow")
     rows = [
         {**row, "machine": machine}

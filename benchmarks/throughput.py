@@ -10,7 +10,6 @@ machine.
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 import sys
@@ -23,7 +22,7 @@ import numpy as np
 
 import carolus_env as ce
 from benchmarks.machine import line
-from benchmarks.results import Row, markdown, save_rows, short
+from benchmarks.results import Row, markdown, measuring_parser, save_rows, short
 from carolus_env import carolus_magnus_v0
 from carolus_env.engine.rules import OVER
 
@@ -282,16 +281,11 @@ def table(rows: list[Row]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print the table, and save the rows if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measuring_parser(__doc__, seconds=1.0, repeats=5)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--players", nargs="+", type=int, choices=(2, 3, 4), default=[2, 3, 4])
     parser.add_argument("--batch", nargs="+", type=int, default=[BATCH])
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args(argv)
     machine, rows = line(), []
     for mode in options.modes:

@@ -40,7 +40,7 @@ from carolus_env.records.arrays import (
 from carolus_env.system import places
 from carolus_env.system.files import write_file, write_json
 from carolus_env.system.machine import cores, versions
-from carolus_env.system.options import add_arguments, from_arguments, values_text
+from carolus_env.system.options import add_arguments, command_parser, from_arguments, values_text
 from carolus_env.system.processes import WorkerError, Workers
 from carolus_env.system.terminal import counting
 
@@ -120,9 +120,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__, program)
     add = parser.add_argument
     add("agents", nargs="+", metavar="AGENT", help="one or more, as docs/bots.md names them")
     add("--out", type=Path, required=True, metavar="FOLDER", help="the folder to make")
