@@ -34,14 +34,13 @@ from carolus_env.engine import observation
 from carolus_env.engine.chance import chance_outcomes
 from carolus_env.engine.playout import playout
 from carolus_env.engine.rules import ACTIONS, OPTIONS, TERRITORIES, Rules, action_text
-from carolus_env.engine.state import States, as_states
+from carolus_env.engine.state import States, as_states, copy
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
 from carolus_env.integrations.openspiel_board import (
     CHANCE,
     TERMINAL,
     Board,
     SetUp,
-    copied,
     without_dice,
 )
 from carolus_env.notation import from_text, move_text, to_line
@@ -234,7 +233,7 @@ class CarolusMagnusState(pyspiel.State):
         """
         if isinstance(self._board, SetUp):
             raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
-        return copied(self._board.states)
+        return copy(self._board.states)
 
     @property
     def in_set_up(self) -> bool:
