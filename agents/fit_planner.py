@@ -117,13 +117,10 @@ def fit(positions: Positions) -> tuple[Array, float]:
     return found.x / spread, float(found.fun)
 
 
-def match(rules: Rules, weights: Sequence[Array], games: int, seed: int) -> Any:
-    """A match of a new planner against the best one."""
-    pair = [PlannerBot(weights=one) for one in weights]
+def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> Any:
+    """A match of two agents."""
     seatings = arena.pairing_tables(rules, games)
-    return arena.pairing_result(
-        ("new", "best"), arena.play_games(seatings, pair, rules, seed=MATCH_SEED + seed)
-    )
+    return arena.pairing_result(("new", "old"), arena.play_games(seatings, pair, rules, seed=seed))
 
 
 def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
@@ -143,7 +140,8 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
         weights, loss = fit(together)
         new = for_all(weights)
         pool.append(new)
-        result = match(rules, (new, best), match_games, seed)
+        pair = PlannerBot(weights=new), PlannerBot(weights=best)
+        result = match(rules, pair, match_games, MATCH_SEED + seed)
         low, high = result.ci95[0]
         print(
             f"{players} players, fit {number + 1}: {len(together.shares):,} positions, "
@@ -163,12 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     add("--games", type=int, default=1500, help="games for each fit (default %(default)s)")
     add("--rounds", type=int, default=5, help="fits (default %(default)s)")
-    add(
-        "--match-games",
-        type=int,
-        default=600,
-        help="games against the best planner after each fit (default %(default)s)",
-    )
+    add("--match-games", type=int, default=600, help="against the best planner after each fit")
     add("--seed", type=int, default=1, help="default %(default)s")
     add("--write", action="store_true", help="write the weights into the package")
     options = parser.parse_args(argv)
@@ -187,13 +180,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
         for name, weight in row.items():
             print(f"  {name:18} {weight:9.4f}")
-        bot, greedy = PlannerBot(weights=np.tile(list(row.values()), (5, 1))), bots.make("greedy")
-        rules = Rules(players=players)
-        seatings = arena.pairing_tables(rules, options.match_games)
-        against = arena.pairing_result(
-            ("planner", "greedy"),
-            arena.play_games(seatings, [bot, greedy], rules, seed=2 * MATCH_SEED),
-        )
+        pair = PlannerBot(weights=np.tile(list(row.values()), (5, 1))), bots.make("greedy")
+        against = match(Rules(players), pair, options.match_games, 2 * MATCH_SEED)
         print(f"  against greedy: {100 * against.win_rate[0]:.1f} %", flush=True)
         if options.write:
             found = json.loads(path.read_text())

@@ -24,7 +24,7 @@ from carolus_env.integrations.language.harness import (
     parse_response,
 )
 from carolus_env.integrations.language.text_env import GAME, CarolusTextEnv
-from carolus_env.notation import NotationError, tell_turns
+from carolus_env.notation import NotationError, tell_turns, turn_text
 from carolus_env.records import make_record, start_of
 
 KINDS = strategies.ALL_KINDS[:5]
@@ -61,7 +61,7 @@ def test_whole_turns_read_back_as_the_actions_that_they_were_written_from(rules)
     stream, phases = ce.new_streams(3, 1), set()
     for state, played in itertools.islice(positions(rules, 2), 60):
         for actions in (played, random_turn(state, stream)[0]):
-            text = turns.turn_text(state, actions)
+            text = turn_text(state, actions)
             alike = [list(run) for _, run in itertools.groupby(actions)]
             assert turns.read_turn(state, text) == actions
             assert len(text.split(", ")) <= len(alike) + 4
@@ -170,7 +170,7 @@ def test_words_need_a_decision():
 def test_no_prompt_is_longer_than_its_limit(rules, answers):
     longest, history = 0, []
     for state, actions in itertools.islice(positions(rules, 2, seed=20), 0, None, 5):
-        history += [f"player 0: {turns.turn_text(state, actions)}" * 3]
+        history += [f"player 0: {turn_text(state, actions)}" * 3]
         observation = observe(state, answers)
         refused = "prose " * 5_000
         for again in ((), (refused,), (refused, "green>court " * 500)):
@@ -204,7 +204,7 @@ def test_a_model_that_only_reads_plays_whole_games(rules, answers):
             assert listed.split(", ") == list(game.legal_moves) == list(legal.values())
             move = listed.split(", ")[count % len(legal)]
         parsed = parse_response(answer(move), observation)
-        text = turns.turn_text(game.states[0], parsed.actions)
+        text = turn_text(game.states[0], parsed.actions)
         assert parsed == (parsed.actions, text, move, "")
         for action in parsed.actions:
             game.play(action)

@@ -157,8 +157,6 @@ class Player(NamedTuple):
     """How it looks ahead at discs."""
     looks: bool
     """Whether it does."""
-    discs: npt.NDArray[np.float64]
-    """``(5, 3)`` float64, scratch: the values of the discs."""
     temperature: float
     """0: the likeliest candidate."""
 
@@ -174,12 +172,12 @@ def consider(s, player):
     if s["phase"] != DISC or not player.looks:
         return evaluate_candidates(s, policy)
     count = list_choices(s, policy.lister)
-    value_discs(s, player.ahead, player.discs)
+    value_discs(s, player.ahead)
     team = int64(s["team"][s["player"]])
     for k in range(count):
         disc = disc_of(first_of(policy.lister.choices[k]))
         for other in range(policy.values.shape[1]):
-            policy.values[k, other] = player.discs[disc - 1, other]
+            policy.values[k, other] = player.ahead.discs.values[disc - 1, other]
         policy.odds[k] = log_odds(policy.values[k, team])
         policy.logits[k] = policy.net.weights.sharpness[0] * policy.odds[k]
     return count
@@ -257,7 +255,6 @@ class PpoBot(CompiledByPlayers):
             Policy.of(players, weights, plans, most),
             Ahead.of(players, weights, min(most, COMPARED[TEAMS[players]])),
             options.discs == "turn",
-            np.zeros((DISCS, MAX_TEAMS)),
             float(options.temperature),
         )
 

@@ -219,17 +219,6 @@ def _card(
     job: Job, command: str, games: Packed, tables: npt.NDArray[np.uint8], data: Arrays
 ) -> str:
     """What the folder holds, for people."""
-    paid = np.zeros(tables.shape)
-    paid[data.games, data.seats] = data.returns
-    rows = []
-    for k, name in enumerate(job.agents):
-        mine = tables == k
-        games_of, decided = mine.any(axis=1).sum(), mine[data.games, data.seats].mean()
-        rows.append((f"`{name}`", f"{games_of:,}", f"{decided:.1%}", f"{paid[mine].mean():+.3f}"))
-    agents = "\n".join(
-        ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
-        + [f"| {' | '.join(row)} |" for row in rows]
-    )
     shared = (
         ""
         if job.deal == 1
@@ -249,7 +238,7 @@ sits where: split games into training and test data by whole deals.
 Rules: {values_text(job.rules.to_dict())}.
 Versions: {values_text(versions())}.
 {shared}
-{agents}
+{_agents_table(job, tables, data)}
 
 ## Arrays
 
@@ -262,3 +251,15 @@ is a decision, in the order of play, of all seats.
 made again with other observations (`read_packed`, `to_arrays`).
 `job.json`: the rules, the agents, the seed and the command.
 """
+
+
+def _agents_table(job: Job, tables: npt.NDArray[np.uint8], data: Arrays) -> str:
+    """What each agent played and was paid, as a Markdown table."""
+    paid = np.zeros(tables.shape)
+    paid[data.games, data.seats] = data.returns
+    lines = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
+    for k, name in enumerate(job.agents):
+        mine = tables == k
+        games, decided = mine.any(axis=1).sum(), mine[data.games, data.seats].mean()
+        lines.append(f"| `{name}` | {games:,} | {decided:.1%} | {paid[mine].mean():+.3f} |")
+    return "\n".join(lines)

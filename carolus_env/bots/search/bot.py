@@ -147,7 +147,7 @@ class SearchBot(TreeSearch):
             return
         for _ in range(max(sims, 1)):
             _go_down(states, self._settings, self._weights, forest, generators, sims == 0)
-            leaves = forest.leaves[: len(states)]
+            leaves = forest.leaf[: len(states)]
             listed = np.where(leaves["phase"] == OVER, 0, forest.listed[: len(states)])
             after = np.zeros(listed.sum(), STATE)
             outcomes = np.zeros((len(after), MAX_TEAMS))
@@ -195,7 +195,7 @@ def _list_after(forest, listed, after, outcomes):
     row = 0
     for g in range(listed.shape[0]):
         for k in range(listed[g]):
-            after[row] = forest.leaves[g]
+            after[row] = forest.leaf[g]
             play_plan(after[row], forest.plans[g, k])
             if after[row]["phase"] == OVER:
                 write_shares(after[row], outcomes[row])

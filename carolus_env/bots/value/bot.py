@@ -20,7 +20,7 @@ from carolus_env.bots.options import check
 from carolus_env.bots.value.ahead import COMPARED, LATE, Ahead, best_turn, discs_option, value_discs
 from carolus_env.bots.value.choice import Chooser, best_choice
 from carolus_env.engine.kernels.actions import disc_of
-from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
+from carolus_env.engine.rules import ACTIONS, DISC, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
 from carolus_env.networks.network import NetworkModel
@@ -93,8 +93,6 @@ class Player(NamedTuple):
     """Whether it looks ahead at discs."""
     errors: float
     """How likely a decision is an error."""
-    discs: npt.NDArray[np.float64]
-    """``(5, 3)`` float64, scratch: the values of the discs."""
 
     @classmethod
     def of(cls, players: int, weights: Weights, options: ValueOptions) -> Player:
@@ -108,7 +106,6 @@ class Player(NamedTuple):
             Ahead.of(players, weights, compared, int(options.next), int(options.rolls)),
             options.discs == "turn",
             float(options.errors),
-            np.zeros((DISCS, MAX_TEAMS)),
         )
 
 
@@ -116,7 +113,7 @@ class Player(NamedTuple):
 def decide(s, player):
     """The bot's choice, a plan."""
     if s["phase"] == DISC and player.looks:
-        return value_discs(s, player.ahead, player.discs) + 1  # a plan of one action
+        return value_discs(s, player.ahead) + 1  # a plan of one action
     if player.ahead.best > 0 and in_turn(s):
         return best_turn(s, player.chooser, player.ahead)
     return best_choice(s, player.chooser)
@@ -194,7 +191,7 @@ def _think(states, player, actions, values):
         actions[g] = first_of(choice)
         if s["phase"] == DISC and player.looks:
             for team in range(values.shape[1]):
-                values[g, team] = player.discs[disc_of(actions[g]) - 1, team]
+                values[g, team] = player.ahead.discs.values[disc_of(actions[g]) - 1, team]
         else:
             player.chooser.after[0] = s
             play_plan(after, choice)
