@@ -16,7 +16,7 @@ from carolus_env.analysis.suite.data import Decision, Suite
 from carolus_env.analysis.suite.stages import STAGES
 from carolus_env.analysis.values import Floats
 from carolus_env.bots import Agent
-from carolus_env.engine.state import equal, pick
+from carolus_env.engine.state import States, equal, pick
 
 GAMES: Final = 100
 """Games from a choice that the suite does not list."""
