@@ -125,7 +125,9 @@ def test_looking_ahead_the_value_found_there_decides_on_discs(players):
         PpoBot(model, PpoOptions(discs=look)).opinion(states, new_streams(1, len(states)))
         for look in ("turn", "now")
     )
-    np.testing.assert_array_equal(turn.probabilities.argmax(axis=1), best)
+    rows = np.arange(len(states))
+    likeliest = turn.probabilities.max(axis=1)  # equal up to rounding for equal discs
+    np.testing.assert_allclose(turn.probabilities[rows, best], likeliest, atol=1e-5)
     assert len(states) > 5
     assert (now.probabilities.argmax(axis=1) != turn.probabilities.argmax(axis=1)).any()
 
