@@ -15,7 +15,7 @@ import time
 from typing import Any, Final
 
 from benchmarks.machine import line
-from benchmarks.results import Row, markdown, measuring_parser, save_rows
+from benchmarks.results import Row, markdown, measuring_parser, report
 from carolus_env.engine.rules import Rules
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
@@ -88,9 +88,7 @@ def main() -> int:
             }
             case = {"learner": learner, "players": players, "workers": workers}
             rows.append({**case, **medians, "machine": machine})
-    print(table(rows))
-    if options.save:
-        save_rows("learners", rows, ("learner", "players", "workers"))
+    report(table(rows), rows, "learners", options.save, ("learner", "players", "workers"))
     return 0
 
 

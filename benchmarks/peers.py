@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import throughput
 from benchmarks.machine import line
-from benchmarks.results import Row, markdown, measuring_parser, save_rows, short, times
+from benchmarks.results import Row, markdown, measuring_parser, report, short, times
 from benchmarks.throughput import Window
 
 INSTALL = (
@@ -295,9 +295,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{mode}/{peer}: {row['ratio']} times", flush=True)
     if skipped:
         print(f"to install what was skipped, best in a separate environment:\n  {INSTALL}")
-    print(table(rows))
-    if options.save:
-        save_rows("peers", rows, ("row",))
+    report(table(rows), rows, "peers", options.save, ("row",))
     return 0
 
 

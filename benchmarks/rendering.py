@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import line
-from benchmarks.results import Row, digits, markdown, measuring_parser, save
+from benchmarks.results import Row, digits, markdown, measuring_parser, report
 from carolus_env import carolus_magnus_v0
 
 MODES: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -102,9 +102,7 @@ def main(argv: list[str] | None = None) -> int:
         for players in (2, 3, 4)
         for row in measure(players, options.frames, options.repeats)
     ]
-    print(table(rows))
-    if options.save:
-        save("rendering", rows)
+    report(table(rows), rows, "rendering", options.save)
     return 0
 
 

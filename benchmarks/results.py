@@ -29,6 +29,15 @@ def measuring_parser(about: str | None, **options: Any) -> argparse.ArgumentPars
     return parser
 
 
+def report(
+    text: str, rows: Iterable[Row], name: str, saved: bool, keys: Sequence[str] = ()
+) -> None:
+    """Print a benchmark's table; if asked, write its rows, in place of all or those of `keys`."""
+    print(text)
+    if saved:
+        save_rows(name, rows, keys) if keys else save(name, list(rows))
+
+
 def load(name: str) -> Any:
     """Return what was saved under a name."""
     return json.loads(RESULTS.read_text())[name]

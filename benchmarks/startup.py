@@ -17,7 +17,7 @@ import tempfile
 import time
 
 from benchmarks.machine import line
-from benchmarks.results import Row, digits, markdown, measuring_parser, save
+from benchmarks.results import Row, digits, markdown, measuring_parser, report
 
 WARM_RUNS = 5  # for each cold one, which takes far longer
 
@@ -106,9 +106,7 @@ def main(argv: list[str] | None = None) -> int:
     for name, code in FIRST_STEPS.items():
         cold, warm = cold_and_warm(code, options.repeats)
         rows += [row_of(f"{name}, warm", warm), row_of(f"{name}, cold", cold)]
-    print(table(rows))
-    if options.save:
-        save("startup", rows)
+    report(table(rows), rows, "startup", options.save)
     return 0
 
 
