@@ -1,21 +1,20 @@
 """``value`` plays by a trained value network: whole turns, discs and crowns by what follows.
 
-Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package. With
-``seconds`` the bot is `timed.TimedValueBot`.
+Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import AgentError, Opinion
+from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.models import Models
+from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import check
 from carolus_env.bots.value.ahead import COMPARED, LATE, Ahead, best_turn, discs_option, value_discs
 from carolus_env.bots.value.choice import Chooser, best_choice
@@ -66,20 +65,10 @@ class ValueOptions:
         "roll, by its probability",
         among=(0, 16),
     )
-    seconds: float = option(
-        0.0,
-        "seconds for a turn: its best plans are followed through every roll, the best first, until "
-        "they are over; 0: `next` and `rolls` say how far",
-        among=(0.0, 3600.0),
-    )
     errors: float = errors_option()
 
     def __post_init__(self) -> None:
         check("value", self)
-        if self.seconds and self.errors:
-            raise AgentError(
-                "value", f"takes no errors with seconds={self.seconds}, got errors={self.errors}"
-            )
 
 
 class Player(NamedTuple):
@@ -144,23 +133,16 @@ class ValueBot(CompiledByPlayers):
     Args:
         model: for games of ``model.size.players`` players; None: the models of the package, each
             read when it is first needed.
-        options: see `ValueOptions`; with ``seconds`` use `TimedValueBot`.
-
-    Raises:
-        AgentError: for options with ``seconds``.
+        options: see `ValueOptions`.
     """
 
     name = "value"
-    timed: ClassVar[bool] = False
-    """Whether it plays by the clock."""
     entries = Entries(_act, _play_on)
 
     def __init__(
         self, model: NetworkModel | None = None, options: ValueOptions | None = None
     ) -> None:
         self.options = options or ValueOptions()
-        if self.options.seconds and not self.timed:
-            raise AgentError(self.name, f"seconds={self.options.seconds} needs a TimedValueBot")
         self._models = Models("value", model)
 
     def player(self, players: int) -> Player:
@@ -197,3 +179,8 @@ def _think(states, player, actions, values):
             play_plan(after, choice)
             reset_accumulator(player.chooser.net)
             write_value(after, player.chooser.net, values[g])
+
+
+def make_value(argument: str) -> Agent:
+    """Make ``value:ARGUMENT``: a model's name or path or nothing, then options."""
+    return ValueBot(*parse_model("value", argument, ValueOptions, "value"))
