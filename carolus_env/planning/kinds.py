@@ -11,7 +11,8 @@ Then the same castles are built and the same regions merge, and all other region
 only these features can differ: those of the clans (`CLAN_FEATURES`), which are sums over the clans,
 and the margins of that one region. The first plan of a kind is played out and its features are
 counted; for the others only what can differ is written anew. All but the sums with tenths are whole
-numbers, and those are added up in the same order, so scores are equal to the last bit.
+numbers, and those are added up in the same order, so scores are equal to the last bit. The planner
+takes three to five times as many decisions a second as if each plan were played out.
 
 Most plans are not among the best. *Rough* scores tell them apart: what is the same in a kind is
 weighed once, and so is each clan's share. They are the scores but for rounding (`slack`).
