@@ -19,7 +19,7 @@ from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.options import check
+from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import (
     ACTIONS,
@@ -50,12 +50,10 @@ from carolus_env.system.options import option
 
 
 @dataclass(frozen=True)
-class PlannerOptions:
-    """How `PlannerBot` plans; see docs/bots.md.
+class PlannerOptions(BotOptions):
+    """How `PlannerBot` plans; see docs/bots.md."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "planner"
 
     plans: str = option(
         "stop",
@@ -64,9 +62,6 @@ class PlannerOptions:
         among=WIDTHS,
     )
     errors: float = errors_option()
-
-    def __post_init__(self) -> None:
-        check("planner", self)
 
 
 class RoundScratch(NamedTuple):

@@ -16,7 +16,7 @@ from numpy import float32, int64
 from carolus_env.bots.agent import Agent, AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.models import Models, parse_model
-from carolus_env.bots.options import check
+from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.kernels.actions import disc_of
@@ -126,12 +126,10 @@ def sample(count, probabilities, fraction):
 
 
 @dataclass(frozen=True)
-class PpoOptions:
-    """How `PpoBot` plays.
+class PpoOptions(BotOptions):
+    """How `PpoBot` plays."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "ppo"
 
     temperature: float = option(
         0.0,
@@ -143,9 +141,6 @@ class PpoOptions:
     )
     plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
     discs: str = discs_option()
-
-    def __post_init__(self) -> None:
-        check("ppo", self)
 
 
 class Player(NamedTuple):

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from carolus_env.bots.agent import AgentError
 from carolus_env.bots.models import Models, parse_model
-from carolus_env.bots.options import check
 from carolus_env.bots.search.forest import CHOICES, CROWNS, Forest, Settings, tree_of
 from carolus_env.bots.search.mcts import TreeOptions, TreeSearch, root_width
 from carolus_env.bots.search.tree import begin, go_down, grow, write_shares
@@ -60,10 +59,9 @@ class SearchOptions(TreeOptions):
 
     Where the clock ends a search, ``width`` and ``crowns`` have defaults that make more of a
     second.
-
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
     """
+
+    bot = "search"
 
     width: int = option(
         0,
@@ -77,9 +75,6 @@ class SearchOptions(TreeOptions):
         "value with `seconds`",
         among=(AUTO, *CROWNS),
     )
-
-    def __post_init__(self) -> None:
-        check("search", self)
 
     def settings(self, leaf: int) -> Settings:
         timed = self.seconds > 0

@@ -15,7 +15,7 @@ from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.models import Models, parse_model
-from carolus_env.bots.options import check
+from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, LATE, Ahead, best_turn, discs_option, value_discs
 from carolus_env.bots.value.choice import Chooser, best_choice
 from carolus_env.engine.kernels.actions import disc_of
@@ -34,12 +34,10 @@ PLANS: Final = {2: "one", 3: "stop"}
 
 
 @dataclass(frozen=True)
-class ValueOptions:
-    """How `ValueBot` plays; see docs/bots.md.
+class ValueOptions(BotOptions):
+    """How `ValueBot` plays; see docs/bots.md."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "value"
 
     candidates: int = option(
         64,
@@ -66,9 +64,6 @@ class ValueOptions:
         among=(0, 16),
     )
     errors: float = errors_option()
-
-    def __post_init__(self) -> None:
-        check("value", self)
 
 
 class Player(NamedTuple):
