@@ -15,7 +15,6 @@ command that found them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -35,6 +34,7 @@ from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.planning import evaluation
 from carolus_env.system.files import write_json
+from carolus_env.system.options import command_parser
 
 FIRST = {"castles": 0.5, "clans": 0.2}
 POOL = 4  # the latest planners, which play for the next fit
@@ -126,13 +126,11 @@ def fit(positions: Positions) -> tuple[Array, float]:
     return found.x / spread, float(found.fun)
 
 
-def match(rules: Rules, weights: Sequence[Array], games: int, seed: int) -> Any:
-    """A match of a new planner against the best one."""
-    pair = [PlannerBot(weights=one) for one in weights]
+def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> Any:
+    """A match of two agents."""
     seatings = arena.pairing_tables(rules, games)
-    return arena.pairing_result(
-        ("new", "best"), arena.play_games(seatings, pair, rules, seed=derived_seed(seed, MATCH))
-    )
+    results = arena.play_games(seatings, pair, rules, seed=seed)
+    return arena.pairing_result(("new", "old"), results)
 
 
 def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
@@ -153,7 +151,8 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
         weights, loss = fit(together)
         new = for_all(weights)
         pool.append(new)
-        result = match(rules, (new, best), match_games, seed)
+        pair = PlannerBot(weights=new), PlannerBot(weights=best)
+        result = match(rules, pair, match_games, derived_seed(seed, MATCH))
         low, high = result.ci95[0]
         print(
             f"{players} players, fit {number + 1}: {len(together.shares):,} positions, "
@@ -168,19 +167,12 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit and print the weights; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     add("--games", type=int, default=1500, help="games for each fit (default %(default)s)")
     add("--rounds", type=int, default=5, help="fits (default %(default)s)")
-    add(
-        "--match-games",
-        type=int,
-        default=600,
-        help="games against the best planner after each fit (default %(default)s)",
-    )
+    add("--match-games", type=int, default=600, help="against the best planner after each fit")
     add("--seed", type=int, default=1, help="default %(default)s")
     add("--write", action="store_true", help="write the weights into the package")
     options = parser.parse_args(argv)
@@ -199,15 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
         for name, weight in row.items():
             print(f"  {name:18} {weight:9.4f}")
-        bot, greedy = PlannerBot(weights=np.tile(list(row.values()), (5, 1))), bots.make("greedy")
-        rules = Rules(players=players)
-        seatings = arena.pairing_tables(rules, options.match_games)
-        against = arena.pairing_result(
-            ("planner", "greedy"),
-            arena.play_games(
-                seatings, [bot, greedy], rules, seed=derived_seed(options.seed, MATCH + 1)
-            ),
-        )
+        pair = PlannerBot(weights=np.tile(list(row.values()), (5, 1))), bots.make("greedy")
+        against = match(Rules(players), pair, options.match_games, derived_seed(options.seed, MATCH + 1))
         print(f"  against greedy: {100 * against.win_rate[0]:.1f} %", flush=True)
         if options.write:
             found = json.loads(path.read_text())

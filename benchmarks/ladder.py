@@ -8,7 +8,6 @@ stored in --folder: the same command continues an interrupted run.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import zlib
@@ -26,6 +25,7 @@ from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.system import places
 from carolus_env.system.files import write_file
+from carolus_env.system.options import command_parser
 from carolus_env.system.processes import WorkerError, Workers
 
 COMMAND: Final = "python -m benchmarks.ladder"
@@ -149,9 +149,7 @@ def write(rungs: Mapping[int, list[dict[str, Any]]], path: Path) -> None:
 
 def main() -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("--players", type=int, nargs="+", choices=RUNGS, default=list(RUNGS))
     places.add_options(parser)
     parser.add_argument("--folder", type=Path, default=Path("runs/ladder"), help="of the games")

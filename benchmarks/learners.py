@@ -9,14 +9,13 @@ learns with the options of ``train.py``: with one worker and with two, in turns.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
 from typing import Any, Final
 
 from benchmarks.machine import line
-from benchmarks.results import Row, markdown, save_rows
+from benchmarks.results import Row, markdown, measuring_parser, report
 from carolus_env.engine.rules import Rules
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import SelfPlayLearner, WorkerPool
@@ -70,14 +69,9 @@ def table(rows: list[Row]) -> str:
 
 def main() -> int:
     """Measure in turns, print the table of medians, and save the rows if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measuring_parser(__doc__, seconds=5.0, repeats=5)
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=5.0, help="of a window, %(default)s")
-    parser.add_argument("--repeats", type=int, default=5, help="windows of each, %(default)s")
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args()
     rows, machine = [], line()
     for players in options.players:
@@ -94,9 +88,7 @@ def main() -> int:
             }
             case = {"learner": learner, "players": players, "workers": workers}
             rows.append({**case, **medians, "machine": machine})
-    print(table(rows))
-    if options.save:
-        save_rows("learners", rows, ("learner", "players", "workers"))
+    report(table(rows), rows, "learners", options.save, ("learner", "players", "workers"))
     return 0
 
 

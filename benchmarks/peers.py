@@ -31,14 +31,14 @@ import os
 import random
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 from benchmarks import throughput
 from benchmarks.machine import line
-from benchmarks.results import Row, markdown, save_rows, short, times
+from benchmarks.results import Row, markdown, measuring_parser, report, short, times
+from benchmarks.throughput import Window
 
 INSTALL = (
     "pip install -e . pgx==2.6.0 jax==0.10.2 open_spiel==2.0.2 pettingzoo==1.27.0 pygame-ce==2.5.8"
@@ -49,9 +49,6 @@ BATCH = throughput.BATCH
 PGX_BATCH = {"connect_four": 4096, "backgammon": 256}  # more are no faster
 PGX_STEPS = 32  # a call takes hundredths of a second, so its overhead is negligible
 WARM_UP_GAMES = 3  # that a lane ends on average before it is measured
-
-Window = Callable[[float], tuple[int, int, float]]
-"""Plays for about the given seconds; returns decisions, games and seconds."""
 
 
 # ------------------------------------------------------------------------------------ the peers
@@ -88,17 +85,12 @@ def pgx_loop(game: str) -> Window:
     key = jax.random.PRNGKey(1)
     states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.PRNGKey(2), batch))
 
-    def window(seconds: float) -> tuple[int, int, float]:
+    def portion() -> tuple[int, int]:
         nonlocal states, key
-        decisions = games = 0
-        started = time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            states, key, ended = play(states, key)
-            games += int(ended)  # waits for the result
-            decisions += PGX_STEPS * batch
-        return decisions, games, elapsed
+        states, key, ended = play(states, key)
+        return PGX_STEPS * batch, int(ended)  # waits for the result
 
-    return window
+    return throughput.repeating(portion)
 
 
 def openspiel_loop(game: str) -> Window:
@@ -107,22 +99,18 @@ def openspiel_loop(game: str) -> Window:
 
     loaded = pyspiel.load_game(game)
 
-    def window(seconds: float) -> tuple[int, int, float]:
-        decisions = games = 0
-        started = time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            state = loaded.new_initial_state()
-            while not state.is_terminal():
-                if state.is_chance_node():
-                    state.apply_action(drawn(state.chance_outcomes()))
-                else:
-                    legal = state.legal_actions()
-                    state.apply_action(legal[int(random.random() * len(legal))])
-                    decisions += 1
-            games += 1
-        return decisions, games, elapsed
+    def portion() -> tuple[int, int]:
+        state, decisions = loaded.new_initial_state(), 0
+        while not state.is_terminal():
+            if state.is_chance_node():
+                state.apply_action(drawn(state.chance_outcomes()))
+            else:
+                legal = state.legal_actions()
+                state.apply_action(legal[int(random.random() * len(legal))])
+                decisions += 1
+        return decisions, 1
 
-    return window
+    return throughput.repeating(portion)
 
 
 def drawn(outcomes: list[tuple[int, float]]) -> int:
@@ -200,18 +188,18 @@ def warmed_up(window: Window, batch: int) -> Window:
     return window
 
 
-def measure(
-    mode: str, peer: str, unit: str, players: int, cores: int, seconds: float, repeats: int
-) -> Row:
+def measure(mode: str, peer: str, unit: str, options: argparse.Namespace) -> Row:
     """Return one row: windows of the peer and of ours in turn.
 
     Raises:
         ImportError: when the peer is not installed.
     """
-    packages = PEERS[peer].packages
+    packages, players, seconds = PEERS[peer].packages, options.players, options.seconds
     theirs = peer_window(peer)
-    ours = our_window(mode, players, cores)
-    pairs = [(rate(theirs, unit, seconds), rate(ours, unit, seconds)) for _ in range(repeats)]
+    ours = our_window(mode, players, options.cores)
+    pairs = [
+        (rate(theirs, unit, seconds), rate(ours, unit, seconds)) for _ in range(options.repeats)
+    ]
     ratios = [our / their for their, our in pairs]
     return {
         "row": f"{mode}/{peer}",
@@ -228,7 +216,7 @@ def measure(
         "ratio": round(statistics.median(ratios), 3),
         "ratio_min": round(min(ratios), 3),
         "ratio_max": round(max(ratios), 3),
-        "repeats": repeats,
+        "repeats": options.repeats,
         "seconds": seconds,
     }
 
@@ -278,19 +266,12 @@ def table(rows: list[Row]) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Measure, print the table, and save the rows if asked."""
     packages = sorted({peer.packages[0] for peer in PEERS.values()})
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        epilog=f"Missing peers are skipped; none is a dependency of this project:\n  {INSTALL}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = measuring_parser(__doc__, cores=1, seconds=2.0, repeats=5)
+    parser.epilog = f"Missing peers are skipped; none is a dependency of this project:\n  {INSTALL}"
     parser.add_argument(
         "--peers", nargs="+", choices=packages, default=packages, help="default: all"
     )
     parser.add_argument("--players", type=int, choices=(2, 3, 4), default=2)
-    parser.add_argument("--cores", type=int, default=1, help="for both sides (default: 1)")
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args(argv)
     if options.seconds <= 0 or options.repeats < 1:
         parser.error("seconds and repeats must be positive")
@@ -305,9 +286,7 @@ def main(argv: list[str] | None = None) -> int:
         if PEERS[peer].packages[0] not in options.peers:
             continue
         try:
-            row = measure(
-                mode, peer, unit, options.players, options.cores, options.seconds, options.repeats
-            )
+            row = measure(mode, peer, unit, options)
         except ImportError as error:
             print(f"{mode:14}{peer:29}skipped: {error}", flush=True)
             skipped = True
@@ -316,9 +295,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{mode}/{peer}: {row['ratio']} times", flush=True)
     if skipped:
         print(f"to install what was skipped, best in a separate environment:\n  {INSTALL}")
-    print(table(rows))
-    if options.save:
-        save_rows("peers", rows, ("row",))
+    report(table(rows), rows, "peers", options.save, ("row",))
     return 0
 
 

@@ -5,15 +5,13 @@
 A frame is the picture of a PettingZoo environment in mid-game, with the last decision marked (not
 in text): `render()` in the render modes ansi and rgb_array (800 pixels wide), and for svg what a
 notebook shows. The frames of a window are positions of random games, every fifth decision; the
-decisions themselves are not counted. What of a frame was drawn before is not drawn again, so a
-window goes on where the one before ended. Each figure is the median of `--repeats` windows of
+decisions themselves are not counted. Each figure is the median of `--repeats` windows of
 `--frames`, in CPU time, as one thread draws. The modes take turns. Compare only figures of one
 machine.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import line
-from benchmarks.results import Row, digits, markdown, save
+from benchmarks.results import Row, digits, markdown, measuring_parser, report
 from carolus_env import carolus_magnus_v0
 
 MODES: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -97,22 +95,14 @@ def table(rows: list[Row]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print the table, and save the rows if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--frames", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
-    options = parser.parse_args(argv)
+    options = measuring_parser(__doc__, frames=20, repeats=7).parse_args(argv)
     machine = line("resvg", "pillow")
     rows = [
         {**row, "machine": machine}
         for players in (2, 3, 4)
         for row in measure(players, options.frames, options.repeats)
     ]
-    print(table(rows))
-    if options.save:
-        save("rendering", rows)
+    report(table(rows), rows, "rendering", options.save)
     return 0
 
 

@@ -6,16 +6,36 @@ same tables into README.md and docs/.
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.system.files import write_json
+from carolus_env.system.options import command_parser
 
 RESULTS: Final = Path(__file__).parent / "results.json"
 
 Row = dict[str, Any]
+
+
+def measuring_parser(about: str | None, **options: Any) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark, with ``--save`` and an option for each number given."""
+    parser = command_parser(about)
+    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
+    for name, usual in options.items():
+        parser.add_argument(f"--{name}", type=type(usual), default=usual, help="(%(default)s)")
+    return parser
+
+
+def report(
+    text: str, rows: Iterable[Row], name: str, saved: bool, keys: Sequence[str] = ()
+) -> None:
+    """Print a benchmark's table; if asked, write its rows, in place of all or those of `keys`."""
+    print(text)
+    if saved:
+        save_rows(name, rows, keys) if keys else save(name, list(rows))
 
 
 def load(name: str) -> Any:

@@ -9,7 +9,6 @@ repeat is one cold run and five warm ones.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ import tempfile
 import time
 
 from benchmarks.machine import line
-from benchmarks.results import Row, digits, markdown, save
+from benchmarks.results import Row, digits, markdown, measuring_parser, report
 
 WARM_RUNS = 5  # for each cold one, which takes far longer
 
@@ -95,12 +94,7 @@ def table(rows: list[Row]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print the table, and save the rows if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
-    options = parser.parse_args(argv)
+    options = measuring_parser(__doc__, repeats=3).parse_args(argv)
     runs = WARM_RUNS * options.repeats
     rows = [
         row_of(name, [seconds(code, "") for _ in range(runs)])
@@ -112,9 +106,7 @@ def main(argv: list[str] | None = None) -> int:
     for name, code in FIRST_STEPS.items():
         cold, warm = cold_and_warm(code, options.repeats)
         rows += [row_of(f"{name}, warm", warm), row_of(f"{name}, cold", cold)]
-    print(table(rows))
-    if options.save:
-        save("startup", rows)
+    report(table(rows), rows, "startup", options.save)
     return 0
 
 

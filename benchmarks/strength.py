@@ -9,14 +9,13 @@ played again when the weights of its agents have changed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import line
-from benchmarks.results import Row, load, markdown, save
+from benchmarks.results import Row, load, markdown, measuring_parser, save
 from carolus_env import arena
 from carolus_env.arena import console
 from carolus_env.arena.seating import deals_for, pairing
@@ -96,13 +95,9 @@ def table(rows: list[Row]) -> str:
 
 def main() -> int:
     """Play what the results lack, print the table, and save the rows if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measuring_parser(__doc__, workers=1)
     parser.add_argument("--players", type=int, nargs="+", choices=(2, 3, 4), default=[2, 3, 4])
-    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("runs/strength"))
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     known = {(row["players"], *row["pair"]): row for row in load("strength")}

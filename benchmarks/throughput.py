@@ -10,7 +10,6 @@ machine.
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 import sys
@@ -23,7 +22,7 @@ import numpy as np
 
 import carolus_env as ce
 from benchmarks.machine import line
-from benchmarks.results import Row, markdown, save_rows, short
+from benchmarks.results import Row, markdown, measuring_parser, report, short
 from carolus_env import carolus_magnus_v0
 from carolus_env.engine.rules import OVER
 
@@ -186,36 +185,22 @@ class Mode(NamedTuple):
 
 MODES = {
     "playout": Mode("threads", "whole games at random in the kernel, no mask", playing_out),
-    "rollout_mask": Mode(
-        "threads",
-        "random choice in the kernel, mask written at every decision",
-        partial(rolling_out, observation=None),
-    ),
-    "rollout_u8": Mode(
-        "threads",
-        "as `rollout_mask`, and the uint8 observation",
-        partial(rolling_out, observation="uint8"),
-    ),
-    "rollout_f32": Mode(
-        "threads",
-        "as `rollout_mask`, and the float32 observation",
-        partial(rolling_out, observation="float32"),
-    ),
-    "step_mask": Mode(
-        "threads",
-        "actions from outside, by the compiled sampler: mask, choice, step",
-        partial(stepping, observation=None),
-    ),
-    "step_u8": Mode(
-        "threads",
-        "as `step_mask`, and the uint8 observation",
-        partial(stepping, observation="uint8"),
-    ),
-    "step_f32": Mode(
-        "threads",
-        "as `step_mask`, and the float32 observation",
-        partial(stepping, observation="float32"),
-    ),
+    **{
+        f"rollout_{name}": Mode("threads", about, partial(rolling_out, observation=dtype))
+        for name, dtype, about in (
+            ("mask", None, "random choice in the kernel, mask written at every decision"),
+            ("u8", "uint8", "as `rollout_mask`, and the uint8 observation"),
+            ("f32", "float32", "as `rollout_mask`, and the float32 observation"),
+        )
+    },
+    **{
+        f"step_{name}": Mode("threads", about, partial(stepping, observation=dtype))
+        for name, dtype, about in (
+            ("mask", None, "actions from outside, by the compiled sampler: mask, choice, step"),
+            ("u8", "uint8", "as `step_mask`, and the uint8 observation"),
+            ("f32", "float32", "as `step_mask`, and the float32 observation"),
+        )
+    },
     "gym_vector": Mode("batch", "Gymnasium: the learner's decisions, random opponents", gym_vector),
     "gym_turns": Mode(
         "batch", "Gymnasium, whole turns: the learner's steps, random opponents", gym_turns
@@ -282,16 +267,11 @@ def table(rows: list[Row]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print the table, and save the rows if asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measuring_parser(__doc__, seconds=1.0, repeats=5)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--players", nargs="+", type=int, choices=(2, 3, 4), default=[2, 3, 4])
     parser.add_argument("--batch", nargs="+", type=int, default=[BATCH])
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--save", action="store_true", help="write to benchmarks/results.json")
     options = parser.parse_args(argv)
     machine, rows = line(), []
     for mode in options.modes:
@@ -307,9 +287,7 @@ def main(argv: list[str] | None = None) -> int:
                         f"{row['min']:,} to {row['max']:,}",
                         flush=True,
                     )
-    print(table(rows))
-    if options.save:
-        save_rows("throughput", rows, ("mode", "players", "batch", "threads"))
+    report(table(rows), rows, "throughput", options.save, ("mode", "players", "batch", "threads"))
     return 0
 
 

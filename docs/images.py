@@ -113,7 +113,12 @@ def batches() -> Figure:
     axes.set_xlabel("games in the batch")
     axes.set_ylabel("decisions a second, 2 players, one thread")
     axes.text(0.98, 0.03, CALLERS, transform=axes.transAxes, ha="right", color=GREY)
-    # Labels at the ends of the lines, moved down where they would overlap.
+    _label_lines(axes, ends, sizes[-1] * 1.6)
+    return figure
+
+
+def _label_lines(axes: Any, ends: dict[str, tuple[int, float, str]], at: float) -> None:
+    """Write the modes at the ends of their lines, moved down where they would overlap."""
     low, high = axes.get_ylim()
     step, last = (high / low) ** 0.042, float("inf")
     for mode, (batch, rate, colour) in sorted(ends.items(), key=lambda item: -item[1][1]):
@@ -121,13 +126,12 @@ def batches() -> Figure:
         axes.annotate(
             mode,
             (batch, rate),
-            (sizes[-1] * 1.6, last),
+            (at, last),
             va="center",
             color=colour,
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkB": 3},
         )
-    return figure
 
 
 # ------------------------------------------------------------------------------------ boards

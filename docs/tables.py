@@ -53,60 +53,55 @@ ELO_OF_A_STEP = 170
 
 def actions_table() -> str:
     """The action numbers, from `rules.ACTION_GROUPS`."""
-    lines = ["| actions | phase | meaning |", "| --- | --- | --- |"]
+    lines = []
     for group in rules.ACTION_GROUPS:
         numbers = f"{group.first} + k, up to {group.first + group.size - 1}"
-        lines.append(f"| {numbers} | {rules.PHASE_NAMES[group.phase]} | {group.meaning} |")
-    return "\n".join(lines) + "\n"
+        lines.append([numbers, rules.PHASE_NAMES[group.phase], group.meaning])
+    return markdown(["actions", "phase", "meaning"], lines)
 
 
 def commands_table() -> str:
     """The commands of ``carolus``, from `COMMANDS`."""
-    rows = [
-        f"| `carolus {name}` | {command.about} | {f'`{command.extra}`' if command.extra else '-'} |"
+    lines = [
+        [f"`carolus {name}`", command.about, f"`{command.extra}`" if command.extra else "-"]
         for name, command in COMMANDS.items()
     ]
-    return "\n".join(["| command | for | extra |", "| --- | --- | --- |", *rows]) + "\n"
+    return markdown(["command", "for", "extra"], lines)
 
 
 def weights_table() -> str:
     """What the evaluation counts, and the weight of each by number of players."""
     weights = evaluation.all_weights()
     lines = [
-        "| feature | counted for each team | 2 | 3 | 4 |",
-        "| --- | --- | ---: | ---: | ---: |",
+        [f"`{one.name}`", one.meaning, *(f"{weights[players, k]:.3f}" for players in (2, 3, 4))]
+        for k, one in enumerate(evaluation.FEATURES)
     ]
-    for k, feature in enumerate(evaluation.FEATURES):
-        cells = " | ".join(f"{weights[players, k]:.3f}" for players in (2, 3, 4))
-        lines.append(f"| `{feature.name}` | {feature.meaning} | {cells} |")
-    return "\n".join(lines) + "\n"
+    return markdown(["feature", "counted for each team", "2", "3", "4"], lines)
 
 
 def bench_table() -> str:
     """Return what CarolusBench plays."""
-    lines = [
-        "| players | deals with each rung | games with each | suite | decisions |",
-        "| --- | ---: | ---: | --- | ---: |",
-    ]
+    lines = []
     for players, deals in bench.DEALS.items():
         games = deals * len(pairing(rules.Rules(players)).seatings)
         decisions = len(bench.suite(players).half(bench.HALF))
-        lines.append(f"| {players} | {deals} | {games} | `{bench.SUITES[players]}` | {decisions} |")
-    return "\n".join(lines) + "\n"
+        suite = f"`{bench.SUITES[players]}`"
+        lines.append([str(players), str(deals), str(games), suite, str(decisions)])
+    head = ["players", "deals with each rung", "games with each", "suite", "decisions"]
+    return markdown(head, lines)
 
 
 def ladder_table(players: int) -> str:
     """Return the rungs of a ladder, the strongest first."""
-    lines = ["| agent | Elo | above the next [95 %] |", "| --- | ---: | ---: |"]
+    lines = []
     found = ladder.rungs(players)
     for rung in found[::-1]:
         gap = "{:+.0f} [{:.0f}, {:.0f}]".format(*rung.gap) if rung.gap else "-"
-        lines.append(f"| `{rung.spec}` | {rung.elo:.0f} | {gap} |")
+        lines.append([f"`{rung.spec}`", f"{rung.elo:.0f}", gap])
     worst = max(_pairs(players), key=lambda pair: abs(pair[2] - pair[3]))
     widest = max(rung.gap[2] - rung.gap[1] for rung in found[1:])
-    return (
-        "\n".join(lines)
-        + f"\n\nThe widest interval between neighbours is {widest:.0f} points. The "
+    return markdown(["agent", "Elo", "above the next [95 %]"], lines) + (
+        f"\nThe widest interval between neighbours is {widest:.0f} points. The "
         f"result that the ratings fit worst: `{worst[0]}` wins {100 * worst[2]:.0f} % against "
         f"`{worst[1]}`, expected are {100 * worst[3]:.0f} %.\n"
     )
@@ -124,15 +119,13 @@ def _pairs(players: int) -> list[tuple[str, str, float, float]]:
 
 def skill() -> str:
     """How far apart the ends of the ladder are, in Elo points and in Robertie's steps."""
-    lines = ["| players | from | to | Elo points | steps |", "| --- | --- | --- | ---: | ---: |"]
+    lines = []
     for players in (2, 3, 4):
         ends = ladder.rungs(players)
         apart = ends[-1].elo - ends[0].elo
-        lines.append(
-            f"| {players} | `{ends[0].spec}` | `{ends[-1].spec}` | {apart:,.0f} "
-            f"| {apart / ELO_OF_A_STEP:.1f} |"
-        )
-    return "\n".join(lines) + "\n"
+        between = [f"`{end.spec}`" for end in (ends[0], ends[-1])]
+        lines.append([str(players), *between, f"{apart:,.0f}", f"{apart / ELO_OF_A_STEP:.1f}"])
+    return markdown(["players", "from", "to", "Elo points", "steps"], lines)
 
 
 def board() -> str:
@@ -186,11 +179,11 @@ def moves_table() -> str:
     for seed in range(20):
         for told in notation.tell_turns(*played(2, seed)):
             texts += told.text.split(", ")
-    lines = ["| written | meaning |", "| --- | --- |"]
+    lines = []
     for meaning, pattern in MOVES:
         example = next(text for text in texts if re.fullmatch(pattern, text))
-        lines.append(f"| `{example}` | {meaning} |")
-    return "\n".join(lines) + "\n"
+        lines.append([f"`{example}`", meaning])
+    return markdown(["written", "meaning"], lines)
 
 
 def told_game() -> str:
@@ -201,10 +194,8 @@ def told_game() -> str:
 
 def position_fields() -> str:
     """The fields of a position's text, from `notation.positions.FIELDS`."""
-    lines = ["| field | for example | meaning |", "| --- | --- | --- |"]
-    for form in notation.positions.FIELDS:
-        lines.append(f"| {form.name} | `{form.example}` | {form.meaning} |")
-    return "\n".join(lines) + "\n"
+    lines = [[form.name, f"`{form.example}`", form.meaning] for form in notation.positions.FIELDS]
+    return markdown(["field", "for example", "meaning"], lines)
 
 
 def position_line() -> str:

@@ -22,12 +22,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
-import torch
 from agilerl.algorithms import PPO
 from agilerl.modules.dummy import DummyEvolvable
 from agilerl.networks import StochasticActor
@@ -35,29 +33,16 @@ from agilerl.networks.distributions import EvolvableDistribution
 from agilerl.networks.value_networks import ValueNetwork
 from agilerl.rollouts.on_policy import collect_rollouts
 from gymnasium.vector import AutoresetMode, VectorEnv
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from carolus_env.envs.candidates import length
-from carolus_env.integrations.agents import TurnAgent
+from carolus_env.integrations.pytorch import Scorer, ScorerAgent, TurnArgs, run
 
 WEIGHTS = Path("agilerl_ppo.safetensors")
 
 
 @dataclass
-class Args:
+class Args(TurnArgs):
     """PPO over whole turns with AgileRL."""
-
-    players: Literal[2, 3, 4] = 2
-    """2, 3 or 4 (two teams of two)."""
-    opponents: str = "planner:errors=0.1"
-    """The agent in all other seats."""
-    steps: int = 200_000
-    """Discs, crowns and turns to learn from."""
-    envs: int = 256
-    """Games played side by side."""
-    seed: int = 1
-    """Of games, network and sampling."""
 
 
 def make_env(players: int, opponents: str, games: int) -> VectorEnv:
@@ -72,15 +57,12 @@ def make_env(players: int, opponents: str, games: int) -> VectorEnv:
     )
 
 
-class Rows(nn.Module):
+class Rows(Scorer):
     """A number for each candidate, ``(N, K, F)`` to ``(N, K)``; or the highest, ``(N, 1)``."""
 
     def __init__(self, entries: int, outputs: int) -> None:
-        super().__init__()
+        super().__init__(entries, 1)
         self.num_outputs = outputs
-        self.layers = nn.Sequential(
-            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
-        )
 
     def forward(self, rows: Tensor) -> Tensor:
         scores: Tensor = self.layers(rows)[..., 0]
@@ -147,34 +129,12 @@ def train(args: Args) -> nn.Module:
     return found
 
 
-class Trained(TurnAgent):
+class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the likeliest candidate."""
 
     def __init__(self) -> None:
-        weights = load_file(WEIGHTS)
-        entries = weights["layers.0.weight"].shape[1]
-        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
-        self.network = Rows(entries, self.turns.candidates)
-        self.network.load_state_dict(weights)
-
-    @torch.no_grad()
-    def choose(
-        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        logits = self.network(torch.from_numpy(rows)).numpy()
-        chosen: npt.NDArray[Any] = np.where(masks, logits, -np.inf).argmax(axis=1)
-        return chosen
-
-
-def main(args: Args) -> None:
-    """Learn, and save the weights."""
-    torch.set_num_threads(1)  # small networks gain nothing from more
-    torch.manual_seed(args.seed)
-    save_file(train(args).state_dict(), WEIGHTS)
-    print(f"saved: {WEIGHTS}")
+        super().__init__(WEIGHTS)
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Args))
+    run(train, Args, WEIGHTS)

@@ -18,42 +18,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
-import numpy as np
-import numpy.typing as npt
-import torch
 from gymnasium.vector import AutoresetMode
-from safetensors.torch import load_file, save_file
 from skrl.agents.torch.ppo import PPO
 from skrl.envs.wrappers.torch import Wrapper, wrap_env
 from skrl.memories.torch import RandomMemory
 from skrl.models.torch import CategoricalMixin, DeterministicMixin, Model
 from skrl.trainers.torch import SequentialTrainer
 from skrl.utils import set_seed
-from torch import Tensor, nn
 
-from carolus_env.envs.candidates import length
-from carolus_env.integrations.agents import TurnAgent
+from carolus_env.integrations.pytorch import ActorCritic, ScorerAgent, TurnArgs, run
 
 WEIGHTS = Path("skrl_ppo.safetensors")
 
 
 @dataclass
-class Args:
+class Args(TurnArgs):
     """PPO over whole turns with skrl."""
-
-    players: Literal[2, 3, 4] = 2
-    """2, 3 or 4 (two teams of two)."""
-    opponents: str = "planner:errors=0.1"
-    """The agent in all other seats."""
-    steps: int = 200_000
-    """Discs, crowns and turns to learn from."""
-    envs: int = 256
-    """Games played side by side."""
-    seed: int = 1
-    """Of games, network and sampling."""
 
 
 def make_env(players: int, opponents: str, games: int) -> Wrapper:
@@ -69,22 +52,6 @@ def make_env(players: int, opponents: str, games: int) -> Wrapper:
     return wrap_env(envs, wrapper="gymnasium")
 
 
-class Scorer(nn.Module):
-    """A logit and a value for each candidate; masks are read off the rows."""
-
-    def __init__(self, entries: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
-        )
-
-    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """``(N, K, F)`` to logits ``(N, K)``, and what the policy expects ``(N, 1)``."""
-        logits, values = self.layers(rows).unbind(dim=-1)
-        logits = logits.masked_fill(rows[..., 0] == 0, -1e9)
-        return logits, (logits.detach().softmax(dim=1) * values).sum(dim=1, keepdim=True)
-
-
 class Shared(CategoricalMixin, DeterministicMixin, Model):
     """Policy and value, as skrl's PPO asks for them."""
 
@@ -94,7 +61,7 @@ class Shared(CategoricalMixin, DeterministicMixin, Model):
         CategoricalMixin.__init__(self, unnormalized_log_prob=True, role="policy")
         DeterministicMixin.__init__(self, role="value")
         self.shape = env.observation_space.shape
-        self.scorer = Scorer(self.shape[-1])
+        self.scorer = ActorCritic(self.shape[-1])
 
     def act(self, inputs: dict[str, Any], *, role: str) -> Any:
         mixin = CategoricalMixin if role == "policy" else DeterministicMixin
@@ -105,7 +72,7 @@ class Shared(CategoricalMixin, DeterministicMixin, Model):
         return self.scorer(rows)[0 if role == "policy" else 1], {}
 
 
-def train(args: Args) -> Scorer:
+def train(args: Args) -> ActorCritic:
     """Play and learn."""
     set_seed(args.seed)  # of the games, too
     env = make_env(args.players, args.opponents, args.envs)
@@ -132,32 +99,12 @@ def train(args: Args) -> Scorer:
     return model.scorer
 
 
-class Trained(TurnAgent):
+class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the likeliest candidate."""
 
     def __init__(self) -> None:
-        weights = load_file(WEIGHTS)
-        entries = weights["layers.0.weight"].shape[1]
-        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
-        self.network = Scorer(entries)
-        self.network.load_state_dict(weights)
-
-    @torch.no_grad()
-    def choose(
-        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        chosen: npt.NDArray[Any] = self.network(torch.from_numpy(rows))[0].argmax(dim=1).numpy()
-        return chosen
-
-
-def main(args: Args) -> None:
-    """Learn, and save the weights."""
-    torch.set_num_threads(1)  # small networks gain nothing from more
-    save_file(train(args).state_dict(), WEIGHTS)
-    print(f"saved: {WEIGHTS}")
+        super().__init__(WEIGHTS)
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Args))
+    run(train, Args, WEIGHTS)

@@ -17,41 +17,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
 import torch
 from gymnasium.wrappers import TransformObservation
-from safetensors.torch import load_file, save_file
 from tianshou.algorithm.modelfree.dqn import DQN, DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
 from tianshou.data import Collector, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
-from torch import nn
 
 from carolus_env.envs.candidates import length
-from carolus_env.integrations.agents import TurnAgent
+from carolus_env.integrations.pytorch import Scorer, ScorerAgent, TurnArgs, run
 
 WEIGHTS = Path("tianshou_dqn.safetensors")
 
 
 @dataclass
-class Args:
+class Args(TurnArgs):
     """Double DQN over whole turns with Tianshou."""
 
-    players: Literal[2, 3, 4] = 2
-    """2, 3 or 4 (two teams of two)."""
-    opponents: str = "planner:errors=0.1"
-    """The agent in all other seats."""
     steps: int = 60_000
-    """Discs, crowns and turns to learn from."""
     envs: int = 64
-    """Games played side by side."""
-    seed: int = 1
-    """Of games, network and exploration."""
 
 
 def make_env(players: int, opponents: str) -> gymnasium.Env:
@@ -71,24 +60,19 @@ def make_env(players: int, opponents: str) -> gymnasium.Env:
     )
 
 
-class Scorer(nn.Module):
+class Values(Scorer):
     """A value for each candidate: ``(N, K, F)`` to ``(N, K)``, as Tianshou's DQN asks for it."""
-
-    def __init__(self, entries: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
-        )
 
     def forward(self, obs: Any, state: Any = None, info: Any = None) -> tuple[torch.Tensor, Any]:
         return self.layers(torch.as_tensor(obs))[..., 0], state
 
 
-def train(args: Args) -> Scorer:
+def train(args: Args) -> Values:
     """Play and learn."""
+    np.random.seed(args.seed)  # noqa: NPY002 (Tianshou explores by NumPy's global generator)
     envs = DummyVectorEnv([lambda: make_env(args.players, args.opponents)] * args.envs)
     envs.seed(args.seed)
-    network = Scorer(length(args.players))
+    network = Values(length(args.players), 1)
     policy = DiscreteQLearningPolicy(
         model=network, action_space=envs.action_space[0], eps_training=0.1
     )
@@ -115,35 +99,12 @@ def train(args: Args) -> Scorer:
     return network
 
 
-class Trained(TurnAgent):
+class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the candidate of the highest value."""
 
     def __init__(self) -> None:
-        weights = load_file(WEIGHTS)
-        entries = weights["layers.0.weight"].shape[1]
-        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
-        self.network = Scorer(entries)
-        self.network.load_state_dict(weights)
-
-    @torch.no_grad()
-    def choose(
-        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        values = self.network(rows)[0].numpy()
-        chosen: npt.NDArray[Any] = np.where(masks, values, -np.inf).argmax(axis=1)
-        return chosen
-
-
-def main(args: Args) -> None:
-    """Learn, and save the weights."""
-    torch.set_num_threads(1)  # small networks gain nothing from more
-    torch.manual_seed(args.seed)
-    np.random.seed(args.seed)  # noqa: NPY002 (Tianshou explores by NumPy's global generator)
-    save_file(train(args).state_dict(), WEIGHTS)
-    print(f"saved: {WEIGHTS}")
+        super().__init__(WEIGHTS)
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Args))
+    run(train, Args, WEIGHTS)

@@ -18,14 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 import gymnasium
-import numpy as np
-import numpy.typing as npt
 import torch
 from gymnasium.vector import AutoresetMode
-from safetensors.torch import load_file, save_file
 from tensordict.nn import ProbabilisticTensorDictModule as Drawn
 from tensordict.nn import ProbabilisticTensorDictSequential as Actor
 from tensordict.nn import TensorDictModule as Module
@@ -36,26 +32,14 @@ from torchrl.modules import MaskedCategorical
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from carolus_env.envs.candidates import length
-from carolus_env.integrations.agents import TurnAgent
+from carolus_env.integrations.pytorch import ActorCritic, ScorerAgent, TurnArgs, run
 
 WEIGHTS = Path("torchrl_ppo.safetensors")
 
 
 @dataclass
-class Args:
+class Args(TurnArgs):
     """PPO over whole turns with TorchRL."""
-
-    players: Literal[2, 3, 4] = 2
-    """2, 3 or 4 (two teams of two)."""
-    opponents: str = "planner:errors=0.1"
-    """The agent in all other seats."""
-    steps: int = 200_000
-    """Discs, crowns and turns to learn from."""
-    envs: int = 256
-    """Games played side by side."""
-    seed: int = 1
-    """Of games, network and sampling."""
 
 
 def make_env(players: int, opponents: str, games: int) -> TransformedEnv:
@@ -72,22 +56,6 @@ def make_env(players: int, opponents: str, games: int) -> TransformedEnv:
     return TransformedEnv(GymWrapper(envs, categorical_action_encoding=True), ActionMask())
 
 
-class Scorer(nn.Module):
-    """A logit and a value for each candidate, ``(..., K, F)`` to ``(..., K, 2)``."""
-
-    def __init__(self, entries: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
-        )
-
-    def forward(self, rows: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits ``(..., K)``, and what the policy expects ``(..., 1)``."""
-        logits, values = self.layers(rows).unbind(dim=-1)
-        policy = logits.masked_fill(masks == 0, -1e9).softmax(dim=-1)
-        return logits, (policy.detach() * values).sum(dim=-1, keepdim=True)
-
-
 class LegalCategorical(MaskedCategorical):
     """MaskedCategorical with the masks as they are in the observation, int8."""
 
@@ -95,14 +63,13 @@ class LegalCategorical(MaskedCategorical):
         super().__init__(logits=logits, mask=mask.bool(), neg_inf=-1e9)
 
 
-def train(args: Args) -> Scorer:
+def train(args: Args) -> ActorCritic:
     """Play and learn, with a line of progress for each update."""
     env = make_env(args.players, args.opponents, args.envs)
     env.set_seed(args.seed)
-    network = Scorer(env.observation_spec["observation"].shape[-1])
-    seen = ["observation", "action_mask"]
+    network = ActorCritic(env.observation_spec["observation"].shape[-1])
     actor = Actor(
-        Module(network, in_keys=seen, out_keys=["logits", "_"]),
+        Module(network, in_keys=["observation"], out_keys=["logits", "_"]),
         Drawn(
             in_keys={"logits": "logits", "mask": "action_mask"},
             out_keys=["action"],
@@ -110,7 +77,7 @@ def train(args: Args) -> Scorer:
             return_log_prob=True,
         ),
     )
-    critic = Module(network, in_keys=seen, out_keys=["_", "state_value"])
+    critic = Module(network, in_keys=["observation"], out_keys=["_", "state_value"])
     advantage = GAE(gamma=0.999, lmbda=0.95, value_network=critic)
     loss = ClipPPOLoss(actor, critic, entropy_coeff=0.01, normalize_advantage=True)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
@@ -139,34 +106,12 @@ def train(args: Args) -> Scorer:
     return network
 
 
-class Trained(TurnAgent):
+class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the likeliest candidate."""
 
     def __init__(self) -> None:
-        weights = load_file(WEIGHTS)
-        entries = weights["layers.0.weight"].shape[1]
-        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
-        self.network = Scorer(entries)
-        self.network.load_state_dict(weights)
-
-    @torch.no_grad()
-    def choose(
-        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        logits, _ = self.network(torch.from_numpy(rows), torch.from_numpy(masks))
-        chosen: npt.NDArray[Any] = np.where(masks, logits.numpy(), -np.inf).argmax(axis=1)
-        return chosen
-
-
-def main(args: Args) -> None:
-    """Learn, and save the weights."""
-    torch.set_num_threads(1)  # small networks gain nothing from more
-    torch.manual_seed(args.seed)
-    save_file(train(args).state_dict(), WEIGHTS)
-    print(f"saved: {WEIGHTS}")
+        super().__init__(WEIGHTS)
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Args))
+    run(train, Args, WEIGHTS)

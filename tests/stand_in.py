@@ -76,6 +76,19 @@ class State:
     def move_number(self) -> int:
         return len(self._history)
 
+    def legal_actions(self, player: int | None = None) -> list[int]:
+        own: Any = self
+        if own.is_chance_node():
+            return [outcome for outcome, _ in own.chance_outcomes()]
+        decides = own.current_player()
+        mine = decides >= 0 and player in (None, decides)
+        return list(own._legal_actions(decides)) if mine else []
+
+    def observation_tensor(self, player: int) -> list[float]:
+        observer = self._game.make_py_observer()  # type: ignore[attr-defined]
+        observer.set_from(self, player)
+        return list(observer.tensor.tolist())
+
     def apply_action(self, action: int) -> None:
         self._apply_action(action)  # type: ignore[attr-defined]
         self._history.append(action)

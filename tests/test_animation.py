@@ -118,8 +118,8 @@ def test_a_film_stands_still_at_its_first_frame_where_nothing_moves():
     pytest.importorskip("resvg")
     record, _, _ = played(3)
     first = animation.frames_of(record)[0].state
-    film = raster.svg_pixels(animation.animation_svg(record, width=400))
-    board = raster.svg_pixels(board_svg(first, layout="wide", width=400))
+    film = np.array(raster.svg_picture(animation.animation_svg(record, width=400)))
+    board = np.array(raster.svg_picture(board_svg(first, layout="wide", width=400)))
     np.testing.assert_array_equal(film, board)
 
 
@@ -178,7 +178,7 @@ def test_a_gif_shows_each_frame_in_nearly_the_colours_of_the_board(tmp_path):
         film.seek(k)
         assert film.info["duration"] == (1200 if k == len(actions) else 300)
         board = board_svg(frame.state, last=frame.last, layout="wide", width=240)
-        pixels = raster.svg_pixels(board).astype(int)
+        pixels = np.array(raster.svg_picture(board)).astype(int)
         apart = np.abs(np.array(film.convert("RGB")) - pixels)
         assert apart.mean() < 4
         assert np.quantile(apart, 0.999) < 50

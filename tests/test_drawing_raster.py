@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ import pytest
 import carolus_env as ce
 from carolus_env.drawing import board_pixels, board_png, board_svg, raster
 from carolus_env.drawing.style import BACKGROUNDS
-from carolus_env.drawing.tiles import Tiles
 from carolus_env.drawing.window import Window
 
 pytest.importorskip("resvg")
@@ -35,6 +33,26 @@ def some_state(players=3, decisions=60, seed=1):
 
 def colour(pixel):
     return "#{:02x}{:02x}{:02x}".format(*pixel)
+
+
+def boards():
+    """States with all that is drawn: every phase, merged regions, castles, an end, long names."""
+    for players in (2, 3, 4):
+        games, streams = ce.new_games(ce.Rules(players=players), seed=1), ce.new_streams(1, 1)
+        for number in range(10_000):
+            if ce.is_over(games)[0]:
+                yield games[0], {"theme": "dark", "names": ["Ann", "Bob", "Eve", "Dan"][:players]}
+                break
+            before, action = games.copy(), ce.random_actions(games, streams)
+            ce.step(games, action)
+            if number % 33 == players:
+                options = {
+                    "legal": True,
+                    "last": (before[0], int(action[0])),
+                    "values": [0.5, 0.3, 0.2][: int(games["teams"][0])],
+                    "names": ["\u2031" * 30, "Щ" * 13, "WWWWW", "i"][:players],
+                }
+                yield games[0], options
 
 
 # ------------------------------------------------------------------------------------ pixels
@@ -78,7 +96,7 @@ def test_text_is_drawn_without_any_font_of_the_system(monkeypatch):
             '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30">'
             f'<text x="5" y="20" font-family="DejaVu Sans, Verdana, sans-serif">{text}</text></svg>'
         )
-        return int((raster.svg_pixels(svg) < 128).sum())
+        return int((np.array(raster.svg_picture(svg)) < 128).sum())
 
     assert ink("Emperor") > ink("Emp") > 0
     monkeypatch.setattr(raster, "_FONTS", [])
@@ -101,101 +119,6 @@ def test_without_the_extra_the_error_names_it(module, monkeypatch):
 def test_what_is_not_svg_is_refused(svg):
     with pytest.raises(ValueError, match="this SVG cannot be drawn"):
         raster.svg_png(svg)
-
-
-# ------------------------------------------------------------------------------------ tiles
-
-
-def boards():
-    """States with all that is drawn: every phase, merged regions, castles, an end, long names."""
-    for players in (2, 3, 4):
-        games, streams = ce.new_games(ce.Rules(players=players), seed=1), ce.new_streams(1, 1)
-        for number in range(10_000):
-            if ce.is_over(games)[0]:
-                yield games[0], {"theme": "dark", "names": ["Ann", "Bob", "Eve", "Dan"][:players]}
-                break
-            before, action = games.copy(), ce.random_actions(games, streams)
-            ce.step(games, action)
-            if number % 33 == players:
-                options = {
-                    "legal": True,
-                    "last": (before[0], int(action[0])),
-                    "values": [0.5, 0.3, 0.2][: int(games["teams"][0])],
-                    "names": ["\u2031" * 30, "Щ" * 13, "WWWWW", "i"][:players],
-                }
-                yield games[0], options
-
-
-@pytest.mark.parametrize("layout", ["tall", "wide"])
-def test_a_board_of_tiles_is_the_whole_drawing_but_for_rounding_at_edges(layout):
-    """No part reaches beyond its box, or else its tile would be cut off."""
-    chosen = list(boards())[::3]
-    assert len(chosen) > 8
-    for state, options in chosen:
-        options = {**options, "layout": layout, "width": 500}
-        whole = raster.svg_pixels(board_svg(state, **options), options.get("theme", "auto"))
-        apart = np.abs(board_pixels(state, **options).astype(int) - whole).max(axis=2)
-        assert apart.max() <= 64
-        assert (apart > 8).mean() < 0.002
-        assert (apart > 0).mean() < 0.1
-
-
-def counting(monkeypatch, **options):
-    """Tiles that note how many parts each sheet has."""
-    sheets = []
-    draw = raster._picture
-    made = Tiles(
-        lambda svg: (sheets.append(svg.count('<g transform="matrix')), draw(svg))[1], **options
-    )
-    monkeypatch.setattr(raster, "_TILES", made)
-    return made, sheets
-
-
-def test_what_was_drawn_before_is_not_drawn_again(monkeypatch):
-    _, sheets = counting(monkeypatch)
-    games, streams = ce.new_games(ce.Rules(players=3), seed=2), ce.new_streams(2, 1)
-    board_pixels(games[0], **raster.WIDE)
-    first = len(sheets)
-    for _ in range(120):
-        before, action = games.copy(), ce.random_actions(games, streams)
-        ce.step(games, action)
-        board_pixels(games[0], last=(before[0], int(action[0])), **raster.WIDE)
-    assert sum(sheets[:first]) > 90, "the first frame is drawn whole"
-    assert sum(sheets[first:]) / 120 < 12, "parts drawn for a frame"
-    drawn = list(sheets)
-    board_pixels(games[0], last=(before[0], int(action[0])), **raster.WIDE)
-    assert sheets == drawn
-
-
-def test_tiles_are_kept_for_a_size_a_theme_and_a_place_and_not_for_ever(monkeypatch):
-    tiles, sheets = counting(monkeypatch, most=300_000)
-    state = some_state()
-    frames = [board_pixels(state, width=w, theme=t) for w in (200, 201) for t in ("light", "dark")]
-    drawn = len(sheets)
-    assert drawn >= 4 and len({frame.tobytes() for frame in frames}) == 4
-    assert sum(tile.size for tile in tiles._kept.values()) == tiles._bytes <= 300_000
-    np.testing.assert_array_equal(board_pixels(state, width=200, theme="light"), frames[0])
-    assert len(sheets) > drawn, "it had been dropped"
-
-
-def test_a_poster_is_drawn_whole_and_leaves_no_tiles(monkeypatch):
-    tiles, sheets = counting(monkeypatch)
-    monkeypatch.setattr(raster, "WIDEST_OF_TILES", 300)
-    state = some_state()
-    pixels = board_pixels(state, width=301)
-    np.testing.assert_array_equal(pixels, raster.svg_pixels(board_svg(state, width=301)))
-    assert sheets == [] and not tiles._kept
-
-
-def test_threads_share_tiles(monkeypatch):
-    counting(monkeypatch, most=200_000)
-    states = [some_state(players, 10 * k) for players in (2, 3) for k in range(4)]
-    expected = [board_pixels(state, width=150) for state in states]
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(3):
-            found = list(pool.map(lambda state: board_pixels(state, width=150), states))
-            for one, other in zip(found, expected, strict=True):
-                assert np.abs(one.astype(int) - other).max() <= 64
 
 
 # ------------------------------------------------------------------------------------ windows

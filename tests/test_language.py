@@ -23,9 +23,7 @@ from carolus_env.integrations.language.harness import (
     observe,
     parse_response,
 )
-from carolus_env.integrations.language.text_env import GAME, CarolusTextEnv
-from carolus_env.notation import NotationError, tell_turns
-from carolus_env.records import make_record, start_of
+from carolus_env.notation import NotationError, turn_text
 
 KINDS = strategies.ALL_KINDS[:5]
 SHORT = [dataclasses.replace(rules, max_rounds=4) for rules in KINDS]
@@ -61,7 +59,7 @@ def test_whole_turns_read_back_as_the_actions_that_they_were_written_from(rules)
     stream, phases = ce.new_streams(3, 1), set()
     for state, played in itertools.islice(positions(rules, 2), 60):
         for actions in (played, random_turn(state, stream)[0]):
-            text = turns.turn_text(state, actions)
+            text = turn_text(state, actions)
             alike = [list(run) for _, run in itertools.groupby(actions)]
             assert turns.read_turn(state, text) == actions
             assert len(text.split(", ")) <= len(alike) + 4
@@ -170,7 +168,7 @@ def test_words_need_a_decision():
 def test_no_prompt_is_longer_than_its_limit(rules, answers):
     longest, history = 0, []
     for state, actions in itertools.islice(positions(rules, 2, seed=20), 0, None, 5):
-        history += [f"player 0: {turns.turn_text(state, actions)}" * 3]
+        history += [f"player 0: {turn_text(state, actions)}" * 3]
         observation = observe(state, answers)
         refused = "prose " * 5_000
         for again in ((), (refused,), (refused, "green>court " * 500)):
@@ -204,7 +202,7 @@ def test_a_model_that_only_reads_plays_whole_games(rules, answers):
             assert listed.split(", ") == list(game.legal_moves) == list(legal.values())
             move = listed.split(", ")[count % len(legal)]
         parsed = parse_response(answer(move), observation)
-        text = turns.turn_text(game.states[0], parsed.actions)
+        text = turn_text(game.states[0], parsed.actions)
         assert parsed == (parsed.actions, text, move, "")
         for action in parsed.actions:
             game.play(action)
@@ -281,109 +279,3 @@ def test_a_game_that_is_over_has_no_moves():
     observation = observe(game.states[0])
     assert observation["isTerminal"] and get_legal_moves(observation) == {}
     assert parse_response(answer("d1"), observation).error == "no decision is due"
-
-
-# ------------------------------------------------------------------------------------ text env
-
-
-@pytest.mark.parametrize("rules", SHORT)
-def test_a_text_environment_plays_the_same_game_as_the_engine(rules):
-    options = {name: value for name, value in rules.to_dict().items() if name != "players"}
-    env, game = CarolusTextEnv(**options), ce.Game(rules, seed=9)
-    env.reset(rules.players, seed=9)
-    done, told, counts = False, {}, dict.fromkeys(range(rules.players), 0)
-    while not done:
-        assert not done
-        player, messages = env.get_observation()
-        assert env.get_observation() == (player, messages)
-        assert player == game.player and env.state.tobytes() == game.to_bytes()
-        told.setdefault(player, []).extend(messages)
-        assert messages[-1].kind == "GAME_BOARD"
-        assert all(message.sender == GAME for message in messages)
-        done, info = env.step(answer(moves_for(messages[-1].text)))
-        assert info["legal"] and info["player"] == player and info["tries_left"] == 3
-        counts[player] += 1
-        for action in info["actions"]:
-            game.play(action)
-    assert env.state.tobytes() == game.to_bytes()
-    rewards, about = env.close()
-    assert list(rewards.values()) == game.returns.tolist() and sum(rewards.values()) == 0
-    assert {seat: info["turn_count"] for seat, info in about.items()} == counts
-    assert all(info["reason"].startswith("over (") for info in about.values())
-    for messages in told.values():
-        assert [m.kind for m in messages].count("PROMPT") == 1
-    with pytest.raises(ValueError, match="the game is over"):
-        env.step("")
-    with pytest.raises(ValueError, match="the game is over"):
-        env.get_observation()
-
-
-def test_every_player_is_told_everything_that_was_played():
-    env = CarolusTextEnv()
-    env.reset(2, seed=5)
-    heard, actions = {0: [], 1: []}, []
-    for _ in range(20):
-        player, messages = env.get_observation()
-        heard[player] += [m.text for m in messages if m.kind == "GAME_MESSAGE"]
-        _, info = env.step(answer(moves_for(messages[-1].text)))
-        actions += info["actions"]
-    record = make_record(ce.new_games(ce.Rules(2), 1, seed=5, roll=False), actions)
-    played = ", ".join(turn.text for turn in tell_turns(start_of(record), record["events"]))
-    for lines in heard.values():
-        assert played.startswith(", ".join(line.partition(": ")[2] for line in lines))
-        assert len(lines) > 15
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_after_its_tries_a_player_forfeits_as_in_the_other_environments(players):
-    env = CarolusTextEnv(tries=3)
-    env.reset(players, seed=3)
-    player, messages = env.get_observation()
-    state = env.state
-    for left in (2, 1):
-        done, info = env.step('{"move": "E+9"}')
-        assert not done and not info["legal"] and info["tries_left"] == left
-        assert env.state.tobytes() == state.tobytes()
-        again, messages = env.get_observation()
-        assert again == player
-        [admin, board] = messages
-        assert admin.kind == "GAME_ADMIN" and info["error"] in admin.text
-        assert f"{'one' if left == 1 else left} more answer" in admin.text
-        assert board.kind == "GAME_BOARD"
-    assert env.close()[0] == dict.fromkeys(range(players), 0.0)
-    done, info = env.step("no idea")
-    assert done and info["tries_left"] == 0
-    rewards, about = env.close()
-    engine.forfeit(state)
-    assert list(rewards.values()) == engine.returns(state)[0].tolist()
-    assert sum(rewards.values()) == 0 and rewards[player] < 0
-    assert [info["invalid_move"] for info in about.values()] == [
-        seat == player for seat in range(players)
-    ]
-    assert about[player]["refused"] == 3
-    assert "forfeit" in about[player]["reason"]
-
-
-def test_a_good_answer_gives_all_tries_back():
-    env = CarolusTextEnv(tries=2)
-    env.reset(2, seed=3)
-    for _ in range(6):
-        assert env.step("?")[1]["tries_left"] == 1
-        _, messages = env.get_observation()
-        done, info = env.step(answer(moves_for(messages[-1].text)))
-        assert not done and info["legal"]
-
-
-def test_a_text_environment_refuses_what_it_cannot_do():
-    env = CarolusTextEnv()
-    for call in (env.get_observation, env.close, lambda: env.step(""), lambda: env.state):
-        with pytest.raises(ValueError, match="call reset first"):
-            call()
-    with pytest.raises(ValueError, match="players must be a whole number from 2 to 4, got 5"):
-        env.reset(5)
-    env.reset(2, seed=1)
-    with pytest.raises(TypeError, match="an answer is a text, got int"):
-        env.step(3)
-    for wrong in ({"tries": 0}, {"answers": "all"}, {"players": 3}, {"rounds": 3}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            CarolusTextEnv(**wrong)

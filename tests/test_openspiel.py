@@ -293,7 +293,7 @@ def test_a_seat_sees_the_packages_observation(players: int) -> None:
             np.testing.assert_equal(observer.dict, blocks)
         assert observer.string_from(state, 0) == to_line(state.states[0], generator=False)
         with pytest.raises(ValueError, match=f"from 0 to {players - 1}, got {players}"):
-            state.observation_tensor(players)
+            observer.set_from(state, players)
     with pytest.raises(ValueError, match="no parameters"):
         adapter.CarolusMagnusObserver(players, {"a": 1})
 

@@ -10,10 +10,10 @@ pytest.importorskip("rich")  # of the extra `train`
 from networks import good_positions, plain_scores, random_model, slope
 
 from carolus_env import engine
-from carolus_env.bots import PpoBot, PpoOptions
+from carolus_env.bots import PpoBot, PpoOptions, ValueBot, ValueOptions
 from carolus_env.bots.ppo import Policy, evaluate_candidates
-from carolus_env.bots.value.ahead import COMPARED, disc_values
-from carolus_env.engine.rules import DISC, DISCS, FIRST_DISC, MOVE, OVER, PLACE, TEAMS, Rules
+from carolus_env.bots.value.ahead import COMPARED
+from carolus_env.engine.rules import DISC, MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
 from carolus_env.learners import ppo
@@ -119,18 +119,15 @@ def test_at_temperature_one_choices_are_drawn_from_the_policy():
 def test_looking_ahead_the_value_found_there_decides_on_discs(players):
     model, states = policy_model(players), good_positions(players)
     states = states[states["phase"] == DISC]
-    found = disc_values(states, Weights.of(model.weights), COMPARED[TEAMS[players]])
+    value = ValueBot(model, ValueOptions(candidates=COMPARED[TEAMS[players]], plans="stop"))
+    best = value.act(states, new_streams(1, len(states)))
     turn, now = (
         PpoBot(model, PpoOptions(discs=look)).opinion(states, new_streams(1, len(states)))
         for look in ("turn", "now")
     )
-    for state, values, policy in zip(states, found, turn.probabilities, strict=True):
-        ahead = values[:, int(state["team"][state["player"]])]
-        playable = ~np.isnan(ahead)
-        logits = model.weights["sharpness"][0] * log_odds(ahead[playable].astype(np.float32))
-        given = policy[FIRST_DISC : FIRST_DISC + DISCS]
-        np.testing.assert_allclose(given[playable], softmax(logits), atol=1e-4)
-        assert not given[~playable].any()
+    rows = np.arange(len(states))
+    likeliest = turn.probabilities.max(axis=1)  # equal up to rounding for equal discs
+    np.testing.assert_allclose(turn.probabilities[rows, best], likeliest, atol=1e-5)
     assert len(states) > 5
     assert (now.probabilities.argmax(axis=1) != turn.probabilities.argmax(axis=1)).any()
 

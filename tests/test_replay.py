@@ -332,7 +332,7 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(
     [
         (b"", "a.jsonl: it holds no game record"),
         (gzip.compress(b"", mtime=0), "a.jsonl: it holds no game record"),
-        (b"\x1f\x8bjunk", "a.jsonl, line 1: damaged gzip data ("),
+        (b"\x1f\x8bjunk" * 9, "a.jsonl, line 1: damaged gzip data ("),
         (b"hello\n", "a.jsonl, line 1: not JSON: Expecting value, column 1"),
     ],
 )

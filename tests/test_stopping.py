@@ -24,7 +24,6 @@ ENDLESS = (
     "mcts:sims=10000000,leaf=playout",
     "search:sims=10000000",
     "search:seconds=3600",
-    "value:seconds=3600",
 )
 SOON = 5.0
 """Seconds; a slow machine may take a while."""

@@ -8,9 +8,9 @@ from networks import positions, random_model
 from strategies import ALL_KINDS
 
 from carolus_env import bots, engine
-from carolus_env.bots import AgentError, TimedValueBot, ValueBot, ValueOptions
-from carolus_env.bots.value import ahead, timed
-from carolus_env.bots.value.ahead import disc_values, values_ahead
+from carolus_env.bots import ValueBot, ValueOptions
+from carolus_env.bots.value import ahead
+from carolus_env.bots.value.ahead import values_ahead
 from carolus_env.bots.value.choice import Chooser, value_choices
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
@@ -192,12 +192,6 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
         assert chosen[row] == disc
         assert told.probabilities[row, disc] == 1
         np.testing.assert_allclose(told.values[row], value, atol=1e-6)
-    seen = disc_values(states, weights, candidates=3)
-    team = states["team"][np.arange(len(states)), states["player"]].astype(int)
-    best = np.nanargmax(seen[np.arange(len(states)), :, team], axis=1)
-    np.testing.assert_array_equal(best, chosen)
-    playable = engine.legal_masks(states)[:, :5]
-    np.testing.assert_array_equal(np.isnan(seen).all(axis=2), playable == 0)
 
 
 @every_number
@@ -208,8 +202,6 @@ def test_a_position_is_worth_what_the_best_next_choice_makes_of_it(players):
     for state, value, as_it_is in zip(states, found, now, strict=True):
         expected = as_it_is if state["phase"] == ROLL else look_on(state, weights, 3)
         np.testing.assert_allclose(value, expected, atol=1e-6)
-    with pytest.raises(ValueError, match="phase disc"):
-        disc_values(states, weights)
 
 
 def look_on(state, weights, candidates):
@@ -257,73 +249,3 @@ def test_values_by_differences_are_those_from_scratch(rules):
     if rules.paladins_per_clan == 40:  # games with few paladins are short
         assert most > MOST_UPDATES  # and so the sums were added up anew
         assert {0, -1} <= regions
-
-
-# ------------------------------------------------------------------------------------ the clock
-
-
-def timed_bot(rules, **options):
-    options = ValueOptions(**{"plans": "stop", **options})
-    return TimedValueBot(random_model(rules.players), options)
-
-
-@pytest.mark.parametrize("rules", [ALL_KINDS[0], Rules(3)], ids=repr)
-def test_with_time_enough_all_plans_are_followed_through_every_roll(rules):
-    states = positions(rules, most=300)
-    states = states[np.isin(states["phase"], (PLACE, MOVE, DISC))][:12]
-    streams = new_streams(1, len(states))
-    expected = bot_of(rules, candidates=4, next=4, rolls=0).act(states, streams.copy())
-    bot = timed_bot(rules, candidates=4, seconds=1000.0)
-    np.testing.assert_array_equal(bot.act(states, streams.copy()), expected)
-    found = bot.opinion(states, streams)
-    np.testing.assert_array_equal(found.probabilities.argmax(axis=1), expected)
-    np.testing.assert_allclose(found.values.sum(axis=1), 1, atol=1e-5)
-
-
-def test_its_opinion_is_the_mean_over_the_dice():
-    states = positions(Rules(2), most=300)
-    states = states[states["phase"] == MOVE][:3]
-    found = timed_bot(Rules(2), candidates=1, seconds=1000.0).opinion(states, new_streams(1, 3))
-    for row, state in enumerate(states):
-        after = single(state)
-        engine.step(after, found.probabilities[row : row + 1].argmax(axis=1), roll=False)
-        if after["phase"][0] == ROLL:  # positions ahead have one candidate here, too
-            expected = through_the_dice(after[0], weights_of(2), 1)
-            np.testing.assert_allclose(found.values[row], expected, atol=1e-5)
-
-
-def test_without_time_the_best_plan_is_played_by_the_position_after_it():
-    states = positions(Rules(2), most=300)
-    states, played = states[states["phase"] == PLACE], 0
-    bot = timed_bot(Rules(2), candidates=5, seconds=1e-9)
-    for state in states[:12]:
-        plan, *others = equally_good(state, weights_of(2), 5)
-        if others:
-            continue
-        played += 1
-        game, streams = single(state), new_streams(1, 1)
-        for action in plan:  # the rest of the turn is remembered
-            assert bot.act(game, streams).tolist() == [action]
-            engine.step(game, np.array([action]))
-    assert played > 3
-
-
-def test_a_turn_is_thought_about_once(monkeypatch):
-    states = positions(Rules(2), most=300)
-    game = single(states[(states["phase"] == PLACE) & (states["placements_left"] == 3)][0])
-    bot, streams, thought = timed_bot(Rules(2), seconds=0.01), new_streams(1, 1), []
-    listed = timed._list
-    monkeypatch.setattr(timed, "_list", lambda *given: thought.append(1) or listed(*given))
-    for _ in range(4):
-        engine.step(game, bot.act(game, streams))
-    assert thought == [1]
-
-
-def test_the_clock_goes_with_no_errors():
-    with pytest.raises(AgentError, match=r"no errors with seconds=0.1, got errors=0.5"):
-        ValueOptions(seconds=0.1, errors=0.5)
-    with pytest.raises(AgentError, match=r"seconds=0.1 needs a TimedValueBot"):
-        bot_of(Rules(2), seconds=0.1)
-    assert isinstance(bots.make("value:2p,seconds=0.1"), TimedValueBot)
-    assert not bots.is_compiled(bots.make("value:2p,seconds=0.1"))
-    assert bots.is_compiled(bots.make("value:2p"))

@@ -27,6 +27,7 @@ from carolus_env.engine.state import States
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.words import TEAM_LETTERS, situation
 from carolus_env.system import places
+from carolus_env.system.options import command_parser
 from carolus_env.system.processes import Here, WorkerError
 from carolus_env.system.terminal import aligned, counting
 
@@ -79,11 +80,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(__doc__, program)
     usual = Options()
     add = parser.add_argument
     add("position", metavar="POSITION", help="a line, a file, or - for standard input")

@@ -10,7 +10,6 @@ from carolus_env.bots.registry import UnknownAgentError, known, make, register
 from carolus_env.bots.search.bot import Evaluator, SearchBot, SearchOptions
 from carolus_env.bots.search.mcts import Choice, MctsBot, MctsOptions
 from carolus_env.bots.value.bot import ValueBot, ValueOptions
-from carolus_env.bots.value.timed import TimedValueBot
 from carolus_env.networks.files import ModelError
 from carolus_env.networks.network import NetworkModel
 
@@ -36,7 +35,6 @@ __all__ = [
     "RandomBot",
     "SearchBot",
     "SearchOptions",
-    "TimedValueBot",
     "UnknownAgentError",
     "ValueBot",
     "ValueOptions",

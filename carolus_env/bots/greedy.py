@@ -18,7 +18,7 @@ from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.options import check
+from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.rules import ACTIONS, CLANS, NOBODY
@@ -29,17 +29,12 @@ _CASTLE = 100  # one castle outweighs any number of clans
 
 
 @dataclass(frozen=True)
-class GreedyOptions:
-    """How `GreedyBot` plays; see docs/bots.md.
+class GreedyOptions(BotOptions):
+    """How `GreedyBot` plays; see docs/bots.md."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "greedy"
 
     errors: float = errors_option()
-
-    def __post_init__(self) -> None:
-        check("greedy", self)
 
 
 class Greedy(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from carolus_env.bots.agent import AgentError
 from carolus_env.system.options import allowed, checked
@@ -16,21 +16,23 @@ from carolus_env.system.options import allowed, checked
 Options = TypeVar("Options")
 
 
-def check(name: str, options: Any) -> None:
-    """Refuse values that their fields do not allow.
-
-    Args:
-        name: the bot's name, for the error.
-        options: an instance of a dataclass of options.
+@dataclass(frozen=True)
+class BotOptions:
+    """The options of a bot; of one that has none, nothing else.
 
     Raises:
-        AgentError: for the first such value, with the option and its allowed values.
+        AgentError: for a value that is not allowed, with the option and its allowed values.
     """
-    for entry in fields(options):
-        try:
-            checked(entry, getattr(options, entry.name))
-        except ValueError as error:
-            raise AgentError(name, f"option {error}") from None
+
+    bot: ClassVar[str] = ""
+    """The bot's name, for errors."""
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            try:
+                checked(entry, getattr(self, entry.name))
+            except ValueError as error:
+                raise AgentError(self.bot, f"option {error}") from None
 
 
 def parse(name: str, kind: type[Options], argument: str) -> Options:
@@ -38,7 +40,7 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
 
     Args:
         name: the bot's name, for errors.
-        kind: the dataclass of its options.
+        kind: the dataclass of its options, a `BotOptions`.
         argument: the text.
 
     Raises:
@@ -57,13 +59,11 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
         if key in given:
             raise AgentError(name, f"option {key} is given twice")
         given[key] = text
-        with suppress(ValueError):  # else `check` refuses the text
+        with suppress(ValueError):  # else the options refuse the text
             given[key] = type(known[key].default)(text)
-    options = kind(**given)
-    check(name, options)
-    return options
+    return kind(**given)
 
 
 @dataclass(frozen=True)
-class NoOptions:
+class NoOptions(BotOptions):
     """The options of a bot that has none."""

@@ -1,11 +1,9 @@
 """``planner``: plans a whole turn at once, and chooses a disc by playing the round to its end.
 
 At the start of a turn it lists the plans for its paladins and the Emperor (`plans`), values the
-position after each plan (`evaluation`), and plays the best one. To choose a disc it tries each of
-its discs with each answer of the players after it, plays the round to its end, all players acting
-by their best plans and no dice rolled, and values that position; each player chooses what is best
-for its team (max^n: Luckhardt and Irani, AAAI 1986). A crown becomes the clan that leaves the best
-position.
+position after each plan (`evaluation`), and plays the best one. To choose a disc (`discs`) it plays
+the round to its end, all players acting by their best plans and no dice rolled, and values that
+position. A crown becomes the clan that leaves the best position.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from carolus_env import engine
 from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.options import check
+from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import (
     ACTIONS,
@@ -30,15 +28,13 @@ from carolus_env.engine.rules import (
     DISC,
     DISCS,
     FIRST_CROWN,
-    FIRST_DISC,
-    MAX_PLAYERS,
-    MAX_TEAMS,
     MOVE,
     PLACE,
     ROLL,
     TEAMS,
 )
-from carolus_env.engine.state import STATE, States, common_players, copy
+from carolus_env.engine.state import States, common_players, copy
+from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.evaluation import advantage, all_weights, chances, write_scores
 from carolus_env.planning.plans import (
     NONE_YET,
@@ -54,12 +50,10 @@ from carolus_env.system.options import option
 
 
 @dataclass(frozen=True)
-class PlannerOptions:
-    """How `PlannerBot` plans; see docs/bots.md.
+class PlannerOptions(BotOptions):
+    """How `PlannerBot` plans; see docs/bots.md."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "planner"
 
     plans: str = option(
         "stop",
@@ -68,9 +62,6 @@ class PlannerOptions:
         among=WIDTHS,
     )
     errors: float = errors_option()
-
-    def __post_init__(self) -> None:
-        check("planner", self)
 
 
 class RoundScratch(NamedTuple):
@@ -82,12 +73,8 @@ class RoundScratch(NamedTuple):
     """``(1,)`` int64: the best plan of a turn."""
     values: npt.NDArray[np.float64]
     """``(1,)`` float64: its value."""
-    states: States
-    """``(6,)`` STATE: the position after that many of the discs still to be chosen."""
-    untried: npt.NDArray[np.int64]
-    """``(5,)`` int64: the discs still to try there, as bits."""
-    outcomes: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: each team's log odds of winning by the best disc tried there so far."""
+    discs: DiscScratch
+    """Scratch to choose a disc."""
 
     @classmethod
     def new(cls) -> RoundScratch:
@@ -96,9 +83,7 @@ class RoundScratch(NamedTuple):
             PlanScratch.new(),
             np.zeros(1, np.int64),
             np.zeros(1),
-            np.zeros(MAX_PLAYERS + 2, STATE),
-            np.zeros(MAX_PLAYERS + 1, np.int64),
-            np.zeros((MAX_PLAYERS + 1, MAX_TEAMS)),
+            DiscScratch.new(),
         )
 
 
@@ -185,44 +170,13 @@ def _answers(s):
 
 
 @part
-def best_disc(s, width, weights, scratch):
-    """The disc to play, as an action; ``scratch`` is a `RoundScratch`."""
-    states, untried, outcomes = scratch.states, scratch.untried, scratch.outcomes
-    teams, first = int64(s["teams"]), int64(s["turn"])
-    depth, chosen, trying = 0, -1, -1
-    choosers = int64(s["players"]) - first
-    states[0] = s
-    untried[0] = legal.playable_discs(s)
-    outcomes[0, :] = NONE_YET
-    while depth >= 0:
-        if depth < choosers and untried[depth] != 0:
-            disc = 1
-            while untried[depth] >> (disc - 1) & 1 == 0:
-                disc += 1
-            untried[depth] ^= 1 << (disc - 1)
-            trying = FIRST_DISC + disc - 1 if depth == 0 else trying
-            states[depth + 1] = states[depth]
-            play(states[depth + 1], FIRST_DISC + disc - 1)
-            depth += 1
-            if depth < choosers:
-                untried[depth] = _answers(states[depth])
-            outcomes[depth, :] = NONE_YET
-            continue
-        if depth == choosers:
-            _play_round(states[depth], width, weights, scratch)
-            write_scores(states[depth], weights, scratch.plan.features, scratch.plan.scores)
-            for team in range(teams):
-                outcomes[depth, team] = advantage(scratch.plan.scores, team, teams)
-        if depth > 0:  # is the outcome of the disc just tried the best one for its player?
-            seat = int64(s["order"][first + depth - 1])
-            team = int64(s["team"][seat])
-            if outcomes[depth, team] > outcomes[depth - 1, team]:
-                for other in range(teams):
-                    outcomes[depth - 1, other] = outcomes[depth, other]
-                if depth == 1:
-                    chosen = trying
-        depth -= 1
-    return chosen
+def _value_round(s, planner, outcome):
+    """Play the round in ``s`` to its end, and write each team's log odds of winning."""
+    weights, scratch = planner.weights[int64(s["players"])], planner.scratch
+    _play_round(s, planner.width, weights, scratch)
+    write_scores(s, weights, scratch.plan.features, scratch.plan.scores)
+    for team in range(int64(s["teams"])):
+        outcome[team] = advantage(scratch.plan.scores, team, int64(s["teams"]))
 
 
 # ------------------------------------------------------------------------------------ the bot
@@ -236,7 +190,7 @@ def choose(s, bits, planner):
         return chosen, bits
     weights, scratch = planner.weights[int64(s["players"])], planner.scratch
     if s["phase"] == DISC:
-        return best_disc(s, planner.width, weights, scratch), bits
+        return search_discs(s, _answers, _value_round, planner, scratch.discs), bits
     if s["phase"] == CROWN_CHOICE:
         return best_crown(s, weights, scratch.plan), bits
     return first_of(best_plan(s, planner.width, weights, scratch)), bits

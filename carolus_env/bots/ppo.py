@@ -16,7 +16,7 @@ from numpy import float32, int64
 from carolus_env.bots.agent import Agent, AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.models import Models, parse_model
-from carolus_env.bots.options import check
+from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.kernels.actions import disc_of
@@ -126,12 +126,10 @@ def sample(count, probabilities, fraction):
 
 
 @dataclass(frozen=True)
-class PpoOptions:
-    """How `PpoBot` plays.
+class PpoOptions(BotOptions):
+    """How `PpoBot` plays."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "ppo"
 
     temperature: float = option(
         0.0,
@@ -144,9 +142,6 @@ class PpoOptions:
     plans: str = option("stop", "where paladins may go, see the planner", among=WIDTHS)
     discs: str = discs_option()
 
-    def __post_init__(self) -> None:
-        check("ppo", self)
-
 
 class Player(NamedTuple):
     """What the kernels of the bot need."""
@@ -157,8 +152,6 @@ class Player(NamedTuple):
     """How it looks ahead at discs."""
     looks: bool
     """Whether it does."""
-    discs: npt.NDArray[np.float64]
-    """``(5, 3)`` float64, scratch: the values of the discs."""
     temperature: float
     """0: the likeliest candidate."""
 
@@ -174,12 +167,12 @@ def consider(s, player):
     if s["phase"] != DISC or not player.looks:
         return evaluate_candidates(s, policy)
     count = list_choices(s, policy.lister)
-    value_discs(s, player.ahead, player.discs)
+    value_discs(s, player.ahead)
     team = int64(s["team"][s["player"]])
     for k in range(count):
         disc = disc_of(first_of(policy.lister.choices[k]))
         for other in range(policy.values.shape[1]):
-            policy.values[k, other] = player.discs[disc - 1, other]
+            policy.values[k, other] = player.ahead.discs.values[disc - 1, other]
         policy.odds[k] = log_odds(policy.values[k, team])
         policy.logits[k] = policy.net.weights.sharpness[0] * policy.odds[k]
     return count
@@ -257,7 +250,6 @@ class PpoBot(CompiledByPlayers):
             Policy.of(players, weights, plans, most),
             Ahead.of(players, weights, min(most, COMPARED[TEAMS[players]])),
             options.discs == "turn",
-            np.zeros((DISCS, MAX_TEAMS)),
             float(options.temperature),
         )
 

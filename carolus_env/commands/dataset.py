@@ -41,7 +41,7 @@ from carolus_env.records.arrays import (
 from carolus_env.system import places
 from carolus_env.system.files import locked, write_file, write_json
 from carolus_env.system.machine import cores, versions
-from carolus_env.system.options import add_arguments, from_arguments, values_text
+from carolus_env.system.options import add_arguments, command_parser, from_arguments, values_text
 from carolus_env.system.processes import WorkerError, Workers
 from carolus_env.system.terminal import counting
 
@@ -123,9 +123,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        program, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__, program)
     add = parser.add_argument
     add("agents", nargs="+", metavar="AGENT", help="one or more, as docs/bots.md names them")
     add("--out", type=Path, required=True, metavar="FOLDER", help="the folder to make")
@@ -224,17 +222,6 @@ def _card(
     job: Job, command: str, games: Packed, tables: npt.NDArray[np.uint8], data: Arrays
 ) -> str:
     """What the folder holds, for people."""
-    paid = np.zeros(tables.shape)
-    paid[data.games, data.seats] = data.returns
-    rows = []
-    for k, name in enumerate(job.agents):
-        mine = tables == k
-        games_of, decided = mine.any(axis=1).sum(), mine[data.games, data.seats].mean()
-        rows.append((f"`{name}`", f"{games_of:,}", f"{decided:.1%}", f"{paid[mine].mean():+.3f}"))
-    agents = "\n".join(
-        ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
-        + [f"| {' | '.join(row)} |" for row in rows]
-    )
     shared = (
         ""
         if job.deal == 1
@@ -254,7 +241,7 @@ sits where: split games into training and test data by whole deals.
 Rules: {values_text(job.rules.to_dict())}.
 Versions: {values_text(versions())}.
 {shared}
-{agents}
+{_agents_table(job, tables, data)}
 
 ## Arrays
 
@@ -267,3 +254,15 @@ is a decision, in the order of play, of all seats.
 made again with other observations (`read_packed`, `to_arrays`).
 `job.json`: the rules, the agents, the seed and the command.
 """
+
+
+def _agents_table(job: Job, tables: npt.NDArray[np.uint8], data: Arrays) -> str:
+    """What each agent played and was paid, as a Markdown table."""
+    paid = np.zeros(tables.shape)
+    paid[data.games, data.seats] = data.returns
+    lines = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]
+    for k, name in enumerate(job.agents):
+        mine = tables == k
+        games, decided = mine.any(axis=1).sum(), mine[data.games, data.seats].mean()
+        lines.append(f"| `{name}` | {games:,} | {decided:.1%} | {paid[mine].mean():+.3f} |")
+    return "\n".join(lines)

@@ -108,35 +108,39 @@ def _parser(program: str) -> argparse.ArgumentParser:
     places.add_options(parser)
     add("--quiet", action="store_true", help="print errors only")
     add("--traceback", action="store_true", help="print the whole traceback of an agent's error")
-    length = parser.add_argument_group("number of games")
-    length.add_argument(
+    _add_lengths(parser.add_argument_group("number of games"))
+    kinds = parser.add_argument_group("other evaluations")
+    kinds.add_argument("--suite", action="store_true", help="measure regret on the suite")
+    kinds.add_argument("--bench", action="store_true", help="rate one agent by CarolusBench")
+    _add_files(parser.add_argument_group("files"))
+    add_arguments(parser.add_argument_group("rules"), Rules)
+    parser.set_defaults(players=None)  # --suite and --bench then measure each number
+    return parser
+
+
+def _add_lengths(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
         "--games",
         type=int,
         metavar="N",
         help=f"games of each pairing, or maximum (default {GAMES})",
     )
-    length.add_argument(
-        "--until", type=float, metavar="ELO", help="play until every rating's interval is narrower"
-    )
-    length.add_argument(
+    add("--until", type=float, metavar="ELO", help="play until every rating's interval is narrower")
+    add(
         "--sprt",
         type=_bounds,
         metavar="ELO0,ELO1",
         help="sequential test of nElo ELO0 against ELO1",
     )
-    kinds = parser.add_argument_group("other evaluations")
-    kinds.add_argument("--suite", action="store_true", help="measure regret on the suite")
-    kinds.add_argument("--bench", action="store_true", help="rate one agent by CarolusBench")
-    files = parser.add_argument_group("files")
-    files.add_argument("--out", type=Path, metavar="FOLDER", help="write games, summary and report")
-    files.add_argument("--resume", action="store_true", help="resume the tournament in --out")
-    files.add_argument("--json", type=Path, metavar="FILE", help="write the summary")
-    files.add_argument(
-        "--records", type=Path, metavar="FILE", help="write .jsonl or .jsonl.gz for carolus play"
-    )
-    add_arguments(parser.add_argument_group("rules"), Rules)
-    parser.set_defaults(players=None)  # --suite and --bench then measure each number
-    return parser
+
+
+def _add_files(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--out", type=Path, metavar="FOLDER", help="write games, summary and report")
+    add("--resume", action="store_true", help="resume the tournament in --out")
+    add("--json", type=Path, metavar="FILE", help="write the summary")
+    add("--records", type=Path, metavar="FILE", help="write .jsonl or .jsonl.gz for carolus play")
 
 
 def _bounds(text: str) -> tuple[float, float]:

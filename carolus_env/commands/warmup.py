@@ -11,7 +11,6 @@ everything uses it; the others are compiled side by side.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import sys
@@ -38,6 +37,7 @@ from carolus_env.envs.gym import (
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
 from carolus_env.system.failures import told
 from carolus_env.system.machine import cores
+from carolus_env.system.options import command_parser
 
 DONE, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -158,9 +158,7 @@ def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
         arguments: of the command.
         program: what the user typed before them.
     """
-    parser = argparse.ArgumentParser(
-        program, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__, program)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {' '.join(USUAL)}")
     parser.add_argument(
         "--workers", type=int, default=cores(), metavar="N", help="processes (default %(default)s)"

@@ -121,17 +121,7 @@ def animation_gif(
         return board_picture(frame.state, last=frame.last, **{**WIDE, **options})
 
     spread = np.linspace(0, len(frames) - 1, _SAMPLES).astype(int)
-    samples = [picture(frames[i]) for i in np.unique(spread)]
-    width, height = samples[0].size
-    sheet = image.new("RGB", (width, height * len(samples)))
-    for i, sample in enumerate(samples):
-        sheet.paste(sample, (0, i * height))
-    found = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
-    plain = [part for _, colour in found[:_PLAIN_COLOURS] for part in colour]
-    some = sheet.resize((-(-sheet.width // 2), -(-sheet.height // 2)), image.Resampling.NEAREST)
-    mixed = some.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
-    colours = image.new("P", (1, 1))
-    colours.putpalette([*plain, *mixed][: 3 * _GIF_COLOURS])
+    colours = _gif_colours([picture(frames[i]) for i in np.unique(spread)])
 
     def pictures() -> Iterator[Any]:
         for number, frame in enumerate(frames, 1):
@@ -152,6 +142,21 @@ def animation_gif(
         optimize=True,
     )
     return file.getvalue()
+
+
+def _gif_colours(samples: Sequence[Any]) -> Any:
+    """A picture of PIL with the palette for all frames, chosen by some of them."""
+    image, (width, height) = extra("PIL.Image"), samples[0].size
+    sheet = image.new("RGB", (width, height * len(samples)))
+    for i, sample in enumerate(samples):
+        sheet.paste(sample, (0, i * height))
+    found = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
+    plain = [part for _, colour in found[:_PLAIN_COLOURS] for part in colour]
+    some = sheet.resize((-(-sheet.width // 2), -(-sheet.height // 2)), image.Resampling.NEAREST)
+    mixed = some.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
+    colours = image.new("P", (1, 1))
+    colours.putpalette([*plain, *mixed][: 3 * _GIF_COLOURS])
+    return colours
 
 
 # ------------------------------------------------------------------------------------ SVG

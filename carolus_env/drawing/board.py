@@ -24,14 +24,13 @@ Emperor (the fewest steps; ``data-steps`` lists all numbers of steps that lead t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from carolus_env.drawing.circle import circle
-from carolus_env.drawing.pieces import Part
 from carolus_env.drawing.scene import Scene
 from carolus_env.drawing.seats import PANEL_HEIGHT, PANEL_WIDTH, panel
 from carolus_env.drawing.style import THEMES, style_sheet
@@ -74,14 +73,46 @@ def board_svg(
     Raises:
         ValueError: for an impossible option, naming it, its value and what was expected.
     """
-    options: dict[str, Any] = {
-        "names": names,
-        "legal": legal,
-        "last": last,
-        "turn": turn,
-        "values": values,
-    }
-    return Drawing(state, theme=theme, layout=layout, width=width, **options).svg()
+    scene = Scene(state, names, legal=legal, last=last, turn=turn, values=values)
+    if theme not in THEMES:
+        raise ValueError(f"theme must be one of {THEMES}, got {theme!r}")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {LAYOUTS}, got {layout!r}")
+    if width is not None and not 1 <= width <= 20_000:
+        raise ValueError(f"width must be from 1 to 20000 pixels, got {width!r}")
+    places = _PLACES[layout](scene)
+    across, down = (side + 2 * _MARGIN for side in places.size)
+    size = ""
+    if width is not None:
+        size = f' width="{width}" height="{max(1, round(width * down / across))}"'
+    box = f"{-_MARGIN:g} {-_MARGIN:g} {across:g} {down:g}"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{theme}" '
+        f'role="img"{size} viewBox="{box}">',
+        f"<title>{escape(f'Carolus Magnus, {title(scene)}')}</title>"
+        f"<desc>{escape('. '.join(description(scene)))}.</desc>",
+        f"<style>{style_sheet(theme)}</style>",
+        f'<rect class="f-back" x="{-_MARGIN:g}" y="{-_MARGIN:g}" width="{across:g}" '
+        f'height="{down:g}" rx="{CORNER:g}"/>',
+        *_group("", 0.0, 0.0, places.circle, circle(scene)),
+    ]
+    for seat, place in enumerate(places.panels):
+        parts += _group(f' class="seat" data-seat="{seat}"', *place, panel(scene, seat))
+    return "".join(parts) + "</svg>"
+
+
+def _group(mark: str, x: float, y: float, scale: float, elements: Iterable[str]) -> Iterator[str]:
+    """Put elements into a group, which ``mark`` makes known to a page."""
+    x, y, scale = round(x, 1), round(y, 1), round(scale, 4)
+    moves = []
+    if x or y:
+        moves.append(f"translate({x:g} {y:g})")
+    if scale != 1:
+        moves.append(f"scale({scale:g})")
+    transform = f' transform="{" ".join(moves)}"' if moves else ""
+    yield f"<g{mark}{transform}>"
+    yield from elements
+    yield "</g>"
 
 
 def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]:
@@ -91,92 +122,6 @@ def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]
         ValueError: for a wrong number of names.
     """
     return description(Scene(state, names))
-
-
-class Drawing:
-    """A board in parts, from back to front; arguments as for `board_svg`.
-
-    Attributes:
-        theme: as given.
-        box: left, top, width and height of the whole.
-        size: width and height in pixels; None: the page's.
-        groups: the attributes of a group, its x, y and scale, and its parts.
-
-    Raises:
-        ValueError: see `board_svg`.
-    """
-
-    def __init__(
-        self,
-        state: np.void,
-        *,
-        theme: str = "auto",
-        layout: str = "tall",
-        width: int | None = None,
-        **options: Any,
-    ) -> None:
-        self._scene = scene = Scene(state, options.pop("names", None), **options)
-        if theme not in THEMES:
-            raise ValueError(f"theme must be one of {THEMES}, got {theme!r}")
-        if layout not in LAYOUTS:
-            raise ValueError(f"layout must be one of {LAYOUTS}, got {layout!r}")
-        if width is not None and not 1 <= width <= 20_000:
-            raise ValueError(f"width must be from 1 to 20000 pixels, got {width!r}")
-        places = _PLACES[layout](scene)
-        across, down = (side + 2 * _MARGIN for side in places.size)
-        self.theme = theme
-        self.box = (-_MARGIN, -_MARGIN, across, down)
-        self.size = None if width is None else (width, max(1, round(width * down / across)))
-        self.groups = [Group("", 0.0, 0.0, round(places.circle, 4), list(circle(scene)))]
-        for seat, (x, y, scale) in enumerate(places.panels):
-            mark = f' class="seat" data-seat="{seat}"'
-            x, y, scale = round(x, 1), round(y, 1), round(scale, 4)
-            self.groups.append(Group(mark, x, y, scale, list(panel(scene, seat))))
-
-    def svg(self) -> str:
-        """The whole as a standalone SVG element."""
-        size = "" if self.size is None else ' width="{}" height="{}"'.format(*self.size)
-        left, top, across, down = self.box
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="carolus carolus-{self.theme}" '
-            f'role="img"{size} viewBox="{left:g} {top:g} {across:g} {down:g}">',
-            f"<title>{escape(f'Carolus Magnus, {title(self._scene)}')}</title>"
-            f"<desc>{escape('. '.join(description(self._scene)))}.</desc>",
-            f"<style>{style_sheet(self.theme)}</style>",
-            f'<rect class="f-back" x="{left:g}" y="{top:g}" width="{across:g}" '
-            f'height="{down:g}" rx="{CORNER:g}"/>',
-        ]
-        for group in self.groups:
-            parts.append(f"<g{group.mark}{group.transform}>")
-            parts += [part.markup for part in group.parts]
-            parts.append("</g>")
-        return "".join(parts) + "</svg>"
-
-
-class Group(NamedTuple):
-    """Parts that share a place.
-
-    Attributes:
-        mark: attributes for a page, which do not change the look.
-        x, y, scale: of the group.
-        parts: from back to front.
-    """
-
-    mark: str
-    x: float
-    y: float
-    scale: float
-    parts: list[Part]
-
-    @property
-    def transform(self) -> str:
-        """The place as an attribute; empty where it changes nothing."""
-        moves = []
-        if self.x or self.y:
-            moves.append(f"translate({self.x:g} {self.y:g})")
-        if self.scale != 1:
-            moves.append(f"scale({self.scale:g})")
-        return f' transform="{" ".join(moves)}"' if moves else ""
 
 
 class _Layout(NamedTuple):

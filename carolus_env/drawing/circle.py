@@ -8,7 +8,6 @@ from html import escape
 from typing import Any, Final
 
 from carolus_env.drawing import pieces, words
-from carolus_env.drawing.pieces import Part, around
 from carolus_env.drawing.scene import Decision, Scene
 from carolus_env.drawing.shapes import (
     CASTLE_RADIUS,
@@ -25,7 +24,6 @@ from carolus_env.drawing.shapes import (
     Point,
     angle_of,
     polar,
-    region_box,
     region_outline,
     region_seams,
 )
@@ -49,8 +47,8 @@ _PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
 )
 
 
-def circle(scene: Scene) -> Iterator[Part]:
-    """All parts of the circle, from back to front."""
+def circle(scene: Scene) -> Iterator[str]:
+    """The elements of the circle, from back to front."""
     for k in range(len(scene.data["regions"])):
         yield from _region(scene, k)
     yield from _walks(scene)
@@ -61,7 +59,7 @@ def circle(scene: Scene) -> Iterator[Part]:
 # ------------------------------------------------------------------------------------ regions
 
 
-def _region(scene: Scene, k: int) -> Iterator[Part]:
+def _region(scene: Scene, k: int) -> Iterator[str]:
     region = scene.data["regions"][k]
     first, size = region["territories"][0], len(region["territories"])
     steps = scene.steps_to(k)
@@ -69,7 +67,7 @@ def _region(scene: Scene, k: int) -> Iterator[Part]:
     if steps:
         actions = f' data-action="{move_action(steps[0])}" data-steps="{_joined(steps)}"'
     is_open = bool(steps) or (scene.phase == "place" and bool(scene.legal))
-    yield Part(
+    yield (
         f'<g class="region{" open" if is_open else ""}" data-region="{k}" '
         f'data-territories="{words.span(region)}"{actions}>'
         f"<title>{escape(words.region_words(scene, k))}</title>"
@@ -77,17 +75,17 @@ def _region(scene: Scene, k: int) -> Iterator[Part]:
     yield from _ground(scene, k, is_open)
     came = [sum(mark.clan == clan for mark in _marks_on(scene, region)) for clan in range(CLANS)]
     yield from _paladins(first, size, region["paladins"], came)
-    yield Part("</g>")
+    yield "</g>"
 
 
-def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[Part]:
+def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
     """A region without its paladins: its outline and marks, the numbers, the castles."""
     region = scene.data["regions"][k]
     first, size = region["territories"][0], len(region["territories"])
-    owner, box = region["owner"], region_box(first, size)
+    owner = region["owner"]
     outline = region_outline(first, size)
     if owner == NOBODY:
-        yield Part(f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>', box)
+        yield f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>'
     else:
         look, seams = TEAM_LOOKS[owner], ""
         if size > 1:
@@ -95,30 +93,31 @@ def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[Part]:
                 f'<path class="line" stroke="{look.line}" stroke-width="1.5" '
                 f'stroke-dasharray="3 7" d="{region_seams(first, size)}"/>'
             )
-        land = f'<path fill="{look.fill}" stroke="{look.line}" stroke-width="2" d="{outline}"/>'
-        yield Part(land + seams, box)
+        yield f'<path fill="{look.fill}" stroke="{look.line}" stroke-width="2" d="{outline}"/>'
+        yield seams
     if k == 0:
-        yield Part(pieces.outline(outline, "s-gold", 11), box)
+        yield pieces.outline(outline, "s-gold", 11)
     if is_open:
-        yield Part(pieces.outline(outline, "s-open", 4), box)
+        yield pieces.outline(outline, "s-open", 4)
     if _marks_on(scene, region):
-        yield Part(pieces.outline(outline, "s-last", 5, "14 7"), box)
+        yield pieces.outline(outline, "s-last", 5, "14 7")
     for territory in range(first, first + size):
         yield from _territory(scene, territory, owner)
 
 
-def _territory(scene: Scene, territory: int, owner: int) -> Iterator[Part]:
+def _territory(scene: Scene, territory: int, owner: int) -> Iterator[str]:
     """A territory's number and castle."""
     x, y = polar(NUMBER_RADIUS, angle_of(territory))
     number = territory % TERRITORIES
     if owner == NOBODY:
-        yield Part(pieces.text(x, y, number, 16, "f-ink"), around(x, y, 18, 14))
+        yield pieces.text(x, y, number, 16, "f-ink")
         return
     look = TEAM_LOOKS[owner]
-    yield Part(pieces.text(x, y, number, 16, "number", look.text), around(x, y, 18, 14))
+    yield pieces.text(x, y, number, 16, "number", look.text)
     x, y = polar(CASTLE_RADIUS, angle_of(territory))
-    ring = pieces.ring(x, y, 25.0, "s-last") if number in scene.new_castles else ""
-    yield Part(pieces.castle(x, y, 17.0, owner) + ring, around(x, y, 29, 29))
+    yield pieces.castle(x, y, 17.0, owner)
+    if number in scene.new_castles:
+        yield pieces.ring(x, y, 25.0, "s-last")
 
 
 def _marks_on(scene: Scene, region: dict[str, Any]) -> list[Decision]:
@@ -127,9 +126,7 @@ def _marks_on(scene: Scene, region: dict[str, Any]) -> list[Decision]:
     return [mark for mark in scene.marks if mark.territories and mark.territories[0] in there]
 
 
-def _paladins(
-    first: int, size: int, paladins: Sequence[int], came: Sequence[int]
-) -> Iterator[Part]:
+def _paladins(first: int, size: int, paladins: Sequence[int], came: Sequence[int]) -> Iterator[str]:
     """A region's paladins: two rows in a single territory, one row along a larger region."""
     clans = [clan for clan in range(CLANS) if paladins[clan]]
     middle = angle_of(first + (size - 1) / 2)
@@ -144,43 +141,40 @@ def _paladins(
             places = places[::-1]
     for clan, (along, out) in zip(clans, places, strict=True):
         x, y = polar(MIDDLE + out, middle + along / (MIDDLE + out))
-        marks = [*pieces.token(x, y, radius, clan, paladins[clan])]
+        yield from pieces.token(x, y, radius, clan, paladins[clan])
         if came[clan]:
-            marks.append(pieces.added(x + radius * 0.8, y - radius * 0.95, came[clan]))
-        yield Part("".join(marks), around(x, y, 44, 38))
+            yield pieces.added(x + radius * 0.8, y - radius * 0.95, came[clan])
 
 
 # ------------------------------------------------------------------------------------ Emperor
 
 
-def _emperor(scene: Scene) -> Iterator[Part]:
+def _emperor(scene: Scene) -> Iterator[str]:
     """The Emperor, and a mark before each region that he can reach."""
     x, y = polar(EMPEROR_RADIUS, _middle_angle(scene.data["regions"][0]))
     at = f"translate({x:.1f} {y:.1f}) scale({EMPEROR_SCALE:g})"
-    yield Part(
+    yield (
         f'<g class="emperor" transform="{at}">'
         "<title>The Emperor</title>"
         f'<g stroke="{GOLD.line}" stroke-width="2" stroke-linejoin="round">'
         f'<path fill="{GOLD.fill}" d="{EMPEROR_ROBE}"/>'
         f'<path fill="#fbe3b5" d="{EMPEROR_HEAD}"/>'
-        f'<path fill="{GOLD.fill}" d="{EMPEROR_CROWN}"/></g></g>',
-        around(x, y, 28, 50),
+        f'<path fill="{GOLD.fill}" d="{EMPEROR_CROWN}"/></g></g>'
     )
     for k, region in enumerate(scene.data["regions"]):
         if steps := scene.steps_to(k):
             beside = 0.0 if k else 0.19  # he stands before his region himself
             x, y = polar(EMPEROR_RADIUS + 8, _middle_angle(region) + beside)
             size = 20 if len(steps) == 1 else 15
-            yield Part(
+            yield (
                 f'<g class="step open" data-region="{k}" data-action="{move_action(steps[0])}">'
                 f'<circle class="f-open" cx="{x:.1f}" cy="{y:.1f}" r="20"/>'
                 f"{pieces.text(x, y, '+' + _joined(steps), size, 'f-card bold')}"
-                f"{pieces.target(x, y, 36, 36)}</g>",
-                around(x, y, 40, 24),
+                f"{pieces.target(x, y, 36, 36)}</g>"
             )
 
 
-def _walks(scene: Scene) -> Iterator[Part]:
+def _walks(scene: Scene) -> Iterator[str]:
     """The ways of the Emperor that are marked, with a dot where each began."""
     for mark in scene.marks:
         if not mark.walk:
@@ -192,12 +186,9 @@ def _walks(scene: Scene) -> Iterator[Part]:
         )
         arc = f"A{EMPEROR_RADIUS:g} {EMPEROR_RADIUS:g} 0 0 1"
         path = f"M{x:.1f} {y:.1f}{arc} {half_x:.1f} {half_y:.1f}{arc} {end_x:.1f} {end_y:.1f}"
-        way = [polar(EMPEROR_RADIUS, start + turned * k / 16) for k in range(17)]
-        across, down = zip(*way, strict=True)
-        yield Part(
+        yield (
             f'<g class="walk">{pieces.line(path, "s-last", 4, "1 11")}'
-            f'<circle class="f-last" cx="{x:.1f}" cy="{y:.1f}" r="7"/></g>',
-            (min(across) - 12, min(down) - 12, max(across) + 12, max(down) + 12),
+            f'<circle class="f-last" cx="{x:.1f}" cy="{y:.1f}" r="7"/></g>'
         )
 
 
@@ -213,7 +204,7 @@ def _angle_between(territories: Sequence[int]) -> float:
 # ------------------------------------------------------------------------------------ middle
 
 
-def _middle(scene: Scene) -> Iterator[Part]:
+def _middle(scene: Scene) -> Iterator[str]:
     """The round, what is due, the last decision, the supply, the playing order, the values."""
     data, x = scene.data, CENTRE
     if scene.phase == "over":
@@ -225,35 +216,28 @@ def _middle(scene: Scene) -> Iterator[Part]:
     if scene.last:
         for line, content in enumerate(words.decision_words(scene, scene.last)):
             yield _line(412 + 24 * line, *pieces.fitting(content, 400, 19, 16), "f-last")
-    yield Part('<g class="supply">')
+    yield '<g class="supply">'
     yield _line(462, "supply", 20, "f-soft")
     for clan in range(CLANS):
         count, action, at = data["supply"][clan], crown_action(clan), x + (clan - 2) * 72
-        ring = ""
+        yield scene.group("token", [action], f' data-clan="{clan}"')
+        yield f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>"
+        yield from pieces.token(at, 506, 22, clan, count, always=True)
         if action in scene.legal:
-            ring = pieces.ring(at, 506, 30, "s-open") + pieces.target(at, 506, 36, 36)
-        marks = [
-            scene.group("token", [action], f' data-clan="{clan}"'),
-            f"<title>{count} {CLAN_NAMES[clan]} in the supply</title>",
-            *pieces.token(at, 506, 22, clan, count, always=True),
-            ring,
-            "</g>",
-        ]
-        yield Part("".join(marks), around(at, 506, 36, 36))
-    yield Part("</g>")
+            yield pieces.ring(at, 506, 30, "s-open") + pieces.target(at, 506, 36, 36)
+        yield "</g>"
+    yield "</g>"
     yield from _order(scene, x, 590)
     if scene.values is not None:
-        bar = "".join(_values(scene, scene.values, x, 652))
-        yield Part(bar, (x - 170, 645, x + 170, 710))
+        yield from _values(scene, scene.values, x, 652)
 
 
-def _line(y: float, content: str, size: float, kind: str) -> Part:
+def _line(y: float, content: str, size: float, kind: str) -> str:
     """A line of text in the middle."""
-    reach = pieces.text_width(content, size) / 2
-    return Part(pieces.text(CENTRE, y, content, size, kind), around(CENTRE, y, reach, size))
+    return pieces.text(CENTRE, y, content, size, kind)
 
 
-def _headline(scene: Scene) -> Iterator[Part]:
+def _headline(scene: Scene) -> Iterator[str]:
     """Who won and why, or the player to move and what is due."""
     if scene.phase == "over":
         yield _line(346, *pieces.fitting(f"{scene.winners} won", 410, 32, 26, 20), "f-ink bold")
@@ -265,7 +249,7 @@ def _headline(scene: Scene) -> Iterator[Part]:
     yield _line(382, words.due(scene), 23, "f-ink")
 
 
-def _order(scene: Scene, x: float, y: float) -> Iterator[Part]:
+def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
     """A castle of each player's team and the disc played, in playing order."""
     order, played = scene.data["order"], scene.data["discs_played"]
     yield _line(y - 32, "order of play", 20, "f-soft")
@@ -273,17 +257,14 @@ def _order(scene: Scene, x: float, y: float) -> Iterator[Part]:
     for turn, seat in enumerate(order):
         team, at, disc = scene.rules.team(seat), left + turn * 88, played[seat]
         disc_words = f"disc {disc}" if disc else "no disc yet"
-        marks = [
-            f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>",
-            pieces.castle(at - 18, y + 2, 15, team),
-            *pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0),
-        ]
+        yield f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>"
+        yield pieces.castle(at - 18, y + 2, 15, team)
+        yield from pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0)
         if seat == scene.player:
-            marks.append(pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4))
-        marks.append("</g>")
+            yield pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4)
+        yield "</g>"
         if turn:
-            marks.append(pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5))
-        yield Part("".join(marks), (at - 52, y - 24, at + 44, y + 36))
+            yield pieces.line(f"M{at - 48:.1f} {y - 6}l6 6l-6 6", "s-soft", 2.5)
 
 
 def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from carolus_env.drawing import animation
 from carolus_env.drawing.board import board_svg
-from carolus_env.drawing.raster import WIDE, WIDTH, extra, svg_pixels, svg_png
+from carolus_env.drawing.raster import WIDE, WIDTH, svg_picture, svg_png
 from carolus_env.engine.state import STATE, States, as_states
 from carolus_env.records import Record
 from carolus_env.system.files import write_file
@@ -59,8 +59,7 @@ class Picture:
             data = svg_png(self.svg)
         elif suffix == ".gif":
             file = io.BytesIO()
-            pixels = svg_pixels(self.svg, self._theme)
-            extra("PIL.Image").fromarray(pixels).save(file, "GIF")
+            svg_picture(self.svg, self._theme).save(file, "GIF")
             data = file.getvalue()
         else:
             raise ValueError(f"a picture's name ends in .svg, .png or .gif, got {str(path)!r}")

@@ -6,35 +6,16 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from html import escape
-from typing import NamedTuple
 
 from carolus_env.drawing.shapes import (
     CLAN_LOOKS,
     GOLD,
     TEAM_LOOKS,
     TEXT_DROP,
-    Box,
     Look,
     castle_shape,
     clan_shape,
 )
-
-
-class Part(NamedTuple):
-    """A piece of a drawing's markup.
-
-    Attributes:
-        markup: elements; without a box, tags and titles that a page needs and nobody sees.
-        box: a rectangle that the elements do not reach beyond; None: there is nothing to see.
-    """
-
-    markup: str
-    box: Box | None = None
-
-
-def around(x: float, y: float, width: float, height: float) -> Box:
-    """The box of a centre, of ``width`` and ``height`` to each side."""
-    return x - width, y - height, x + width, y + height
 
 
 def token(
@@ -137,11 +118,6 @@ def text(
         f'<text class="{kind}" x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:g}"{colour}>'
         f"{escape(str(content))}</text>"
     )
-
-
-def text_width(content: str, size: float) -> float:
-    """More than the width of a text: the widest character of the fonts takes 1.9 of the size."""
-    return size * sum(_width(letter) if letter.isascii() else 2.0 for letter in content) + 8
 
 
 def added(x: float, y: float, count: int) -> str:

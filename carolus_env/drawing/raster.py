@@ -1,8 +1,7 @@
 """The drawing as pixels and as PNG; needs the extra ``render``.
 
 resvg draws the SVG with the fonts next to this file. So a picture is the same on every machine and
-needs neither a system library nor an installed font. Parts of a board that were drawn before are
-kept as tiles (`tiles`).
+needs neither a system library nor an installed font.
 """
 
 from __future__ import annotations
@@ -16,18 +15,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.drawing.board import CORNER, Drawing
+from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.style import BACKGROUNDS
-from carolus_env.drawing.tiles import Tiles
 
 WIDTH: Final = 800
 """Default width in pixels."""
 
 WIDE: Final[dict[str, Any]] = {"layout": "wide", "width": WIDTH}
 """Default options of environments, notebooks and animations."""
-
-WIDEST_OF_TILES: Final = 2000
-"""Pixels across, up to which boards are put together from tiles; wider ones are posters."""
 
 _AS_IT_IS: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 """The transform that changes nothing."""
@@ -57,48 +52,18 @@ def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.N
 
 def board_png(state: np.void, *, width: int = WIDTH, **options: Any) -> bytes:
     """`board_pixels` as a PNG file, whose corners outside the drawing are transparent."""
-    drawing, picture = _board(state, width, options)
-    across, down = picture.size
-    corner = CORNER * across / drawing.box[2]
-    shape = f'<rect width="{across}" height="{down}" rx="{corner:.9g}"/>'
-    whole = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{across}" height="{down}">{shape}</svg>'
-    )
-    picture.putalpha(_picture(whole).getchannel("A"))
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return file.getvalue()
+    return svg_png(board_svg(state, width=width, **options))
 
 
 def board_picture(state: np.void, *, width: int = WIDTH, **options: Any) -> Any:
     """`board_pixels` as a picture of PIL, in RGB."""
-    return _board(state, width, options)[1]
+    return svg_picture(board_svg(state, width=width, **options), options.get("theme", "auto"))
 
 
-def _board(state: np.void, width: int, options: dict[str, Any]) -> tuple[Drawing, Any]:
-    drawing = Drawing(state, width=width, **options)
-    image, _ = extra("PIL.Image"), extra("resvg")
-    background = BACKGROUNDS[drawing.theme]
-    if width > WIDEST_OF_TILES:
-        return drawing, _picture(drawing.svg(), background).convert("RGB")
-    canvas = image.new("RGB", drawing.size, background)
-    for tile in _TILES.of(drawing):
-        canvas.paste(tile.image, tile.at, tile.mask)
-    return drawing, canvas
-
-
-def svg_pixels(svg: str, theme: str = "auto") -> npt.NDArray[np.uint8]:
-    """`svg_png` as ``(height, width, 3)`` uint8, with the theme's background in the corners."""
-    return np.array(_picture(svg, BACKGROUNDS[theme]).convert("RGB"))
-
-
-def _picture(svg: str, background: str | None = None) -> Any:
-    """`svg_png` as a picture of PIL, in RGBA."""
-    with extra("PIL.Image").open(io.BytesIO(svg_png(svg, background))) as picture:
-        return picture.convert("RGBA")
-
-
-_TILES: Final = Tiles(_picture)
+def svg_picture(svg: str, theme: str = "auto") -> Any:
+    """`svg_png` as a picture of PIL, in RGB, with the theme's background in the corners."""
+    with extra("PIL.Image").open(io.BytesIO(svg_png(svg, BACKGROUNDS[theme]))) as picture:
+        return picture.convert("RGB")
 
 
 def svg_png(svg: str, background: str | None = None) -> bytes:

@@ -7,7 +7,6 @@ from html import escape
 from typing import Final
 
 from carolus_env.drawing import pieces, words
-from carolus_env.drawing.pieces import Part, around
 from carolus_env.drawing.scene import Scene
 from carolus_env.drawing.shapes import CLAN_LOOKS, GOLD, TEAM_LOOKS, clan_shape, crown_shape
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISCS, court_action, disc_action
@@ -20,8 +19,8 @@ _NAME, _CAPTION, _ROW, _COURT = 27.0, 53.0, 82.0, 107.0
 caption of the court."""
 
 
-def panel(scene: Scene, seat: int) -> Iterator[Part]:
-    """All parts of a seat's panel, from its top left corner on."""
+def panel(scene: Scene, seat: int) -> Iterator[str]:
+    """The elements of a seat's panel, from its top left corner on."""
     team, result = scene.rules.team(seat), scene.data["result"]
     edge = 'class="f-card"'
     if seat == scene.player:
@@ -29,29 +28,18 @@ def panel(scene: Scene, seat: int) -> Iterator[Part]:
     elif result and team in result["winners"]:
         edge = 'class="f-card s-gold" stroke-width="9"'
         around_it = f'fill="none" stroke="{GOLD.line}" stroke-width="12" rx="16"'
-        yield Part(
-            pieces.box(0, 0, PANEL_WIDTH, PANEL_HEIGHT, around_it),
-            (-7, -7, PANEL_WIDTH + 7, PANEL_HEIGHT + 7),
-        )
+        yield pieces.box(0, 0, PANEL_WIDTH, PANEL_HEIGHT, around_it)
     goal = scene.rules.castles_to_win
     label, size = pieces.fitting(scene.names[seat], _left_bar(goal) - 72, 24, 18)
-    yield Part(
-        f'<rect {edge} width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="16"/>',
-        (-5, -5, PANEL_WIDTH + 5, PANEL_HEIGHT + 5),
-    )
-    yield Part(
-        pieces.castle(34, _NAME, 18, team) + pieces.text(62, _NAME, label, size, "left f-ink bold"),
-        (10, 1, 62 + pieces.text_width(label, size), 53),
-    )
-    captions = (
-        pieces.text(16, _CAPTION, "discs", 13, "left f-soft"),
-        pieces.text(PANEL_WIDTH - 16, _CAPTION, "reserve", 13, "right f-soft"),
-        pieces.text(PANEL_WIDTH / 2, _COURT, "court", 13, "f-soft"),
-    )
-    yield Part("".join(captions), (10, 44, PANEL_WIDTH - 10, 116))
-    yield Part("".join(_castles(scene, team)), (200, 7, PANEL_WIDTH, 47))
+    yield f'<rect {edge} width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" rx="16"/>'
+    yield pieces.castle(34, _NAME, 18, team)
+    yield pieces.text(62, _NAME, label, size, "left f-ink bold")
+    yield pieces.text(16, _CAPTION, "discs", 13, "left f-soft")
+    yield pieces.text(PANEL_WIDTH - 16, _CAPTION, "reserve", 13, "right f-soft")
+    yield pieces.text(PANEL_WIDTH / 2, _COURT, "court", 13, "f-soft")
+    yield from _castles(scene, team)
     for disc in range(1, DISCS + 1):
-        yield _disc(scene, seat, disc)
+        yield from _disc(scene, seat, disc)
     yield from _reserve(scene, seat)
     yield from _court(scene, seat)
 
@@ -74,86 +62,78 @@ def _left_bar(goal: int) -> float:
     return PANEL_WIDTH - 104 - (goal - 1) * 12
 
 
-def _disc(scene: Scene, seat: int, disc: int) -> Part:
+def _disc(scene: Scene, seat: int, disc: int) -> Iterator[str]:
     hand, played = scene.data["discs_in_hand"][seat], scene.data["discs_played"][seat]
     team, to_move = scene.rules.team(seat), seat == scene.player
     x, y, action = 34 + (disc - 1) * 42, _ROW, disc_action(disc)
     where = "in hand" if disc in hand else "played now" if disc == played else "used"
     attributes = f' data-seat="{seat}" data-disc="{disc}"'
-    marks = [
-        scene.group("disc", [action] if to_move else [], attributes),
-        f"<title>disc {disc}: {where}</title>",
-    ]
+    yield scene.group("disc", [action] if to_move else [], attributes)
+    yield f"<title>disc {disc}: {where}</title>"
     if disc == played:
         is_marked = any(mark.disc == (seat, disc) for mark in scene.marks)
         kind = "f-last" if is_marked else "f-gold"
         edge = f'stroke="{GOLD.line}" stroke-width="1.5"'
-        marks.append(f'<circle class="{kind}" {edge} cx="{x}" cy="{y}" r="21"/>')
+        yield f'<circle class="{kind}" {edge} cx="{x}" cy="{y}" r="21"/>'
     opacity = 1.0 if disc in hand or disc == played else 0.35
-    marks += pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
+    yield from pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
     if to_move and action in scene.legal:
-        marks.append(pieces.ring(x, y, 20, "s-open") + pieces.target(x, y, 21, 24))
-    return Part("".join([*marks, "</g>"]), around(x, y, 24, 24))
+        yield pieces.ring(x, y, 20, "s-open") + pieces.target(x, y, 21, 24)
+    yield "</g>"
 
 
-def _reserve(scene: Scene, seat: int) -> Iterator[Part]:
+def _reserve(scene: Scene, seat: int) -> Iterator[str]:
     reserve, crowns = scene.data["reserves"][seat], scene.data["crowns"][seat]
     held = [clan for clan in range(CLANS) if reserve[clan]]
     pitch = 43.0
     x = PANEL_WIDTH - 30 - pitch * (len(held) + (crowns > 0) - 1)
     placing = scene.phase == "place" and seat == scene.player
-    yield Part(f'<g class="reserve" data-seat="{seat}">')
+    yield f'<g class="reserve" data-seat="{seat}">'
     if not held and not crowns:
-        none = pieces.text(PANEL_WIDTH - 16, _ROW, "no paladins", 16, "right f-soft")
-        yield Part(none, (200, _ROW - 20, PANEL_WIDTH, _ROW + 20))
+        yield pieces.text(PANEL_WIDTH - 16, _ROW, "no paladins", 16, "right f-soft")
     for clan in held:
         actions = [court_action(clan)] if placing else []
-        marks = [
-            scene.group("token", actions, f' data-clan="{clan}"', numbered=False),
-            f"<title>reserve: {counted(reserve[clan], CLAN_NAMES[clan] + ' paladin')}</title>",
-            *pieces.token(x, _ROW, 17, clan, reserve[clan], always=True),
-        ]
+        yield scene.group("token", actions, f' data-clan="{clan}"', numbered=False)
+        yield f"<title>reserve: {counted(reserve[clan], CLAN_NAMES[clan] + ' paladin')}</title>"
+        yield from pieces.token(x, _ROW, 17, clan, reserve[clan], always=True)
         if placing and court_action(clan) in scene.legal:
-            marks.append(pieces.line(f"M{x - 13:.1f} {_ROW + 25:g}h26", "s-open", 4))
-            marks.append(pieces.target(x, _ROW, pitch / 2, 26))
-        yield Part("".join([*marks, "</g>"]), around(x, _ROW, 26, 30))
+            yield pieces.line(f"M{x - 13:.1f} {_ROW + 25:g}h26", "s-open", 4)
+            yield pieces.target(x, _ROW, pitch / 2, 26)
+        yield "</g>"
         x += pitch
     if crowns:
-        marks = [
-            f"<g><title>{counted(crowns, 'crown')} to decide</title>",
-            pieces.piece(x, _ROW, crown_shape(18), GOLD),
-        ]
+        yield f"<g><title>{counted(crowns, 'crown')} to decide</title>"
+        yield pieces.piece(x, _ROW, crown_shape(18), GOLD)
         if crowns > 1:
-            marks.append(pieces.text(x, _ROW + 5, crowns, 15, "bold", GOLD.text))
-        yield Part("".join([*marks, "</g>"]), around(x, _ROW, 26, 26))
-    yield Part("</g>")
+            yield pieces.text(x, _ROW + 5, crowns, 15, "bold", GOLD.text)
+        yield "</g>"
+    yield "</g>"
 
 
-def _court(scene: Scene, seat: int) -> Iterator[Part]:
+def _court(scene: Scene, seat: int) -> Iterator[str]:
     court, control = scene.data["courts"][seat], scene.data["control"]
     is_open = seat == scene.player and scene.phase == "place" and bool(scene.legal)
     edge = 'class="s-open f-back" stroke-width="4"' if is_open else 'class="f-back"'
-    yield Part(
+    yield (
         f'<g class="court{" open" if is_open else ""}" data-seat="{seat}">'
         f"<title>court of {escape(scene.names[seat])}: {words.paladin_words(court)}</title>"
     )
-    inner = pieces.box(12, 116, PANEL_WIDTH - 24, 172, f'{edge} rx="10"')
-    yield Part(inner, (9, 113, PANEL_WIDTH - 9, 291))
+    yield pieces.box(12, 116, PANEL_WIDTH - 24, 172, f'{edge} rx="10"')
     for clan in range(CLANS):
         y = 135 + clan * 33.5
         controlled = control[clan] == seat
         came = sum(mark.court == (seat, clan) for mark in scene.marks)
-        marks = [f'<g class="row" data-clan="{clan}">']
+        yield f'<g class="row" data-clan="{clan}">'
         if came:
             marked = 'class="s-last line" rx="8" stroke-width="3" stroke-dasharray="8 5"'
-            marks.append(pieces.box(18, y - 15, PANEL_WIDTH - 36, 30, marked))
-            marks.append(pieces.added(PANEL_WIDTH - 72, y, came))
-        marks.append(pieces.control_marker(36, y, clan, controlled))
-        marks += _row(72, y, PANEL_WIDTH - (170 if came else 130), clan, court[clan])
+            yield pieces.box(18, y - 15, PANEL_WIDTH - 36, 30, marked)
+            yield pieces.added(PANEL_WIDTH - 72, y, came)
+        yield pieces.control_marker(36, y, clan, controlled)
+        yield from _row(72, y, PANEL_WIDTH - (170 if came else 130), clan, court[clan])
         kind = "right f-ink bold" if controlled else "right f-soft"
-        marks.append(pieces.text(PANEL_WIDTH - 26, y, court[clan], 19, kind))
-        yield Part("".join([*marks, "</g>"]), (14, y - 19, PANEL_WIDTH - 14, y + 19))
-    yield Part("</g>")
+        yield pieces.text(PANEL_WIDTH - 26, y, court[clan], 19, kind)
+        yield "</g>"
+    yield "</g>"
 
 
 def _row(left: float, y: float, width: float, clan: int, count: int) -> Iterator[str]:

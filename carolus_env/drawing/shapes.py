@@ -23,8 +23,6 @@ _KINKS: Final = (0.0, 13.0, -13.0)  # of successive borders: territories have th
 _BULGE: Final = 9.0  # of the outer edge
 
 Point = tuple[float, float]
-Box = tuple[float, float, float, float]
-"""Left, top, right and bottom."""
 
 
 def angle_of(territory: float) -> float:
@@ -65,24 +63,6 @@ def region_seams(first: int, size: int) -> str:
     """The seams between the territories of a region; empty for a single territory."""
     lines = (_border(territory, 0.0) for territory in range(first + 1, first + size))
     return "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) for line in lines)
-
-
-@cache
-def region_box(first: int, size: int) -> Box:
-    """The box of a region with its numbers, castles and marks."""
-    quarters = range(first * 4 - 2, (first + size) * 4 - 1)
-    edges = [(INNER - 8, 10.0), (OUTER + _BULGE, 10.0), (CASTLE_RADIUS, 29.0)]
-    points = [
-        (*polar(radius, angle_of(quarter / 4)), room)
-        for radius, room in edges
-        for quarter in quarters
-    ]
-    return (
-        min(x - room for x, _, room in points),
-        min(y - room for _, y, room in points),
-        max(x + room for x, _, room in points),
-        max(y + room for _, y, room in points),
-    )
 
 
 def rounded(points: list[Point], radius: float) -> str:

@@ -16,6 +16,7 @@ of the environments of single decisions, `TurnAgent` for those of ``CarolusMagnu
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,30 @@ class TurnAgent(Agent):
             )
         chosen = actions[np.arange(n), answer].tolist()
         return [[number for number in plan if number >= 0] for plan in chosen]
+
+
+def agent_of(
+    choose: Callable[[npt.NDArray[Any], npt.NDArray[np.bool_]], npt.NDArray[np.integer[Any]]],
+    players: int,
+    turns: Turns | None = None,
+) -> Agent:
+    """Return the agent of a function that chooses.
+
+    Args:
+        choose: as `DecisionAgent.choose`, or with ``turns`` as `TurnAgent.choose`.
+        players: 2, 3 or 4, for which the network was trained.
+        turns: how candidates are listed; None: single decisions.
+    """
+
+    class OfDecisions(DecisionAgent):
+        def choose(self, *given: Any) -> npt.NDArray[np.integer[Any]]:
+            return choose(*given)
+
+    class OfTurns(TurnAgent):
+        def choose(self, *given: Any) -> npt.NDArray[np.integer[Any]]:
+            return choose(*given)
+
+    return OfDecisions(players) if turns is None else OfTurns(players, turns)
 
 
 def _check_players(agent: DecisionAgent | TurnAgent, states: States) -> None:

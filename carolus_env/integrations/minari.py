@@ -101,25 +101,7 @@ def to_minari(
     rules = rules_of_all(games)
     agents = job.get("agents", [])
     import minari
-    from minari.data_collector import EpisodeBuffer
     from minari.storage import get_dataset_path
-
-    def buffers() -> Iterator[Any]:
-        for episode in episodes(games, observation, progress):
-            yield EpisodeBuffer(
-                observations=episode.observations,
-                actions=episode.actions,
-                rewards=episode.rewards,
-                terminations=episode.terminations,
-                truncations=episode.truncations,
-                infos={"action_mask": episode.masks},
-            )
-
-    def about() -> Iterator[dict[str, Any]]:
-        for game in range(len(games.starts)):
-            for seat in range(rules.players):
-                known = {} if tables is None else {"agent": agents[tables[game, seat]]}
-                yield {"game": game, "seat": seat, **known}
 
     spec = environment_spec(rules, observation, opponents or (agents[0] if agents else "random"))
     given = {
@@ -129,18 +111,34 @@ def to_minari(
         **metadata,
     }
     try:
-        made = minari.create_dataset_from_buffers(
-            dataset_id,
-            buffers(),
-            env=spec,
-            **given,
-        )
-        made.storage.update_episode_metadata(about())
+        buffers = map(_buffer, episodes(games, observation, progress))
+        made = minari.create_dataset_from_buffers(dataset_id, buffers, env=spec, **given)
+        made.storage.update_episode_metadata(_about(len(games.starts), rules, agents, tables))
         made.storage.update_metadata({"carolus": {"rules": rules.to_dict(), **job}})
     except BaseException:
         shutil.rmtree(get_dataset_path(dataset_id), ignore_errors=True)
         raise
     return made
+
+
+def _buffer(episode: Episode) -> Any:
+    """An episode as Minari takes it."""
+    from minari.data_collector import EpisodeBuffer
+
+    _, _, observations, masks, *rest = episode
+    names = ("actions", "rewards", "terminations", "truncations")
+    given: dict[str, Any] = dict(zip(names, rest, strict=True))
+    return EpisodeBuffer(observations=observations, infos={"action_mask": masks}, **given)
+
+
+def _about(
+    games: int, rules: Rules, agents: list[str], tables: npt.NDArray[np.uint8] | None
+) -> Iterator[dict[str, Any]]:
+    """The metadata of each episode."""
+    for game in range(games):
+        for seat in range(rules.players):
+            known = {} if tables is None else {"agent": agents[tables[game, seat]]}
+            yield {"game": game, "seat": seat, **known}
 
 
 def import_minari() -> None:

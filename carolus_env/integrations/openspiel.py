@@ -34,14 +34,13 @@ from carolus_env.engine import observation
 from carolus_env.engine.chance import chance_outcomes
 from carolus_env.engine.playout import playout
 from carolus_env.engine.rules import ACTIONS, OPTIONS, TERRITORIES, Rules, action_text
-from carolus_env.engine.state import States, as_states
+from carolus_env.engine.state import States, as_states, copy
 from carolus_env.engine.streams import check_streams, new_streams, random_bits
 from carolus_env.integrations.openspiel_board import (
     CHANCE,
     TERMINAL,
     Board,
     SetUp,
-    copied,
     without_dice,
 )
 from carolus_env.notation import from_text, move_text, to_line
@@ -234,7 +233,7 @@ class CarolusMagnusState(pyspiel.State):
         """
         if isinstance(self._board, SetUp):
             raise ValueError(f"there is no game yet, the set-up is being drawn: {self}")
-        return copied(self._board.states)
+        return copy(self._board.states)
 
     @property
     def in_set_up(self) -> bool:
@@ -270,17 +269,6 @@ class CarolusMagnusState(pyspiel.State):
             raise ValueError(f"no chance event is due: {self}")
         return self._board.outcomes(self.num_players())
 
-    def legal_actions(self, player: int | None = None) -> list[int]:
-        """What OpenSpiel's own method answers, without its five calls back into Python."""
-        board = self._board
-        if board.player == CHANCE:
-            return [outcome for outcome, _ in self.chance_outcomes()]
-        if player is None or player == board.player:
-            return list(board.legal)
-        if player < 0 and board.player != TERMINAL:
-            raise ValueError(f"player must be a seat, got {player}")
-        return []
-
     def _legal_actions(self, player: int) -> list[int]:
         return list(self._board.legal)
 
@@ -300,19 +288,6 @@ class CarolusMagnusState(pyspiel.State):
         if isinstance(board, Board) and player == board.player and action in board.legal:
             return move_text(board.states[0], action)
         return action_text(action)  # not playable now: its meaning, without names of regions
-
-    def observation_tensor(self, player: int | None = None) -> list[float]:
-        """What a seat sees, see `CarolusMagnusObserver`; by default the seat that decides.
-
-        What OpenSpiel's own method answers; it makes a new state at each call to learn the size.
-
-        Raises:
-            ValueError: when there is no such seat.
-        """
-        observer = _observer(self.num_players())
-        observer.set_from(self, self.current_player() if player is None else player)
-        numbers: list[float] = observer.tensor.tolist()
-        return numbers
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _resumed, (pyspiel.serialize_game_and_state(self.get_game(), self),)
@@ -373,11 +348,6 @@ class CarolusMagnusObserver:
     def string_from(self, state: CarolusMagnusState, player: int) -> str:
         """The position as a line of the notation, the same for every seat."""
         return str(state)
-
-
-@cache
-def _observer(players: int) -> CarolusMagnusObserver:
-    return CarolusMagnusObserver(players)
 
 
 pyspiel.register_game(GAME_TYPE, CarolusMagnusGame)

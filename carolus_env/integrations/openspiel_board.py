@@ -6,35 +6,24 @@ probability; `carolus_env.integrations.openspiel` shows them to OpenSpiel.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from typing import Any, Final
+from functools import cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.engine.chance import apply_roll, chance_outcomes
-from carolus_env.engine.kernels.legal import LEGAL_SETS
 from carolus_env.engine.rules import (
     CLAN_NAMES,
     CLANS,
-    DISC,
     OVER,
     PALADINS_LAID_OUT,
-    PLACE,
     ROLL,
     TERRITORIES,
     Rules,
 )
-from carolus_env.engine.state import STATE, States, from_bytes, single
-from carolus_env.engine.stepping import (
-    ILLEGAL,
-    PHASE_BITS,
-    PLAYER_BITS,
-    PLAYER_SHIFT,
-    SET_SHIFT,
-    play_one,
-)
+from carolus_env.engine.state import States, copy, single
 from carolus_env.notation import roll_text, to_line
 from carolus_env.notation.words import CLAN_LETTERS
 
@@ -42,10 +31,6 @@ CHANCE: Final = -1
 """OpenSpiel's number of the player that chance is."""
 TERMINAL: Final = -4
 """OpenSpiel's number of the player when the game is over."""
-
-_LEGAL: Final = tuple(tuple(np.flatnonzero(row).tolist()) for row in LEGAL_SETS)
-"""The action numbers of each legal set, ascending."""
-_NOTHING: Final[tuple[int, ...]] = ()
 
 
 class SetUp:
@@ -55,7 +40,8 @@ class SetUp:
 
     def __init__(self, clans: tuple[int, ...] = ()) -> None:
         self.clans = clans
-        self.player, self.legal = CHANCE, _NOTHING
+        self.player: int = CHANCE
+        self.legal: tuple[int, ...] = ()
 
     def outcomes(self, players: int) -> list[tuple[int, float]]:
         """Clans that the next territory can get, or seats of the first player."""
@@ -89,51 +75,31 @@ class SetUp:
     def __str__(self) -> str:
         return " ".join(["set-up |", *(CLAN_LETTERS[clan] for clan in self.clans)])
 
-    def __deepcopy__(self, memo: dict[int, object]) -> SetUp:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SetUp, (self.clans,)
-
 
 class Board:
     """A game after the set-up, and what is due in it.
 
     Attributes:
-        states: ``(1,)`` of dtype `STATE`, over bytes of its own.
-        phase: what is due.
+        states: ``(1,)`` of dtype `STATE`.
         player: who decides, as OpenSpiel counts; `CHANCE` or `TERMINAL`.
         legal: the legal actions.
     """
 
-    __slots__ = ("legal", "phase", "player", "states")
+    __slots__ = ("legal", "player", "states")
 
     def __init__(self, states: States) -> None:
         self.states = states
         self._look()
 
     def _look(self) -> None:
-        if self.states["phase"][0] == ROLL:  # which `play_one` would roll
-            self.phase, self.player, self.legal = ROLL, CHANCE, _NOTHING
-        else:
-            self._keep(play_one(self.states, -1, None, None, None))
-
-    def _keep(self, due: int) -> None:
-        self.phase = due & PHASE_BITS
-        self.player = due >> PLAYER_SHIFT & PLAYER_BITS if self.phase != OVER else TERMINAL
-        self.legal = _LEGAL[due >> SET_SHIFT]
+        due = {ROLL: CHANCE, OVER: TERMINAL}
+        self.player = due.get(int(self.states["phase"][0]), int(self.states["player"][0]))
+        self.legal = tuple(engine.legal_actions(self.states).tolist())
 
     def play(self, action: int) -> None:
         """Carry out a decision; a roll is left to chance."""
-        if self.phase not in (DISC, PLACE):
-            engine.step(self.states, np.array([action]), roll=False)
-            self._look()
-            return
-        # No roll follows a disc or a paladin: one call plays and looks.
-        due = play_one(self.states, action, None, None, None) if action >= 0 else ILLEGAL
-        if due == ILLEGAL:
-            raise engine.refusal(self.states, 0, action)
-        self._keep(due)
+        engine.step(self.states, np.array([action]), roll=False)
+        self._look()
 
     def outcomes(self, players: int) -> list[tuple[int, float]]:
         """Rows of `chance_outcomes` for the dice that are due."""
@@ -157,35 +123,11 @@ class Board:
         return faces[outcome]
 
     def copy(self) -> Board:
-        """An independent copy, as whole bytes."""
-        other = object.__new__(Board)
-        other.states = copied(self.states)
-        other.phase, other.player, other.legal = self.phase, self.player, self.legal
-        return other
+        """An independent copy."""
+        return Board(copy(self.states))
 
     def __str__(self) -> str:
-        return _line(self.states.tobytes())
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Board:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.states.tobytes(),)
-
-
-def _restored(data: bytes) -> Board:
-    """The board that was pickled."""
-    return Board(from_bytes(data))
-
-
-@lru_cache(maxsize=10_000)  # algorithms that solve a game name each state many times
-def _line(data: bytes) -> str:
-    return to_line(np.frombuffer(data, STATE)[0], generator=False)
-
-
-def copied(states: States) -> States:
-    """``(1,)`` a copy: `engine.copy` in a tenth of its time, for one game."""
-    return np.frombuffer(bytearray(states.tobytes()), STATE)
+        return to_line(self.states[0], generator=False)
 
 
 @cache

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from carolus_env.envs.aec import observation_box
 from carolus_env.envs.learner import LEARNER, LearnerGames
 from carolus_env.envs.starts import start_from
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
-from carolus_env.integrations.agents import DecisionAgent, TurnAgent
+from carolus_env.integrations.agents import agent_of
 
 try:
     import torch
@@ -292,38 +293,14 @@ class RLlibAgent(Agent):
         folder = Path(checkpoint).absolute() / "learner_group/learner/rl_module" / policy
         if not folder.is_dir():
             raise ValueError(f"{checkpoint}: no checkpoint of RLlib with a policy {policy!r}")
-        module, listed = RLModule.from_checkpoint(folder), turns_of(turns)
-        self._agent: Agent = (
-            _OfDecisions(module, players) if listed is None else _OfTurns(module, players, listed)
-        )
+        module = RLModule.from_checkpoint(folder)
+        self._agent = agent_of(partial(likeliest, module), players, turns_of(turns))
 
     def act(
         self, states: States, generators: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.integer[Any]]:
         """See `Agent.act`; nothing is drawn."""
         return self._agent.act(states, generators)
-
-
-class _OfDecisions(DecisionAgent):
-    def __init__(self, module: Any, players: int) -> None:
-        super().__init__(players)
-        self.module = module
-
-    def choose(
-        self, observations: npt.NDArray[Any], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        return likeliest(self.module, observations, masks)
-
-
-class _OfTurns(TurnAgent):
-    def __init__(self, module: Any, players: int, turns: Turns) -> None:
-        super().__init__(players, turns)
-        self.module = module
-
-    def choose(
-        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        return likeliest(self.module, rows, masks)
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from carolus_env.engine import observation
 from carolus_env.engine.rules import ACTIONS, DISCS, MAX_PLAYERS
 from carolus_env.envs import candidates
 from carolus_env.envs.turns import Turns
-from carolus_env.integrations.agents import DecisionAgent, TurnAgent
+from carolus_env.integrations import agents
 from carolus_env.networks.files import Model
 from carolus_env.planning.choices import EVERY
 
@@ -108,31 +109,10 @@ def likeliest(
     return np.where(masks, logits, -np.inf).argmax(axis=1)
 
 
-class _Decisions(DecisionAgent):
-    def __init__(self, model: MlpModel) -> None:
-        super().__init__(model.size.players)
-        self.model = model
-
-    def choose(
-        self, observations: npt.NDArray[Any], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        return likeliest(self.model, observations, masks)
-
-
-class _Turns(TurnAgent):
-    def __init__(self, model: MlpModel) -> None:
-        super().__init__(model.size.players, Turns(model.size.candidates))
-        self.model = model
-
-    def choose(
-        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:
-        return likeliest(self.model, rows, masks)
-
-
 def agent_of(model: MlpModel) -> Agent:
     """Return the agent that plays a model."""
-    return _Turns(model) if model.size.candidates else _Decisions(model)
+    turns = Turns(model.size.candidates) if model.size.candidates else None
+    return agents.agent_of(partial(likeliest, model), model.size.players, turns)
 
 
 def make_sb3(argument: str) -> Agent:

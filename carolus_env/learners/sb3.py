@@ -159,29 +159,7 @@ class Sb3Run:
         config, folder = self.config, self.folder
         torch.set_num_threads(config.threads)
         env = make_env(config, config.opponents, config.envs)
-        common: dict[str, Any] = {
-            "tensorboard_log": str(folder / "tensorboard"),
-            "device": config.device,
-        }
-        if self._checkpoint is not None:
-            model = MaskablePPO.load(self._checkpoint, env, **common)
-        else:
-            model = MaskablePPO(
-                "MlpPolicy",
-                env,
-                learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
-                n_steps=config.n_steps,
-                batch_size=config.batch_size,
-                n_epochs=config.n_epochs,
-                gamma=config.gamma,
-                gae_lambda=config.gae_lambda,
-                clip_range=config.clip_range,
-                ent_coef=config.ent_coef,
-                vf_coef=config.vf_coef,
-                policy_kwargs={"net_arch": [config.width] * config.layers},
-                seed=config.seed,
-                **common,
-            )
+        model = self._model(env)
         env.seed(derived_seed(config.seed, model.num_timesteps))
         export = Export(config, folder, self.command)
         evaluation = MaskableEvalCallback(
@@ -210,6 +188,32 @@ class Sb3Run:
         if not (folder / "best.json").exists():  # the run was shorter than eval_every
             export.save(model, "best")
         return True
+
+    def _model(self, env: CarolusVecEnv | CarolusTurnsVecEnv) -> MaskablePPO:
+        """Return a new model, or that of the checkpoint."""
+        config = self.config
+        common: dict[str, Any] = {
+            "tensorboard_log": str(self.folder / "tensorboard"),
+            "device": config.device,
+        }
+        if self._checkpoint is not None:
+            return MaskablePPO.load(self._checkpoint, env, **common)
+        return MaskablePPO(
+            "MlpPolicy",
+            env,
+            learning_rate=LinearSchedule(config.learning_rate, 0.0, 1.0),
+            n_steps=config.n_steps,
+            batch_size=config.batch_size,
+            n_epochs=config.n_epochs,
+            gamma=config.gamma,
+            gae_lambda=config.gae_lambda,
+            clip_range=config.clip_range,
+            ent_coef=config.ent_coef,
+            vf_coef=config.vf_coef,
+            policy_kwargs={"net_arch": [config.width] * config.layers},
+            seed=config.seed,
+            **common,
+        )
 
     def finish(self) -> Evaluation:
         """Evaluate the best network, and write ``result.json``."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, OVER, PLACE, ROLL
-from carolus_env.engine.state import States, as_states, copy
+from carolus_env.engine.state import States, as_states, copy, single
 from carolus_env.notation.moves import NotationError, event_text, read_move, read_roll, run_text
 from carolus_env.notation.positions import from_text, to_line
 from carolus_env.notation.words import TEAM_LETTERS, situation
@@ -19,7 +19,7 @@ from carolus_env.system.untrusted import shown
 
 
 class Told(NamedTuple):
-    """An event of a game, or several of one player, in text.
+    """Events of a game by one player, in text.
 
     Attributes:
         event: index of the (first) event.
@@ -34,8 +34,10 @@ class Told(NamedTuple):
     text: str
 
 
-def tell(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
-    """Each event of a game in text.
+def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
+    """A text for each player's turn; equal moves become ``2 blue>7-9``.
+
+    A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
 
     Args:
         start: ``(1,)`` the game before its first event: of a record ``records.start_of(it)``, or
@@ -45,29 +47,20 @@ def tell(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
     Raises:
         ValueError, TypeError: for an event that cannot be played; see `records.play_events`.
     """
-    for played in play_events(start, events):
-        yield _told(played, _run([played]))
-
-
-def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
-    """What `tell` yields, a text for each player's turn; equal moves become ``2 blue>7-9``.
-
-    A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
-    """
     for turn in _turns(start, events):
-        yield _told(turn[0], _turn_text(turn))
+        yield _told(turn)
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
     """A whole game: its start, a line for each player's turn, and what is due or how it ended.
 
     Raises:
-        ValueError, TypeError: see `tell`.
+        ValueError, TypeError: see `tell_turns`.
     """
     end = as_states(start, "start")
     lines, current = [to_line(end[0])], None
     for turn in _turns(start, events):
-        told = _told(turn[0], _turn_text(turn))
+        told = _told(turn)
         if told.round != current:
             current = told.round
             lines.append(f"round {current}")
@@ -145,6 +138,15 @@ def _turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[list[
         yield list(turn)
 
 
+def turn_text(state: np.void, actions: Iterable[int]) -> str:
+    """Actions of one player in a row with their outcomes: ``2 red>court!, E+2 A takes 4-6``.
+
+    Raises:
+        ValueError: when they cannot be played one after the other.
+    """
+    return _turn_text(list(play_events(single(state), [{"action": a} for a in actions])))
+
+
 def _turn_text(turn: list[Played]) -> str:
     return ", ".join(_run(list(run)) for _, run in itertools.groupby(turn, _run_of))
 
@@ -157,9 +159,9 @@ def _run(alike: list[Played]) -> str:
     return run_text(first.before[0], first.event["action"], last, len(alike))
 
 
-def _told(played: Played, text: str) -> Told:
-    before = played.before[0]
-    return Told(played.number, int(before["round"]), int(before["player"]), text)
+def _told(turn: list[Played]) -> Told:
+    before = turn[0].before[0]
+    return Told(turn[0].number, int(before["round"]), int(before["player"]), _turn_text(turn))
 
 
 def _turn_of(played: Played) -> tuple[int, ...]:

@@ -69,6 +69,27 @@ LEVEL: Final = np.dtype(
 )
 
 
+class Listing(NamedTuple):
+    """What is listed, in numbers."""
+
+    width: int
+    """`STOP`, `ONE` or `ALL`."""
+    left: int
+    """The paladins to place."""
+    regions: int
+    """Of the position."""
+    stops: int
+    """How many the Emperor can reach; after a full circle the same ones come again."""
+    targets: int
+    """Where paladins may go: 0 is the court, k the region k steps ahead."""
+    team: int
+    """Of the player to move."""
+    teams: int
+    """How many there are."""
+    slack: float
+    """Of rough scores, see `kinds.slack`."""
+
+
 class PlanScratch(NamedTuple):
     """Scratch in which kernels list and value plans, reused for each position."""
 
@@ -174,12 +195,50 @@ def _following(clan, target, only, targets):
     return (clan + 1, 0) if target == last else (clan, after)
 
 
-@kernel
-def _begin(level, reserve):
-    """Nothing is placed yet."""
+@part
+def _begin(s, width, weights, scratch):
+    """Return the `Listing` of ``s``; nothing is placed yet."""
+    regions, level = int64(s["regions"]), scratch.levels[0]
+    stops = min(emperor_steps(s), regions)
+    targets = 1 + (stops if width == STOP else regions)
+    begin_kinds(s, targets, weights, scratch.kinds)
     level["clan"], level["target"], level["went"] = 0, 0, 0
     level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
-    level["reserve"] = reserve
+    level["reserve"] = int64(clan_word(s["reserves"][s["player"]]))
+    if width == ALL:
+        scratch.states[0] = s
+    scratch.found[0] = 0
+    left, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
+    return Listing(width, left, regions, stops, targets, team, int64(s["teams"]), slack(weights))
+
+
+@kernel
+def _place_next(depth, listing, scratch):
+    """Place one more paladin after ``depth`` others; returns whether there was one to be tried."""
+    kinds, level, below = scratch.kinds, scratch.levels[depth], scratch.levels[depth + 1]
+    clan, target = int64(level["clan"]), int64(level["target"])
+    while clan < CLANS and share_of(level["reserve"], clan) == 0:
+        clan, target = clan + 1, 0
+    if clan == CLANS:
+        return False
+    before = int64(level["went"])
+    only = 0 if listing.width == ALL else before
+    level["clan"], level["target"] = _following(clan, target, only, listing.targets)
+    went = before if target == 0 else target
+    destination = 0 if target == 0 else 1 + (target if target < listing.regions else 0)
+    shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
+    effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
+    effect -= kinds.effects[clan, share_of(level["shares"], clan)]
+    below["plan"] = pack(level["plan"], FIRST_PLACE + DESTINATIONS * clan + destination, depth)
+    below["shares"], below["effect"], below["went"] = shares, effect, went
+    below["scattered"] = int64(level["scattered"]) | int64(before != 0 and went != before)
+    if depth + 1 < listing.left:
+        below["clan"], below["target"] = clan, target
+        below["reserve"] = level["reserve"] - (1 << 8 * clan)
+    if listing.width == ALL:
+        scratch.states[depth + 1] = scratch.states[depth]
+        place_paladin(scratch.states[depth + 1], clan, destination)
+    return True
 
 
 @part
@@ -189,6 +248,45 @@ def _write_scores_after_move(s, steps, weights, scratch):
     scratch.states[last] = s
     move_emperor(scratch.states[last], steps)
     write_scores(scratch.states[last], weights, scratch.features, scratch.scores)
+
+
+@part
+def _keep_stops(listing, scratch, kept, plans, values):
+    """Value every stop of the Emperor after all placements, and keep the best plans.
+
+    Args:
+        listing: a `Listing`.
+        scratch: a `PlanScratch`.
+        kept: the length of the list so far.
+        plans, values: ``(K,)`` the list.
+
+    Returns:
+        The length of the list.
+    """
+    kinds, scores = scratch.kinds, scratch.scores
+    team, teams, left = listing.team, listing.teams, listing.left
+    one_rival, other_rival = rivals(team, teams)
+    level, longest = scratch.levels[left], plans.shape[0]
+    shares, effect, went = int64(level["shares"]), int64(level["effect"]), int64(level["went"])
+    bound = listing.width == STOP and went != 0  # else he may stop anywhere
+    nearest, farthest = went if bound else 1, went if bound else listing.stops
+    scratch.found[0] += farthest + 1 - nearest
+    if level["scattered"] == 0:
+        write_weighed_clans(shares, kinds, scratch.weighed)
+    for stop in range(nearest, farthest + 1):
+        row = -1
+        if level["scattered"] == 1:
+            _write_scores_after_move(scratch.states[left], stop, kinds.weights, scratch)
+        else:
+            row = kind_after(shares, effect, went if went != 0 else stop, stop, kinds)
+            write_rough_scores(row, effect, scratch.weighed, kinds, scores)
+        most = advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
+        if kept < longest or most > values[longest - 1]:
+            if row >= 0:
+                write_scores_after(row, shares, effect, kinds, scores)
+            plan = pack(level["plan"], FIRST_MOVE + stop - 1, left)
+            kept = _keep(plan, advantage(scores, team, teams), plans, values, kept)
+    return kept
 
 
 @rare
@@ -206,70 +304,13 @@ def list_plans(s, width, weights, scratch, plans, values):
     Returns:
         The number of plans listed, at least 1 and at most K.
     """
-    states, levels, kinds, scores = scratch.states, scratch.levels, scratch.kinds, scratch.scores
-    regions, teams = int64(s["regions"]), int64(s["teams"])
-    player, left = int64(s["player"]), int64(s["placements_left"])
-    team = int64(s["team"][player])
-    longest, rough = plans.shape[0], slack(weights)
-    one_rival, other_rival = rivals(team, teams)
-    stops = min(emperor_steps(s), regions)  # after a full circle the same stops come again
-    targets = 1 + (stops if width == STOP else regions)  # 0 the court, k the region k steps ahead
-    begin_kinds(s, left, weights, kinds)
-    _begin(levels[0], int64(clan_word(s["reserves"][player])))
-    states[0] = s
-    plan, shares, effect, went, scattered = 0, 0, 0, 0, 0
-    kept, depth, found = 0, 0, 0
+    listing, depth, kept = _begin(s, width, weights, scratch), 0, 0
     while depth >= 0:
-        if left > 0:  # place one more, until none is left
-            level = levels[depth]
-            clan, target = int64(level["clan"]), int64(level["target"])
-            while clan < CLANS and share_of(level["reserve"], clan) == 0:
-                clan, target = clan + 1, 0
-            if clan == CLANS:
-                depth -= 1
-                continue
-            before = int64(level["went"])
-            only = 0 if width == ALL else before
-            level["clan"], level["target"] = _following(clan, target, only, targets)
-            went = before if target == 0 else target
-            scattered = int64(level["scattered"]) | int64(before != 0 and went != before)
-            destination = 0 if target == 0 else 1 + (target if target < regions else 0)
-            action = FIRST_PLACE + DESTINATIONS * clan + destination
-            plan = pack(level["plan"], action, depth)
-            shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
-            effect = int64(level["effect"]) + kinds.effects[clan, share_of(shares, clan)]
-            effect -= kinds.effects[clan, share_of(level["shares"], clan)]
-            if width == ALL:
-                states[depth + 1] = states[depth]
-                place_paladin(states[depth + 1], clan, destination)
-            if depth + 1 < left:
-                below = levels[depth + 1]
-                below["clan"], below["target"], below["went"] = clan, target, went
-                below["plan"], below["shares"], below["scattered"] = plan, shares, scattered
-                below["reserve"], below["effect"] = level["reserve"] - (1 << 8 * clan), effect
-                depth += 1
-                continue
-        bound = width == STOP and went != 0  # else he may stop anywhere
-        nearest, farthest = went if bound else 1, went if bound else stops
-        found += farthest + 1 - nearest
-        if scattered == 0:
-            write_weighed_clans(shares, kinds, scratch.weighed)
-        for stop in range(nearest, farthest + 1):
-            row = -1
-            if scattered == 1:
-                _write_scores_after_move(states[left], stop, weights, scratch)
-            else:
-                target = went if went != 0 else stop
-                row = kind_after(s, shares, effect, target, stop, targets, weights, kinds, scores)
-                write_rough_scores(row, effect, scratch.weighed, weights, kinds, scores)
-            most = advantage_at_most(scores, team, one_rival, other_rival) + rough
-            if kept < longest or most > values[longest - 1]:
-                if row >= 0:
-                    write_scores_after(row, shares, effect, teams, weights, kinds, scores)
-                value = advantage(scores, team, teams)
-                kept = _keep(pack(plan, FIRST_MOVE + stop - 1, left), value, plans, values, kept)
-        depth = depth if left > 0 else -1
-    scratch.found[0] = found
+        if depth < listing.left:
+            depth += 1 if _place_next(depth, listing, scratch) else -1
+        else:
+            kept = _keep_stops(listing, scratch, kept, plans, values)
+            depth -= 1
     return kept
 
 

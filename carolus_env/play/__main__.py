@@ -19,7 +19,7 @@ from typing import Final
 from carolus_env.engine.rules import Rules
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.records import RecordError
-from carolus_env.system.options import add_arguments, from_arguments
+from carolus_env.system.options import add_arguments, command_parser, from_arguments
 
 PROGRAM: Final = "python -m carolus_env.play"
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
@@ -41,11 +41,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(__doc__, program)
     add = parser.add_argument
     add("files", metavar="FILE", nargs="*", help="game records, .jsonl or .jsonl.gz")
     add("--lost", metavar="BOT", help="open only the games of the FILEs that BOT lost")

@@ -52,23 +52,24 @@ class TerminalError(ValueError):
 
 
 class Command(NamedTuple):
-    """A command: how to type it, and what it does."""
+    """A command: how to type it, what it does, and the method of `Terminal` that does it."""
 
     usage: str
     about: str
+    method: str
 
 
 COMMANDS: Final = {
-    "?": Command("?", "list the legal moves, and what each step of the Emperor would do"),
-    "hint": Command("hint [BOT]", f"show what a bot would play (default: {ADVISER})"),
+    "?": Command("?", "list the legal moves, and what each step of the Emperor would do", "_legal"),
+    "hint": Command("hint [BOT]", f"show what a bot would play (default: {ADVISER})", "_hint"),
     "undo": Command(
-        "undo", "take your last decision back, before dice are rolled or another plays"
+        "undo", "take your last decision back, before dice are rolled or another plays", "_undo"
     ),
-    "board": Command("board", "show the board again"),
-    "log": Command("log [N]", "show the last N turns (default: all)"),
-    "save": Command("save FILE", "save the game so far as a record"),
-    "help": Command("help", "show this list"),
-    "quit": Command("quit", "leave the game"),
+    "board": Command("board", "show the board again", "_show_board"),
+    "log": Command("log [N]", "show the last N turns (default: all)", "_log"),
+    "save": Command("save FILE", "save the game so far as a record", "_save"),
+    "help": Command("help", "show this list", "_help"),
+    "quit": Command("quit", "leave the game", "_quit"),
 }
 
 
@@ -165,7 +166,7 @@ class Terminal:
         self._warned = self._warned and word.lower() == "quit"
         try:
             if word.lower() in COMMANDS:
-                getattr(self, _METHODS[word.lower()])(rest.strip())
+                getattr(self, COMMANDS[word.lower()].method)(rest.strip())
             else:
                 self._play(line)
         except (TerminalError, NotationError, TurnError, RecordError, RosterError) as error:
@@ -278,18 +279,6 @@ class Terminal:
         if not self._left:
             self._warned = True
             self._say("The game is not saved: type save FILE first, or quit again.")
-
-
-_METHODS: Final = {
-    "?": "_legal",
-    "hint": "_hint",
-    "undo": "_undo",
-    "board": "_show_board",
-    "log": "_log",
-    "save": "_save",
-    "help": "_help",
-    "quit": "_quit",
-}
 
 
 # ------------------------------------------------------------------------------------ games

@@ -5,11 +5,11 @@ The files are untrusted data; `carolus_env.system.untrusted` has the threat mode
 
 from __future__ import annotations
 
-import contextlib
 import gzip
+import io
 import json
+import math
 import os
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -104,19 +104,41 @@ def scan_file(
         name: of the file, for errors; a name in ``.gz`` says that it is gzip.
         most: bytes of unpacked content after which reading ends; None: no limit.
     """
-    content = _content(file, _is_gz(name))
-    lines = _lines(content if most is None else _at_most(content, most), MAX_LINE)
-    for number, line, damage in lines:
-        record = None
-        if line:
-            try:
-                record = _parsed(line)
-            except RecordError as error:
-                damage = damage or error.reason
-        if record is not None:
-            yield number, record
-        if damage:
-            yield number, RecordError(damage, name, number)
+    plain = io.BufferedReader(file)  # type: ignore[type-var]  # an open file will do
+    packed = _is_gz(name) or plain.peek(2)[:2] == b"\x1f\x8b"
+    content = gzip.GzipFile(fileobj=plain) if packed else plain
+    number, left = 0, most if most is not None else math.inf
+    while True:
+        number += 1
+        try:
+            line = _next_line(content)
+            left -= len(line)
+            if left < 0:
+                raise _DamageError(f"there are more than {most:,} bytes: reading ends here")
+        except _DamageError as damage:
+            yield number, RecordError(str(damage), name, number)
+            return
+        if not line:
+            return
+        if line.isspace():
+            continue
+        try:
+            yield number, _parsed(line)
+        except RecordError as error:
+            yield number, RecordError(error.reason, name, number)
+
+
+def _next_line(content: io.BufferedReader | gzip.GzipFile) -> bytes:
+    """Return the next line; empty at the end."""
+    try:
+        line = content.readline(MAX_LINE + 1)
+    except EOFError:
+        raise _DamageError("the gzip data is cut short") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise _DamageError(f"damaged gzip data ({error})") from None
+    if len(line) > MAX_LINE:
+        raise _DamageError(f"the line is longer than {MAX_LINE:,} bytes: reading ends here")
+    return line
 
 
 def _parsed(line: bytes) -> Record:
@@ -131,91 +153,3 @@ def _parsed(line: bytes) -> Record:
 
 class _DamageError(Exception):
     """The rest of a file cannot be read."""
-
-
-def _lines(chunks: Iterator[bytes], longest: int) -> Iterator[tuple[int, bytes, str | None]]:
-    """The lines that are not blank, each with its number, from 1, and None.
-
-    At damage, what was read of the last line, with the reason. Blank lines are passed over many at
-    a time: a small gzip file can hold millions of them.
-    """
-    line, number, blank = bytearray(), 1, True  # whether what was read of the line is blank
-    try:
-        for chunk in chunks:
-            place = 0
-            while place < len(chunk):
-                if blank:
-                    found = _TEXT.search(chunk, place)
-                    text = len(chunk) if found is None else found.start()
-                    if (begins := chunk.rfind(b"\n", place, text) + 1) > 0:
-                        number += chunk.count(b"\n", place, begins)
-                        place = begins
-                        line.clear()
-                    blank = found is None
-                end = chunk.find(b"\n", place) + 1 or len(chunk)
-                line += chunk[place:end]
-                place = end
-                if len(line) > longest:
-                    line.clear()
-                    raise _DamageError(
-                        f"the line is longer than {longest:,} bytes: reading ends here"
-                    )
-                if line.endswith(b"\n"):
-                    yield number, bytes(line), None
-                    line.clear()
-                    number, blank = number + 1, True
-    except _DamageError as damage:
-        yield number, b"" if blank else bytes(line), str(damage)
-        return
-    if not blank:
-        yield number, bytes(line), None
-
-
-def _at_most(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
-    left = most
-    for chunk in chunks:
-        yield chunk[:left]
-        left -= len(chunk)
-        if left < 0:
-            raise _DamageError(f"there are more than {most:,} bytes: reading ends here")
-
-
-_CHUNK: Final = 2**16
-_TEXT: Final = re.compile(rb"\S")
-
-
-def _content(file: BinaryIO, gz: bool) -> Iterator[bytes]:
-    """A file's content in chunks; unpacked if its first bytes or its name (``gz``) say gzip.
-
-    `gzip.open` is not used because it loses up to a buffer of content before damaged data.
-    """
-    data = file.read(_CHUNK)
-    if not gz and not data.startswith(b"\x1f\x8b"):
-        while data:
-            yield data
-            data = file.read(_CHUNK)
-        return
-    unzip = zlib.decompressobj(wbits=31)
-    while data:
-        if unzip.eof:  # gzip files may be concatenated
-            unzip = zlib.decompressobj(wbits=31)
-        before = unzip.copy()
-        try:
-            yield unzip.decompress(data, _CHUNK)
-        except zlib.error as error:
-            yield _undamaged(before, data)
-            raise _DamageError(f"damaged gzip data ({error})") from None
-        data = (unzip.unused_data if unzip.eof else unzip.unconsumed_tail) or file.read(_CHUNK)
-    with contextlib.suppress(zlib.error):
-        yield unzip.flush()
-    if not unzip.eof:
-        raise _DamageError("the gzip data is cut short")
-
-
-def _undamaged(unzip: zlib._Decompress, data: bytes) -> bytes:
-    """The content before the damage; byte by byte, as an error loses the output of its step."""
-    content = bytearray()
-    with contextlib.suppress(zlib.error):
-        for byte in range(len(data)):
-            content += unzip.decompress(data[byte : byte + 1])
-    return bytes(content)

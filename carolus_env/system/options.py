@@ -73,6 +73,13 @@ def values_text(options: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value_text(value)}" for name, value in options.items())
 
 
+def command_parser(about: str | None, program: str | None = None) -> argparse.ArgumentParser:
+    """Return a parser whose help shows ``about``, a module's docstring, as it is written."""
+    return argparse.ArgumentParser(
+        program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
 def add_arguments(parser: argparse._ActionsContainer, kind: type) -> None:
     """Add an argument for each field: ``--max-rounds`` for ``max_rounds``."""
     for entry in fields(kind):

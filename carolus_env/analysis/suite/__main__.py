@@ -15,6 +15,7 @@ from typing import Any
 from carolus_env.analysis.suite.data import SuiteError, read_suite
 from carolus_env.analysis.suite.making import PROPOSERS, TABLE, Plan, make_suite
 from carolus_env.system import places
+from carolus_env.system.options import command_parser
 from carolus_env.system.processes import WorkerError
 from carolus_env.system.terminal import counting
 
@@ -50,11 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m carolus_env.analysis.suite",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(__doc__, "python -m carolus_env.analysis.suite")
     add, plan = parser.add_argument, Plan(2)
     add("--players", type=int, required=True, metavar="P", help="2, 3 or 4")
     add("--out", type=Path, required=True, metavar="FILE", help="to write, .jsonl or .jsonl.gz")

@@ -16,7 +16,7 @@ from carolus_env.analysis.suite.data import Decision, Suite
 from carolus_env.analysis.suite.stages import STAGES
 from carolus_env.analysis.values import Floats
 from carolus_env.bots import Agent
-from carolus_env.engine.state import equal, pick
+from carolus_env.engine.state import States, equal, pick
 
 GAMES: Final = 100
 """Games from a choice that the suite does not list."""
@@ -155,17 +155,9 @@ def measure(
         else:
             unlisted.append(row)
     if unlisted:
-        rows = np.array(unlisted)
-        sampler = suite.sampler(_PLAYED)
-        names = (numbers[rows, None] * games + np.arange(games)).ravel()
-        played = sampler.play(pick(chosen.after, np.repeat(rows, games)), names, names)
-        shares = played.shares.reshape(len(rows), games, -1)
-        teams = np.array([asked[row].team for row in unlisted])
-        won = np.take_along_axis(shares, teams[:, None, None], axis=2)[..., 0]
-        best = np.array([asked[row].best.value for row in unlisted])
-        best_errors = np.array([asked[row].best.error for row in unlisted])
-        losses[rows] = best - won.mean(axis=1)
-        errors[rows] = np.hypot(best_errors, won.std(axis=1, ddof=1) / np.sqrt(games))
+        ends = pick(chosen.after, np.array(unlisted))
+        missed = [asked[row] for row in unlisted]
+        losses[unlisted], errors[unlisted] = _rolled_out(suite, missed, ends, games)
     listed = np.ones(len(asked), np.bool_)
     listed[unlisted] = False
     return Measured(
@@ -179,6 +171,22 @@ def measure(
         chosen.decisions,
         seconds,
     )
+
+
+def _rolled_out(
+    suite: Suite, decisions: Sequence[Decision], ends: States, games: int
+) -> tuple[Floats, Floats]:
+    """What choices cost that lead to ``ends``, and the standard errors, by rollouts."""
+    numbers = np.array([one.number for one in decisions], np.int64)
+    names = (numbers[:, None] * games + np.arange(games)).ravel()
+    played = suite.sampler(_PLAYED).play(ends.repeat(games), names, names)
+    shares = played.shares.reshape(len(ends), games, -1)
+    teams = np.array([one.team for one in decisions])
+    won = np.take_along_axis(shares, teams[:, None, None], axis=2)[..., 0]
+    best = np.array([one.best.value for one in decisions])
+    best_errors = np.array([one.best.error for one in decisions])
+    errors = np.hypot(best_errors, won.std(axis=1, ddof=1) / np.sqrt(games))
+    return best - won.mean(axis=1), errors
 
 
 def optimism(decisions: Sequence[Decision]) -> float:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from carolus_env.bots.agent import AgentError
 from carolus_env.bots.models import Models, parse_model
-from carolus_env.bots.options import check
 from carolus_env.bots.search.forest import CHOICES, CROWNS, Forest, Settings, tree_of
 from carolus_env.bots.search.mcts import TreeOptions, TreeSearch, root_width
 from carolus_env.bots.search.tree import begin, go_down, grow, write_shares
@@ -60,10 +59,9 @@ class SearchOptions(TreeOptions):
 
     Where the clock ends a search, ``width`` and ``crowns`` have defaults that make more of a
     second.
-
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
     """
+
+    bot = "search"
 
     width: int = option(
         0,
@@ -77,9 +75,6 @@ class SearchOptions(TreeOptions):
         "value with `seconds`",
         among=(AUTO, *CROWNS),
     )
-
-    def __post_init__(self) -> None:
-        check("search", self)
 
     def settings(self, leaf: int) -> Settings:
         timed = self.seconds > 0
@@ -147,7 +142,7 @@ class SearchBot(TreeSearch):
             return
         for _ in range(max(sims, 1)):
             _go_down(states, self._settings, self._weights, forest, generators, sims == 0)
-            leaves = forest.leaves[: len(states)]
+            leaves = forest.leaf[: len(states)]
             listed = np.where(leaves["phase"] == OVER, 0, forest.listed[: len(states)])
             after = np.zeros(listed.sum(), STATE)
             outcomes = np.zeros((len(after), MAX_TEAMS))
@@ -195,7 +190,7 @@ def _list_after(forest, listed, after, outcomes):
     row = 0
     for g in range(listed.shape[0]):
         for k in range(listed[g]):
-            after[row] = forest.leaves[g]
+            after[row] = forest.leaf[g]
             play_plan(after[row], forest.plans[g, k])
             if after[row]["phase"] == OVER:
                 write_shares(after[row], outcomes[row])

@@ -69,7 +69,10 @@ class Settings(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """Memory for T searches side by side, a tree for each game."""
+    """Memory for T searches side by side, a tree for each game; or one of them, see `tree_of`.
+
+    Of a tree the arrays lack the first axis, but ``leaf``, ``after`` and ``listed``: those have 1.
+    """
 
     nodes: npt.NDArray[np.void]
     """``(T, nodes)`` NODE; the first is the root."""
@@ -77,9 +80,9 @@ class Forest(NamedTuple):
     """``(T, edges)`` EDGE; those of a node stand side by side."""
     used: npt.NDArray[np.int64]
     """``(T, 2)`` int64: the numbers of nodes and of edges in use."""
-    paths: npt.NDArray[np.int64]
+    path: npt.NDArray[np.int64]
     """``(T, 1 + LONGEST)`` int64: the length of the simulation's path, then its edges."""
-    leaves: States
+    leaf: States
     """``(T,)`` STATE: the position that the simulation has come to."""
     after: States
     """``(T,)`` STATE, scratch: the position after a choice."""
@@ -122,44 +125,15 @@ class Forest(NamedTuple):
         )
 
 
-class Tree(NamedTuple):
-    """One game's part of a `Forest`, where its fields are explained; all are views."""
-
-    nodes: npt.NDArray[np.void]
-    """``(nodes,)`` NODE."""
-    edges: npt.NDArray[np.void]
-    """``(edges,)`` EDGE."""
-    used: npt.NDArray[np.int64]
-    """``(2,)`` int64: nodes and edges in use."""
-    path: npt.NDArray[np.int64]
-    """``(1 + LONGEST,)`` int64: the length, then the edges."""
-    leaf: States
-    """``(1,)`` STATE."""
-    after: States
-    """``(1,)`` STATE."""
-    chances: npt.NDArray[np.float64]
-    """``(3,)`` float64."""
-    listed: npt.NDArray[np.int64]
-    """``(1,)`` int64."""
-    plans: npt.NDArray[np.int64]
-    """``(width,)`` int64."""
-    values: npt.NDArray[np.float64]
-    """``(width,)`` float64."""
-    outcomes: npt.NDArray[np.float64]
-    """``(width, 3)`` float64."""
-    scratch: PlanScratch
-    """Shared with the other trees."""
-
-
 @kernel
 def tree_of(forest, g):
-    """The tree of game ``g``."""
-    return Tree(
+    """The part of game ``g``, as views; the scratch is shared."""
+    return Forest(
         forest.nodes[g],
         forest.edges[g],
         forest.used[g],
-        forest.paths[g],
-        forest.leaves[g : g + 1],
+        forest.path[g],
+        forest.leaf[g : g + 1],
         forest.after[g : g + 1],
         forest.chances[g],
         forest.listed[g : g + 1],

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.options import check
+from carolus_env.bots.options import BotOptions
 from carolus_env.bots.remembered import Remembered
 from carolus_env.bots.search.forest import (
     BY_PLANNER,
@@ -50,7 +50,7 @@ def root_width(default: int) -> Any:
 
 
 @dataclass(frozen=True)
-class TreeOptions:
+class TreeOptions(BotOptions):
     """How a tree is searched, whatever values its positions; see docs/bots.md."""
 
     sims: int = option(400, "simulations per search", among=(1, 10_000_000))
@@ -84,18 +84,13 @@ class TreeOptions:
 
 @dataclass(frozen=True)
 class MctsOptions(TreeOptions):
-    """How ``mcts`` searches.
+    """How ``mcts`` searches."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "mcts"
 
     leaf: str = option(
         "planner", "value of a new position: by evaluation, or by playout", among=LEAVES
     )
-
-    def __post_init__(self) -> None:
-        check("mcts", self)
 
 
 class Choice(NamedTuple):

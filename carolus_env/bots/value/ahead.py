@@ -1,8 +1,8 @@
 """How the value network looks further ahead: through the answers to a disc, and through the dice.
 
-- *Discs.* Every answer of the players after a disc is tried, the first player to act plays its best
-  turn, and that position is valued. No dice lie in between, so this is exact as far as the values
-  are. Each player chooses what is best for its team (max^n: Luckhardt and Irani, AAAI 1986).
+- *Discs.* Every answer of the players after a disc is tried (`planning.discs`), the first player to
+  act plays its best turn, and that position is valued. No dice lie in between, so this is exact as
+  far as the values are.
 - *The next turn.* Each of a turn's best choices is followed through the dice, sampled or all of
   them, to the position after the best choice of the next player. The choices of a turn meet the
   same dice.
@@ -22,9 +22,6 @@ from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import (
     CROWN_CHOICE,
     DICE,
-    DISC,
-    DISCS,
-    FIRST_DISC,
     MAX_PLAYERS,
     MAX_TEAMS,
     OVER,
@@ -34,8 +31,9 @@ from carolus_env.engine.rules import (
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
 from carolus_env.planning.choices import list_choices
+from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.evaluation import all_weights
-from carolus_env.planning.plans import STOP, play, play_plan
+from carolus_env.planning.plans import STOP, play_plan
 from carolus_env.system.compiler import entry, kernel, part, rare
 from carolus_env.system.options import option
 
@@ -60,16 +58,12 @@ def discs_option() -> str:
 
 
 class Ahead(NamedTuple):
-    """What it takes to look ahead. Some scratch goes by the number of discs chosen."""
+    """What it takes to look ahead."""
 
     chooser: Chooser
     """How a player chooses in positions ahead; its scratch is not the asking player's."""
-    states: States
-    """``(5,)`` STATE: the position."""
-    untried: npt.NDArray[np.int64]
-    """``(5,)`` int64: the discs still to try there, as bits."""
-    values: npt.NDArray[np.float64]
-    """``(5, 3)`` float64: each team's share of the win by the best disc tried there so far."""
+    discs: DiscScratch
+    """Scratch to look ahead at discs, and the shares of the win after each."""
     best: int
     """How many of a turn's choices are followed through the dice, until the game is late; or 0."""
     rolls: int
@@ -101,9 +95,7 @@ class Ahead(NamedTuple):
         outcomes = chance_outcomes(DICE[players])
         return cls(
             _chooser(players, weights, candidates),
-            np.zeros(MAX_PLAYERS + 1, STATE),
-            np.zeros(MAX_PLAYERS + 1, np.int64),
-            np.zeros((MAX_PLAYERS + 1, MAX_TEAMS)),
+            DiscScratch.new(),
             best,
             rolls,
             outcomes.faces.copy(),
@@ -138,53 +130,17 @@ def value_next(s, chooser, values):
 
 
 @rare
-def value_discs(s, ahead, values):
-    """Look ahead at the discs that can be played in ``s``.
+def value_discs(s, ahead):
+    """Look ahead at the discs that can be played in ``s``, and write ``ahead.discs.values``.
 
     Args:
         s: a position of phase disc.
         ahead: an `Ahead`.
-        values: ``(5, 3)`` float64, written: each team's share of the win after each disc; rows of
-            discs that cannot be played are left alone.
 
     Returns:
         The best disc, as an action.
     """
-    states, untried, found = ahead.states, ahead.untried, ahead.values
-    teams, first = int64(s["teams"]), int64(s["turn"])
-    choosers = int64(s["players"]) - first
-    depth, chosen, trying = 0, -1, -1
-    states[0] = s
-    untried[0] = legal.playable_discs(s)
-    found[0, :] = -1.0
-    while depth >= 0:
-        if depth < choosers and untried[depth] != 0:
-            disc = 1
-            while untried[depth] >> (disc - 1) & 1 == 0:
-                disc += 1
-            untried[depth] ^= 1 << (disc - 1)
-            trying = disc - 1 if depth == 0 else trying
-            states[depth + 1] = states[depth]
-            play(states[depth + 1], FIRST_DISC + disc - 1)
-            depth += 1
-            if depth < choosers:
-                untried[depth] = legal.playable_discs(states[depth])
-            found[depth, :] = -1.0
-            continue
-        if depth == choosers:
-            value_next(states[depth], ahead.chooser, found[depth])
-        if depth == 1:
-            for team in range(teams):
-                values[trying, team] = found[1, team]
-        if depth > 0:
-            team = int64(s["team"][s["order"][first + depth - 1]])
-            if found[depth, team] > found[depth - 1, team]:
-                for other in range(teams):
-                    found[depth - 1, other] = found[depth, other]
-                if depth == 1:
-                    chosen = FIRST_DISC + trying
-        depth -= 1
-    return chosen
+    return search_discs(s, legal.playable_discs, value_next, ahead.chooser, ahead.discs)
 
 
 # ------------------------------------------------------------------------------------ the next turn
@@ -295,30 +251,3 @@ def _values_ahead(states, chooser, spare, found):
     for g in range(states.shape[0]):
         spare[0] = states[g]
         value_next(spare[0], chooser, found[g])
-
-
-def disc_values(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
-    """The value of each disc by looking ahead (`value_discs`): ``(N, 5, teams)`` float64.
-
-    NaN for discs that cannot be played.
-
-    Args:
-        states: ``(N,)`` games of one number of players, all of phase disc.
-        weights: of a network for that number of players.
-        candidates: turns that are compared, the planner's best ones.
-
-    Raises:
-        ValueError: for games in another phase.
-    """
-    players = common_players(as_states(states), "values of discs")
-    if (states["phase"] != DISC).any():
-        raise ValueError("values of discs need games of phase disc, some are of another")
-    found = np.full((len(states), DISCS, MAX_TEAMS), np.nan)
-    _disc_values(states, Ahead.of(players, weights, candidates), found)
-    return found[:, :, : TEAMS[players]]
-
-
-@entry
-def _disc_values(states, ahead, found):
-    for g in range(states.shape[0]):
-        value_discs(states[g], ahead, found[g])

@@ -1,26 +1,25 @@
 """``value`` plays by a trained value network: whole turns, discs and crowns by what follows.
 
-Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package. With
-``seconds`` the bot is `timed.TimedValueBot`.
+Models are files (`networks.network`): your own, or ``2p``, ``3p`` and ``4p`` of the package.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.bots.agent import AgentError, Opinion
+from carolus_env.bots.agent import Agent, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
-from carolus_env.bots.models import Models
-from carolus_env.bots.options import check
+from carolus_env.bots.models import Models, parse_model
+from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, LATE, Ahead, best_turn, discs_option, value_discs
 from carolus_env.bots.value.choice import Chooser, best_choice
 from carolus_env.engine.kernels.actions import disc_of
-from carolus_env.engine.rules import ACTIONS, DISC, DISCS, MAX_TEAMS, TEAMS
+from carolus_env.engine.rules import ACTIONS, DISC, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
 from carolus_env.networks.network import NetworkModel
@@ -35,12 +34,10 @@ PLANS: Final = {2: "one", 3: "stop"}
 
 
 @dataclass(frozen=True)
-class ValueOptions:
-    """How `ValueBot` plays; see docs/bots.md.
+class ValueOptions(BotOptions):
+    """How `ValueBot` plays; see docs/bots.md."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = "value"
 
     candidates: int = option(
         64,
@@ -66,20 +63,7 @@ class ValueOptions:
         "roll, by its probability",
         among=(0, 16),
     )
-    seconds: float = option(
-        0.0,
-        "seconds for a turn: its best plans are followed through every roll, the best first, until "
-        "they are over; 0: `next` and `rolls` say how far",
-        among=(0.0, 3600.0),
-    )
     errors: float = errors_option()
-
-    def __post_init__(self) -> None:
-        check("value", self)
-        if self.seconds and self.errors:
-            raise AgentError(
-                "value", f"takes no errors with seconds={self.seconds}, got errors={self.errors}"
-            )
 
 
 class Player(NamedTuple):
@@ -93,8 +77,6 @@ class Player(NamedTuple):
     """Whether it looks ahead at discs."""
     errors: float
     """How likely a decision is an error."""
-    discs: npt.NDArray[np.float64]
-    """``(5, 3)`` float64, scratch: the values of the discs."""
 
     @classmethod
     def of(cls, players: int, weights: Weights, options: ValueOptions) -> Player:
@@ -108,7 +90,6 @@ class Player(NamedTuple):
             Ahead.of(players, weights, compared, int(options.next), int(options.rolls)),
             options.discs == "turn",
             float(options.errors),
-            np.zeros((DISCS, MAX_TEAMS)),
         )
 
 
@@ -116,7 +97,7 @@ class Player(NamedTuple):
 def decide(s, player):
     """The bot's choice, a plan."""
     if s["phase"] == DISC and player.looks:
-        return value_discs(s, player.ahead, player.discs) + 1  # a plan of one action
+        return value_discs(s, player.ahead) + 1  # a plan of one action
     if player.ahead.best > 0 and in_turn(s):
         return best_turn(s, player.chooser, player.ahead)
     return best_choice(s, player.chooser)
@@ -147,23 +128,16 @@ class ValueBot(CompiledByPlayers):
     Args:
         model: for games of ``model.size.players`` players; None: the models of the package, each
             read when it is first needed.
-        options: see `ValueOptions`; with ``seconds`` use `TimedValueBot`.
-
-    Raises:
-        AgentError: for options with ``seconds``.
+        options: see `ValueOptions`.
     """
 
     name = "value"
-    timed: ClassVar[bool] = False
-    """Whether it plays by the clock."""
     entries = Entries(_act, _play_on)
 
     def __init__(
         self, model: NetworkModel | None = None, options: ValueOptions | None = None
     ) -> None:
         self.options = options or ValueOptions()
-        if self.options.seconds and not self.timed:
-            raise AgentError(self.name, f"seconds={self.options.seconds} needs a TimedValueBot")
         self._models = Models("value", model)
 
     def player(self, players: int) -> Player:
@@ -194,9 +168,14 @@ def _think(states, player, actions, values):
         actions[g] = first_of(choice)
         if s["phase"] == DISC and player.looks:
             for team in range(values.shape[1]):
-                values[g, team] = player.discs[disc_of(actions[g]) - 1, team]
+                values[g, team] = player.ahead.discs.values[disc_of(actions[g]) - 1, team]
         else:
             player.chooser.after[0] = s
             play_plan(after, choice)
             reset_accumulator(player.chooser.net)
             write_value(after, player.chooser.net, values[g])
+
+
+def make_value(argument: str) -> Agent:
+    """Make ``value:ARGUMENT``: a model's name or path or nothing, then options."""
+    return ValueBot(*parse_model("value", argument, ValueOptions, "value"))

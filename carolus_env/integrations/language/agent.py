@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from carolus_env import engine
 from carolus_env.bots import Agent, AgentError
-from carolus_env.bots.options import check, parse
+from carolus_env.bots.options import BotOptions, parse
 from carolus_env.bots.remembered import Remembered
 from carolus_env.engine.rules import PHASE_NAMES
 from carolus_env.engine.state import States, single
@@ -48,12 +48,10 @@ class _Text(tuple[str, ...]):
 
 
 @dataclass(frozen=True)
-class LanguageOptions:
-    """How `LanguageAgent` plays; see docs/language.md.
+class LanguageOptions(BotOptions):
+    """How `LanguageAgent` plays; see docs/language.md."""
 
-    Raises:
-        AgentError: for a value that is not allowed, with the option and its allowed values.
-    """
+    bot = NAME
 
     url: str = option("", "of the endpoint, without /chat/completions", among=_Text(("a URL",)))
     model: str = option("", "name of the model at the endpoint", among=_Text(("a name",)))
@@ -80,9 +78,6 @@ class LanguageOptions:
         "played, with a warning",
         among=FAILED,
     )
-
-    def __post_init__(self) -> None:
-        check(NAME, self)
 
 
 class LanguageAgent(Agent):

@@ -7,17 +7,16 @@ taken out of every text that comes back.
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
 import os
 import re
-import socket
-import threading
 import time
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any, Final
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from carolus_env.system.untrusted import DataError, cut, parse_json
 
@@ -147,48 +146,38 @@ class Chat:
 
     def _exchange(self, body: bytes, secret: str) -> tuple[int, str, bytes]:
         """Send a request; status, its reason, and the body of the answer."""
-        parts = urlsplit(self.url)
-        secure = parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        assert parts.hostname is not None
-        connection = kind(parts.hostname, parts.port, timeout=self.timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if secret:
             headers["Authorization"] = f"Bearer {secret}"
-        started, late = time.monotonic(), threading.Event()
-        timer = None
+        request = Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
+        end, data = time.monotonic() + self.timeout, b""
         try:
-            connection.connect()
-            left = max(self.timeout - (time.monotonic() - started), 0.001)
-            timer = threading.Timer(left, _stop, (connection.sock, late))
-            timer.daemon = True
-            timer.start()  # the socket's own timeout is for each read, and there may be many
-            path = f"{parts.path.rstrip('/')}/chat/completions"
-            connection.request("POST", path, body, headers)
-            answer = connection.getresponse()
-            data = answer.read(_LARGEST + 1)
-            if late.is_set():
-                raise TimeoutError
-            if len(data) > _LARGEST:
-                raise ChatError(f"the endpoint's answer is longer than {_LARGEST:,} bytes")
-            return answer.status, answer.reason, data
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            if late.is_set() or isinstance(error, TimeoutError):
+            try:
+                answer = _OPENER.open(request, timeout=self.timeout)
+            except HTTPError as refusal:
+                answer = refusal
+            with answer:
+                while len(data) <= _LARGEST and (more := answer.read1(_LARGEST)):
+                    data += more
+                    if time.monotonic() > end:  # the timeout is for each read
+                        raise TimeoutError
+        except (OSError, HTTPException, ValueError) as error:
+            cause = getattr(error, "reason", error)
+            if isinstance(cause, TimeoutError):
                 raise ChatError(f"no answer within {self.timeout:g} s") from None
-            text = f"{type(error).__name__}: {error}".replace(secret or "\0", "[key]")
+            text = f"{type(cause).__name__}: {cause}".replace(secret or "\0", "[key]")
             raise ChatError(f"no answer from the endpoint ({cut(text)})") from None
-        finally:
-            if timer is not None:
-                timer.cancel()
-            connection.close()
+        if len(data) > _LARGEST:
+            raise ChatError(f"the endpoint's answer is longer than {_LARGEST:,} bytes")
+        return answer.status, answer.reason, data
 
 
-def _stop(sock: socket.socket, late: threading.Event) -> None:
-    """End a request whose time is up: whoever reads from the socket gets an end or an error."""
-    late.set()
-    with contextlib.suppress(OSError):
-        # Not the TLS socket's own method, which another thread may be using.
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *given: Any) -> None:
+        """Follow none."""
+
+
+_OPENER: Final = build_opener(ProxyHandler({}), _NoRedirect)
 
 
 def _of(data: Any, *path: str | int) -> Any:

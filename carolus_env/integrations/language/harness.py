@@ -21,7 +21,7 @@ from carolus_env import engine
 from carolus_env.engine.rules import OVER, ROLL
 from carolus_env.integrations.language import turns
 from carolus_env.integrations.language.words import position_text, request_text, rules_text
-from carolus_env.notation import NotationError, from_text, move_text, to_line
+from carolus_env.notation import NotationError, from_text, move_text, to_line, turn_text
 from carolus_env.system.untrusted import cut, shown
 
 ANSWERS: Final = ("turn", "decision")
@@ -152,7 +152,7 @@ def parse_response(response: str, observation: Mapping[str, Any]) -> Parsed:
         return Parsed(raw_action=move, error=str(refused))
     if len(actions) > 1 and not _in_turns(observation):
         return Parsed(raw_action=move, error=f"move {shown(move.strip())}: one decision at a time")
-    return Parsed(tuple(actions), turns.turn_text(state, actions), move)
+    return Parsed(tuple(actions), turn_text(state, actions), move)
 
 
 # ------------------------------------------------------------------------------------ parts

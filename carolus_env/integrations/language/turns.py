@@ -1,4 +1,4 @@
-"""Whole turns in the notation, written and read; what is wrong with one, in the game's words.
+"""Whole turns in the notation, read; what is wrong with one, in the game's words.
 
 A *turn* here is what a player decides in a row: a disc; or the crowns after a roll; or (deferred
 crowns,) the paladins and the Emperor. No dice are rolled in between, so one text can hold it:
@@ -9,9 +9,7 @@ crowns,) the paladins and the Emperor. No dice are rolled in between, so one tex
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,11 +21,9 @@ from carolus_env.engine.rules import (
     DISCS,
     MOVE,
     PLACE,
-    action_parts,
 )
-from carolus_env.engine.state import States, copy, single
+from carolus_env.engine.state import States, single
 from carolus_env.notation import NotationError, legal_text, read_move
-from carolus_env.notation.moves import run_text
 from carolus_env.notation.words import counted
 from carolus_env.system.untrusted import shown
 
@@ -44,29 +40,6 @@ def goes_on(game: States, start: np.void) -> bool:
         and state["player"] == start["player"]
         and state["round"] == start["round"]
     )
-
-
-# ------------------------------------------------------------------------------------ writing
-
-
-def turn_text(state: np.void, actions: Sequence[int]) -> str:
-    """Actions of one player in a row with their outcomes: ``2 red>court!, E+2 A takes 4-6``.
-
-    Equal paladins and crowns that follow each other are written as one.
-
-    Raises:
-        IllegalActionError, ValueError: when they cannot be played one after the other.
-    """
-    game, texts = single(state), []
-    for action, run in itertools.groupby(actions):
-        times = len(list(run))
-        repeatable = action_parts(action).kind in ("crown", "place")
-        for number in [times] if repeatable else [1] * times:
-            before = copy(game)
-            for _ in range(number):
-                engine.step(game, np.array([action]), roll=False)
-            texts.append(run_text(before[0], action, game[0], number))
-    return ", ".join(texts)
 
 
 # ------------------------------------------------------------------------------------ reading

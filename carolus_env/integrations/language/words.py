@@ -37,24 +37,14 @@ _DEFERRED: Final = (
 
 
 def rules_text(rules: Rules) -> str:
-    """The rules of the game for that number of players and those options."""
-    teams = [
-        [seat for seat in range(rules.players) if rules.team(seat) == team]
-        for team in range(rules.teams)
-    ]
-    if rules.players == rules.teams:
-        who = ", ".join(f"player {seat} is team {TEAM_LETTERS[seat]}" for [seat] in teams)
-        partners, mine, members = "", "", " controls"
-    else:
-        who = ", ".join(
-            f"players {a} and {b} are team {TEAM_LETTERS[team]}"
-            for team, (a, b) in enumerate(teams)
-        )
-        partners = (
-            " Partners win and lose together and share their castles, but each has an own court, "
-            "reserve and discs, and controls clans alone: their courts are not added up."
-        )
-        mine, members = " (your partner's too)", "'s players control"
+    """The rules of the game for that number of players and those options.
+
+    One text, so that it can be read as a player reads it: it is longer than a function should be.
+    """
+    who, partners = _teams(rules)
+    mine, members = (
+        (" (your partner's too)", "'s players control") if partners else ("", " controls")
+    )
     last = ""
     if rules.max_rounds is not None:
         last = f" After round {rules.max_rounds} the game is cut off and nobody wins."
@@ -102,6 +92,23 @@ settled again. Regions change hands only where the Emperor stops.
 The supply. If it holds none of a clan that is to be taken, every player first returns the same \
 number of that clan from court, as many as the court with the fewest holds. If that is none, a die \
 showing the clan counts as a crown, and no crown can become that clan.{_other_options(rules)}"""
+
+
+def _teams(rules: Rules) -> tuple[str, str]:
+    """Who plays for which team, and a paragraph on partners, where there are any."""
+    teams = [
+        [seat for seat in range(rules.players) if rules.team(seat) == team]
+        for team in range(rules.teams)
+    ]
+    if rules.players == rules.teams:
+        return ", ".join(f"player {seat} is team {TEAM_LETTERS[seat]}" for [seat] in teams), ""
+    who = ", ".join(
+        f"players {a} and {b} are team {TEAM_LETTERS[team]}" for team, (a, b) in enumerate(teams)
+    )
+    return who, (
+        " Partners win and lose together and share their castles, but each has an own court, "
+        "reserve and discs, and controls clans alone: their courts are not added up."
+    )
 
 
 def _other_options(rules: Rules) -> str:

@@ -1,0 +1,114 @@
+"""What the examples of libraries with PyTorch share: a network over candidates, and its agent.
+
+A step of ``CarolusMagnusTurns-v0`` is a choice among candidates, each a row of numbers
+(docs/turns.md). A `Scorer` applies the same weights to every row, so that no place of the list is
+learnt anew. Needs ``torch`` and ``safetensors``; `run` needs ``tyro``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from carolus_env.envs.candidates import length
+from carolus_env.integrations.agents import TurnAgent
+
+
+@dataclass
+class TurnArgs:
+    """The options of a script that learns to play whole turns against a bot."""
+
+    players: Literal[2, 3, 4] = 2
+    """2, 3 or 4 (two teams of two)."""
+    opponents: str = "planner:errors=0.1"
+    """The agent in all other seats."""
+    steps: int = 200_000
+    """Discs, crowns and turns to learn from."""
+    envs: int = 256
+    """Games played side by side."""
+    seed: int = 1
+    """Of games, network and sampling."""
+
+
+Args = TypeVar("Args", bound=TurnArgs)
+
+
+class Scorer(nn.Module):
+    """Numbers for each candidate, ``(..., K, F)`` to ``(..., K, outputs)``."""
+
+    def __init__(self, entries: int, outputs: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Linear(entries, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU()),
+            nn.Linear(64, outputs),
+        )
+
+    def forward(self, rows: Tensor) -> Any:
+        """Return the numbers of each candidate."""
+        return self.layers(rows)
+
+
+class ActorCritic(Scorer):
+    """A policy over the candidates, and the value that it expects."""
+
+    def __init__(self, entries: int) -> None:
+        super().__init__(entries, 2)
+
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits ``(..., K)`` and the expected value ``(..., 1)``.
+
+        A row begins with 1 where there is a candidate; elsewhere the logit is very low, but finite,
+        so that 0 times it is 0.
+        """
+        logits, values = self.layers(rows).unbind(dim=-1)
+        logits = logits.masked_fill(rows[..., 0] == 0, -1e9)
+        return logits, (logits.detach().softmax(dim=-1) * values).sum(dim=-1, keepdim=True)
+
+
+class ScorerAgent(TurnAgent):
+    """Plays the candidate with the highest first number of a `Scorer`.
+
+    Args:
+        path: its weights, as `run` saves them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        weights = load_file(path)
+        entries = weights["layers.0.weight"].shape[1]
+        super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
+        self.network = Scorer(entries, len(weights["layers.4.bias"]))
+        self.network.load_state_dict(weights)
+
+    @torch.no_grad()
+    def choose(
+        self, rows: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        """See `TurnAgent.choose`."""
+        scores = self.network(torch.from_numpy(rows))[..., 0].numpy()
+        chosen: npt.NDArray[Any] = np.where(masks, scores, -np.inf).argmax(axis=1)
+        return chosen
+
+
+def run(train: Callable[[Args], nn.Module], kind: type[Args], path: Path) -> None:
+    """Train by the options of the command line, and save the weights.
+
+    Args:
+        train: returns a `Scorer`.
+        kind: of the options.
+        path: of the weights.
+    """
+    import tyro
+
+    args = tyro.cli(kind)
+    torch.set_num_threads(1)  # small networks gain nothing from more
+    torch.manual_seed(args.seed)
+    save_file(train(args).state_dict(), path)
+    print(f"saved: {path}")
