@@ -192,7 +192,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, weight in row.items():
             print(f"  {name:18} {weight:9.4f}")
         pair = PlannerBot(weights=np.tile(list(row.values()), (5, 1))), bots.make("greedy")
-        against = match(Rules(players), pair, options.match_games, derived_seed(options.seed, MATCH + 1))
+        seed = derived_seed(options.seed, MATCH + 1)
+        against = match(Rules(players), pair, options.match_games, seed)
         print(f"  against greedy: {100 * against.win_rate[0]:.1f} %", flush=True)
         if options.write:
             found = json.loads(path.read_text())

@@ -77,7 +77,7 @@ class LearnerVecEnv(VecEnv):
         self.lengths = np.zeros(games.n, np.int64)
         """``(n,)`` decisions of the learner in each game so far."""
         super().__init__(games.n, observation_space, spaces.Discrete(games.actions))
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}
+        self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": RENDER_FPS}
 
     # -------------------------------------------------------------------------------- playing
 
