@@ -109,27 +109,36 @@ def play(
     go_on: Roll = roll or partial(_roll_own, states)
     rows = go_on(np.arange(len(states)) if rows is None else rows)
     while True:
-        asked, shown = np.empty(len(rows), np.int64), np.empty(len(rows), STATE)
-        drawn, bounds = np.empty(len(rows), np.uint64), np.zeros(len(agents) + 2, np.int64)
-        _ask(states, tables, streams, rows, asked, shown, drawn, bounds)
-        ends = bounds.tolist()
-        count = ends[-2]
-        if not count:
+        shown, drawn = np.empty(len(rows), STATE), np.empty(len(rows), np.uint64)
+        asked, ends = np.empty(len(rows), np.int64), np.zeros(len(agents) + 2, np.int64)
+        _ask(states, tables, streams, rows, asked, shown, drawn, ends)
+        if not (count := int(ends[-2])):
             return
         rows, shown = asked[:count], shown[:count]
         seats = shown["player"].astype(np.uint8)  # an agent might change it
-        actions, seconds = np.empty(count, np.int64), np.empty(count)
-        for agent, start, end in zip(agents, ends, ends[1:], strict=False):
-            if start < end:
-                begun = time.perf_counter()
-                actions[start:end] = answer(agent, shown[start:end], drawn[start:end])
-                seconds[start:end] = (time.perf_counter() - begun) / (end - start)
+        actions, seconds = _answers(agents, shown, drawn, ends.tolist(), answer)
         wrong = _play(states, streams, rows, drawn, actions)
         if wrong >= 0:
             raise engine.refusal(states, int(rows[wrong]), int(actions[wrong]))
-        step = Step(rows, shown, seats, actions, seconds)
         rows = go_on(rows)
-        yield step
+        yield Step(asked[:count], shown, seats, actions, seconds)
+
+
+def _answers(
+    agents: Sequence[Agent],
+    shown: States,
+    drawn: npt.NDArray[np.uint64],
+    ends: list[int],
+    answer: Answer,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Ask each agent for its games; returns the actions and the time that each took."""
+    actions, seconds = np.empty(len(shown), np.int64), np.empty(len(shown))
+    for agent, start, end in zip(agents, ends, ends[1:], strict=False):
+        if start < end:
+            begun = time.perf_counter()
+            actions[start:end] = answer(agent, shown[start:end], drawn[start:end])
+            seconds[start:end] = (time.perf_counter() - begun) / (end - start)
+    return actions, seconds
 
 
 def _roll_own(states: States, rows: Rows) -> Rows:
