@@ -37,8 +37,6 @@ from torch import Tensor, nn
 
 from carolus_env.integrations.pytorch import Scorer, ScorerAgent, TurnArgs, run
 
-WEIGHTS = Path("agilerl_ppo.safetensors")
-
 
 @dataclass
 class Args(TurnArgs):
@@ -132,9 +130,8 @@ def train(args: Args) -> nn.Module:
 class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the likeliest candidate."""
 
-    def __init__(self) -> None:
-        super().__init__(WEIGHTS)
+    path = Path("agilerl_ppo.safetensors")
 
 
 if __name__ == "__main__":
-    run(train, Args, WEIGHTS)
+    run(train, Args, Trained)

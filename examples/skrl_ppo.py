@@ -31,8 +31,6 @@ from skrl.utils import set_seed
 
 from carolus_env.integrations.pytorch import ActorCritic, ScorerAgent, TurnArgs, run
 
-WEIGHTS = Path("skrl_ppo.safetensors")
-
 
 @dataclass
 class Args(TurnArgs):
@@ -102,9 +100,8 @@ def train(args: Args) -> ActorCritic:
 class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the likeliest candidate."""
 
-    def __init__(self) -> None:
-        super().__init__(WEIGHTS)
+    path = Path("skrl_ppo.safetensors")
 
 
 if __name__ == "__main__":
-    run(train, Args, WEIGHTS)
+    run(train, Args, Trained)

@@ -32,8 +32,6 @@ from tianshou.trainer import OffPolicyTrainerParams
 from carolus_env.envs.candidates import length
 from carolus_env.integrations.pytorch import Scorer, ScorerAgent, TurnArgs, run
 
-WEIGHTS = Path("tianshou_dqn.safetensors")
-
 
 @dataclass
 class Args(TurnArgs):
@@ -102,9 +100,8 @@ def train(args: Args) -> Values:
 class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the candidate of the highest value."""
 
-    def __init__(self) -> None:
-        super().__init__(WEIGHTS)
+    path = Path("tianshou_dqn.safetensors")
 
 
 if __name__ == "__main__":
-    run(train, Args, WEIGHTS)
+    run(train, Args, Trained)

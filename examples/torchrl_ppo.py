@@ -34,8 +34,6 @@ from torchrl.objectives.value import GAE
 
 from carolus_env.integrations.pytorch import ActorCritic, ScorerAgent, TurnArgs, run
 
-WEIGHTS = Path("torchrl_ppo.safetensors")
-
 
 @dataclass
 class Args(TurnArgs):
@@ -109,9 +107,8 @@ def train(args: Args) -> ActorCritic:
 class Trained(ScorerAgent):
     """What was learnt, as an agent: it takes the likeliest candidate."""
 
-    def __init__(self) -> None:
-        super().__init__(WEIGHTS)
+    path = Path("torchrl_ppo.safetensors")
 
 
 if __name__ == "__main__":
-    run(train, Args, WEIGHTS)
+    run(train, Args, Trained)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -74,14 +74,13 @@ class ActorCritic(Scorer):
 
 
 class ScorerAgent(TurnAgent):
-    """Plays the candidate with the highest first number of a `Scorer`.
+    """Plays the candidate with the highest first number of a `Scorer`."""
 
-    Args:
-        path: its weights, as `run` saves them.
-    """
+    path: ClassVar[Path]
+    """The file of its weights, as `run` saves them; a subclass names it."""
 
-    def __init__(self, path: Path) -> None:
-        weights = load_file(path)
+    def __init__(self) -> None:
+        weights = load_file(self.path)
         entries = weights["layers.0.weight"].shape[1]
         super().__init__(next(n for n in (2, 3, 4) if length(n) == entries))
         self.network = Scorer(entries, len(weights["layers.4.bias"]))
@@ -97,18 +96,18 @@ class ScorerAgent(TurnAgent):
         return chosen
 
 
-def run(train: Callable[[Args], nn.Module], kind: type[Args], path: Path) -> None:
+def run(train: Callable[[Args], nn.Module], kind: type[Args], agent: type[ScorerAgent]) -> None:
     """Train by the options of the command line, and save the weights.
 
     Args:
         train: returns a `Scorer`.
         kind: of the options.
-        path: of the weights.
+        agent: plays what was learnt.
     """
     import tyro
 
     args = tyro.cli(kind)
     torch.set_num_threads(1)  # small networks gain nothing from more
     torch.manual_seed(args.seed)
-    save_file(train(args).state_dict(), path)
-    print(f"saved: {path}")
+    save_file(train(args).state_dict(), agent.path)
+    print(f"saved: {agent.path}")
