@@ -106,7 +106,7 @@ def scan_file(
     """
     plain = io.BufferedReader(file)  # type: ignore[type-var]  # an open file will do
     packed = _is_gz(name) or plain.peek(2)[:2] == b"\x1f\x8b"
-    content = gzip.GzipFile(fileobj=plain) if packed else plain
+    content: Any = gzip.GzipFile(fileobj=plain) if packed else plain
     number, left = 0, most if most is not None else math.inf
     while True:
         number += 1
