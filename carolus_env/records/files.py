@@ -13,7 +13,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from carolus_env.records.check import Record, RecordError, check_record
 from carolus_env.system.files import replacing
