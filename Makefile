@@ -38,7 +38,7 @@ OLDEST := .venv-oldest
 oldest test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/$(OLDEST)/kernels
 
 oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/carolus warmup engine batch aec gym vector turns sb3 arena planner
+	$(OLDEST)/bin/carolus warmup engine batch aec gym vector turns sb3 evaluation planner
 	$(OLDEST)/bin/python train.py --help | grep -e --learning-rate
 	$(OLDEST)/bin/python evaluate.py greedy planner random --games 12 --workers 1
 

@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 import carolus_env as ce
-from carolus_env import arena, bots
+from carolus_env import bots, evaluation
 from carolus_env.bots.planner import PlannerBot
 from carolus_env.engine.chance import roll
 from carolus_env.engine.dealing import Deals, derived_seed
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, Rules
 from carolus_env.engine.streams import new_streams
-from carolus_env.planning import evaluation
+from carolus_env.planning import heuristic
 from carolus_env.system.files import write_json
 from carolus_env.system.options import command_parser
 
@@ -76,7 +76,7 @@ def play(rules: Rules, pool: Sequence[Array], seed: int, deals: range) -> Positi
     counted, of_game = [], []
 
     def note(chosen: npt.NDArray[np.bool_]) -> None:
-        counted.append(evaluation.features(states[chosen])[:, : rules.teams].astype(np.float32))
+        counted.append(heuristic.features(states[chosen])[:, : rules.teams].astype(np.float32))
         of_game.append(numbers[chosen])
 
     while len(states):
@@ -128,15 +128,15 @@ def fit(positions: Positions) -> tuple[Array, float]:
 
 def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> Any:
     """A match of two agents."""
-    seatings = arena.pairing_tables(rules, games)
-    results = arena.play_games(seatings, pair, rules, seed=seed)
-    return arena.pairing_result(("new", "old"), results)
+    seatings = evaluation.pairing_tables(rules, games)
+    results = evaluation.play_games(seatings, pair, rules, seed=seed)
+    return evaluation.pairing_result(("new", "old"), results)
 
 
 def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
     """The best weights after ``rounds`` rounds of playing and fitting: ``(F,)``."""
     rules = Rules(players=players)
-    names = [feature.name for feature in evaluation.FEATURES]
+    names = [feature.name for feature in heuristic.FEATURES]
 
     def for_all(row: Array) -> Array:
         return np.tile(row, (5, 1))  # by number of players
@@ -176,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--seed", type=int, default=1, help="default %(default)s")
     add("--write", action="store_true", help="write the weights into the package")
     options = parser.parse_args(argv)
-    path = Path(evaluation.__file__).with_name("weights.json")
+    path = Path(heuristic.__file__).with_name("weights.json")
     for players in options.players:
         weights = find(
             players,
@@ -187,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         row = {
             feature.name: float(f"{weight:.4g}")
-            for feature, weight in zip(evaluation.FEATURES, weights, strict=True)
+            for feature, weight in zip(heuristic.FEATURES, weights, strict=True)
         }
         for name, weight in row.items():
             print(f"  {name:18} {weight:9.4f}")

@@ -1,7 +1,7 @@
 """Play the ladder: ``python -m benchmarks.ladder``, or ``make ladder``.
 
 Each rung plays the next one below, and a few games against the one below that. All games are rated
-together, and the ratings go to carolus_env/arena/ladder.json. Search budgets are numbers of
+together, and the ratings go to carolus_env/evaluation/ladder.json. Search budgets are numbers of
 simulations, so the games are the same on every machine and with any number of workers. They are
 stored in --folder: the same command continues an interrupted run.
 """
@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from carolus_env import arena
-from carolus_env.arena import ladder
-from carolus_env.arena.ratings import rate
-from carolus_env.arena.seating import deals_for, pairing
+from carolus_env import evaluation
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.ratings import rate
+from carolus_env.evaluation.seating import deals_for, pairing
 from carolus_env.system import places
 from carolus_env.system.files import write_file
 from carolus_env.system.options import command_parser
@@ -77,11 +77,11 @@ Pair = tuple[int, int]
 """Two rungs by their places, the lower one first."""
 
 
-def plan(rules: Rules, specs: tuple[str, str], games: int) -> arena.Plan:
+def plan(rules: Rules, specs: tuple[str, str], games: int) -> evaluation.Plan:
     """Return the games of two rungs; no two pairs share a deal."""
     deals = deals_for(games, len(pairing(rules).seatings))
     number = zlib.crc32(f"{rules.players} {' '.join(specs)}".encode())
-    return arena.Plan(rules, specs, deals=deals, seed=derived_seed(SEED, number))
+    return evaluation.Plan(rules, specs, deals=deals, seed=derived_seed(SEED, number))
 
 
 def play(
@@ -90,13 +90,13 @@ def play(
     folder: Path,
     workers: int | Workers = 1,
     games: Mapping[int, int] = GAMES,
-) -> dict[Pair, arena.Results]:
+) -> dict[Pair, evaluation.Results]:
     """Play what the files in ``folder`` lack, and return all games."""
     played = {}
     for apart, count in games.items():
         for low in range(len(rungs) - apart):
             specs = rungs[low], rungs[low + apart]
-            cup = arena.Tournament(plan(rules, specs, count))
+            cup = evaluation.Tournament(plan(rules, specs, count))
             name = "--".join(specs).replace(":", "_").replace(",", "_")
             file = folder / str(rules.players) / f"{name}.jsonl"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def play(
 
 
 def rows(
-    rules: Rules, rungs: Sequence[str], played: Mapping[Pair, arena.Results], anchor: str
+    rules: Rules, rungs: Sequence[str], played: Mapping[Pair, evaluation.Results], anchor: str
 ) -> list[dict[str, Any]]:
     """Rate the rungs by all games: the rows of `ladder.FILE`, the weakest rung first."""
     ratings = rate(

@@ -16,11 +16,11 @@ from typing import Final
 
 from benchmarks.machine import line
 from benchmarks.results import Row, load, markdown, measuring_parser, save
-from carolus_env import arena
-from carolus_env.arena import console
-from carolus_env.arena.seating import deals_for, pairing
+from carolus_env import evaluation
 from carolus_env.bots.models import FOLDER
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import console
+from carolus_env.evaluation.seating import deals_for, pairing
 
 SEED: Final = 2_000_000_011
 MATCHES: Final[dict[int, dict[tuple[str, str], int]]] = {
@@ -63,7 +63,7 @@ def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Ro
     """Play what is missing of a match, and return its row."""
     rules = Rules(players)
     deals = deals_for(MATCHES[players][pair], len(pairing(rules).seatings))
-    cup = arena.Tournament(arena.Plan(rules, pair, deals=deals, seed=SEED))
+    cup = evaluation.Tournament(evaluation.Plan(rules, pair, deals=deals, seed=SEED))
     model = digest(players, pair)
     file = folder / f"{players}-{'-'.join(pair)}-{deals}-{model}.jsonl".replace(":", "_")
     with console.watching(cup) as progress:

@@ -23,12 +23,12 @@ sys.path.append(str(Path(__file__).parent.parent))
 
 import carolus_env as ce
 from benchmarks.results import load, short
-from carolus_env import arena, bots
-from carolus_env.arena.report import write_report
+from carolus_env import bots, evaluation
 from carolus_env.bots import opinion
 from carolus_env.drawing import board_svg
 from carolus_env.engine import rules
 from carolus_env.engine.rules import MOVE, Rules, action_parts
+from carolus_env.evaluation.report import write_report
 from carolus_env.play.api import Api, GameInPlay
 from carolus_env.play.library import GameFile
 from carolus_env.play.roster import Roster
@@ -198,7 +198,7 @@ def whole(seed: int) -> Record:
 def report(folder: Path) -> str:
     """The address of the report of a small tournament."""
     agents = ("random", "greedy", "planner", "ppo")
-    cup = arena.Tournament(arena.Plan(Rules(), agents, deals=100, seed=1))
+    cup = evaluation.Tournament(evaluation.Plan(Rules(), agents, deals=100, seed=1))
     cup.run()
     write_report(folder, cup.summary())
     return (folder / "report.html").as_uri()

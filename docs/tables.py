@@ -21,9 +21,6 @@ import carolus_env as ce
 from benchmarks import learners, peers, rendering, startup, strength, throughput
 from benchmarks.results import load, markdown
 from carolus_env import notation
-from carolus_env.arena import bench, ladder
-from carolus_env.arena.columns import columns_table
-from carolus_env.arena.seating import pairing
 from carolus_env.bots import (
     GreedyOptions,
     MctsOptions,
@@ -37,9 +34,12 @@ from carolus_env.commands.choice import COMMANDS
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
+from carolus_env.evaluation import bench, ladder
+from carolus_env.evaluation.columns import columns_table
+from carolus_env.evaluation.seating import pairing
 from carolus_env.integrations.language.agent import LanguageOptions
 from carolus_env.networks.tables import tables_text
-from carolus_env.planning import evaluation
+from carolus_env.planning import heuristic
 from carolus_env.records import arrays, make_record
 from carolus_env.system.options import options_table
 
@@ -71,10 +71,10 @@ def commands_table() -> str:
 
 def weights_table() -> str:
     """What the evaluation counts, and the weight of each by number of players."""
-    weights = evaluation.all_weights()
+    weights = heuristic.all_weights()
     lines = [
         [f"`{one.name}`", one.meaning, *(f"{weights[players, k]:.3f}" for players in (2, 3, 4))]
-        for k, one in enumerate(evaluation.FEATURES)
+        for k, one in enumerate(heuristic.FEATURES)
     ]
     return markdown(["feature", "counted for each team", "2", "3", "4"], lines)
 

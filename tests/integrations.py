@@ -191,13 +191,13 @@ def check_ray() -> None:
     import ray
     from ray.cluster_utils import Cluster as Nodes
 
-    from carolus_env import Rules, arena
+    from carolus_env import Rules, evaluation
     from carolus_env.system.cluster import Cluster
 
-    plan = arena.Plan(Rules(2), ("greedy", "random"), deals=2000, seed=5)
+    plan = evaluation.Plan(Rules(2), ("greedy", "random"), deals=2000, seed=5)
 
     def play(name: str, workers: Any, progress: Callable[[int], None]) -> list[str]:
-        cup = arena.Tournament(plan)
+        cup = evaluation.Tournament(plan)
         cup.run(workers=workers, file=Path(name), progress=progress)
         lines = Path(name).read_text().splitlines()
         return [line for line in lines if not line.startswith('{"block"')]  # which hold times
@@ -215,7 +215,7 @@ def check_ray() -> None:
             nodes.remove_node(extra, allow_graceful=False)
             lost.append("node")
 
-    arena.pool.BLOCK_SECONDS = 0.2  # many blocks
+    evaluation.pool.BLOCK_SECONDS = 0.2  # many blocks
     with Cluster(nodes.address) as workers:
         assert play("nodes.jsonl", workers, lose) == expected, "other games"
     print(f"lost: {lost}")

@@ -28,7 +28,7 @@ from carolus_env.engine.rules import CrownChoice, Partners, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
 from carolus_env.notation import from_text, to_line
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 
 BOTS = (
     "random",

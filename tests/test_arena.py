@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import arena, bots, engine
-from carolus_env.arena import ArenaError, Plan, Results, games
+from carolus_env import bots, engine, evaluation
 from carolus_env.bots import Agent, lockstep
 from carolus_env.engine import chance
 from carolus_env.engine.rules import (
@@ -30,6 +29,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import branches, seed_generators
+from carolus_env.evaluation import ArenaError, Plan, Results, games
 
 GREEDY, RANDOM = bots.make("greedy"), bots.make("random")
 
@@ -125,10 +125,10 @@ def test_results_do_not_depend_on_how_many_games_are_played_at_once(
     players: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = paired(Rules(players=players), 9)
-    whole = arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5)
+    whole = evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5)
     monkeypatch.setattr(games, "SIDE_BY_SIDE", 7)
-    assert same(whole, arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5))
-    assert not same(whole, arena.play_games(**wanted, agents=[GREEDY, RANDOM], seed=6))
+    assert same(whole, evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5))
+    assert not same(whole, evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=6))
 
 
 class PlainGame:
@@ -174,7 +174,7 @@ class PlainGame:
 
 @pytest.mark.parametrize("rules", [Rules(2), Rules(3, "deferred"), Rules(4, partners="adjacent")])
 def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) -> None:
-    results, log = arena.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=40)
+    results, log = evaluation.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=40)
     for g, table in enumerate(results.tables):
         plain = PlainGame(rules, 40, int(results.deals[g]), int(results.seatings[g]))
         game = plain.play(table, (GREEDY, RANDOM))
@@ -204,13 +204,13 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) ->
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_seat_rolls_the_same_in_all_games_of_a_deal_whatever_is_played(players: int) -> None:
     rules = Rules(players)
-    results, log = arena.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=2)
+    results, log = evaluation.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=2)
     rolls: dict[tuple[int, int], list[Any]] = {}
     compared = 0
     setups: dict[int, Any] = {}
     for g, actions in enumerate(log):
         deal = int(results.deals[g])
-        record = arena.game_record(rules, 2, deal, actions)
+        record = evaluation.game_record(rules, 2, deal, actions)
         assert setups.setdefault(deal, record["setup"]) == record["setup"]
         for seat in range(players):
             mine = [e["roll"] for e in record["events"] if "roll" in e and e["player"] == seat]
@@ -238,7 +238,7 @@ def test_agents_cannot_look_at_the_dice() -> None:
             return engine.legal_masks(states).argmax(axis=1)
 
     rules = Rules(2, max_rounds=20)
-    results = arena.play_games(np.zeros((20, 2), int), [FirstLegal()], rules, seed=0)
+    results = evaluation.play_games(np.zeros((20, 2), int), [FirstLegal()], rules, seed=0)
     assert results.decisions.sum() == len(shown) > 1000
     roots = branches(seed_generators(0, 1), np.arange(20))
     assert not shown & {0, *roots.tolist()}
@@ -269,14 +269,14 @@ def test_an_agent_cannot_touch_the_games() -> None:
 
     vandal = Spy(before=lambda states, _: shown.append(states), after=wipe)
     tables = np.zeros((20, 2), int)
-    wanted = arena.play_games(tables, [RANDOM], Rules(), seed=3)
-    assert same(wanted, arena.play_games(tables, [vandal], Rules(), seed=3))
+    wanted = evaluation.play_games(tables, [RANDOM], Rules(), seed=3)
+    assert same(wanted, evaluation.play_games(tables, [vandal], Rules(), seed=3))
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_shares_are_the_parts_of_the_win_that_the_returns_pay(players: int) -> None:
     rules = Rules(players=players, max_rounds=8)  # some games are cut off, so some payoffs are 0
-    results = arena.play_games(np.zeros((300, players), int), [RANDOM], rules, seed=2)
+    results = evaluation.play_games(np.zeros((300, players), int), [RANDOM], rules, seed=2)
     assert np.allclose(results.shares.sum(axis=1), 1)
     seats_of_a_team = players / rules.teams
     s = results.shares * seats_of_a_team
@@ -301,7 +301,7 @@ def test_shares_are_the_parts_of_the_win_that_the_returns_pay(players: int) -> N
 )
 def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, said: str) -> None:
     with pytest.raises(ArenaError, match=f"^agent 'spy' .*{said}") as caught:
-        arena.play_games(np.zeros((20, 2), int), [agent], Rules(players=2), seed=0)
+        evaluation.play_games(np.zeros((20, 2), int), [agent], Rules(players=2), seed=0)
     assert str(caught.value).count("spy") == 1
     assert caught.value.agent == "spy"
     assert re.search(said, caught.value.reason)
@@ -314,8 +314,8 @@ def test_an_illegal_action_names_the_game_that_shows_it_again() -> None:
     calls = iter(range(10**9))
     late = Spy(after=lambda actions: np.r_[actions[:-1], 200] if next(calls) == 60 else actions)
     with pytest.raises(ArenaError) as caught:
-        fixtures = arena.Fixtures.of(np.ones((8, 2), int))._replace(deals=np.arange(8) + 50)
-        arena.play_games(fixtures, [RANDOM, late], Rules(), seed=0)
+        fixtures = evaluation.Fixtures.of(np.ones((8, 2), int))._replace(deals=np.arange(8) + 50)
+        evaluation.play_games(fixtures, [RANDOM, late], Rules(), seed=0)
     text = str(caught.value)
     assert re.search(r"action 200 as player \d in phase \w+ of deal 5[0-7], seating 0;", text)
 
@@ -348,7 +348,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_time_is_shared_out_among_the_decisions_of_a_call(clock: Clock) -> None:
     rules = Rules(max_rounds=1)
     slow = clock.passes(0.5)
-    results = arena.play_games([[0, 1]] * 3, [slow, RANDOM], rules, seed=0)
+    results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], rules, seed=0)
     assert results.seconds[:, 0].sum() == pytest.approx(clock.now)
     assert clock.now < 0.5 * results.decisions[:, 0].sum()
     assert not results.seconds[:, 1].any()
@@ -363,7 +363,7 @@ def test_loading_at_the_first_decision_is_not_counted_as_thinking(clock: Clock) 
         lazy._before = None
 
     lazy._before = once
-    result = arena.play_pairing((lazy, RANDOM), Rules(), 2, seed=0)
+    result = evaluation.play_pairing((lazy, RANDOM), Rules(), 2, seed=0)
     assert clock.now == 0.5 and result.seconds == (0, 0)
 
 
@@ -372,7 +372,7 @@ def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: A
     path.write_text("def bad(states, generators):\n    return states['player'] * 0 + 90\n")
     spec = f"{path}:bad"
     with pytest.raises(ArenaError) as caught:
-        arena.play_games([[0, 0]], [bots.make(spec)], Rules(players=2), seed=0)
+        evaluation.play_games([[0, 0]], [bots.make(spec)], Rules(players=2), seed=0)
     assert str(caught.value).count(spec) == 1
 
 
@@ -384,7 +384,7 @@ def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: A
         ({"tables": [[0, 2]]}, "agents 0 to 1, got 0 to 2"),
         *(
             (
-                {"tables": arena.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: numbers})},
+                {"tables": evaluation.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: numbers})},
                 f"{name} must ",
             )
             for name in ("deals", "seatings", "meetings")
@@ -396,7 +396,7 @@ def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: A
 def test_impossible_games_are_refused(given: dict[str, Any], said: str) -> None:
     games_of_two = {"tables": [[0, 1], [1, 0]], "seed": 0, **given}
     with pytest.raises(ValueError, match=said):
-        arena.play_games(agents=[GREEDY, RANDOM], rules=Rules(), **games_of_two)
+        evaluation.play_games(agents=[GREEDY, RANDOM], rules=Rules(), **games_of_two)
 
 
 # ------------------------------------------------------------------------------------ seating
@@ -412,13 +412,13 @@ def test_impossible_games_are_refused(given: dict[str, Any], said: str) -> None:
     ],
 )
 def test_every_way_to_seat_two_agents_occurs_equally_often(rules: Rules, wanted: set[Any]) -> None:
-    tables = arena.pairing_tables(rules, 100)
+    tables = evaluation.pairing_tables(rules, 100)
     seatings = Counter(map(tuple, tables.tolist()))
     assert set(seatings) == wanted
     assert len(set(seatings.values())) == 1
     assert 100 <= len(tables) < 100 + len(wanted)
-    assert len(arena.pairing_tables(rules, 1)) == len(wanted)
-    assert len(arena.pairing_tables(rules, 5 * len(wanted))) == 5 * len(wanted)
+    assert len(evaluation.pairing_tables(rules, 1)) == len(wanted)
+    assert len(evaluation.pairing_tables(rules, 5 * len(wanted))) == 5 * len(wanted)
 
 
 def test_a_mixed_table_seats_each_agent_in_each_seat_equally_often() -> None:
@@ -470,7 +470,10 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
         ({"deals": 0}, "deals must be a whole number from 1 to 16,666,666, got 0"),
         ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, got -1"),
         ({"until": float("nan")}, "until must be above 0 Elo points, got nan"),
-        ({"until": 10, "test": arena.SequentialTest()}, "one stop rule, until or test, got both"),
+        (
+            {"until": 10, "test": evaluation.SequentialTest()},
+            "one stop rule, until or test, got both",
+        ),
     ],
 )
 def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], said: str) -> None:
@@ -481,7 +484,7 @@ def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], said: st
 def test_a_plan_survives_json() -> None:
     plan = Plan(Rules(3, "deferred"), ("a", "b", "a"), "mixed", 77, 5, until=20)
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
-    tested = Plan(Rules(2), ("a", "b"), test=arena.SequentialTest(-5, 5))
+    tested = Plan(Rules(2), ("a", "b"), test=evaluation.SequentialTest(-5, 5))
     assert Plan.from_dict(json.loads(json.dumps(tested.to_dict()))) == tested
     for broken in (
         {},
@@ -497,17 +500,17 @@ def test_a_plan_survives_json() -> None:
 
 
 def test_a_pairing_takes_specs_as_a_plan_does() -> None:
-    by_name = arena.play_pairing(("greedy", "random"), Rules(), 20, seed=8)
-    by_agent = arena.play_pairing((GREEDY, RANDOM), Rules(), 20, seed=8)
+    by_name = evaluation.play_pairing(("greedy", "random"), Rules(), 20, seed=8)
+    by_agent = evaluation.play_pairing((GREEDY, RANDOM), Rules(), 20, seed=8)
     assert (by_name.wins, by_name.win_rate) == (by_agent.wins, by_agent.win_rate)
     assert by_name.agents == ("greedy", "random")
     with pytest.raises(ValueError, match="unknown agent 'greddy'"):
-        arena.play_pairing(("greddy", "random"), Rules(), 20, seed=8)
+        evaluation.play_pairing(("greddy", "random"), Rules(), 20, seed=8)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
-    result = arena.play_pairing((RANDOM, RANDOM), Rules(players=players), 3000, seed=8)
+    result = evaluation.play_pairing((RANDOM, RANDOM), Rules(players=players), 3000, seed=8)
     assert result.win_rate[0] == pytest.approx(0.5, abs=4 * 0.5 / 3000**0.5)
     assert sum(result.win_rate) == pytest.approx(1)
     assert sum(result.wins) + result.draws == 3000
@@ -531,7 +534,7 @@ def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
 def test_part_of_the_win(
     table: list[int], winners: list[int], part: float, wins: tuple[int, int], draws: int
 ) -> None:
-    result = arena.pairing_result(("a", "b"), games_won([table], [winners], len(table)))
+    result = evaluation.pairing_result(("a", "b"), games_won([table], [winners], len(table)))
     assert result.win_rate == pytest.approx((part, 1 - part))
     assert (result.wins, result.draws) == (wins, draws)
     (low, high), other = result.ci95
@@ -541,7 +544,7 @@ def test_part_of_the_win(
 def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
     tables = [[0, 1, 1], [1, 0, 0]]
     results = games_won(tables, [[2], []], 3)  # seat k's team has k castles
-    result = arena.pairing_result(("a", "b"), results)
+    result = evaluation.pairing_result(("a", "b"), results)
     assert result.mean_castles == pytest.approx(((0 + 1.5) / 2, (1.5 + 0) / 2))
     assert result.mean_rounds == 5
     assert result.ends == {"castles": 1, "max_rounds": 1}
@@ -552,9 +555,9 @@ def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
 
 
 def test_a_pairing_without_games_cannot_be_counted() -> None:
-    results = arena.play_games(np.zeros((0, 2), int), [RANDOM, RANDOM], Rules(), seed=0)
+    results = evaluation.play_games(np.zeros((0, 2), int), [RANDOM, RANDOM], Rules(), seed=0)
     with pytest.raises(ValueError, match="no game of 'a' and 'b'"):
-        arena.pairing_result(("a", "b"), results)
+        evaluation.pairing_result(("a", "b"), results)
 
 
 # ------------------------------------------------------------------------------------ intervals
@@ -574,16 +577,16 @@ def test_the_interval_of_wins_and_losses_is_wilsons(
     won: int, n: int, low: float, high: float
 ) -> None:
     values = np.r_[np.ones(won), np.zeros(n - won)]
-    assert arena.mean_interval(values) == pytest.approx((low, high), abs=5e-5)
+    assert evaluation.mean_interval(values) == pytest.approx((low, high), abs=5e-5)
 
 
 @pytest.mark.parametrize("part", [0, 1 / 3, 1 / 2, 2 / 3, 1])
 @pytest.mark.parametrize("n", [1, 2, 6, 1000])
 def test_the_interval_holds_the_mean_and_stays_within_0_and_1(part: float, n: int) -> None:
-    low, high = arena.mean_interval(np.full(n, part))
+    low, high = evaluation.mean_interval(np.full(n, part))
     assert 0 <= low <= part <= high <= 1
     assert high - low > 1 / (n + 10) / 4, "nothing is certain after so few games"
-    assert arena.mean_interval(np.full(n, 1 - part)) == pytest.approx((1 - high, 1 - low))
+    assert evaluation.mean_interval(np.full(n, 1 - part)) == pytest.approx((1 - high, 1 - low))
 
 
 @pytest.mark.parametrize("n", [60, 1000])
@@ -602,7 +605,7 @@ def test_the_interval_covers_the_true_mean_in_95_of_100_runs(
     runs = 2000
     samples = np.random.default_rng(3).choice(values, (runs, n), p=chances)
     true = float(values @ chances)
-    intervals = np.array([arena.mean_interval(sample) for sample in samples])
+    intervals = np.array([evaluation.mean_interval(sample) for sample in samples])
     covered = ((intervals[:, 0] <= true) & (true <= intervals[:, 1])).mean()
     assert 0.93 <= covered <= 0.975
 
@@ -620,7 +623,7 @@ def test_the_interval_covers_where_games_of_a_deal_go_together(
     normal = rng.multivariate_normal(np.zeros(seatings), spread, (runs, deals))
     won = normal < statistics.NormalDist().inv_cdf(true)
     numbers = np.repeat(np.arange(deals), seatings)
-    intervals = np.array([arena.mean_interval(w.ravel().astype(float), numbers) for w in won])
+    intervals = np.array([evaluation.mean_interval(w.ravel().astype(float), numbers) for w in won])
     covered = ((intervals[:, 0] <= true) & (true <= intervals[:, 1])).mean()
     assert covered >= 0.91  # 5 deals are few
     if deals == 200:
@@ -630,8 +633,8 @@ def test_the_interval_covers_where_games_of_a_deal_go_together(
 def test_games_of_a_deal_that_go_together_widen_the_interval() -> None:
     deals = np.repeat(np.arange(50), 2)
     alike, opposite = np.repeat([0.0, 1.0] * 25, 2), np.tile([0.0, 1.0], 50)
-    widths = [np.diff(arena.mean_interval(v, deals)).item() for v in (opposite, alike)]
-    alone = np.diff(arena.mean_interval(alike)).item()
+    widths = [np.diff(evaluation.mean_interval(v, deals)).item() for v in (opposite, alike)]
+    alone = np.diff(evaluation.mean_interval(alike)).item()
     assert widths[0] < 0.3 * alone, "luck that cancels within every deal"
     assert widths[1] == pytest.approx(2**0.5 * alone, rel=0.05)
 
@@ -640,8 +643,8 @@ def test_the_interval_does_not_depend_on_the_order_of_the_games() -> None:
     rng = np.random.default_rng(0)
     values, deals = rng.integers(0, 2, 60).astype(float), np.repeat(np.arange(10), 6)
     order = rng.permutation(60)
-    shuffled = arena.mean_interval(values[order], deals[order] * 7 + 3)
-    assert shuffled == pytest.approx(arena.mean_interval(values, deals))
+    shuffled = evaluation.mean_interval(values[order], deals[order] * 7 + 3)
+    assert shuffled == pytest.approx(evaluation.mean_interval(values, deals))
 
 
 # ------------------------------------------------------------------------------------ pairings
@@ -651,17 +654,17 @@ def test_a_third_agent_at_the_table_leaves_half_a_game_to_each() -> None:
     tables = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
     results = games_won(tables, [[2], [2], [0, 1], [0]], 3)  # agents 2, 0, 2 and 0, 0
     names = "abc"
-    result = arena.pairing_result(names, results, (0, 1))
+    result = evaluation.pairing_result(names, results, (0, 1))
     assert result.win_rate[0] == pytest.approx((0.5 + 1 + 0.75 + 1) / 4)
     assert (result.wins, result.draws) == ((2, 0), 2)
-    result = arena.pairing_result(names, results, (1, 2))
+    result = evaluation.pairing_result(names, results, (1, 2))
     assert result.agents == ("b", "c")
     assert result.win_rate[0] == pytest.approx((0 + 0.5 + 0.25 + 0.5) / 4)
 
 
 def test_only_games_of_both_agents_count() -> None:
     results = games_won([[0, 1], [0, 2], [2, 1]], [[0], [0], [0]], 2)
-    assert arena.pairing_result("abc", results, (0, 1)).games == 1
-    assert arena.pairing_result("abc", results, (1, 2)).win_rate == (0, 1)
+    assert evaluation.pairing_result("abc", results, (0, 1)).games == 1
+    assert evaluation.pairing_result("abc", results, (1, 2)).win_rate == (0, 1)
     with pytest.raises(ValueError, match="no game of 'a' and 'd'"):
-        arena.pairing_result("abcd", results, (0, 3))
+        evaluation.pairing_result("abcd", results, (0, 3))

@@ -9,9 +9,9 @@ import pytest
 from test_bots import middle_games
 
 from carolus_env import bots
-from carolus_env.arena import bench, ladder
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.engine.streams import new_streams
+from carolus_env.evaluation import bench, ladder
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from carolus_env import arena, bots
+from carolus_env import bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
 
@@ -85,5 +85,5 @@ def test_two_versions_of_a_bot_each_have_their_helper(tmp_path):
 
 def test_a_bot_that_exits_ends_a_match_with_an_error_of_the_arena(tmp_path):
     pair = bots.make(bot_file(tmp_path, ENDINGS["in act"])), bots.make("random")
-    with pytest.raises(arena.ArenaError, match=r"my_bot\.py.*SystemExit"):
-        arena.play_pairing(pair, Rules(), 4, seed=1)
+    with pytest.raises(evaluation.ArenaError, match=r"my_bot\.py.*SystemExit"):
+        evaluation.play_pairing(pair, Rules(), 4, seed=1)

@@ -11,30 +11,30 @@ import pytest
 import carolus_env as ce
 from agents import fit_planner
 from benchmarks import ladder
-from carolus_env import arena, bots, engine
-from carolus_env.analysis import sampling
-from carolus_env.analysis.suite import making
+from carolus_env import bots, engine, evaluation
 from carolus_env.commands import dataset
 from carolus_env.engine import dealing, setup
 from carolus_env.engine.dealing import Deals, derived_seed
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import seed_generators
+from carolus_env.evaluation.rollouts import sampling
+from carolus_env.evaluation.suite import making
 from carolus_env.learners import LEARNERS
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
 from carolus_env.learners.td import TdConfig, TdLearner
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 
 FEW = Rules(max_rounds=1)
 
 
 def tournament(seed: int, folder: Path) -> None:
-    arena.Tournament(arena.Plan(FEW, ("random", "greedy"), deals=9, seed=seed)).run()
+    evaluation.Tournament(evaluation.Plan(FEW, ("random", "greedy"), deals=9, seed=seed)).run()
 
 
 def matches(seed: int, folder: Path) -> None:
-    arena.play_pairing(("random", "greedy"), FEW, 9, seed=seed)
-    arena.play_games([[0, 0]] * 9, [bots.make("random")], FEW, seed=seed)
+    evaluation.play_pairing(("random", "greedy"), FEW, 9, seed=seed)
+    evaluation.play_games([[0, 0]] * 9, [bots.make("random")], FEW, seed=seed)
 
 
 def data_set(seed: int, folder: Path) -> None:
@@ -121,7 +121,7 @@ def test_all_streams_of_all_deals_are_different() -> None:
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_every_seat_of_every_game_has_a_stream_of_its_own(players: int) -> None:
     """What an agent stores under a stream then belongs to one game."""
-    plan = arena.Plan(Rules(players), ("random",) * 4, "round_robin", deals=20)
+    plan = evaluation.Plan(Rules(players), ("random",) * 4, "round_robin", deals=20)
     fixtures = plan.fixtures(0, plan.games)
     deals = Deals.of(1, fixtures.deals)
     streams = deals.streams(fixtures.seatings, fixtures.meetings)

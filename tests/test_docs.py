@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import carolus_env as ce
-from carolus_env import arena, carolus_magnus_v0
+from carolus_env import carolus_magnus_v0, evaluation
 from carolus_env.engine import observation
 
 ROOT = Path(__file__).parent.parent
@@ -52,8 +52,8 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     assert (names["pairing"].deals, names["pairing"].games) == (50, 300)
     assert 0.9 < names["low"] < names["pairing"].win_rate[0] <= names["high"]
     header, game = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
-    plan = arena.Plan.from_dict(header)
-    arena.Tournament(plan).run(file=tmp_path / "games.jsonl")
+    plan = evaluation.Plan.from_dict(header)
+    evaluation.Tournament(plan).run(file=tmp_path / "games.jsonl")
     lines = (tmp_path / "games.jsonl").read_text().splitlines()
     assert json.loads(lines[1]) == game
     assert json.loads(lines[0]).keys() == header.keys()
@@ -86,7 +86,7 @@ def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_pat
     specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
     for players in (2, 3, 4):
         pair = [ce.make(spec) for spec in specs]
-        match = arena.play_pairing(pair, ce.Rules(players), 60, seed=1)
+        match = evaluation.play_pairing(pair, ce.Rules(players), 60, seed=1)
         assert match.win_rate[0] > 0.9
     names = run(wrapper, tmp_path)
     assert abs(names["total"]) == pytest.approx(1), "the potential is taken back"
@@ -173,7 +173,7 @@ def test_a_game_without_a_render_mode_imports_nothing_heavy():
     heavy = "torch stable_baselines3 matplotlib rich tyro pandas safetensors "
     heavy += "pygame PIL resvg starlette uvicorn ray carolus_env.integrations"
     code = (
-        "import sys, carolus_env.arena\nfrom carolus_env import carolus_magnus_v0\n"
+        "import sys, carolus_env.evaluation\nfrom carolus_env import carolus_magnus_v0\n"
         "env = carolus_magnus_v0.env()\nenv.reset(seed=1)\n"
         "env.step(int(env.last()[0]['action_mask'].argmax()))\nenv.close()\n"
         f"print([m for m in {heavy.split()!r} if m in sys.modules])"

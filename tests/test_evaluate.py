@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import arena, bots
-from carolus_env.analysis.suite.data import Suite
-from carolus_env.analysis.suite.measure import Loss
-from carolus_env.arena import bench, ladder, pool
-from carolus_env.arena.ratings import Ratings
+from carolus_env import bots, evaluation
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import bench, ladder, pool
+from carolus_env.evaluation.ratings import Ratings
+from carolus_env.evaluation.suite.data import Suite
+from carolus_env.evaluation.suite.measure import Loss
 from carolus_env.records import read_records
 from carolus_env.replay import replay
 
@@ -94,7 +94,7 @@ def extras(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ratings", {"rate": rate}),
         ("report", {"write_report": write_report, "cross_table": lambda _: "the cross table"}),
     ):
-        module = types.ModuleType(f"carolus_env.arena.{name}")
+        module = types.ModuleType(f"carolus_env.evaluation.{name}")
         vars(module).update(known)
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
@@ -259,7 +259,7 @@ def test_too_little_memory_is_answered_in_one_line(
     def no_memory(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(evaluate.arena.Tournament, "run", no_memory)
+    monkeypatch.setattr(evaluate.evaluation.Tournament, "run", no_memory)
     code, out, err = run("greedy", "random")
     assert (code, out, err) == (2, "", "evaluate.py: not enough memory for so many games\n")
 
@@ -271,7 +271,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_playing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    monkeypatch.setattr(evaluate.arena, "Tournament", lambda *_: pytest.fail("it played"))
+    monkeypatch.setattr(evaluate.evaluation, "Tournament", lambda *_: pytest.fail("it played"))
     code, out, err = run("greedy", "random", "--json", tmp_path / "r.json")
     assert (code, out) == (2, "")
     assert err.endswith("r.json: cannot be written: No space left on device\n")
@@ -382,19 +382,19 @@ def test_records_are_written_on_request(run: Any, tmp_path: Path) -> None:
 def test_without_the_extras_there_are_no_ratings_and_it_is_said(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "carolus_env.arena.ratings", None)
+    monkeypatch.setitem(sys.modules, "carolus_env.evaluation.ratings", None)
     path = tmp_path / "r.json"
     code, out, err = run("greedy", "random", "--games", 20, "--json", path)
     assert code == 0
     assert "greedy : random" in out
     assert "the cross table" not in out
-    assert "pip install 'carolus-env[arena]'" in err
+    assert "pip install 'carolus-env[evaluation]'" in err
     assert err.count("\n") == 1
     assert json.loads(path.read_text())["agents"][0]["rating"] is None
     for words in (["--out", tmp_path / "cup"], ["--until", 10]):
         code, out, err = run("greedy", "random", *words)
         assert (code, out) == (2, "")
-        assert "pip install 'carolus-env[arena]'" in err
+        assert "pip install 'carolus-env[evaluation]'" in err
     assert not (tmp_path / "cup" / "games.jsonl").exists()
 
 
@@ -504,7 +504,7 @@ def test_the_protocol_rates_an_agent_and_counts_its_losses(
     two = found["players"]["2"]
     assert two["opponents"] == ["random", "greedy:errors=0.95"]
     assert two["loss"] == {"all": [0.25, 0.125, 0.5, 7]}
-    games = arena.read_games(tmp_path / "b" / "2p" / "games.jsonl")
+    games = evaluation.read_games(tmp_path / "b" / "2p" / "games.jsonl")
     met = {
         spec: games.results.rows((games.results.tables == number).any(axis=1))
         for number, spec in enumerate(two["opponents"], 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from carolus_env import Rules, arena
+from carolus_env import Rules, evaluation
 from carolus_env.commands import dataset
 
 torch = pytest.importorskip("torch")
@@ -78,7 +78,7 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path, monkeypatch):
         "saved",
     ]
     monkeypatch.chdir(tmp_path)
-    found = arena.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
+    found = evaluation.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
     assert found.win_rate[0] > 0.5
     dataset.main([*words[:-1], str(tmp_path / "bare"), "--observation=float32"])
     done = subprocess.run([*command[:2], "bare"], cwd=tmp_path, capture_output=True, text=True)

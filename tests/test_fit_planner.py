@@ -10,7 +10,7 @@ import pytest
 
 from agents import fit_planner
 from carolus_env.engine.rules import Rules
-from carolus_env.planning import evaluation
+from carolus_env.planning import heuristic
 
 
 @pytest.mark.parametrize("teams", [2, 3])
@@ -40,9 +40,9 @@ def test_a_feature_that_is_equal_for_all_teams_has_no_weight():
 @pytest.mark.parametrize("players", [2, 3])
 def test_games_give_positions_and_their_winners(players):
     rules = Rules(players=players)
-    weights = evaluation.all_weights().copy()
+    weights = heuristic.all_weights().copy()
     features, shares = fit_planner.play(rules, [weights, weights], 1, range(4))
-    assert features.shape == (len(shares), rules.teams, len(evaluation.FEATURES))
+    assert features.shape == (len(shares), rules.teams, len(heuristic.FEATURES))
     assert shares.shape == (len(features), rules.teams)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert len(features) > 4 * players * 5
@@ -51,7 +51,7 @@ def test_games_give_positions_and_their_winners(players):
 
 
 def test_the_shipped_weights_name_the_command_that_found_them():
-    found = json.loads(Path(evaluation.__file__).with_name("weights.json").read_text())["found"]
+    found = json.loads(Path(heuristic.__file__).with_name("weights.json").read_text())["found"]
     for players in ("2", "3", "4"):
         assert found[players].startswith(f"python -m agents.fit_planner --players {players} ")
 
@@ -61,12 +61,12 @@ def test_the_script_prints_the_weights(capsys, monkeypatch):
         fit_planner,
         "play",
         lambda *_: fit_planner.Positions(
-            np.ones((4, 2, len(evaluation.FEATURES)), np.float32), np.full((4, 2), 0.5, np.float32)
+            np.ones((4, 2, len(heuristic.FEATURES)), np.float32), np.full((4, 2), 0.5, np.float32)
         ),
     )
     words = "--players 2 --games 4 --rounds 1 --match-games 2"
     assert fit_planner.main(words.split()) == 0
     printed = capsys.readouterr().out
     assert "2 players, fit 1: 4 positions" in printed
-    assert all(feature.name in printed for feature in evaluation.FEATURES)
+    assert all(feature.name in printed for feature in heuristic.FEATURES)
     assert "against greedy: " in printed

@@ -63,7 +63,7 @@ def test_the_wheel_holds_the_models_and_nothing_of_the_clone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for file in (
         "py.typed",
-        "arena/ladder.json",
+        "evaluation/ladder.json",
         "networks/models/value_2p.safetensors",
         "play/static/index.html",
         "commands/train.py",
@@ -98,13 +98,13 @@ def test_without_extras_games_are_played_and_told_but_not_rated(carolus, tmp_pat
     done = carolus("evaluate", "greedy", "random", "--games", "10", "--json", "result.json")
     assert done.returncode == 0, done.stderr
     assert "greedy : random  10" in done.stdout
-    assert "No module named 'scipy'" in done.stderr and "carolus-env[arena]" in done.stderr
+    assert "No module named 'scipy'" in done.stderr and "carolus-env[evaluation]" in done.stderr
     assert (tmp_path / "result.json").stat().st_size > 100
 
 
 def test_what_needs_an_extra_says_so_before_it_begins(carolus, tmp_path):
     done = carolus("evaluate", "greedy", "random", "--out", "cup")
-    assert done.returncode == 2 and "carolus-env[arena]" in done.stderr and not done.stdout
+    assert done.returncode == 2 and "carolus-env[evaluation]" in done.stderr and not done.stdout
     assert not (tmp_path / "cup" / "games.jsonl").exists()
     done = carolus("train")
     assert done.returncode == 1 and "tyro is missing; train needs the extra" in done.stderr

@@ -16,7 +16,7 @@ import pytest
 from integrations import LIBRARIES
 
 import carolus_env as ce
-from carolus_env import arena
+from carolus_env import evaluation
 from carolus_env.bots import AgentError, make
 from carolus_env.integrations.agents import DecisionAgent, TurnAgent
 
@@ -56,7 +56,7 @@ def test_snippets_parse_and_those_that_need_no_other_library_run(tmp_path):
 
 
 def plays(agent, players=2):
-    found = arena.play_pairing((agent, make("random")), ce.Rules(players), 20, seed=1)
+    found = evaluation.play_pairing((agent, make("random")), ce.Rules(players), 20, seed=1)
     return found.win_rate[0]
 
 

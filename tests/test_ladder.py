@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks import ladder as command
-from carolus_env import arena, bots
-from carolus_env.arena import ladder
-from carolus_env.arena.ratings import ELO, rate
+from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.ratings import ELO, rate
 
 pytest.importorskip("scipy")
 
@@ -64,7 +64,9 @@ def test_there_is_no_ladder_for_five_players():
 def met(players, agent, specs, deals=30):
     found = {}
     for spec in specs:
-        cup = arena.Tournament(arena.Plan(Rules(players), (agent, spec), deals=deals, seed=3))
+        cup = evaluation.Tournament(
+            evaluation.Plan(Rules(players), (agent, spec), deals=deals, seed=3)
+        )
         cup.run()
         found[spec] = cup.results
     return found

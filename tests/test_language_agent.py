@@ -15,7 +15,7 @@ import pytest
 from scripted_model import answer, moves_for
 
 import carolus_env as ce
-from carolus_env import arena, bots, engine
+from carolus_env import bots, engine, evaluation
 from carolus_env.bots import AgentError
 from carolus_env.commands import evaluate
 from carolus_env.engine.rules import CLAN_NAMES
@@ -138,13 +138,15 @@ def test_an_answer_is_a_whole_turn_and_is_asked_for_once(serve, players):
     stub = serve(well)
     agent, rules = make(stub), ce.Rules(players, max_rounds=3)
     tables = [[0] + [1] * (players - 1), [1] * (players - 1) + [0]]
-    results, actions = arena.play_and_record(tables, [agent, bots.make("random")], rules, seed=5)
+    results, actions = evaluation.play_and_record(
+        tables, [agent, bots.make("random")], rules, seed=5
+    )
     assert results.returns.sum() == 0
     assert agent.asked == len(stub.prompts)
     mine = results.decisions[np.array(tables) == 0].sum()
     turns = sum("Now play" in prompt for prompt in stub.prompts)
     assert turns <= 2 * 2 * 3 < mine / 1.5  # a disc and a turn a round, of each game
-    _, again = arena.play_and_record(tables, [make(stub), bots.make("random")], rules, seed=5)
+    _, again = evaluation.play_and_record(tables, [make(stub), bots.make("random")], rules, seed=5)
     assert [game.tolist() for game in again] == [game.tolist() for game in actions]
 
 
@@ -303,7 +305,7 @@ def test_random_moves_are_played_only_if_the_spec_says_so_and_are_counted(serve)
     stub = serve(lambda prompt, number: "no")
     agent = make(stub, "failed=random,tries=2")
     with pytest.warns(UserWarning, match="a random action is played"):
-        results = arena.play_games([[0, 1]], [agent, bots.make("random")], RULES, seed=1)
+        results = evaluation.play_games([[0, 1]], [agent, bots.make("random")], RULES, seed=1)
     assert agent.failures * 2 == agent.asked == len(stub.prompts) > 10
     assert results.returns.sum() == 0
 
@@ -363,8 +365,8 @@ def test_the_key_appears_nowhere(serve, monkeypatch, tmp_path, capfd):
     stub = serve(parrot)
     agent = make(stub, "key=STUB_KEY,parallel=1")
     opponent = bots.make("random")
-    plan = arena.Plan(RULES, ("llm:spec", "random"), deals=1, seed=3)
-    cup = arena.Tournament(plan, [agent, opponent])
+    plan = evaluation.Plan(RULES, ("llm:spec", "random"), deals=1, seed=3)
+    cup = evaluation.Tournament(plan, [agent, opponent])
     cup.run(file=tmp_path / "games.jsonl", records=tmp_path / "records.jsonl")
     assert len(stub.prompts) > 6
     assert not any(leaks(prompt) for prompt in stub.prompts)
@@ -383,8 +385,8 @@ def test_the_key_appears_nowhere(serve, monkeypatch, tmp_path, capfd):
         with pytest.raises(AgentError) as caught:
             agent.act_one(first_turn().states[0])
         assert stub.headers[0]["Authorization"] == f"Bearer {SECRET}"
-        with pytest.raises(arena.ArenaError) as stopped:
-            arena.play_games([[0, 1]], [agent, opponent], RULES, seed=1)
+        with pytest.raises(evaluation.ArenaError) as stopped:
+            evaluation.play_games([[0, 1]], [agent, opponent], RULES, seed=1)
         texts += [str(caught.value), repr(caught.value), stopped.value.traceback]
     texts += capfd.readouterr()
     assert not any(leaks(text) for text in texts)

@@ -20,13 +20,13 @@ pytest.importorskip("rich")
 
 from networks import random_model
 
-from carolus_env import arena, bots
-from carolus_env.analysis.suite import data
-from carolus_env.arena import ladder, placing
-from carolus_env.arena.placing import evaluate
+from carolus_env import bots, evaluation
 from carolus_env.bots import make
 from carolus_env.commands import train
 from carolus_env.engine.rules import OPTIONS, Rules
+from carolus_env.evaluation import ladder, placing
+from carolus_env.evaluation.placing import evaluate
+from carolus_env.evaluation.suite import data
 from carolus_env.learners import LEARNERS, read_config
 from carolus_env.learners.pool import Task, WorkerPool, combine
 from carolus_env.learners.ppo import PpoRun
@@ -132,7 +132,9 @@ def test_a_run_leaves_the_files_of_the_documentation(tmp_path, learner, players,
     assert final["about"]["rules"]["players"] == players
     assert final["about"]["command"].startswith(f"python train.py --learner {learner}")
     spec = f"{learner}:{folder}/best"
-    assert arena.play_pairing((make(spec), make("random")), Rules(players), 6, seed=1).games >= 6
+    assert (
+        evaluation.play_pairing((make(spec), make("random")), Rules(players), 6, seed=1).games >= 6
+    )
     shown = capsys.readouterr().out
     assert f"evaluate.py{spec}planner--players{players}" in "".join(shown.split())
     assert "/best: Elo " in " ".join(shown.split())  # lines may wrap
@@ -206,7 +208,7 @@ def test_a_little_training_beats_the_untrained_network(tmp_path, learner, option
     assert run.train()
     assert run.curve.training[-1]["loss"] < np.log(2)
     pair = run.agent(run.snapshot()), untrained
-    assert arena.play_pairing(pair, Rules(2), 60, seed=5).ci95[0][0] > 0.6
+    assert evaluation.play_pairing(pair, Rules(2), 60, seed=5).ci95[0][0] > 0.6
 
 
 BLOCKED = """

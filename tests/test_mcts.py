@@ -17,7 +17,7 @@ from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import new_streams
-from carolus_env.planning import evaluation
+from carolus_env.planning import heuristic
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 KINDS = [
@@ -220,7 +220,7 @@ def expectimax(game):
     In the last round nobody plays what is rolled then, so one outcome stands for all.
     """
     if int(game["phase"][0]) == OVER:
-        return float(evaluation.chances(game)[0, 0])
+        return float(heuristic.chances(game)[0, 0])
     if game["dice_due"][0]:
         faces, _, probabilities = chance.chance_outcomes(int(game["dice_due"][0]))
         if game["round"][0] == game["max_rounds"][0]:

@@ -18,7 +18,7 @@ from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 
 import carolus_env as ce
-from carolus_env import arena, bots
+from carolus_env import bots, evaluation
 from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
 from carolus_env.networks import files
 from carolus_env.system import files as system_files
@@ -272,7 +272,7 @@ def test_a_policy_needs_a_policy_head(tmp_path):
 @pytest.mark.parametrize("spec", ["ppo", "ppo:{}p", "ppo:temperature=1", "search:sims=3"])
 def test_the_models_of_the_package_play(spec, players):
     agents = bots.make(spec.format(players)), bots.make("greedy")
-    assert arena.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6
+    assert evaluation.play_pairing(agents, ce.Rules(players=players), 6, seed=1).games == 6
 
 
 @pytest.mark.parametrize(

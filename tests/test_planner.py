@@ -50,11 +50,11 @@ from carolus_env.engine.rules import (
     region_action,
 )
 from carolus_env.engine.streams import new_streams
-from carolus_env.planning import evaluation, plans
+from carolus_env.planning import heuristic, plans
 from carolus_env.system.compiler import entry
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
-NAMES = [feature.name for feature in evaluation.FEATURES]
+NAMES = [feature.name for feature in heuristic.FEATURES]
 
 
 @entry
@@ -64,7 +64,7 @@ def _list(states, width, weights, scratch, found, values):
 
 def listed(game, width, most=50_000):
     """The plans of one game as lists of actions, and their values."""
-    weights = evaluation.all_weights()[int(game["players"][0])].copy()
+    weights = heuristic.all_weights()[int(game["players"][0])].copy()
     found, values = np.zeros(most, np.int64), np.zeros(most)
     width = plans.WIDTHS.index(width)
     count = _list(game, width, weights, plans.PlanScratch.new(), found, values)
@@ -161,7 +161,7 @@ def counted(state):
 )
 def test_features_are_what_a_plain_reading_counts(rules):
     states = middle_games(rules, 30)
-    features = evaluation.features(states)
+    features = heuristic.features(states)
     for row in range(0, len(states), 3):
         wanted = counted(states[row])
         np.testing.assert_allclose(features[row, : len(wanted)], wanted, err_msg=str(NAMES))
@@ -177,7 +177,7 @@ def test_renaming_the_clans_changes_no_chance(players, names, row):
     for field in ("control", "supply", "courts", "reserves"):
         renamed[field] = state[field][..., names]
     renamed["region_paladins"] = state["region_paladins"][:, names]
-    chances = [evaluation.chances(one) for one in (state, renamed)]
+    chances = [heuristic.chances(one) for one in (state, renamed)]
     np.testing.assert_allclose(*chances)
 
 
@@ -185,11 +185,11 @@ def test_renaming_the_clans_changes_no_chance(players, names, row):
 def test_chances_sum_to_one_and_of_a_finished_game_say_who_won(players):
     teams = Rules(players).teams
     states = middle_games(Rules(players))
-    chances = evaluation.chances(states)
+    chances = heuristic.chances(states)
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     assert (chances[:, :teams] > 0).all() and not chances[:, teams:].any()
     engine.forfeit(states)
-    chances = evaluation.chances(states)
+    chances = heuristic.chances(states)
     losers = (engine.returns(states) < 0).any(axis=1)
     parts = (engine.returns(states) * (teams - 1) + 1) / teams
     for seat in range(players):
@@ -200,15 +200,15 @@ def test_chances_sum_to_one_and_of_a_finished_game_say_who_won(players):
 
 
 def test_weights_are_named_as_the_features(tmp_path, monkeypatch):
-    path = Path(evaluation.__file__).with_name("weights.json")
+    path = Path(heuristic.__file__).with_name("weights.json")
     weights = json.loads(path.read_text())["weights"]
     for players in (2, 3, 4):
-        assert evaluation.all_weights()[players].tolist() == list(weights[str(players)].values())
+        assert heuristic.all_weights()[players].tolist() == list(weights[str(players)].values())
     weights["3"]["luck"] = 1.0
     (tmp_path / "weights.json").write_text(json.dumps({"weights": weights}))
-    monkeypatch.setattr(evaluation, "__file__", str(tmp_path / "evaluation.py"))
+    monkeypatch.setattr(heuristic, "__file__", str(tmp_path / "heuristic.py"))
     with pytest.raises(ValueError, match=r"weights.json: weights must be of .* got .*luck"):
-        evaluation.all_weights.__wrapped__()
+        heuristic.all_weights.__wrapped__()
 
 
 # ------------------------------------------------------------------------------------ plans
@@ -251,7 +251,7 @@ def test_plans_of_any_width_are_all_that_a_turn_can_do_each_once(circle):
         assert len(reached) == len(set(reached))
     assert set(reached) == set(wanted)
     assert values.tolist() == sorted(values, reverse=True)
-    worth = evaluation.chances(np.concatenate([after(game, actions) for actions in found]))[:, 0]
+    worth = heuristic.chances(np.concatenate([after(game, actions) for actions in found]))[:, 0]
     np.testing.assert_allclose(worth, 1 / (1 + np.exp(-values)))
 
 
@@ -261,8 +261,8 @@ PLANS = plans.PlanScratch.new()  # one for all: nothing may be left over from an
 @entry
 def _value(states, team, weights, features, scores, values):
     for g in range(states.shape[0]):
-        evaluation.write_scores(states[g], weights, features, scores)
-        values[g] = evaluation.advantage(scores, team, int64(states[g]["teams"]))
+        heuristic.write_scores(states[g], weights, features, scores)
+        values[g] = heuristic.advantage(scores, team, int64(states[g]["teams"]))
 
 
 def plain_plans(game, width):
@@ -321,7 +321,7 @@ def in_turns(states):
 @given(rules, seeds, st.sampled_from(plans.WIDTHS), st.booleans())
 def test_plans_are_listed_as_if_each_was_played_out(rules, seed, width, fitted):
     random = np.random.default_rng(seed)
-    weights = evaluation.all_weights()[rules.players].copy()
+    weights = heuristic.all_weights()[rules.players].copy()
     if not fitted:  # every feature counts, and rounding by as much as weights are large
         weights[:] = random.normal(size=len(weights)) * 10.0 ** random.integers(-6, 9)
     turns = in_turns(history(rules, seed, games=2, limit=300).reshape(-1))
@@ -359,7 +359,7 @@ def test_plans_are_listed_exactly_where_regions_merge_and_games_end(rules):
     turns = in_turns(np.concatenate(seen))
     turns = turns[turns["placements_left"] == rules.dice]
     late = turns[np.argsort(turns["regions"], kind="stable")]
-    weights = evaluation.all_weights()[rules.players].copy()
+    weights = heuristic.all_weights()[rules.players].copy()
     merged, over, listed_plans = 0, 0, 0
     for game in late[:: max(1, len(late) // 40)]:
         ends = check_listing(np.array([game]), "stop", weights)
@@ -388,9 +388,9 @@ def test_plans_are_listed_exactly_where_a_merged_region_may_go_to_another(width)
         discs=[2, 3],
         order=[0, 1],
     )
-    ends = check_listing(game, width, evaluation.all_weights()[2].copy())
+    ends = check_listing(game, width, heuristic.all_weights()[2].copy())
     merged = ends[ends["regions"] < game["regions"][0]]
-    blacks = evaluation.features(merged)[:, 1, NAMES.index("ahead_far")]
+    blacks = heuristic.features(merged)[:, 1, NAMES.index("ahead_far")]
     assert len(np.unique(blacks)) > 1
 
 
@@ -405,9 +405,9 @@ def test_the_bound_of_an_advantage_is_one(scores, team):
 
 @entry
 def _bound(scores, team, teams, value, most):
-    first, second = evaluation.rivals(team, teams)
-    value[0] = evaluation.advantage(scores, team, teams)
-    most[0] = evaluation.advantage_at_most(scores, team, first, second)
+    first, second = heuristic.rivals(team, teams)
+    value[0] = heuristic.advantage(scores, team, teams)
+    most[0] = heuristic.advantage_at_most(scores, team, first, second)
 
 
 @given(st.lists(st.integers(0, 94), min_size=1, max_size=5))
@@ -549,24 +549,24 @@ def test_a_crown_becomes_the_clan_that_wins_control(bot):
 
 @every_number
 def test_the_planner_plays_the_plan_it_values_most(players):
-    weights = evaluation.all_weights()
+    weights = heuristic.all_weights()
     for game in turns_of(players, PLACE)[:10]:
         one = np.array([game])
         _, values = listed(one, "stop")
         _, end = decisions(one)
         team = int(end["team"][0, int(one["player"][0])])
-        chance = evaluation.chances(end, weights.copy())[0, team]
+        chance = heuristic.chances(end, weights.copy())[0, team]
         assert chance == pytest.approx(1 / (1 + np.exp(-values[0])), abs=1e-9)
 
 
 @every_number
 def test_planner_beats_greedy(players):
-    from carolus_env import arena
+    from carolus_env import evaluation
 
     rules = Rules(players)
     pair = [bots.make("planner"), bots.make("greedy")]
-    results = arena.play_games(arena.pairing_tables(rules, 60), pair, rules, seed=3)
-    assert arena.pairing_result(("planner", "greedy"), results).win_rate[0] > 0.9
+    results = evaluation.play_games(evaluation.pairing_tables(rules, 60), pair, rules, seed=3)
+    assert evaluation.pairing_result(("planner", "greedy"), results).win_rate[0] > 0.9
 
 
 def test_a_planner_of_other_weights_plays_differently():
@@ -580,7 +580,7 @@ def test_a_planner_of_other_weights_plays_differently():
     phases = states["phase"]
     assert {DISC, PLACE} <= set(phases[fitted != other].tolist())
     assert CROWN_CHOICE in phases.tolist()
-    assert list(itertools.chain(*[evaluation.all_weights().shape])) == [5, len(NAMES)]
+    assert list(itertools.chain(*[heuristic.all_weights().shape])) == [5, len(NAMES)]
 
 
 NAKED = """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import beta
 
-from carolus_env.arena.ratings import ELO, Ratings, RatingsError, rate
+from carolus_env.evaluation.ratings import ELO, Ratings, RatingsError, rate
 
 TEAM = {2: [0, 1], 3: [0, 1, 2], 4: [0, 1, 0, 1]}
 SEATINGS = {

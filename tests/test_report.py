@@ -14,9 +14,9 @@ import matplotlib
 import pytest
 from rich.console import Console
 
-from carolus_env.arena.report import cross_table, standings, table_rows, write_report
-from carolus_env.arena.report.plots import _ratings_plot
-from carolus_env.arena.report.texts import shortened
+from carolus_env.evaluation.report import cross_table, standings, table_rows, write_report
+from carolus_env.evaluation.report.plots import _ratings_plot
+from carolus_env.evaluation.report.texts import shortened
 
 HOSTILE = "<script>alert('x')</script>\"&\n$\\frac$|`[bold]\ud800"
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from carolus_env import bots, engine
-from carolus_env.analysis import __main__ as command
-from carolus_env.analysis.candidates import after, candidates, distinct, kind_of
-from carolus_env.analysis.rollout import Options, roll_out
-from carolus_env.analysis.sampling import Sampler
-from carolus_env.analysis.values import Value, value_function
 from carolus_env.bots import Agent
 from carolus_env.engine import chance
 from carolus_env.engine.playout import playout
 from carolus_env.engine.rules import DICE, OVER, ROLL, TEAMS, Rules
 from carolus_env.engine.state import STATE, States, pick
 from carolus_env.engine.streams import new_streams
+from carolus_env.evaluation.rollouts import __main__ as command
+from carolus_env.evaluation.rollouts.candidates import after, candidates, distinct, kind_of
+from carolus_env.evaluation.rollouts.rollout import Options, roll_out
+from carolus_env.evaluation.rollouts.sampling import Sampler
+from carolus_env.evaluation.rollouts.values import Value, value_function
 from carolus_env.notation import from_text, to_line
 
 PLAYERS = (2, 3, 4)

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from carolus_env import arena, bots, engine
+from carolus_env import bots, engine, evaluation
 from carolus_env.bots.agent import AgentError
 from carolus_env.engine.rules import Rules
 from carolus_env.envs.gym import CarolusVectorEnv
@@ -44,7 +44,7 @@ def model(candidates=6, players=2, seed=1):
 def test_a_model_plays_in_the_arena_and_as_an_opponent(tmp_path, players, candidates):
     model(candidates, players).save(tmp_path / "mine")
     spec = f"sb3:{tmp_path}/mine"
-    assert arena.play_pairing((spec, "random"), Rules(players), 12, seed=1).games >= 12
+    assert evaluation.play_pairing((spec, "random"), Rules(players), 12, seed=1).games >= 12
     envs = CarolusVectorEnv(4, players, spec)
     envs.reset(seed=1)
     envs.step(envs.action_masks().argmax(axis=1))

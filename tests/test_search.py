@@ -28,7 +28,7 @@ from carolus_env.engine.streams import new_streams
 from carolus_env.networks import network
 from carolus_env.networks.forward import Network, Weights, values
 from carolus_env.networks.inputs import encode_all
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import actions_of
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import arena
-from carolus_env.analysis import sequential
-from carolus_env.analysis.sequential import (
+from carolus_env import evaluation
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import Plan, Tournament, pool, sequential
+from carolus_env.evaluation.sequential import (
     NOT_STRONGER,
     STRONGER,
     UNDECIDED,
@@ -20,9 +21,7 @@ from carolus_env.analysis.sequential import (
     normalised_elo,
     widening,
 )
-from carolus_env.arena import Plan, Tournament, pool
-from carolus_env.arena.stopping import deal_scores
-from carolus_env.engine.rules import Rules
+from carolus_env.evaluation.stopping import deal_scores
 
 PAIRS = np.array([0, 0.25, 0.5, 0.75, 1])
 
@@ -245,10 +244,12 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(
 def test_the_test_is_in_the_file_and_another_one_is_refused(tmp_path: Path) -> None:
     plan, path = plan_of(SequentialTest(0, 100)), tmp_path / "games"
     Tournament(plan).run(file=path)
-    assert arena.read_games(path).plan == plan
+    assert evaluation.read_games(path).plan == plan
     for other in (SequentialTest(0, 90), None):
         unlike = Tournament(dataclasses.replace(plan, test=other))
-        with pytest.raises(arena.ResultsFileError, match=r"of another tournament: test: \{'elo0'"):
+        with pytest.raises(
+            evaluation.ResultsFileError, match=r"of another tournament: test: \{'elo0'"
+        ):
             unlike.run(file=path, resume=True)
 
 
@@ -267,8 +268,8 @@ def test_a_deals_score_is_the_mean_over_its_games(players: int, games: int) -> N
 
 def test_the_report_has_the_verdict_in_a_line() -> None:
     pytest.importorskip("scipy")
-    report = pytest.importorskip("carolus_env.arena.report.page")
-    standings = pytest.importorskip("carolus_env.arena.report.standings")
+    report = pytest.importorskip("carolus_env.evaluation.report.page")
+    standings = pytest.importorskip("carolus_env.evaluation.report.standings")
     cup = Tournament(plan_of(SequentialTest(0, 100)))
     cup.run()
     summary = cup.summary()

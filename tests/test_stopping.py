@@ -11,10 +11,10 @@ import pytest
 from test_bots import middle_games
 
 from carolus_env import bots, engine
-from carolus_env.analysis import rollout
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import new_streams
+from carolus_env.evaluation.rollouts import rollout
 from carolus_env.system import stopping
 from carolus_env.system.stopping import Stop, Stopped
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from carolus_env import bots
-from carolus_env.analysis.candidates import KINDS, after
-from carolus_env.analysis.suite import data, report
-from carolus_env.analysis.suite.__main__ import main
-from carolus_env.analysis.suite.choices import choose
-from carolus_env.analysis.suite.making import Plan, make_suite
-from carolus_env.analysis.suite.measure import ALL, GAME, measure, optimism
-from carolus_env.analysis.suite.stages import STAGES, stages_of
-from carolus_env.analysis.values import value_function
 from carolus_env.commands import evaluate
 from carolus_env.engine.state import STATE
+from carolus_env.evaluation.rollouts.candidates import KINDS, after
+from carolus_env.evaluation.rollouts.values import value_function
+from carolus_env.evaluation.suite import data, report
+from carolus_env.evaluation.suite.__main__ import main
+from carolus_env.evaluation.suite.choices import choose
+from carolus_env.evaluation.suite.making import Plan, make_suite
+from carolus_env.evaluation.suite.measure import ALL, GAME, measure, optimism
+from carolus_env.evaluation.suite.stages import STAGES, stages_of
 from carolus_env.play.library import GameFile
 
 TINY = Plan(

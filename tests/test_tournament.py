@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import arena, bots
-from carolus_env.analysis.sequential import widening
-from carolus_env.arena import Plan, Tournament, pool
-from carolus_env.arena import summary as summaries
-from carolus_env.arena.ratings import Ratings
+from carolus_env import bots, evaluation
 from carolus_env.bots import Agent
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import Plan, Tournament, pool
+from carolus_env.evaluation import summary as summaries
+from carolus_env.evaluation.ratings import Ratings
+from carolus_env.evaluation.sequential import widening
 from carolus_env.records import read_records
 from carolus_env.replay import replay
 
@@ -46,9 +46,9 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         half = 1000 / np.sqrt(len(tables))
         return Ratings(elo, elo - half, elo + half, elo[None], len(set(deals.tolist())))
 
-    module = types.ModuleType("carolus_env.arena.ratings")
+    module = types.ModuleType("carolus_env.evaluation.ratings")
     module.rate = rate  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "carolus_env.arena.ratings", module)
+    monkeypatch.setitem(sys.modules, "carolus_env.evaluation.ratings", module)
     return asked
 
 
@@ -108,13 +108,13 @@ def test_two_workers_play_the_same_games_as_one(tmp_path: Path, small_blocks: No
 
 
 UNGUARDED = """
-from carolus_env import arena
+from carolus_env import evaluation
 from carolus_env.engine.rules import Rules
 
-cup = arena.Tournament(arena.Plan(Rules(2), ("greedy", "random"), deals=4))
+cup = evaluation.Tournament(evaluation.Plan(Rules(2), ("greedy", "random"), deals=4))
 try:
     cup.run(workers=2)
-except arena.ArenaError as error:
+except evaluation.ArenaError as error:
     print(error)
 """
 
@@ -166,7 +166,7 @@ def test_blocks_of_slow_agents_are_small_and_of_fast_ones_large() -> None:
     pace = pool.Pace(1)
     pace.begin(2.0)
     assert pace.games(1000) == 5
-    block = pool.Block(0, arena.play_games(np.zeros((5, 2), int), [bots.make("random")],
+    block = pool.Block(0, evaluation.play_games(np.zeros((5, 2), int), [bots.make("random")],
                                                   Rules(2), seed=0), 0.005, [])  # fmt: skip
     pace.note(block)
     assert pace.games(10**6) == 20, "not more than four times as many at once"
@@ -225,14 +225,14 @@ def test_a_file_that_ends_anywhere_is_gone_on_with(
     assert without_times(again) == without_times(whole)
     assert told[-1] == plan.games
     assert told[0] > len([line for line in lines[:kept] if b'"game"' in line])
-    assert arena.read_games(tmp_path / "part").plan == plan
+    assert evaluation.read_games(tmp_path / "part").plan == plan
 
 
 KILLED = """
 import time
 from pathlib import Path
-from carolus_env import arena
-from carolus_env.arena import pool
+from carolus_env import evaluation
+from carolus_env.evaluation import pool
 from carolus_env.bots import GreedyBot
 from carolus_env.engine.rules import Rules
 
@@ -243,8 +243,8 @@ class Slow(GreedyBot):
 
 if __name__ == "__main__":
     pool.SIDE_BY_SIDE = 4
-    plan = arena.Plan(Rules(2), ("greedy", "slow.py:Slow"), deals=60, seed=5)
-    arena.Tournament(plan).run(file="games.jsonl")
+    plan = evaluation.Plan(Rules(2), ("greedy", "slow.py:Slow"), deals=60, seed=5)
+    evaluation.Tournament(plan).run(file="games.jsonl")
 """
 
 
@@ -295,7 +295,7 @@ def test_a_finished_file_is_read_and_nothing_is_played(
 def test_resuming_needs_a_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="needs the file"):
         Tournament(plan_of()).run(resume=True)
-    with pytest.raises(arena.ResultsFileError, match="there is no such file"):
+    with pytest.raises(evaluation.ResultsFileError, match="there is no such file"):
         Tournament(plan_of()).run(file=tmp_path / "none", resume=True)
 
 
@@ -317,7 +317,7 @@ def test_resuming_needs_a_file(tmp_path: Path) -> None:
 def test_the_file_of_another_tournament_is_refused(tmp_path: Path, other: Plan, said: str) -> None:
     played(plan_of(), tmp_path / "games")
     before = (tmp_path / "games").read_bytes()
-    with pytest.raises(arena.ResultsFileError, match=f"of another tournament: {said}"):
+    with pytest.raises(evaluation.ResultsFileError, match=f"of another tournament: {said}"):
         Tournament(other).run(file=tmp_path / "games", resume=True)
     assert (tmp_path / "games").read_bytes() == before
 
@@ -326,7 +326,7 @@ def test_a_file_of_another_version_of_the_package_is_refused(tmp_path: Path) -> 
     path = tmp_path / "games"
     played(plan_of(), path)
     path.write_text(path.read_text().replace('"carolus-env":"', '"carolus-env":"0.0.'))
-    with pytest.raises(arena.ResultsFileError, match=r"carolus-env: '0\.0\.\S+' in the file"):
+    with pytest.raises(evaluation.ResultsFileError, match=r"carolus-env: '0\.0\.\S+' in the file"):
         Tournament(plan_of()).run(file=path, resume=True)
 
 
@@ -369,7 +369,7 @@ def test_a_damaged_line_is_refused_by_its_number(
     lines[number - 1] = edit(lines[number - 1])
     path.write_text("\n".join(lines) + "\n", errors="surrogateescape")
     before = path.read_bytes()
-    with pytest.raises(arena.ResultsFileError, match=f"line {number}: .*{said}"):
+    with pytest.raises(evaluation.ResultsFileError, match=f"line {number}: .*{said}"):
         Tournament(plan_of(1)).run(file=path, resume=True)
     assert path.read_bytes() == before
 
@@ -378,14 +378,14 @@ def test_games_beyond_the_plan_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "games"
     played(plan_of(2), path)
     path.write_text(path.read_text().replace('"deals":2', '"deals":1', 1))
-    with pytest.raises(arena.ResultsFileError, match="more games than the 18 of its plan"):
-        arena.read_games(path)
+    with pytest.raises(evaluation.ResultsFileError, match="more games than the 18 of its plan"):
+        evaluation.read_games(path)
 
 
 def test_a_header_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "games"
     path.write_text('{"format":"carolus-tournament"')  # cut short
-    with pytest.raises(arena.ResultsFileError, match="line 1: the header is missing"):
+    with pytest.raises(evaluation.ResultsFileError, match="line 1: the header is missing"):
         Tournament(plan_of()).run(file=path, resume=True)
 
 
@@ -529,13 +529,13 @@ def test_without_a_whole_deal_there_is_no_summary() -> None:
 
 
 def test_what_ratings_need_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "carolus_env.arena.ratings", None)
+    monkeypatch.setitem(sys.modules, "carolus_env.evaluation.ratings", None)
     cup = played(plan_of(1))
-    with pytest.raises(arena.ArenaError, match=r"pip install 'carolus-env\[arena\]'"):
+    with pytest.raises(evaluation.ArenaError, match=r"pip install 'carolus-env\[evaluation\]'"):
         cup.summary()
     told: list[int] = []
     until = Tournament(plan_of(until=10))
-    with pytest.raises(arena.ArenaError, match="ratings cannot be used"):
+    with pytest.raises(evaluation.ArenaError, match="ratings cannot be used"):
         until.run(progress=told.append)
     assert told == [], "before anything is played"
 
@@ -545,7 +545,9 @@ def test_a_missing_package_of_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, module: str, needed: str
 ) -> None:
     monkeypatch.setitem(sys.modules, needed, None)
-    with pytest.raises(arena.ArenaError, match=rf"{module} .*'{needed}'.*carolus-env\[arena\]"):
+    with pytest.raises(
+        evaluation.ArenaError, match=rf"{module} .*'{needed}'.*carolus-env\[evaluation\]"
+    ):
         summaries.extra(module)
 
 
@@ -555,8 +557,8 @@ def test_a_missing_package_of_the_extra_is_named(
 def actions_of(plan: Plan, rows: np.ndarray, agents: list[Agent]) -> list[list[int]]:
     """What is played in some games of a plan, when those are played together."""
     fixtures = plan.fixtures(0, plan.games)
-    some = arena.Fixtures(*(column[rows] for column in fixtures))
-    _, actions = arena.play_and_record(some, agents, plan.rules, seed=plan.seed)
+    some = evaluation.Fixtures(*(column[rows] for column in fixtures))
+    _, actions = evaluation.play_and_record(some, agents, plan.rules, seed=plan.seed)
     return [game.tolist() for game in actions]
 
 

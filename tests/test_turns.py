@@ -26,7 +26,7 @@ from carolus_env.envs import candidates
 from carolus_env.envs.gym import CarolusTurnsEnv
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
 from carolus_env.envs.turns import IllegalChoiceError, TurnGames, Turns
-from carolus_env.planning.evaluation import FEATURES, features
+from carolus_env.planning.heuristic import FEATURES, features
 from carolus_env.planning.plans import best_plans
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])

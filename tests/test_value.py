@@ -18,7 +18,7 @@ from carolus_env.engine.state import pick, single
 from carolus_env.engine.streams import new_streams
 from carolus_env.networks.forward import MOST_UPDATES, Network, Weights, values
 from carolus_env.planning.choices import list_choices
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import STOP, actions_of, best_plans
 
 every_kind = pytest.mark.parametrize("rules", ALL_KINDS, ids=repr)

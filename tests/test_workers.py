@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carolus_env import arena
-from carolus_env.analysis import rollout
-from carolus_env.analysis.suite.__main__ import main as make_suites
-from carolus_env.arena import Plan, Tournament, pool
+from carolus_env import evaluation
 from carolus_env.commands import dataset, evaluate, train
 from carolus_env.engine import new_games
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import Plan, Tournament, pool
+from carolus_env.evaluation.rollouts import rollout
+from carolus_env.evaluation.suite.__main__ import main as make_suites
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import SelfPlayLearner, WorkerJob, WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
@@ -141,7 +141,9 @@ def test_an_error_of_an_agent_and_of_a_worker_are_told_apart(tmp_path: Path) -> 
     bot = tmp_path / "bot.py"
     bot.write_text("def fails(states, generators):\n    return {}['lost']\n")
     plan = Plan(Rules(2), ("random", f"{bot}:fails"), deals=4)
-    with pytest.raises(arena.ArenaError, match=r"KeyError: 'lost' \(bot.py, line 2\)") as caught:
+    with pytest.raises(
+        evaluation.ArenaError, match=r"KeyError: 'lost' \(bot.py, line 2\)"
+    ) as caught:
         Tournament(plan).run(workers=Shuffled())
     assert caught.value.agent == f"{bot}:fails"
     assert "return {}['lost']" in caught.value.traceback
@@ -155,7 +157,7 @@ def squares() -> Callable[[int], Any]:
         if number < 0:
             raise KeyError(number)
         if number > 1000:
-            raise arena.ResultsFileError("file", 7, "too large")
+            raise evaluation.ResultsFileError("file", 7, "too large")
         return number * number
 
     return square
@@ -179,7 +181,7 @@ def test_processes_do_one_job_after_the_other_and_tell_of_errors() -> None:
         with pytest.raises(WorkerError, match="a worker failed with KeyError: -1") as caught:
             workers.all([(-1,)])
         assert "raise KeyError(number)" in caught.value.traceback
-        with pytest.raises(arena.ResultsFileError, match="file, line 7: too large"):
+        with pytest.raises(evaluation.ResultsFileError, match="file, line 7: too large"):
             workers.all([(1001,)])
         with pytest.raises(UnsendableError):
             workers.begin(lambda: abs)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import carolus_env as ce
-from carolus_env import arena, bots
+from carolus_env import bots, evaluation
 from carolus_env.drawing import board_svg
 from carolus_env.envs import aec, gym, parallel, sb3
 from carolus_env.records import make_record
@@ -120,8 +120,8 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "CarolusVecEnv.seed": (lambda: sb3.CarolusVecEnv(ce.Rules(), 2).seed, lambda: {"seed": 1}),
     "CarolusVecEnv.step": (lambda: started_sb3().step, lambda: {"actions": np.array([0, 0])}),
     "CarolusTurnsVecEnv": (lambda: sb3.CarolusTurnsVecEnv, lambda: {"rules": ce.Rules(), "n": 2, "opponents": "random", "seat": 0, "seed": 1, "turns": None}),
-    "play_games": (lambda: arena.play_games, arena_args),
-    "play_pairing": (lambda: arena.play_pairing, lambda: {"agents": arena_args()["agents"], "rules": ce.Rules(), "games": 4, "seed": 1}),
+    "play_games": (lambda: evaluation.play_games, arena_args),
+    "play_pairing": (lambda: evaluation.play_pairing, lambda: {"agents": arena_args()["agents"], "rules": ce.Rules(), "games": 4, "seed": 1}),
     "make_record": (lambda: make_record, lambda: {"start": ce.new_games(ce.Rules(), 1, seed=1, roll=False), "actions": [0]}),
     "board_svg": (lambda: board_svg, lambda: {"state": games()[0]}),
 }  # fmt: skip

@@ -24,7 +24,7 @@ from numpy import int64
 
 from carolus_env.bots.agent import Agent
 from carolus_env.engine.kernels import turns
-from carolus_env.engine.playing import play_on, roll_own
+from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.system import stopping

@@ -35,7 +35,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import States, common_players, copy
 from carolus_env.planning.discs import DiscScratch, search_discs
-from carolus_env.planning.evaluation import advantage, all_weights, chances, write_scores
+from carolus_env.planning.heuristic import advantage, all_weights, chances, write_scores
 from carolus_env.planning.plans import (
     NONE_YET,
     WIDTHS,

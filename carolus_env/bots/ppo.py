@@ -32,7 +32,7 @@ from carolus_env.networks.forward import (
 )
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.choices import EVERY, Lister, list_choices
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
 from carolus_env.system.compiler import entry, kernel, rare
 from carolus_env.system.options import option

@@ -32,7 +32,9 @@ COMMANDS: Final = {
     "play": Command("play.__main__", "play in the browser or the terminal, view games", "play"),
     "replay": Command("replay", "replay game records and compare them with the engine"),
     "dataset": Command("commands.dataset", "make arrays for offline learning from agents' games"),
-    "analyse": Command("analysis.__main__", "roll a position out: what each choice is worth"),
+    "analyse": Command(
+        "evaluation.rollouts.__main__", "roll a position out: what each choice is worth"
+    ),
     "warmup": Command("commands.warmup", "compile kernels now, rather than when first used"),
 }
 

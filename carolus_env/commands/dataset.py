@@ -24,10 +24,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env import arena
-from carolus_env.arena.seating import ALONE, deals_for, meetings
+from carolus_env import evaluation
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation.seating import ALONE, deals_for, meetings
 from carolus_env.integrations import minari
 from carolus_env.records.arrays import (
     Arrays,
@@ -71,11 +71,11 @@ class Job:
         found = meetings(self.schedule, self.rules, len(self.agents))
         return sum(len(meeting.seatings) for meeting in found)
 
-    def plans(self) -> list[arena.Plan]:
+    def plans(self) -> list[evaluation.Plan]:
         """The parts, each a tournament of its own deals."""
         deals, size = deals_for(self.games, self.deal), max(1, PART // self.deal)
         return [
-            arena.Plan(
+            evaluation.Plan(
                 self.rules,
                 self.agents,
                 self.schedule,
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     except KeyboardInterrupt:
         print(f"interrupted; the same command continues {options.out}", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, ImportError, arena.ArenaError, WorkerError) as error:
+    except (ValueError, ImportError, evaluation.ArenaError, WorkerError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return USER_ERROR
     except OSError as error:
@@ -206,11 +206,11 @@ def _parts_folder(job: Job, out: Path) -> Path:
     return parts
 
 
-def _play(plan: arena.Plan, parts: Path, number: int, workers: Workers, told: Any) -> None:
+def _play(plan: evaluation.Plan, parts: Path, number: int, workers: Workers, told: Any) -> None:
     """Play one part, and keep its games and tables."""
     records = parts / "records.jsonl"
     records.unlink(missing_ok=True)
-    cup = arena.Tournament(plan)
+    cup = evaluation.Tournament(plan)
     cup.run(workers=workers, records=records, progress=told)
     file = parts / f"{number:05}.safetensors"
     np.save(file.with_suffix(".npy"), cup.results.tables.astype(np.uint8))

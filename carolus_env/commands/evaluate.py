@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from carolus_env import arena, bots
-from carolus_env.analysis.sequential import SequentialTest
-from carolus_env.analysis.suite import report as suite_report
-from carolus_env.arena import bench, console
-from carolus_env.arena.games import agent_error
-from carolus_env.arena.seating import deals_for
-from carolus_env.arena.summary import extra
+from carolus_env import bots, evaluation
 from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import bench, console
+from carolus_env.evaluation.games import agent_error
+from carolus_env.evaluation.seating import deals_for
+from carolus_env.evaluation.sequential import SequentialTest
+from carolus_env.evaluation.suite import report as suite_report
+from carolus_env.evaluation.summary import extra
 from carolus_env.system import failures, places
 from carolus_env.system.files import BusyError, check_writable, locked, write_json
 from carolus_env.system.options import add_arguments, from_arguments
@@ -99,10 +99,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("agents", nargs="*", metavar="AGENT", help=f"{known} or FILE.py:NAME")
     add(
         "--schedule",
-        choices=arena.SCHEDULES,
-        default=arena.SCHEDULES[0],
+        choices=evaluation.SCHEDULES,
+        default=evaluation.SCHEDULES[0],
         metavar="NAME",
-        help=f"which agents meet: {', '.join(arena.SCHEDULES)} (default %(default)s)",
+        help=f"which agents meet: {', '.join(evaluation.SCHEDULES)} (default %(default)s)",
     )
     add("--seed", type=int, default=0, metavar="S", help="seed of all games (default 0)")
     places.add_options(parser)
@@ -168,10 +168,10 @@ def _bench(options: argparse.Namespace) -> int:
         try:
             bench.suite(players)  # refused before anything is played
             if options.resume and out and (out / GAMES_FILE).exists():
-                rungs = arena.read_games(out / GAMES_FILE).plan.agents[1:]
+                rungs = evaluation.read_games(out / GAMES_FILE).plan.agents[1:]
             else:
                 rungs = bench.opponents(agent, players)
-        except (arena.ArenaError, ValueError) as error:
+        except (evaluation.ArenaError, ValueError) as error:
             raise UserError(_one_line(error)) from error
         plan = bench.plan(name, players, rungs)
         fixed = {"agents": list(plan.agents), "players": players, "out": out}
@@ -218,8 +218,8 @@ def _suite(options: argparse.Namespace) -> int:
 
 
 def _evaluate(
-    options: argparse.Namespace, plan: arena.Plan | None = None
-) -> tuple[int, arena.Tournament]:
+    options: argparse.Namespace, plan: evaluation.Plan | None = None
+) -> tuple[int, evaluation.Tournament]:
     """Play, print and write; returns the exit code, and the tournament."""
     plan = plan or _plan(options)
     _check_files(options)
@@ -235,7 +235,7 @@ def _evaluate(
         raise UserError(f"--out {error}") from error
 
 
-def _workers(options: argparse.Namespace, plan: arena.Plan) -> Workers:
+def _workers(options: argparse.Namespace, plan: evaluation.Plan) -> Workers:
     try:
         return places.workers_of(options, plan.agents)
     except (WorkerError, ValueError) as error:
@@ -244,15 +244,15 @@ def _workers(options: argparse.Namespace, plan: arena.Plan) -> Workers:
 
 def _evaluated(
     options: argparse.Namespace,
-    plan: arena.Plan,
+    plan: evaluation.Plan,
     made: list[bots.Agent],
     workers: Workers,
     unrated: str,
-) -> tuple[int, arena.Tournament]:
+) -> tuple[int, evaluation.Tournament]:
     """`_evaluate`, with all that it needs."""
     several = not isinstance(workers, Here)  # workers make their own agents
     try:
-        cup = arena.Tournament(plan, options.agents if several else made)
+        cup = evaluation.Tournament(plan, options.agents if several else made)
     except ValueError as error:
         raise UserError(_one_line(error)) from error
     wanted, played = options.games, plan.deals * len(plan.meetings[0].seatings)
@@ -278,17 +278,19 @@ def _evaluated(
     return code, cup
 
 
-def _plan(options: argparse.Namespace) -> arena.Plan:
+def _plan(options: argparse.Namespace) -> evaluation.Plan:
     """The plan that the options describe; a `UserError` if there is none."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
     try:
         rules = from_arguments(Rules, options)
-        seatings = len(arena.meetings(options.schedule, rules, len(options.agents))[0].seatings)
+        seatings = len(
+            evaluation.meetings(options.schedule, rules, len(options.agents))[0].seatings
+        )
         games = options.games
         if games is None and options.until is None and options.sprt is None:
             games = GAMES
-        return arena.Plan(
+        return evaluation.Plan(
             rules,
             tuple(options.agents),
             options.schedule,
@@ -328,7 +330,9 @@ def _check_files(options: argparse.Namespace) -> None:
         raise UserError(f"--records {options.records}: exists; name another file")
 
 
-def _play(options: argparse.Namespace, cup: arena.Tournament, workers: Workers) -> tuple[int, str]:
+def _play(
+    options: argparse.Namespace, cup: evaluation.Tournament, workers: Workers
+) -> tuple[int, str]:
     """Play; the exit code, and why it ended early."""
     try:
         with console.watching(cup, quiet=options.quiet) as progress:
@@ -340,7 +344,7 @@ def _play(options: argparse.Namespace, cup: arena.Tournament, workers: Workers) 
                 progress=progress,
                 notice=_note,
             )
-    except (arena.ArenaError, ValueError) as error:
+    except (evaluation.ArenaError, ValueError) as error:
         if options.traceback:
             _note(getattr(error, "traceback", "").rstrip())
         return USER_ERROR, _one_line(error)
@@ -376,7 +380,7 @@ def _unrated() -> str:
     try:
         extra("ratings")
         extra("report")
-    except arena.ArenaError as error:
+    except evaluation.ArenaError as error:
         return _one_line(error)
     return ""
 

@@ -30,9 +30,9 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from carolus_env.arena import ladder
-from carolus_env.arena.placing import Evaluation
 from carolus_env.commands.choice import missing, typed
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.placing import Evaluation
 from carolus_env.learners import LEARNERS, config_of, learner, read_config
 from carolus_env.learners.options import RunConfig
 from carolus_env.learners.provenance import provenance

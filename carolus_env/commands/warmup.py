@@ -3,7 +3,7 @@
     carolus warmup                          # all but sb3, and the agents without models
     carolus warmup aec value:2p --workers 4
 
-NAME is an interface (engine, batch, aec, gym, vector, turns, sb3, arena) or an agent, as
+NAME is an interface (engine, batch, aec, gym, vector, turns, sb3, evaluation) or an agent, as
 docs/bots.md names it. Compiled code is kept for this machine and this version of the package
 (docs/installing.md), so that every later process starts at once. The engine comes first, since
 everything uses it; the others are compiled side by side.
@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 import carolus_env as ce
-from carolus_env import arena, bots, engine
+from carolus_env import bots, engine, evaluation
 from carolus_env.engine import observation
 from carolus_env.engine.rules import Rules
 from carolus_env.engine.streams import new_streams
@@ -96,8 +96,8 @@ def _sb3() -> None:
     env.step(env.action_masks().argmax(axis=1))
 
 
-def _arena() -> None:
-    arena.play_pairing((bots.make("random"), bots.make("random")), Rules(), 2, seed=0)
+def _evaluation() -> None:
+    evaluation.play_pairing((bots.make("random"), bots.make("random")), Rules(), 2, seed=0)
 
 
 INTERFACES: Final[dict[str, Callable[[], None]]] = {
@@ -108,12 +108,12 @@ INTERFACES: Final[dict[str, Callable[[], None]]] = {
     "vector": lambda: _many(CarolusVectorEnv(2)),
     "turns": _turns,
     "sb3": _sb3,
-    "arena": _arena,
+    "evaluation": _evaluation,
 }
 """What can be compiled besides agents: a function that uses it once."""
 
 USUAL: Final = (
-    *("engine", "batch", "aec", "gym", "vector", "turns", "arena"),
+    *("engine", "batch", "aec", "gym", "vector", "turns", "evaluation"),
     *("random", "greedy", "planner", "mcts"),
 )
 """Compiled where nothing is named."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.playing import play_at_random
+from carolus_env.engine.loop import play_at_random
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.arguments import whole_number

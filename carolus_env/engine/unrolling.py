@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from numpy import int64
 
 from carolus_env.engine.kernels import legal, turns
-from carolus_env.engine.playing import play_on
+from carolus_env.engine.loop import play_on
 from carolus_env.engine.rules import BY_MAX_ROUNDS, FACES, OVER, ROLL
 from carolus_env.engine.stepping import Views, write_views
 from carolus_env.system.compiler import entry, kernel

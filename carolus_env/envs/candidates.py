@@ -31,7 +31,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import STATE, States
 from carolus_env.planning.choices import in_turn, list_choices
-from carolus_env.planning.evaluation import (
+from carolus_env.planning.heuristic import (
     FEATURES,
     acts_this_round,
     count_at,

@@ -20,7 +20,7 @@ from carolus_env.engine.state import pick
 from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
 from carolus_env.envs.learner import Ended, LearnerGames, Opponents
 from carolus_env.planning.choices import EVERY, Lister
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import MOST_PLACEMENTS, WIDTHS
 from carolus_env.system.arguments import instance, one_of, whole_number
 from carolus_env.system.compiler import entry

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from carolus_env.arena import ladder
+from carolus_env.evaluation import ladder
 from carolus_env.system.files import write_file, write_json
 
 

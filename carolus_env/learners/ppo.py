@@ -33,7 +33,7 @@ from carolus_env.bots.ppo import (
 )
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.playing import play_on
+from carolus_env.engine.loop import play_on
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS, TERRITORIES
 from carolus_env.engine.state import STATE, States
 from carolus_env.engine.stepping import Fresh, start_anew
@@ -62,7 +62,7 @@ from carolus_env.networks.forward import (
 from carolus_env.networks.inputs import restore_inputs, store_inputs
 from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import MOST_ROWS, layout
-from carolus_env.planning.evaluation import FEATURES
+from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system import workers
 from carolus_env.system.compiler import entry, kernel, part, rare

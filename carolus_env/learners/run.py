@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from carolus_env.arena.placing import Evaluation, evaluate, holds
 from carolus_env.bots import Agent
+from carolus_env.evaluation.placing import Evaluation, evaluate, holds
 from carolus_env.learners import checkpoint
 from carolus_env.learners.curve import Curve
 from carolus_env.learners.options import SelfPlayConfig

@@ -22,11 +22,11 @@ from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.utils import LinearSchedule
 
-from carolus_env.arena.placing import Evaluation, evaluate
 from carolus_env.bots import make
 from carolus_env.engine.dealing import derived_seed
 from carolus_env.envs.sb3 import CarolusTurnsVecEnv, CarolusVecEnv
 from carolus_env.envs.turns import Turns
+from carolus_env.evaluation.placing import Evaluation, evaluate
 from carolus_env.integrations.sb3 import MlpModel, Size, actor, agent_of
 from carolus_env.learners.curve import Curve, CurveStyle
 from carolus_env.learners.options import RunConfig

@@ -26,7 +26,7 @@ from carolus_env.bots.value.bot import ValueBot
 from carolus_env.bots.value.choice import Chooser, value_choices
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
-from carolus_env.engine.playing import play_on, roll_own
+from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.rules import MAX_TEAMS, OVER
 from carolus_env.engine.state import STATE, States
 from carolus_env.learners.curve import CurveStyle
@@ -54,7 +54,7 @@ from carolus_env.networks.inputs import restore_inputs, store_inputs
 from carolus_env.networks.network import NetworkModel
 from carolus_env.networks.tables import MOST_ROWS
 from carolus_env.planning.choices import list_choices
-from carolus_env.planning.evaluation import FEATURES, all_weights
+from carolus_env.planning.heuristic import FEATURES, all_weights
 from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system.compiler import entry, kernel, part, rare
 

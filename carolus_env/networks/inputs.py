@@ -65,7 +65,7 @@ from carolus_env.networks.tables import (
     layout,
     table_rows,
 )
-from carolus_env.planning.evaluation import (
+from carolus_env.planning.heuristic import (
     FEATURES,
     acts_this_round,
     count_at,

@@ -36,7 +36,7 @@ from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
 from carolus_env.networks.files import Model
 from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.tables import STAGES, layout
-from carolus_env.planning.evaluation import FEATURES
+from carolus_env.planning.heuristic import FEATURES
 
 Floats = npt.NDArray[np.float32]
 Arrays = Mapping[str, Floats]

@@ -34,7 +34,7 @@ from carolus_env.engine.kernels.regions import region_at, strength
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DICE, MAX_TEAMS, NOBODY, OVER, TERRITORIES
 from carolus_env.engine.state import STATE, States
-from carolus_env.planning.evaluation import (
+from carolus_env.planning.heuristic import (
     ATTACK,
     CLAN_FEATURES,
     FEATURES,

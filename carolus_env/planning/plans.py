@@ -22,7 +22,7 @@ from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.kernels.turns import move_emperor, place_paladin
 from carolus_env.engine.rules import CLANS, DESTINATIONS, FIRST_MOVE, FIRST_PLACE, MAX_TEAMS
 from carolus_env.engine.state import STATE, States, single
-from carolus_env.planning.evaluation import (
+from carolus_env.planning.heuristic import (
     FEATURES,
     advantage,
     advantage_at_most,

@@ -8,7 +8,7 @@
 import random
 
 import carolus_env as ce
-from carolus_env import arena, carolus_magnus_v0
+from carolus_env import carolus_magnus_v0, evaluation
 
 # %% [markdown]
 # ## A game
@@ -94,7 +94,7 @@ print(f"{ended} games ended; observations {turn.observations.shape}, masks {turn
 
 # %%
 pair = ce.make("greedy"), ce.make("random")
-result = arena.play_pairing(pair, ce.Rules(players=2), 200, seed=1)
+result = evaluation.play_pairing(pair, ce.Rules(players=2), 200, seed=1)
 low, high = result.ci95[0]
 print(f"greedy wins {100 * result.win_rate[0]:.1f} % ({100 * low:.1f} - {100 * high:.1f})")
 

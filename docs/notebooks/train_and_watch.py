@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import carolus_env as ce
-from carolus_env import arena
+from carolus_env import evaluation
 from carolus_env.drawing import show
 from carolus_env.learners.ppo import PpoConfig, PpoRun
 
@@ -49,7 +49,7 @@ for point in run.curve.evaluation:
 # %%
 mine = ce.make(f"ppo:{folder / 'best'}")
 for other in ("random", "greedy"):
-    result = arena.play_pairing((mine, ce.make(other)), rules, 100, seed=1)
+    result = evaluation.play_pairing((mine, ce.make(other)), rules, 100, seed=1)
     low, high = result.ci95[0]
     print(f"{100 * result.win_rate[0]:.0f} % ({100 * low:.0f} - {100 * high:.0f}) against {other}")
 
@@ -61,8 +61,8 @@ for other in ("random", "greedy"):
 # the agents' opinions ([viewer](../play.md#viewer)).
 
 # %%
-_, actions = arena.play_and_record([[0, 1]], (mine, ce.make("greedy")), rules, seed=3)
-record = arena.game_record(rules, seed=3, deal=0, actions=actions[0])
+_, actions = evaluation.play_and_record([[0, 1]], (mine, ce.make("greedy")), rules, seed=3)
+record = evaluation.game_record(rules, seed=3, deal=0, actions=actions[0])
 show(record, names=["trained", "greedy"], width=640)
 
 # %% [markdown]

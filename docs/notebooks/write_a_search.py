@@ -9,7 +9,7 @@
 import numpy as np
 
 import carolus_env as ce
-from carolus_env import arena
+from carolus_env import evaluation
 from carolus_env.engine.streams import random_bits
 
 # %% [markdown]
@@ -64,7 +64,7 @@ game
 # %%
 rules = ce.Rules(players=2)
 for other, games in (("random", 40), ("greedy", 40)):
-    result = arena.play_pairing((MonteCarlo(10), ce.make(other)), rules, games, seed=1)
+    result = evaluation.play_pairing((MonteCarlo(10), ce.make(other)), rules, games, seed=1)
     low, high = result.ci95[0]
     print(f"{100 * result.win_rate[0]:.0f} % ({100 * low:.0f} - {100 * high:.0f}) against {other}")
 

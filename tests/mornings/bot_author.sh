@@ -4,7 +4,7 @@ set -eux
 python3 -m venv venv
 . venv/bin/activate
 pip install --quiet "$WHEEL"
-pip install --quiet 'carolus-env[arena]'    # as the command advises
+pip install --quiet 'carolus-env[evaluation]'    # as the command advises
 
 mkdir bots
 cat > bots/my_bot.py <<'PYTHON'

@@ -23,7 +23,7 @@ from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
 from carolus_env.engine.state import STATE, States
 from carolus_env.networks.forward import Network, values
 from carolus_env.networks.network import NetworkModel
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import play_plan
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import option

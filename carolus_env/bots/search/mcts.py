@@ -33,7 +33,7 @@ from carolus_env.engine.rules import ACTIONS, DISCS, TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.engine.streams import check_streams, move_on
 from carolus_env.networks.forward import Network
-from carolus_env.planning.evaluation import all_weights, chances
+from carolus_env.planning.heuristic import all_weights, chances
 from carolus_env.planning.plans import WIDTHS, actions_of
 from carolus_env.system import stopping
 from carolus_env.system.compiler import entry

@@ -46,11 +46,11 @@ from carolus_env.bots.search.forest import (
 )
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
-from carolus_env.engine.playing import play_at_random
+from carolus_env.engine.loop import play_at_random
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
 from carolus_env.networks.forward import reset_accumulator, write_value
 from carolus_env.planning.choices import in_turn, list_actions
-from carolus_env.planning.evaluation import write_chances, write_scores
+from carolus_env.planning.heuristic import write_chances, write_scores
 from carolus_env.planning.plans import first_of, list_plans, play, play_plan
 from carolus_env.system.compiler import kernel, part, rare
 

@@ -32,7 +32,7 @@ from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
 from carolus_env.planning.choices import list_choices
 from carolus_env.planning.discs import DiscScratch, search_discs
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import STOP, play_plan
 from carolus_env.system.compiler import entry, kernel, part, rare
 from carolus_env.system.options import option

@@ -24,7 +24,7 @@ from carolus_env.engine.state import States, common_players
 from carolus_env.networks.forward import Network, Weights, reset_accumulator, write_value
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.choices import EVERY, in_turn
-from carolus_env.planning.evaluation import all_weights
+from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
 from carolus_env.system.compiler import entry, rare
 from carolus_env.system.options import option

@@ -1,0 +1,88 @@
+"""CarolusBench: a fixed protocol, to compare agents across papers; docs/bench.md.
+
+It rates an agent on the ladder by games against the rungs near it, and measures what its decisions
+give away in the suite. A protocol never changes: with another ladder, suite, deals or rules it gets
+another version. A test pins the rungs' decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from carolus_env.bots import Agent
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.columns import Results
+from carolus_env.evaluation.seating import Plan
+from carolus_env.evaluation.suite.data import Suite, shipped
+from carolus_env.evaluation.suite.measure import measure
+
+NAME: Final = "CarolusBench 1"
+"""Its name in papers, with its version."""
+LADDER: Final = "1efa645624b6"
+"""Hash of the ladder (`ladder.digest`)."""
+SUITES: Final = {2: "faced290071a", 3: "035da15d3e22", 4: "c62ecd47d096"}
+"""Hash of the suite, by number of players."""
+HALF: Final = "report"
+"""Split of the suite's decisions."""
+RUNGS: Final = 4
+"""Number of rungs that the agent meets: those nearest to a rough rating."""
+GUESS_GAMES: Final = 24
+"""Games against each rung that is asked for the rough rating."""
+GUESS_SEED: Final = 21_261_123
+"""Seed of the first deal of these games."""
+DEALS: Final = {2: 125, 3: 42, 4: 125}
+"""Deals against each rung, by number of players; each is played in all seatings."""
+SEED: Final = 20_261_123
+"""Seed of the first deal."""
+
+
+def suite(players: int) -> Suite:
+    """Return the suite of positions, after checking that the package has the protocol's content.
+
+    Raises:
+        ValueError: for a number of players that the protocol does not have, and where the
+            package's ladder or suite is not the protocol's.
+    """
+    if players not in DEALS:
+        raise ValueError(f"{NAME} has {sorted(DEALS)} players, got {players!r}")
+    found = shipped(players)
+    for what, wanted, got in (
+        ("ladder", LADDER, ladder.digest()),
+        (f"suite of {players} players", SUITES[players], found.digest),
+    ):
+        if wanted != got:
+            raise ValueError(f"{NAME} has the {what} with hash {wanted}, got {got}")
+    return found
+
+
+def opponents(agent: Agent, players: int) -> tuple[str, ...]:
+    """Return the rungs that an agent meets, the weakest first, after a few games that place it."""
+    elo = ladder.guess(agent, Rules(players), GUESS_GAMES, GUESS_SEED)
+    met = ladder.nearest(players, elo, RUNGS, searchers=True)
+    return tuple(rung.spec for rung in sorted(met, key=lambda rung: rung.elo))
+
+
+def plan(agent: str, players: int, rungs: Sequence[str]) -> Plan:
+    """Return the tournament of ``agent``, a spec or another name, against the rungs it meets."""
+    return Plan(Rules(players), (agent, *rungs), "field", DEALS[players], SEED)
+
+
+def result(played: Plan, results: Results, agent: Agent) -> dict[str, Any]:
+    """Rate the agent by the games of its tournament, and measure its decisions in the suite."""
+    players, rungs = played.rules.players, played.agents[1:]
+    met = {
+        spec: results.rows((results.tables == number).any(axis=1))
+        for number, spec in enumerate(rungs, 1)
+    }
+    elo, low, high = ladder.place(players, met)
+    positions = suite(players)
+    losses = measure(positions, agent, HALF).summary()
+    return {
+        "elo": elo,
+        "elo_ci95": [low, high],
+        "opponents": list(rungs),
+        "suite": positions.digest,
+        "loss": {kind: list(loss) for kind, loss in losses.items()},
+    }

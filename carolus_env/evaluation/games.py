@@ -1,0 +1,268 @@
+"""Games side by side: all agents to move are asked, then all answers are played, in lockstep.
+
+A game depends on the seed, its deal, its seating and its agents, not on how many games are played
+at once or in which order. A *deal* is the territories, the first player and, for each seat, the
+faces of all its rolls, whatever is played. So games of one deal differ only in who sits where,
+and luck that comes from the dice alone cancels.
+
+Every seat of every game has its own random stream for the agent there. Agents get copies of the
+states; the generator in a copy comes from that stream and does not reveal the dice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import engine
+from carolus_env.bots import Agent, Checked, lockstep
+from carolus_env.bots.agent import CHANGED
+from carolus_env.engine.chance import roll_dealt
+from carolus_env.engine.dealing import Deals
+from carolus_env.engine.rules import FIRST_MOVE, FIRST_PLACE, OVER, PHASE_NAMES, Rules
+from carolus_env.engine.state import Ints, States, copy
+from carolus_env.engine.streams import new_streams
+from carolus_env.evaluation.arguments import whole_number
+from carolus_env.evaluation.columns import Decisions, Finished, Results
+from carolus_env.evaluation.seating import Fixtures
+from carolus_env.records import Record, make_record
+from carolus_env.system import failures
+
+SIDE_BY_SIDE: Final = 4096
+"""Most games in play at once; fewer than 2^16 (`Decisions.games`)."""
+
+Progress = Callable[[int], None]
+"""Called with the number of finished games whenever it grows."""
+
+
+class ArenaError(RuntimeError):
+    """A tournament cannot continue: an agent failed or broke the rules, or something is missing.
+
+    Attributes:
+        agent: name of the agent at fault; None: not an agent's fault.
+        reason: what happened; the text of the error names the agent too.
+        traceback: of the agent's own error, as Python prints it; empty where there was none.
+    """
+
+    traceback = ""
+
+    def __init__(self, text: str, agent: str | None = None, reason: str | None = None) -> None:
+        super().__init__(text)
+        self.agent, self.reason = agent, text if reason is None else reason
+
+
+def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
+    """An `ArenaError` that names the agent once: as the error does already, or in front of it.
+
+    Args:
+        error: what the agent raised; one with an attribute ``agent`` names it (`bots.AgentError`).
+        agent: its name.
+        what: text after the name, where the error does not name the agent.
+    """
+    if isinstance(named := getattr(error, "agent", None), str):
+        found = ArenaError(str(error), named, str(getattr(error, "reason", error)))
+    else:
+        found = ArenaError(f"agent {agent!r}{what}", agent, what.lstrip(": "))
+    found.traceback = failures.whole(error)
+    return found
+
+
+def play_games(
+    tables: npt.ArrayLike | Fixtures,
+    agents: Sequence[Agent],
+    rules: Rules,
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> Results:
+    """Play games to their end, many at once.
+
+    Args:
+        tables: ``(G, players)`` whole numbers: which of ``agents`` sits at each seat of each game;
+            game ``g`` is of deal ``g``. Or `Fixtures`, which name deals, seatings and meetings:
+            games of one deal have the same set-up and dice, and the agents' random streams depend
+            on deal, seating and meeting.
+        agents: the players; each answers all games in which it is to move in one batch.
+        rules: of all games.
+        seed: 0 to 2^64 - 1; no two seeds share a deal (`engine.dealing`).
+        progress: called with the number of finished games.
+
+    Raises:
+        ArenaError: when an agent fails, or answers what is not a legal action.
+        ValueError: for impossible tables, deals, seatings or an impossible seed.
+    """
+    played = _all_played(tables, agents, rules, seed, progress)
+    return Results.joined([Results.of(finished) for finished in played])
+
+
+def play_and_record(
+    tables: npt.ArrayLike | Fixtures,
+    agents: Sequence[Agent],
+    rules: Rules,
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Results, list[npt.NDArray[np.uint8]]]:
+    """Play games as `play_games` does; returns the actions of each game, too (`game_record`)."""
+    parts, actions = [], []
+    for finished in _all_played(tables, agents, rules, seed, progress):
+        parts.append(Results.of(finished))
+        actions += _split(finished.decisions, len(finished.tables))
+    return Results.joined(parts), actions
+
+
+def _all_played(
+    tables: npt.ArrayLike | Fixtures,
+    agents: Sequence[Agent],
+    rules: Rules,
+    seed: int,
+    progress: Progress | None,
+) -> Iterator[Finished]:
+    """Play as many games side by side as `SIDE_BY_SIDE` allows, then the next ones."""
+    given = tables if isinstance(tables, Fixtures) else Fixtures.of(tables)
+    fixtures = given.checked(len(agents), rules.players)
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    for start in range(0, max(len(fixtures.tables), 1), SIDE_BY_SIDE):
+        some = Fixtures(*(column[start : start + SIDE_BY_SIDE] for column in fixtures))
+        advance = None if progress is None else partial(_advance, progress, start)
+        yield _play(some, agents, rules, seed, advance)
+
+
+def _advance(progress: Progress, before: int, done: int) -> None:
+    progress(before + done)
+
+
+def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
+    """The record of a game that `play_and_record` played (`carolus_env.records`).
+
+    Args:
+        rules: of the game.
+        seed: as given to `play_games`.
+        deal: of the game.
+        actions: of the game.
+    """
+    deals = Deals.of(seed, np.array([deal]))
+    start = deals.games(rules, roll=False)
+    return make_record(start, actions.tolist(), dice=deals.dice()[0])
+
+
+# ------------------------------------------------------------------------------------ playing
+
+
+def _play(
+    fixtures: Fixtures, agents: Sequence[Agent], rules: Rules, seed: int, progress: Progress | None
+) -> Finished:
+    """Play games side by side."""
+    tables = fixtures.tables
+    deals = Deals.of(seed, fixtures.deals)
+    states, dice = deals.games(rules, roll=False), deals.dice()
+    streams = deals.streams(fixtures.seatings, fixtures.meetings)
+    games = lockstep.Games(states, tables, streams)
+
+    def roll(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        roll_dealt(states, dice, rows)
+        return rows
+
+    log, done = [_noted(states, lockstep.NOTHING)], 0
+    try:
+        for step in lockstep.play(games, agents, roll, answer=answer):
+            log.append(_noted(states, step))
+            over = int((states["phase"][step.rows] == OVER).sum())
+            done += over
+            if over and progress is not None:
+                progress(done)
+    except engine.IllegalActionError as error:
+        raise _refusal(error, states, fixtures, agents) from None
+    decisions = Decisions(*map(np.concatenate, zip(*log, strict=True)))
+    return Finished(fixtures.deals, fixtures.seatings, tables, states, decisions)
+
+
+def _noted(states: States, step: lockstep.Step) -> Decisions:
+    """What the statistics need of a step that was just played."""
+    leaders = np.zeros(len(step.rows), np.uint8)
+    moved = np.flatnonzero((step.actions >= FIRST_MOVE) & (step.actions < FIRST_PLACE))
+    castles = states["castles"][step.rows[moved]]
+    alone = (castles == castles.max(axis=1, initial=0)[:, None]).sum(axis=1) == 1
+    leaders[moved[alone]] = 1 + castles[alone].argmax(axis=1)
+    return Decisions(
+        step.rows.astype(np.uint16),
+        step.seats,
+        step.actions.astype(np.uint8),
+        leaders,
+        step.seconds.astype(np.float32),
+    )
+
+
+def _split(decisions: Decisions, games: int) -> list[npt.NDArray[np.uint8]]:
+    """The actions of each game."""
+    ends = np.cumsum(np.bincount(decisions.games, minlength=games))[:-1]
+    return np.split(decisions.in_order().actions, ends) if games else []
+
+
+def _refusal(
+    error: engine.IllegalActionError, states: States, fixtures: Fixtures, agents: Sequence[Agent]
+) -> ArenaError:
+    phase = PHASE_NAMES[int(states["phase"][error.game])]
+    agent = agents[fixtures.tables[error.game, error.player]].name
+    reason = (
+        f"answered action {error.action} as player {error.player} in phase {phase} "
+        f"of deal {fixtures.deals[error.game]}, seating {fixtures.seatings[error.game]}; "
+        f"legal are {error.legal}"
+    )
+    return ArenaError(f"agent {agent!r} {reason}", agent, reason)
+
+
+def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Ints:
+    """The agent's actions. Whether they are legal is checked when they are played.
+
+    Raises:
+        ArenaError: when it fails, does not answer one whole number a game, or, from a user's file,
+            changes the states.
+    """
+    # Agents from a user's file come wrapped in checks, most of which would be done twice here.
+    theirs = isinstance(agent, Checked)
+    player = agent.agent if isinstance(agent, Checked) else agent
+    before = states.tobytes() if theirs else b""
+    try:
+        given = np.asarray(player.act(states, generators))
+    except (Exception, SystemExit) as error:
+        raise agent_error(error, agent.name, f" failed with {failures.told(error)}") from error
+    if theirs and states.tobytes() != before:
+        raise ArenaError(f"agent {agent.name!r} {CHANGED}", agent.name, CHANGED)
+    if given.dtype.kind not in "iu" or given.shape != states.shape:
+        reason = (
+            f"must answer one whole number a game, shape {states.shape}, "
+            f"got shape {given.shape} and dtype {given.dtype}"
+        )
+        raise ArenaError(f"agent {agent.name!r} {reason}", agent.name, reason)
+    return given
+
+
+def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
+    """Some decisions of each agent, so that compiling and loading do not count as thinking.
+
+    Returns:
+        ``(A,)`` seconds that a decision takes, roughly.
+    """
+    positions, seconds = _positions(rules), np.zeros(len(agents))
+    for k, agent in enumerate(agents):
+        for _ in range(2):  # the second time everything is loaded
+            started = time.perf_counter()
+            answer(agent, copy(positions), new_streams(0, len(positions)))
+            seconds[k] = (time.perf_counter() - started) / len(positions)
+    return seconds
+
+
+def _positions(rules: Rules) -> States:
+    """A game in each phase that occurs in one random game."""
+    seen: dict[int, States] = {}
+    game, stream = engine.new_games(rules, 1, seed=0), new_streams(0, 1)
+    while not engine.is_over(game)[0] and len(seen) < 4:
+        seen.setdefault(int(game["phase"][0]), copy(game))
+        engine.step(game, engine.random_actions(game, stream))
+    return np.concatenate(list(seen.values()))

@@ -1,0 +1,354 @@
+"""The results file of a tournament: JSON Lines, append-only, so a crash loses little.
+
+The first line is the header: format, version, the `Plan`, versions of the software. Then comes one
+line for each game, in the order of the plan, and after each block of games that were played
+together a line with the times. Lines of games depend on the plan alone: the same plan gives the
+same bytes, however often it was interrupted. `COLUMNS` has the keys, docs/evaluation.md describes
+them.
+
+Results files are untrusted: parsed, checked, refused with a `ResultsFileError`, but never run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.evaluation.columns import COLUMNS, PLANNED, Column, Results
+from carolus_env.evaluation.seating import MOST_GAMES, Plan
+from carolus_env.system.files import write_file
+from carolus_env.system.machine import versions
+from carolus_env.system.untrusted import DataError, check, cut, get, parse_json, shown, table
+
+FORMAT: Final = "carolus-tournament"
+VERSION: Final = 1
+_MOST_SECONDS: Final = 1e15
+
+
+class ResultsFileError(ValueError):
+    """A file that holds no results of a tournament, or those of another one.
+
+    Attributes:
+        path: the file.
+        line: its line, counted from 1; None: the file as a whole.
+        reason: what is wrong.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], line: int | None, reason: str) -> None:
+        where = os.fspath(path) if line is None else f"{os.fspath(path)}, line {line}"
+        super().__init__(f"{where}: {reason}")
+        self.path, self.line, self.reason = os.fspath(path), line, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:  # keeps errors picklable across processes
+        return type(self), (self.path, self.line, self.reason)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a results file holds.
+
+    Attributes:
+        plan: of the tournament.
+        results: its games so far, in the plan's order.
+        wall: seconds that playing them took, as far as known.
+        versions: of the software that wrote it.
+        size: bytes of the complete lines.
+        cut: the last line is incomplete; it is left out.
+    """
+
+    plan: Plan
+    results: Results
+    wall: float
+    versions: dict[str, str]
+    size: int
+    cut: bool
+
+
+class Journal:
+    """A results file, open for more games; a context manager.
+
+    Args:
+        path: the file.
+        size: bytes of it to keep; the rest is dropped. None: all.
+    """
+
+    def __init__(self, path: Path, size: int | None = None) -> None:
+        self.path = path
+        self._file: BinaryIO = path.open("r+b", buffering=0)
+        if size is not None:
+            self._file.truncate(size)
+        self._file.seek(0, os.SEEK_END)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], plan: Plan) -> Journal:
+        """A new file with its header.
+
+        Raises:
+            ResultsFileError: when the file exists.
+            OSError: when it cannot be written.
+        """
+        if Path(path).exists():
+            raise ResultsFileError(path, None, "exists; resume it or move it")
+        header = {"format": FORMAT, "version": VERSION, **plan.to_dict(), "versions": versions()}
+        write_file(path, _line(header))
+        return cls(Path(path))
+
+    @classmethod
+    def resume(cls, path: str | os.PathLike[str], plan: Plan) -> tuple[Journal, Saved]:
+        """Resume a file after its last complete line.
+
+        Raises:
+            ResultsFileError: when it is damaged, or belongs to another tournament; the text names
+                what differs.
+            OSError: when it cannot be read or written.
+        """
+        saved = read_games(path)
+        if unlike := _differences(saved, plan):
+            raise ResultsFileError(path, None, f"of another tournament: {'; '.join(unlike)}")
+        return cls(Path(path), saved.size), saved
+
+    def append(self, plan: Plan, start: int, results: Results, wall: float) -> None:
+        """Write the games from number ``start`` on, and make sure that they reach the disk."""
+        lines = [_line(entry) for entry in _entries(plan, start, results)]
+        spent = np.bincount(
+            results.tables.ravel(),
+            weights=np.nan_to_num(results.seconds).ravel(),
+            minlength=len(plan.agents),
+        )
+        block = {
+            "block": [start, start + len(results)],
+            "seconds": [round(seconds, 9) for seconds in spent.tolist()],
+            "wall": round(wall, 6),
+        }
+        self._file.write(b"".join([*lines, _line(block)]))
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file; the games in it stay."""
+        self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _planned(plan: Plan, start: int, stop: int) -> dict[str, list[Any]]:
+    """The planned columns of games ``start`` to ``stop - 1``, by key."""
+    fixtures = plan.fixtures(start, stop)
+    return {
+        "game": list(range(start, stop)),
+        "meeting": fixtures.meetings.tolist(),
+        "deal": fixtures.deals.tolist(),
+        "seating": fixtures.seatings.tolist(),
+        "table": fixtures.tables.tolist(),
+    }
+
+
+def _entries(plan: Plan, start: int, results: Results) -> Iterator[dict[str, Any]]:
+    planned = _planned(plan, start, start + len(results))
+    columns: dict[str, list[Any]] = {}
+    for column in COLUMNS:
+        if column.source == PLANNED:
+            columns[column.key] = planned[column.key]
+        elif column.key:
+            values = getattr(results, column.name).tolist()
+            columns[column.key] = [column.words[k] for k in values] if column.words else values
+    for row in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, row, strict=True))
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _differences(saved: Saved, plan: Plan) -> list[str]:
+    had, wanted = saved.plan.to_dict(), plan.to_dict()
+    keys = [key for key in {**wanted, **had} if key != "rules"]  # an optional one may be in one
+    pairs = [(key, had.get(key), wanted.get(key)) for key in keys]
+    pairs += [(key, had["rules"][key], wanted["rules"][key]) for key in wanted["rules"]]
+    ours = versions()["carolus-env"]
+    pairs.append(("carolus-env", saved.versions.get("carolus-env"), ours))
+    return [f"{key}: {a!r} in the file, {b!r} here" for key, a, b in pairs if a != b]
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def read_games(path: str | os.PathLike[str]) -> Saved:
+    """Read a results file. An incomplete last line is left out.
+
+    Raises:
+        ResultsFileError: for any other file, or a damaged one; the text names the line.
+        OSError: when it cannot be read.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ResultsFileError(path, None, "there is no such file") from None
+    size = data.rfind(b"\n") + 1
+    lines = data[:size].split(b"\n")[:-1]
+    if not lines:
+        raise ResultsFileError(path, 1, "the header is missing")
+    number = 1
+    entries: list[dict[str, Any]] = []
+    numbers: list[int] = []  # the line of each game
+    blocks: list[_Block] = []
+    try:
+        plan, made_with = _read_header(parse_json(lines[0]))
+        for number, line in enumerate(lines[1:], 2):
+            entry = check(parse_json(line), dict, "a line")
+            if "block" in entry:
+                blocks.append(_read_block(entry, len(plan.agents), len(entries)))
+                continue
+            if entry.get("game") != len(entries):
+                raise DataError(f"game {len(entries)} must follow, got {shown(entry.get('game'))}")
+            entries.append(entry)
+            numbers.append(number)
+    except DataError as error:
+        raise ResultsFileError(path, number, str(error)) from None
+    if len(entries) > plan.games:
+        raise ResultsFileError(path, None, f"more games than the {plan.games} of its plan")
+    results = _Lines(path, numbers, entries, plan).results()
+    for block in blocks:
+        block.share_out(results)
+    wall = sum(block.wall for block in blocks)
+    return Saved(plan, results, float(wall), made_with, size, size < len(data))
+
+
+def _read_header(data: Any) -> tuple[Plan, dict[str, str]]:
+    header = check(data, dict, "the header")
+    for key, wanted in (("format", FORMAT), ("version", VERSION)):
+        if header.get(key) != wanted:
+            raise DataError(f"{key} must be {wanted!r}, got {shown(header.get(key))}")
+    made_with = get(header, "versions", dict)
+    try:
+        return Plan.from_dict(header), made_with
+    except ValueError as error:
+        raise DataError(cut(str(error))) from None
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Games ``start`` to ``stop - 1``, which were played together."""
+
+    start: int
+    stop: int
+    seconds: npt.NDArray[np.float64]  # of each agent
+    wall: float
+
+    def share_out(self, results: Results) -> None:
+        """Give every game its part of the agents' seconds, by its decisions."""
+        part = slice(self.start, self.stop)
+        tables, decisions = results.tables[part], results.decisions[part]
+        made = np.bincount(tables.ravel(), weights=decisions.ravel(), minlength=len(self.seconds))
+        results.seconds[part] = (self.seconds / np.maximum(made, 1))[tables] * decisions
+
+
+def _read_block(entry: dict[str, Any], agents: int, games: int) -> _Block:
+    start, stop = table(entry, "block", (2,), 0, MOST_GAMES).tolist()
+    if not start < stop == games:
+        raise DataError(f"the block {shown(entry['block'])} does not end with the last game")
+    times = [*get(entry, "seconds", list), entry.get("wall")]
+    found = _array(times, (agents + 1,), 0, _MOST_SECONDS, "if")
+    if found is None:
+        raise DataError(f"seconds must be {agents} numbers, and wall one, got {shown(times)}")
+    return _Block(start, stop, found[:-1].astype(np.float64), times[-1])
+
+
+class _Lines:
+    """The lines of the games, read column by column; a wrong value is refused with its line."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        numbers: list[int],
+        entries: list[dict[str, Any]],
+        plan: Plan,
+    ) -> None:
+        self.path, self.numbers, self.entries, self.plan = path, numbers, entries, plan
+
+    def results(self) -> Results:
+        games, players = len(self.entries), self.plan.rules.players
+        planned = _planned(self.plan, 0, games)
+        found = {}
+        for column in COLUMNS:
+            shape = column.shape_of(games, players)
+            values: Any
+            if not column.key:
+                values = np.full(shape, np.nan)
+            elif column.source == PLANNED:
+                values = planned[column.key]
+                self._compare(column.key, values)
+            elif column.words:
+                values = self._numbers_of_words(column)
+            else:
+                values = self._column(column, shape[1:])
+            if column.name:
+                found[column.name] = np.array(values, column.dtype).reshape(shape)
+        wrong = np.abs(found["shares"].sum(axis=1) - 1) > 1e-9
+        if wrong.any():
+            raise self._error(int(wrong.argmax()), "shares do not sum to 1")
+        return Results(**found)
+
+    def _compare(self, key: str, wanted: list[Any]) -> None:
+        for row, (entry, value) in enumerate(zip(self.entries, wanted, strict=True)):
+            if entry.get(key) != value:
+                raise self._error(row, f"{key} must be {value}, got {shown(entry.get(key))}")
+
+    def _numbers_of_words(self, column: Column) -> list[int]:
+        numbers = {word: number for number, word in enumerate(column.words) if word}
+        found = []
+        for row, entry in enumerate(self.entries):
+            word = entry.get(column.key)
+            if not isinstance(word, str) or word not in numbers:
+                words = ", ".join(numbers)
+                raise self._error(row, f"{column.key} must be one of {words}, got {shown(word)}")
+            found.append(numbers[word])
+        return found
+
+    def _column(self, column: Column, shape: tuple[int, ...]) -> Any:
+        """All values of a key: at once, and line by line only to find a wrong one."""
+        values = [entry.get(column.key) for entry in self.entries]
+        kinds = "if" if column.dtype.startswith("f") else "i"
+        found = _array(values, (len(values), *shape), column.low, column.high, kinds)
+        if found is not None:
+            return found
+        for row, value in enumerate(values):
+            if _array(value, shape, column.low, column.high, kinds) is None:
+                wanted = f"numbers of shape {shape}" if shape else "a number"
+                raise self._error(
+                    row,
+                    f"{column.key} must be {wanted} from {column.low} to {column.high}, "
+                    f"got {shown(value)}",
+                )
+        return values  # there are none
+
+    def _error(self, row: int, reason: str) -> ResultsFileError:
+        return ResultsFileError(self.path, self.numbers[row], reason)
+
+
+def _array(
+    values: Any, shape: tuple[int, ...], low: float, high: float, kinds: str
+) -> npt.NDArray[Any] | None:
+    """The values as numbers of these kinds, shape and bounds; None where they are not."""
+    try:
+        found = np.array(values)
+    except (ValueError, OverflowError):
+        return None
+    fits = found.shape == shape and found.dtype.kind in kinds
+    return found if fits and (found >= low).all() and (found <= high).all() else None

@@ -1,0 +1,227 @@
+"""The ladder: agents of stepped strength, with ratings that were measured once.
+
+An agent that plays a few rungs near its own strength has a rating on a scale that everyone shares.
+``make ladder`` plays the rungs against each other and writes their ratings to ``ladder.json``;
+docs/ladder.md shows them. `planner` is the anchor: its rating is 0.
+
+    >>> from carolus_env.evaluation import ladder
+    >>> [rung.spec for rung in ladder.nearest(2, -700.0, 3)]
+    >>> elo, low, high = ladder.place(2, {"greedy": results})
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots import Agent, make
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation.columns import Results
+from carolus_env.evaluation.pairing import play_pairing
+from carolus_env.evaluation.ratings import ELO
+from carolus_env.evaluation.seating import pairing
+
+Floats = npt.NDArray[np.float64]
+
+FILE: Final = Path(__file__).with_name("ladder.json")
+"""The measured ratings."""
+ANCHOR: Final = "planner"
+"""The rung whose rating is 0."""
+
+_SEARCHERS: Final = ("mcts", "search")
+
+
+@dataclass(frozen=True)
+class Rung:
+    """An agent of the ladder, and its rating in Elo points above `ANCHOR`."""
+
+    spec: str
+    elo: float
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    """Upper end of the 95 % interval."""
+    gap: Sequence[float]
+    """Elo points above the rung below, and the two ends of their 95 % interval."""
+    wins: Sequence[float]
+    """Win rates against the rung below, and against the one below that."""
+
+    @property
+    def searches(self) -> bool:
+        """Whether the agent searches (``mcts``, ``search``), at milliseconds per decision."""
+        return self.spec.partition(":")[0] in _SEARCHERS
+
+
+@cache
+def rungs(players: int) -> tuple[Rung, ...]:
+    """Return all rungs for that number of players, the weakest first.
+
+    Raises:
+        ValueError: for another number of players than 2, 3 or 4.
+    """
+    if players not in (2, 3, 4):
+        raise ValueError(f"the ladder has [2, 3, 4] players, got {players!r}")
+    return tuple(Rung(**row) for row in json.loads(FILE.read_text())["players"][str(players)])
+
+
+def digest(players: Mapping[str, Any] | None = None) -> str:
+    """Return the ladder's hash: the same hash means the same ratings.
+
+    Args:
+        players: the content of `FILE` by number of players; None: the package's.
+    """
+    found = json.loads(FILE.read_text())["players"] if players is None else players
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def nearest(players: int, elo: float, count: int = 1, *, searchers: bool = False) -> list[Rung]:
+    """Return the rungs whose ratings are nearest to ``elo``, the nearest first.
+
+    Args:
+        players: 2, 3 or 4.
+        elo: a rating.
+        count: how many, at most.
+        searchers: include agents that search.
+    """
+    fitting = [rung for rung in rungs(players) if searchers or not rung.searches]
+    return sorted(fitting, key=lambda rung: abs(rung.elo - elo))[:count]
+
+
+def guess(agent: Agent, rules: Rules, games: int, seed: int) -> float:
+    """Return a rough rating: between the rungs that an agent beats and those that beat it.
+
+    Args:
+        agent: to be rated.
+        rules: of all games.
+        games: against each rung that a bisection comes to; none of them searches.
+        seed: of the first deal.
+    """
+    known = [rung for rung in rungs(rules.players) if not rung.searches]
+    below, above = -1, len(known)  # it beats the one, and loses to the other
+    while above - below > 1:
+        middle = (below + above) // 2
+        played = play_pairing((agent, make(known[middle].spec)), rules, games, seed=seed)
+        if played.win_rate[0] > 0.5:
+            below = middle
+        else:
+            above = middle
+    return (known[max(below, 0)].elo + known[min(above, len(known) - 1)].elo) / 2
+
+
+def place(
+    players: int, met: Mapping[str, Results], *, seed: int = 0, bootstraps: int = 1000
+) -> tuple[float, float, float]:
+    """Rate an agent by its games against rungs, whose ratings are taken as given.
+
+    The model, the prior (one drawn deal, shared by the rungs) and the interval (a Bayesian
+    bootstrap over deals) are those of `carolus_env.evaluation.ratings`. The interval covers the luck
+    of these games, not the uncertainty of the rungs' own ratings.
+
+    Args:
+        players: 2, 3 or 4.
+        met: for each rung, by spec, the games against it; the agent is number 0 in their tables
+            and sits in every seating equally often. Games of the same deal share luck.
+        seed: of the bootstrap.
+        bootstraps: number of refits.
+
+    Returns:
+        The rating in Elo points above `ANCHOR`, and the ends of its 95 % interval.
+
+    Raises:
+        ValueError: when no rung was met, or one is unknown.
+    """
+    elos = _elos(players, met)
+    numbers = np.unique(np.concatenate([results.deals for results in met.values()]))
+    games, wins = np.zeros((2, len(numbers), len(met)))
+    for k, results in enumerate(met.values()):
+        deal = np.searchsorted(numbers, results.deals)
+        share = (results.shares * (results.tables == 0)).sum(axis=1)
+        games[:, k] = np.bincount(deal, minlength=len(numbers))
+        wins[:, k] = np.bincount(deal, share, minlength=len(numbers))
+    generator = np.random.default_rng(seed)
+    weights = generator.standard_exponential((bootstraps, len(numbers)))
+    virtual = generator.standard_gamma(0.5 / len(met), (2, bootstraps, len(met)))
+    virtual *= _games_of_a_deal(players)
+    samples = _fit(players, elos, weights @ wins + virtual[0], weights @ games + virtual.sum(0))
+    low, high = np.quantile(samples, [0.025, 0.975])
+    best = _most_likely(players, elos, wins.sum(axis=0), games.sum(axis=0))
+    return best, float(low), float(high)
+
+
+def elo_of(players: int, met: Mapping[str, tuple[float, int]]) -> float:
+    """Return the rating of `place`, from win rates alone.
+
+    Args:
+        players: 2, 3 or 4.
+        met: for each rung, by spec, the win rate against it (`PairingResult.win_rate`) and the
+            number of games.
+
+    Raises:
+        ValueError: when no rung was met, or one is unknown.
+    """
+    rates, games = np.array(list(met.values()), float).reshape(-1, 2).T
+    return _most_likely(players, _elos(players, met), rates * games, games)
+
+
+def _elos(players: int, specs: Iterable[str]) -> Floats:
+    known = {rung.spec: rung.elo for rung in rungs(players)}
+    found = list(specs)
+    if not found or not set(found) <= set(known):
+        unknown = [spec for spec in found if spec not in known]
+        raise ValueError(
+            f"no rung of the ladder for {players} players: {unknown[0]!r}"
+            if unknown
+            else "a place on the ladder needs games against a rung, got none"
+        )
+    return np.array([known[spec] for spec in found])
+
+
+def _most_likely(players: int, elos: Floats, wins: Floats, games: Floats) -> float:
+    drawn = _games_of_a_deal(players) / len(elos)
+    return float(_fit(players, elos, wins + drawn / 2, games + drawn)[0])
+
+
+def _games_of_a_deal(players: int) -> int:
+    return len(pairing(Rules(players)).seatings)
+
+
+def _fit(players: int, elos: Floats, wins: Floats, games: Floats) -> Floats:
+    """Return the ratings whose expected wins equal the wins, which is where they are most likely.
+
+    By bisection, since the expected wins grow with the rating.
+
+    Args:
+        players: 2, 3 or 4.
+        elos: ``(R,)`` of the rungs.
+        wins: ``(..., R)`` against each; ``games`` alike.
+
+    Returns:
+        ``(B,)``, one for each row.
+    """
+    wins, games = np.atleast_2d(wins), np.atleast_2d(games)
+    low = np.full(len(wins), elos.min() - 6000.0)
+    high = np.full(len(wins), elos.max() + 6000.0)
+    total = wins.sum(axis=1)
+    for _ in range(40):
+        middle = (low + high) / 2
+        expected = (games * win_rate(players, middle[:, None] - elos)).sum(axis=1)
+        low, high = (
+            np.where(expected < total, middle, low),
+            np.where(expected < total, high, middle),
+        )
+    return (low + high) / 2
+
+
+def win_rate(players: int, difference: Floats) -> Floats:
+    """Return the win rate of an agent that is so many Elo points stronger, over all seatings."""
+    seats: Sequence[tuple[int, int]] = [(1, 2), (2, 1)] if players == 3 else [(1, 1)]
+    odds = np.exp(difference / ELO)
+    return np.mean([mine * odds / (mine * odds + theirs) for mine, theirs in seats], axis=0)

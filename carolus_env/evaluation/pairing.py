@@ -1,0 +1,236 @@
+"""The result of two agents against each other: a win rate and its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots import Agent, make
+from carolus_env.engine.rules import REASON_NAMES, Rules
+from carolus_env.evaluation.columns import Results
+from carolus_env.evaluation.games import Progress, play_games, warm_up
+from carolus_env.evaluation.seating import Plan, deals_for, pairing
+
+_Z: Final = 1.959964  # normal quantile of a two-sided 95 %
+
+
+@dataclass(frozen=True)
+class PairingResult:
+    """The result of two agents against each other; pairs are in the order of ``agents``."""
+
+    agents: tuple[str, str]
+    deals: int
+    """Deals, each played in every seating."""
+    games: int
+    wins: tuple[int, int]
+    """Games that this agent's seats alone have won."""
+    draws: int
+    """Games that neither has won alone: shared, cut off, or won by a third agent."""
+    win_rate: tuple[float, float]
+    """See `pairing_result`: 0.5 each between equals, 1 for all wins."""
+    ci95: tuple[tuple[float, float], tuple[float, float]]
+    """95 % interval (low, high) of each win rate."""
+    mean_rounds: float
+    mean_castles: tuple[float, float]
+    """Castles in play of the agent's team at the end; the mean of its seats' teams."""
+    ends: dict[str, int]
+    """Number of games by the reason for their end (`rules.REASON_NAMES`)."""
+    decisions: tuple[int, int]
+    seconds: tuple[float, float]
+    """Time that each agent took for its decisions, as far as known."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON."""
+        return asdict(self)
+
+
+def pairing_result(
+    agents: Sequence[str],
+    results: Results,
+    pair: tuple[int, int] = (0, 1),
+    team: Sequence[int] | None = None,
+) -> PairingResult:
+    """Count the games in which both agents of a pair sat, on different teams.
+
+    An agent scores (1 + s - t) / 2 in a game, with s the share of the win of its teams and t that
+    of the other agent's teams. Without a third agent that is s: 1 when only its seats won, 0.5
+    when one seat of each agent shares the win. A game that a third agent won scores 0.5 for each.
+    In a game that was cut off all teams have the same share.
+
+    The win rate is the mean score. Between equals it is 0.5, also with three players: there an
+    agent has one seat in half of the games (expected share 1/3) and two in the other half (2/3).
+    An agent whose seats always win has 1.0.
+
+    The interval allows for what games of one deal have in common (`mean_interval`).
+
+    Args:
+        agents: the names, by number.
+        results: games; those without both agents are left out.
+        pair: numbers of the two.
+        team: the team of each seat; None: each seat is its own, or partners are always the same
+            agent, which comes to the same.
+
+    Raises:
+        ValueError: when there is no game to count.
+    """
+    names = agents[pair[0]], agents[pair[1]]
+    rows, sides = against(results, pair, team)
+    results = results.rows(rows)
+    games = len(results)
+    if games == 0:
+        raise ValueError(f"no game of {names[0]!r} and {names[1]!r} to count")
+    mine = np.stack([results.tables == k for k in pair])
+    shares = (results.shares * sides).sum(axis=2)
+    wins = (shares > 1 - 1e-9).sum(axis=1)
+    scores = (1 + shares[0] - shares[1]) / 2
+    low, high = mean_interval(scores, results.deals)
+    rate = float(scores.mean())
+    castles = [float(np.average(results.castles, weights=m, axis=1).mean()) for m in mine]
+    decisions = (results.decisions * mine).sum(axis=(1, 2))
+    seconds = np.nansum(results.seconds * mine, axis=(1, 2))
+    return PairingResult(
+        agents=names,
+        deals=len(np.unique(results.deals)),
+        games=games,
+        wins=(int(wins[0]), int(wins[1])),
+        draws=games - int(wins.sum()),
+        win_rate=(rate, 1 - rate),
+        ci95=((low, high), (1 - high, 1 - low)),
+        mean_rounds=float(results.rounds.mean()),
+        mean_castles=(castles[0], castles[1]),
+        ends=count_ends(results),
+        decisions=(int(decisions[0]), int(decisions[1])),
+        seconds=(float(seconds[0]), float(seconds[1])),
+    )
+
+
+def pair_scores(
+    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """The games in which two agents sat and shared no team, and the first one's scores in them.
+
+    Args:
+        results: games.
+        pair: numbers of the two agents.
+        team: the team of each seat, see `pairing_result`.
+
+    Returns:
+        ``(G,)`` rows of those games, and ``(G,)`` scores, as `pairing_result` counts them.
+    """
+    rows, sides = against(results, pair, team)
+    shares = (results.shares[rows] * sides).sum(axis=2)
+    return rows, (1 + shares[0] - shares[1]) / 2
+
+
+def against(
+    results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The games in which two agents sat and shared no team, and the seats of each one's teams.
+
+    The arguments are those of `pair_scores`.
+
+    Returns:
+        The rows of those games, ``(G,)``, and ``(2, G, players)``.
+    """
+    teams = np.arange(results.tables.shape[1]) if team is None else np.asarray(team)
+    partners = teams[:, None] == teams
+    first, second = ((results.tables == k) @ partners for k in pair)
+    rows = np.flatnonzero(first.any(axis=1) & second.any(axis=1) & ~(first & second).any(axis=1))
+    return rows, np.stack([first[rows], second[rows]])
+
+
+def play_pairing(
+    agents: tuple[str | Agent, str | Agent],
+    rules: Rules,
+    games: int,
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> PairingResult:
+    """Let two agents play each other, every deal in every seating.
+
+    Args:
+        agents: the two, each a spec string or an agent; they may be the same object.
+        rules: of all games.
+        games: how many; rounded up to whole deals (of 2 games, or 6 for three players).
+        seed: 0 to 2^64 - 1; no two seeds share a deal.
+        progress: called with the number of finished games.
+
+    Raises:
+        ArenaError, ValueError: as `play_games` and `bots.make`; ValueError for an impossible number
+            of games.
+    """
+    first, second = map(make, agents)
+    names = first.name, second.name
+    deals = deals_for(games, len(pairing(rules).seatings))
+    plan = Plan(rules, names, deals=deals, seed=seed)
+    warm_up((first, second), rules)
+    fixtures = plan.fixtures(0, plan.games)
+    results = play_games(fixtures, (first, second), rules, seed=seed, progress=progress)
+    return pairing_result(names, results)
+
+
+def count_ends(results: Results) -> dict[str, int]:
+    """Number of games by the reason for their end."""
+    counts = np.bincount(results.reasons).tolist()
+    return {str(REASON_NAMES[reason]): count for reason, count in enumerate(counts) if count}
+
+
+def mean_interval(
+    values: npt.NDArray[np.float64],
+    deals: npt.NDArray[np.int64] | None = None,
+    confidence: float = 0.95,
+) -> tuple[float, float]:
+    """Interval (low, high) for the mean of values from 0 to 1, 95 % unless told.
+
+    For independent zeros and ones this is Wilson's score interval (JASA 22, 1927). It stays
+    within 0 and 1 and has a width even at 100 % wins, where the usual mean +- 1.96 s / sqrt(n)
+    has none. Other values count as ``n / c`` zeros and ones, with c Kish's design effect: the
+    variance of the values' mean, divided by that of as many independent zeros and ones (as in
+    Korn and Graubard, Survey Methodology 24, 1998). Values between 0 and 1 make c smaller.
+
+    Deals are independent, values of one deal are not. So the variance is taken from sums over
+    deals: luck that the seatings of a deal cancel makes c smaller, and what they have in common
+    makes it larger. Each deal has every seating once, so the advantage of a seat does not count.
+    For c alone a zero and a one are added, each as another deal, which keeps some width when all
+    values are the same. Since few deals tell little about c, Student's quantile replaces the
+    normal one; its degrees of freedom are the deals and the two added ones, less one.
+
+    Args:
+        values: ``(N,)``.
+        deals: ``(N,)`` number of each value's deal; None: all values are independent.
+        confidence: between 0 and 1.
+    """
+    z = _Z if confidence == 0.95 else NormalDist().inv_cdf((1 + confidence) / 2)
+    n = len(values)
+    mean = float(np.clip(values.mean(), 0, 1))
+    padded = np.concatenate([values, [0.0, 1.0]])
+    places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]
+    last = int(places.max())
+    groups = np.concatenate([places, [last + 1, last + 2]])
+    centre = float(padded.mean())
+    c = float(np.square(np.bincount(groups, weights=padded - centre)).sum())
+    c /= centre * (1 - centre) * (n + 2)
+    weight = (z if deals is None else _student(last + 2, z)) ** 2 * c / n
+    middle = (mean + weight / 2) / (1 + weight)
+    half = math.sqrt(weight * mean * (1 - mean) + weight**2 / 4) / (1 + weight)
+    # Rounding may move an end past the mean where they coincide (0 %, 100 %).
+    return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
+
+
+def _student(freedom: int, z: float) -> float:
+    """Student's quantile for the normal quantile z (Abramowitz and Stegun 26.7.5).
+
+    At 5 degrees of freedom it is 0.1 % off for a two-sided 95 %.
+    """
+    n = freedom
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / n**2 + third / n**3

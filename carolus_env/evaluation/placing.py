@@ -1,0 +1,128 @@
+"""How strong one agent is: its place on the ladder, and what it loses in the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from carolus_env.bots import Agent, make
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import ladder
+from carolus_env.evaluation.columns import Results
+from carolus_env.evaluation.pairing import play_pairing
+from carolus_env.evaluation.seating import Plan, deals_for, pairing
+from carolus_env.evaluation.suite.data import shipped
+from carolus_env.evaluation.suite.measure import ALL, measure
+from carolus_env.evaluation.tournament import Tournament
+
+EVAL_SEED: Final = 1_000_000_007
+"""Of the deals of evaluations: far from the seeds of training games."""
+MOST_RUNGS: Final = 3
+"""Rungs that an evaluation plays, at most."""
+_FEW: Final = 12
+"""Games against each rung that are played to find out where an agent stands."""
+_FAR: Final = 0.1
+"""A win rate that is nearer to 0 or 1 than this says that an agent stands elsewhere."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How strong an agent is, on paired deals."""
+
+    elo: float
+    """Elo points above `planner`, on the ladder (`carolus_env.evaluation.ladder`)."""
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    """Upper end."""
+    rungs: list[str]
+    """The rungs that it was measured by."""
+    results: dict[str, dict[str, Any]]
+    """``win_rate``, ``ci95`` and ``games`` of the agent against each rung and other agent."""
+    loss: list[float] | None = None
+    """What a decision of the suite gives away, in shares of the win: the mean, the lower and the
+    upper end of its 95 % interval. None where that was not asked for."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values for JSON, without what was not measured."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def evaluate(
+    agent: Agent,
+    rules: Rules,
+    games: int,
+    *,
+    near: float | None,
+    others: Sequence[str] = (),
+    half: str | None = None,
+) -> Evaluation:
+    """Place an agent on the ladder.
+
+    It plays the rung that is nearest to its rating so far, until that rung and another one have
+    been played. With other rules than the usual ones the rungs keep their ratings. Where its
+    rating is not known, or the first rung shows that it has changed much, a few games against some
+    rungs find one (`ladder.guess`); these are not counted.
+
+    Args:
+        agent: to be placed.
+        rules: of all games.
+        games: against each agent.
+        near: a guess of its rating; None: nothing is known.
+        others: specs of agents that it plays besides.
+        half: of the suite, whose positions are of the usual rules, in which its loss is measured;
+            None: in none.
+    """
+    players = rules.players
+    elo = near
+    if elo is None or not _stands_near(agent, rules, elo):
+        elo = ladder.guess(agent, rules, _FEW, EVAL_SEED)
+    met: dict[str, Results] = {}
+    results: dict[str, dict[str, Any]] = {}
+    while len(met) < MOST_RUNGS:
+        first, second = ladder.nearest(players, elo, 2)
+        if first.spec in met and len(met) >= 2:
+            break
+        spec = second.spec if first.spec in met else first.spec
+        met[spec], results[spec] = _against(agent, rules, spec, games)
+        elo, low, high = ladder.place(players, met)
+    for spec in others:
+        if spec not in results:
+            results[spec] = _against(agent, rules, spec, games)[1]
+    loss = None if half is None else _loss(agent, players, half)
+    return Evaluation(elo, low, high, list(met), results, loss)
+
+
+def _loss(agent: Agent, players: int, half: str) -> list[float]:
+    """The agent's loss a decision on a half of the suite."""
+    found = measure(shipped(players), agent, half).summary()[ALL]
+    return [found.mean, found.low, found.high]
+
+
+def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
+    """Tell by a few games against the nearest rung whether the agent is about as strong."""
+    [rung] = ladder.nearest(rules.players, elo)
+    played = play_pairing((agent, make(rung.spec)), rules, _FEW, seed=EVAL_SEED)
+    return _FAR < played.win_rate[0] < 1 - _FAR
+
+
+def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results, dict[str, Any]]:
+    """Games of an agent against a bot, and the agent's results."""
+    agents = agent, make(spec)
+    deals = deals_for(games, len(pairing(rules).seatings))
+    plan = Plan(rules, ("learner", spec), deals=deals, seed=EVAL_SEED)
+    cup = Tournament(plan, agents)
+    cup.run()
+    [result] = cup.pairings()
+    numbers = {"win_rate": result.win_rate[0], "ci95": list(result.ci95[0]), "games": result.games}
+    return cup.results, numbers
+
+
+def holds(agent: Agent, other: Agent, rules: Rules, games: int) -> bool:
+    """Whether the first of two agents is not clearly weaker: half the wins lie in its interval.
+
+    A hundred games cannot tell a little stronger from a little weaker. To ask for half of them
+    would leave many a run with an early network.
+    """
+    return play_pairing((agent, other), rules, games, seed=EVAL_SEED).ci95[0][1] >= 0.5

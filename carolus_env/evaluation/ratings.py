@@ -1,0 +1,337 @@
+"""Ratings: one number for each agent, from all games at once, with intervals.
+
+A team's strength is the mean of its members' ratings. A team wins with probability proportional
+to ``exp(strength)``: the model of Bradley and Terry (Biometrika 39, 1952) for two teams, and
+Luce's choice axiom (Individual Choice Behavior, 1959) for three. A shared win counts for each team
+by its share. An agent on two seats of a game plays for both.
+
+Games of one deal share set-up and dice, so they are not independent evidence: what counts is the
+number of deals.
+
+The prior keeps ratings finite where an agent has won or lost everything. It is about one virtual,
+drawn deal for each agent. A *line-up* is who plays with and against whom, regardless of seats. Each
+line-up gets ``1 / (fewest line-ups in which one of its agents plays)`` of a virtual deal, which all
+its teams share and which is as long as the real deals of that line-up.
+
+Intervals come from the Bayesian bootstrap over deals (Rubin, Annals of Statistics 9, 1981): every
+refit gives each deal a random weight, the same for all its games. The weights are Dirichlet
+distributed, with parameter 1 for each deal; a virtual deal's parameter is divided among the
+outcomes "this team wins". So the prior's outcomes vary too, and an interval has a width even at
+100 % wins, where the usual bootstrap (which resamples deals and never sees a loss) has none. For
+two agents and one game a deal, the win rate behind the ratings has the Beta distribution of
+Jeffreys's interval (Brown, Cai and DasGupta, Statistical Science 16, 2001).
+
+The fit is Newton's method on all refits at once. Libraries for such models (choix, openskill) do
+not support weights, ties, teams or an agent on two seats, and would fit a thousand times in turn.
+The tests compare with choix.
+
+    >>> ratings = rate(results.tables, results.shares, team, deals, agents=3, anchor=2)
+    >>> ratings.elo, ratings.low, ratings.high
+    >>> ratings.difference(0, 1), ratings.stronger(0, 1)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.evaluation.arguments import seatings_array, whole_number, whole_numbers
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+ELO: Final = 400 / math.log(10)
+"""Elo points in a logit: 400 points are odds of 10 to 1."""
+
+MOST_BOOTSTRAPS: Final = 100_000
+
+_LEAST: Final = 1e-6  # weight of a virtual win; less would be lost in rounding
+_CELLS: Final = 2**22  # numbers in the largest array of a chunk of refits
+
+
+class RatingsError(ValueError):
+    """The games do not determine ratings; the text says why."""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Ratings of ``A`` agents on the Elo scale, with intervals."""
+
+    elo: Floats
+    """``(A,)``: 0 for the anchor; without an anchor the mean is 0."""
+    low: Floats
+    """``(A,)``: lower end of the 95 % interval."""
+    high: Floats
+    """``(A,)``: upper end. Both ends of the anchor's interval are 0."""
+    samples: Floats
+    """``(bootstraps, A)``: the ratings of every refit."""
+    deals: int
+    """Number of deals; with fewer than about 50 the intervals are a little too narrow."""
+
+    def difference(self, i: int, j: int) -> tuple[float, float, float]:
+        """Agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
+
+        The interval is narrower than those of the two agents suggest: what they share cancels.
+
+        Raises:
+            IndexError: when there is no such agent.
+        """
+        i, j = self._agent(i), self._agent(j)
+        low, high = _interval(self.samples[:, i] - self.samples[:, j])
+        return float(self.elo[i] - self.elo[j]), float(low), float(high)
+
+    def stronger(self, i: int, j: int) -> float:
+        """Probability that agent ``i`` is stronger than ``j``: the fraction of such refits.
+
+        Raises:
+            IndexError: when there is no such agent.
+        """
+        ahead = self.samples[:, self._agent(i)] - self.samples[:, self._agent(j)]
+        return float(np.mean((ahead > 0) + 0.5 * (ahead == 0)))
+
+    def of(self, agent: int) -> dict[str, float]:
+        """An agent's rating for a tournament's summary: elo, low, high.
+
+        Raises:
+            IndexError: when there is no such agent.
+        """
+        k = self._agent(agent)
+        return {name: float(getattr(self, name)[k]) for name in ("elo", "low", "high")}
+
+    def _agent(self, number: int) -> int:
+        if not 0 <= number < len(self.elo):
+            raise IndexError(f"agents are 0 to {len(self.elo) - 1}, got {number}")
+        return number
+
+
+def rate(
+    tables: npt.ArrayLike,
+    shares: npt.ArrayLike,
+    team: npt.ArrayLike,
+    deals: npt.ArrayLike,
+    agents: int,
+    *,
+    anchor: int | None = None,
+    seed: int = 0,
+    bootstraps: int = 1000,
+) -> Ratings:
+    """Rate all agents by all games.
+
+    Args:
+        tables: ``(G, players)`` whole numbers: the agent at each seat.
+        shares: ``(G, players)``: each seat's share of the win; rows sum to 1. In a game that was
+            cut off every team has the same share.
+        team: ``(players,)`` whole numbers: the team of each seat; all teams of the same size.
+        deals: ``(G,)`` whole numbers: games of the same number share set-up and dice.
+        agents: their number, 2 or more.
+        anchor: the agent whose rating is 0; None: the mean is 0.
+        seed: of the bootstrap, 0 to 2^64 - 1. The same seed gives the same intervals.
+        bootstraps: number of refits, 100 to 100,000.
+
+    Raises:
+        RatingsError: when no games connect some of the agents; the text names the groups.
+        ValueError: for impossible values; the text names them.
+    """
+    games = _checked(tables, shares, team, deals, agents)
+    for name, value, low, high in (
+        ("anchor", anchor, 0, agents - 1),
+        ("seed", seed, 0, 2**64 - 1),
+        ("bootstraps", bootstraps, 100, MOST_BOOTSTRAPS),
+    ):
+        if not (name == "anchor" and value is None):
+            whole_number(name, value, low, high)
+
+    evidence = _evidence(games, agents)
+    _check_connected(evidence.strength)
+
+    def anchored(logits: Floats) -> Floats:
+        zero = logits.mean(axis=1) if anchor is None else logits[:, anchor]
+        return ELO * (logits - zero[:, None])
+
+    everything = np.ones((1, evidence.deals))
+    lineups, teams, _ = evidence.strength.shape
+    drawn = np.repeat(evidence.virtual[:, None] / teams, teams, axis=1)  # (K, T)
+    best = _fit(evidence, everything, drawn[None], np.zeros((1, agents)))
+    generator = np.random.default_rng(seed)
+    largest = max(evidence.deals, evidence.strength.size)
+    chunk = max(1, _CELLS // largest)
+    refits = []
+    for start in range(0, bootstraps, chunk):
+        n = min(chunk, bootstraps - start)
+        weights = generator.standard_exponential((n, evidence.deals))
+        outcomes = generator.standard_gamma(drawn, (n, lineups, teams))
+        outcomes = np.maximum(outcomes, _LEAST * (drawn > 0))
+        refits.append(_fit(evidence, weights, outcomes, np.repeat(best, n, axis=0)))
+    elo, samples = anchored(best)[0], anchored(np.concatenate(refits))
+    low, high = _interval(samples)
+    return Ratings(elo=elo, low=low, high=high, samples=samples, deals=evidence.deals)
+
+
+def _interval(samples: Floats) -> tuple[Any, Any]:
+    low, high = np.quantile(samples, [0.025, 0.975], axis=0)
+    return low, high
+
+
+# ------------------------------------------------------------------------------------ evidence
+
+
+class _Games(NamedTuple):
+    """Games, team by team: ``G`` games, ``T`` teams of ``M`` members each."""
+
+    members: Ints  # (G, T, M): agents
+    shares: Floats  # (G, T): of the win
+    deals: Ints  # (G,)
+
+
+class _Evidence(NamedTuple):
+    """What the fit needs of the games: ``K`` line-ups, ``D`` deals."""
+
+    strength: Floats  # (K, T, A): weight of each rating in the strength of each team
+    counts: Any  # sparse (A + K, D): wins of each agent, games of each line-up
+    virtual: Floats  # (K,): the prior, in deals
+    length: Floats  # (K,): games of a line-up in a deal that has any
+    deals: int
+
+
+def _evidence(games: _Games, agents: int) -> _Evidence:
+    from scipy.sparse import csr_array
+
+    members, shares, _ = games
+    _, teams, size = members.shape
+    digits = agents ** np.arange(size)
+    codes = np.sort((np.sort(members, axis=2) * digits).sum(axis=2), axis=1)
+    lineups, lineup = np.unique(codes, axis=0, return_inverse=True)
+    lineup = lineup.reshape(-1)  # NumPy 2.0 gave it a second axis
+    sitting = lineups[..., None] // digits % agents  # (K, T, M)
+    strength = (sitting[..., None] == np.arange(agents)).mean(axis=2)
+
+    numbers, deal = np.unique(games.deals, return_inverse=True)
+    won = np.repeat(shares / size, size, axis=1)  # (G, T M), members of a team side by side
+    counts = csr_array(
+        (
+            np.concatenate([won.ravel(), np.ones(len(lineup))]),
+            (
+                np.concatenate([members.ravel(), agents + lineup]),
+                np.concatenate([np.repeat(deal, teams * size), deal]),
+            ),
+        ),
+        shape=(agents + len(lineups), len(numbers)),
+    )
+    deals_with = np.bincount(np.unique(deal * len(lineups) + lineup) % len(lineups))
+    informs = (strength != strength[:, :1]).any(axis=(1, 2))  # not all teams are the same
+    sits = (strength > 0).any(axis=1) & informs[:, None]  # (K, A)
+    return _Evidence(
+        strength=strength,
+        counts=counts,
+        virtual=(sits / np.maximum(1, sits.sum(axis=0))).max(axis=1),
+        length=np.bincount(lineup) / deals_with,
+        deals=len(numbers),
+    )
+
+
+def _check_connected(strength: Floats) -> None:
+    """Refuse games that do not determine the difference of two ratings."""
+    compared = (strength - strength[:, :1]).reshape(-1, strength.shape[2])
+    open_ = np.eye(compared.shape[1]) - np.linalg.pinv(compared) @ compared
+    # Ratings are free to move along the rows of `open_`; agents that always move together are a
+    # group.
+    apart = np.abs(open_[:, :, None] - open_[:, None, :]).max(axis=0) > 1e-6
+    groups = sorted({tuple(np.flatnonzero(~row).tolist()) for row in apart})
+    if len(groups) > 1:
+        named = " and ".join(str(list(group)) for group in groups)
+        raise RatingsError(f"no games compare these groups of agents with each other: {named}")
+
+
+# ------------------------------------------------------------------------------------ the fit
+
+
+def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) -> Floats:
+    """Most likely ratings in logits, ``(B, A)``, for each of ``B`` weightings of the deals.
+
+    Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
+    range. The third derivative of these likelihoods is at most ``d`` times the second, so every
+    step improves the likelihood, and the last ones converge quadratically (Sun and Tran-Dinh,
+    Mathematical Programming 178, 2019).
+
+    Args:
+        evidence: ``K`` line-ups, ``T`` teams, ``D`` deals, ``A`` agents.
+        weights: ``(B, D)`` of the deals.
+        outcomes: ``(B, K, T)``, virtual deals that each team wins.
+        start: ``(B, A)``.
+
+    Raises:
+        ArithmeticError: when it does not converge, which cannot happen with weights above 0.
+    """
+    strength = evidence.strength
+    lineups, teams, agents = strength.shape
+    flat = strength.reshape(lineups * teams, agents)
+    products = (flat[:, :, None] * flat[:, None, :]).reshape(lineups * teams, agents**2)
+
+    totals = (evidence.counts @ weights.T).T
+    virtual = outcomes * evidence.length[:, None]
+    won = totals[:, :agents] + virtual.reshape(len(virtual), -1) @ flat
+    games = totals[:, agents:] + virtual.sum(axis=2)
+
+    logits = start
+    for _ in range(500):
+        power = (logits @ flat.T).reshape(-1, lineups, teams)
+        power = np.exp(power - power.max(axis=2, keepdims=True))
+        probability = power / power.sum(axis=2, keepdims=True)
+        wins = (games[..., None] * probability).reshape(-1, lineups * teams)
+        mean = (probability[:, :, None, :] @ strength)[:, :, 0, :]  # (B, K, A)
+        curvature = (wins @ products).reshape(-1, agents, agents)
+        curvature -= mean.transpose(0, 2, 1) @ (games[..., None] * mean)
+        # Shifting all ratings changes nothing and the gradient has no such component, so this term,
+        # which makes the matrix regular, may have any size.
+        curvature += games.sum(axis=1)[:, None, None] / agents
+        step = np.linalg.solve(curvature, (won - wins @ flat)[..., None])[..., 0]
+        d = np.ptp(step, axis=1, keepdims=True)
+        logits = logits + step * (np.log1p(d) / np.maximum(d, 1e-300))
+        if d.max() < 1e-4:  # the next step would be some 1e-8
+            return logits
+    raise ArithmeticError(f"the ratings did not converge: the last step was {d.max():.3g} logits")
+
+
+# ------------------------------------------------------------------------------------ input
+
+
+def _checked(
+    tables: npt.ArrayLike,
+    shares: npt.ArrayLike,
+    team: npt.ArrayLike,
+    deals: npt.ArrayLike,
+    agents: int,
+) -> _Games:
+    whole_number("agents", agents, 2, 10**6)
+    seats, parts = seatings_array(tables, agents), np.asarray(shares)
+    games, players = seats.shape
+    if games == 0:
+        raise ValueError("no game to rate by: tables are empty")
+    teams = whole_numbers("team", team, (players,))
+    deal_of = whole_numbers("deals", deals, (games,))
+    sizes = np.unique(teams, return_counts=True)[1]
+    if len(sizes) < 2 or len(set(sizes.tolist())) > 1:
+        raise ValueError(f"team must be two or more teams of the same size, got {teams.tolist()}")
+    if parts.dtype.kind not in "iuf" or parts.shape != seats.shape:
+        raise ValueError(
+            f"shares must be numbers of the tables' shape {seats.shape}, "
+            f"got shape {parts.shape} and dtype {parts.dtype}"
+        )
+    wrong = ~((parts >= 0).all(axis=1) & (np.abs(parts.sum(axis=1) - 1) < 1e-6))
+    if wrong.any():
+        game = int(wrong.argmax())
+        raise ValueError(
+            f"shares of a game must be 0 or more and sum to 1, got {parts[game].tolist()} "
+            f"in game {game}"
+        )
+    by_team = np.argsort(teams, kind="stable")
+    by_game = (games, len(sizes), int(sizes[0]))
+    return _Games(
+        members=seats[:, by_team].reshape(by_game),
+        shares=parts[:, by_team].reshape(by_game).sum(axis=2, dtype=np.float64),
+        deals=deal_of,
+    )

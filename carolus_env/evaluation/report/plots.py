@@ -1,0 +1,128 @@
+"""The plots of a report: ratings with their intervals, and who won how often against whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+from carolus_env.evaluation.report.standings import Standing
+from carolus_env.evaluation.report.texts import (
+    BLUE,
+    GREY,
+    INK,
+    LINE,
+    PAPER,
+    blend,
+    elo,
+    percent,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_STYLE: Final[dict[Any, Any]] = {
+    "svg.hashsalt": "carolus",  # else ids in the file are random
+    "text.parse_math": False,  # a spec is not a formula
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": LINE,
+    "axes.axisbelow": True,
+    "ytick.major.size": 0,
+}
+
+
+def plots(lines: Sequence[Standing]) -> dict[str, bytes]:
+    """The plots as files by name; those of ratings only where there are ratings."""
+    import matplotlib
+
+    files: dict[str, bytes] = {}
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # independent of the user's settings
+        matplotlib.rcParams.update(_STYLE)
+        if any(line.rating for line in lines):
+            files |= _images("ratings", _ratings_plot(lines))
+        files |= _images("wins", _wins_plot(lines))
+    return files
+
+
+def _images(name: str, figure: Figure) -> dict[str, bytes]:
+    files = {}
+    for kind, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+        image = BytesIO()
+        how: Any = {"bbox_inches": "tight", "pad_inches": 0.08}  # all texts fit
+        figure.savefig(image, format=kind, dpi=160, metadata=metadata, **how)
+        files[f"{name}.{kind}"] = image.getvalue()
+    return files
+
+
+def _ratings_plot(lines: Sequence[Standing]) -> Figure:
+    """Points with their intervals, the strongest agent on top, numbers at the right."""
+    from matplotlib.figure import Figure
+
+    rated = [(line.name, line.rating) for line in lines if line.rating is not None]
+    figure = Figure(figsize=(8, 0.75 + 0.33 * len(rated)), layout="constrained", facecolor=PAPER)
+    axes = figure.subplots()
+    points = [rating[0] for _, rating in rated]
+    spread = max(points) - min(points)
+    # The interval of a perfect score may end far outside: an arrow shows that it continues.
+    least, most = min(points) - max(200, spread), max(points) + max(200, spread)
+    for y, (_, rating) in enumerate(rated):
+        point, low, high = rating
+        axes.plot([max(low, least), min(high, most)], [y, y], color=BLUE, linewidth=2, alpha=0.55)
+        axes.plot(point, y, "o", color=BLUE, markersize=6)
+        for end, beyond, marker in ((least, low < least, "<"), (most, high > most, ">")):
+            if beyond:
+                axes.plot(end, y, marker, color=BLUE, markersize=5)
+        axes.annotate(
+            elo(rating),
+            (1, y),
+            (8, 0),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
+        )
+    axes.set_yticks(range(len(rated)), shortened(name for name, _ in rated))
+    axes.set_ylim(len(rated) - 0.5, -0.5)
+    axes.margins(x=0.04)
+    axes.grid(axis="x")
+    axes.axvline(0, color=GREY, linewidth=0.8, zorder=0.5)
+    axes.set_xlabel("Elo with 95 % interval")
+    return figure
+
+
+def _wins_plot(lines: Sequence[Standing]) -> Figure:
+    """A square for each pair of agents: the win rate of the row's agent in percent."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    n = len(lines)
+    names = shortened((line.name for line in lines), 28)
+    figure = Figure(figsize=(0.46 * n, 0.46 * n), facecolor=PAPER)
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
+    for y, line in enumerate(lines):
+        for x, rate in enumerate(line.against):
+            colour = LINE if x == y or rate is None else blend(rate)
+            axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=colour, linewidth=0))
+            if x != y:
+                axes.text(x, y, percent(rate), ha="center", va="center_baseline", fontsize=9)
+    ranks = [str(rank) for rank in range(1, n + 1)]
+    axes.set_xticks(range(n), ranks)
+    axes.xaxis.tick_top()
+    numbered = [f"{name}  {rank}" for name, rank in zip(names, ranks, strict=True)]
+    axes.set_yticks(range(n), numbered)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title("row's win rate in %", loc="right", fontsize=10, pad=8)
+    return figure

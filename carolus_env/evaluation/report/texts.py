@@ -1,0 +1,101 @@
+"""How a report writes names and numbers, and its colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from carolus_env.evaluation.columns import BAR, TIME
+from carolus_env.evaluation.seating import labels
+from carolus_env.evaluation.summary import Summary
+
+INK, GREY, LINE, PAPER = "#222222", "#767676", "#e4e4e4", "#ffffff"
+BLUE, VERMILION = "#0072b2", "#d55e00"
+"""More and less than half: two colours of Okabe and Ito, which the colour-blind can tell apart."""
+
+Rating = tuple[float, float, float]
+"""Elo, and the ends of its 95 % interval."""
+
+_ELLIPSIS: Final = "\u2026"
+
+
+def printable(text: object) -> str:
+    """The text, with characters that cannot be printed or encoded replaced."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def shortened(names: Iterable[str], length: int = 32) -> list[str]:
+    """The names, long ones without their middle, still all different."""
+    head = length // 3
+    return labels(
+        [
+            name if len(name) <= length else f"{name[:head]}{_ELLIPSIS}{name[head + 1 - length :]}"
+            for name in names
+        ]
+    )
+
+
+def title(summary: Summary) -> str:
+    """What was played, in one line."""
+    parts = [
+        f"{summary['rules']['players']} players",
+        summary["schedule"],
+        f"{summary['deals']:,} deals",
+        f"{summary['games']:,} games",
+        f"seed {summary['seed']}",
+    ]
+    if not summary["complete"]:
+        parts.append("cut short")
+    return printable(spaced(", ".join(parts)))
+
+
+def spaced(name: object) -> str:
+    """A key as words."""
+    return str(name).replace("_", " ")
+
+
+def elo(rating: Rating | None) -> str:
+    """A rating and its interval."""
+    if rating is None:
+        return ""
+    point, low, high = map(round, rating)
+    return f"{point} [{low}, {high}]"
+
+
+def percent(rate: float | None, digits: int = 0) -> str:
+    """In percent; 0 and 100 only for exactly that."""
+    if rate is None:
+        return ""
+    text, least = f"{100 * rate:.{digits}f}", 10.0**-digits
+    if float(text) >= 100 and rate < 1:
+        return f">{100 - least:.{digits}f}"
+    if float(text) <= 0 < rate:
+        return f"<{least:.{digits}f}"
+    return text
+
+
+def duration(microseconds: float) -> str:
+    """In the unit that fits."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= 0.9995 * size:
+            return f"{microseconds / size:.3g} {unit}"
+    return f"{microseconds:.3g} us"
+
+
+def written(value: float, how: str) -> str:
+    """A value of a `Figure`."""
+    if how == BAR:
+        return percent(value, 1)
+    return duration(value) if how == TIME else how.format(value)
+
+
+def strength_of_colour(rate: float) -> float:
+    """How much colour a win rate has: 0 at one half, 0.75 at 0 and 1."""
+    return 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
+
+
+def blend(rate: float) -> str:
+    """Blue for more than half, vermilion for less, white between."""
+    strong, part = (BLUE if rate > 0.5 else VERMILION), strength_of_colour(rate)
+    channels = (int(strong[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + part * (channel - 255)):02x}" for channel in channels)

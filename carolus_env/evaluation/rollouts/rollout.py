@@ -1,0 +1,311 @@
+"""Rollouts: what each candidate of a position is worth, by playing on many times.
+
+    >>> from carolus_env.evaluation.rollouts import rollout
+    >>> result = rollout.roll_out(state, options=rollout.Options(games=2000), seed=1)
+    >>> result.best.actions, result.best.mean, result.best.error
+
+Every candidate is played on to the end by the same base agent, in all seats, with the same dice
+(`carolus_env.evaluation.rollouts.sampling`). The first rolls come in proportion to their
+probabilities.
+
+A candidate is dropped when it is surely worse than the best one. "Surely": its difference exceeds
+so many standard errors that, with all candidates and all looks, the best one is dropped in at most
+5 % of the rollouts (Bonferroni; the errors are taken as normal).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots import Agent
+from carolus_env.engine.state import pick
+from carolus_env.evaluation.rollouts.candidates import after, candidates, kind_of
+from carolus_env.evaluation.rollouts.sampling import Played, Sampler
+from carolus_env.evaluation.rollouts.values import Floats, Value, value_function
+from carolus_env.system.processes import Workers
+from carolus_env.system.workers import check_threads
+
+BASE: Final = "value:plans=stop,candidates=8,next=0,discs=now"
+"""Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
+
+PORTION: Final = 100
+"""Games of each candidate between two looks; a whole portion shares its first rolls out."""
+
+DOUBT: Final = 0.05
+"""Probability that a rollout drops a candidate that is the best."""
+
+MOST_GAMES: Final = 10_000_000
+
+ENDS: Final = {
+    "best": "one candidate is surely the best",
+    "error": "the errors are small enough",
+    "games": "the budget of games is spent",
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one candidate is worth.
+
+    Attributes:
+        actions: action numbers, in order.
+        mean: ``(teams,)`` float64, each team's expected share of the win.
+        error: ``(teams,)`` float64, the standard errors.
+        games: that were played from it.
+        loss: how much less than the best one it is worth to the team that decides.
+        loss_error: the standard error of that, from games with the same dice; 0 for the best one.
+        dropped: whether it was found to be surely worse.
+    """
+
+    actions: tuple[int, ...]
+    mean: Floats
+    error: Floats
+    games: int
+    loss: float
+    loss_error: float
+    dropped: bool
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A position rolled out.
+
+    Attributes:
+        candidates: the best one first.
+        team: the team that decides.
+        ended: why it stopped, one of `ENDS`.
+        decisions: of the base agent, in all games.
+        seconds: that it took.
+    """
+
+    candidates: tuple[Estimate, ...]
+    team: int
+    ended: str
+    decisions: int
+    seconds: float
+
+    @property
+    def best(self) -> Estimate:
+        """The candidate that is worth most to the team that decides."""
+        return self.candidates[0]
+
+    @property
+    def games(self) -> int:
+        """Played from all candidates together."""
+        return sum(candidate.games for candidate in self.candidates)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How positions are rolled out.
+
+    Raises:
+        ValueError: for a value that is not allowed; the text names it.
+    """
+
+    base: str | Agent = BASE
+    """Plays every seat: a spec string, or an agent."""
+    rounds: int | None = None
+    """Stop games after this many rounds and value their positions; None: play to the end."""
+    value: str | Value = "value"
+    """Value function for `rounds`: a spec of `values.value_function`, or what it made."""
+    games: int = 1000
+    """Of each candidate, at most."""
+    error: float | None = None
+    """Go on until the standard error of every candidate that is left is as small; None: until one
+    is surely the best."""
+    threads: int = 1
+    """That share the games; the results are the same."""
+
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
+        for name, least in (("games", 2), ("rounds", 1)):
+            number = getattr(self, name)
+            if number is None and name == "rounds":
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise ValueError(f"{name} must be a whole number from {least} on, got {number!r}")
+        if self.games > MOST_GAMES:
+            raise ValueError(f"games must be at most {MOST_GAMES:,}, got {self.games:,}")
+        if self.error is not None and not 0 < self.error < 1:
+            raise ValueError(f"error must lie between 0 and 1, got {self.error!r}")
+
+    def sampler(self, players: int, seed: int) -> Sampler:
+        """What plays the games.
+
+        Raises:
+            ValueError: for a value function that does not exist, or does not fit.
+        """
+        value = None
+        if self.rounds is not None:
+            given = self.value
+            value = value_function(given, players) if isinstance(given, str) else given
+        return Sampler(self.base, seed, value, self.rounds, threads=self.threads)
+
+
+def roll_out(
+    state: np.void,
+    choices: Sequence[Sequence[int]] | None = None,
+    options: Options | None = None,
+    *,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    workers: Workers | None = None,
+) -> Rollout:
+    """Roll a position out.
+
+    Args:
+        state: game ``states[i]``, in which a decision is due.
+        choices: candidates, each as its actions in order; None: those of `candidates`.
+        options: see `Options`.
+        seed: the same seed gives the same games.
+        progress: called with the number of games played, all candidates together.
+        workers: share the games in place of threads, which needs options that can be pickled: a
+            value function by its spec.
+
+    Raises:
+        ValueError: when no decision is due, or for candidates that cannot be played.
+        IllegalActionError: for an illegal action.
+        WorkerError: when a worker dies.
+    """
+    options = options or Options()
+    kind_of(state)  # refuses a game in which no decision is due
+    given = candidates(state) if choices is None else [tuple(map(int, c)) for c in choices]
+    if not given:
+        raise ValueError("a rollout needs one candidate or more")
+    if len(set(given)) < len(given):
+        raise ValueError("a candidate is given twice")
+    starts = after(state, given)
+    players = int(state["players"])
+    sampler = options.sampler(players, seed)
+    if workers is not None:
+        workers.begin(partial(_player, options, players, seed))
+        sampler = replace(sampler, elsewhere=workers)
+    tally = _Tally(len(given), int(state["teams"]), int(state["team"][state["player"]]))
+    looks = math.ceil(options.games / PORTION)
+    sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(given) - 1, 1) * looks))
+    started, ended = time.perf_counter(), "games"
+    while (done := tally.most) < options.games:
+        left = np.flatnonzero(~tally.dropped)
+        games = min(PORTION, options.games - done)
+        places = np.tile(np.arange(games), len(left))
+        played = sampler.play(pick(starts, np.repeat(left, games)), done + places, places)
+        tally.add(left, played.shares.reshape(len(left), games, -1))
+        tally.decisions += played.decisions
+        if progress is not None:
+            progress(sum(map(len, tally.samples)))
+        tally.drop(sure)
+        alone = (~tally.dropped).sum() == 1
+        if options.error is None:
+            if alone and len(given) > 1:
+                ended = "best"
+                break
+        elif tally.largest_error() <= options.error:
+            ended = "best" if alone else "error"
+            break
+    return tally.result(given, ended, time.perf_counter() - started)
+
+
+def _player(options: Options, players: int, seed: int) -> Callable[..., Played]:
+    """The job of workers: to play a share of the games."""
+    return options.sampler(players, seed).part
+
+
+@dataclass
+class _Tally:
+    """The samples of every candidate."""
+
+    candidates: int
+    teams: int
+    team: int
+    decisions: int = 0
+    samples: list[Floats] = field(init=False)
+    dropped: npt.NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.samples = [np.zeros((0, self.teams)) for _ in range(self.candidates)]
+        self.dropped = np.zeros(self.candidates, np.bool_)
+
+    @property
+    def most(self) -> int:
+        """Games of a candidate that is left."""
+        return max(map(len, self.samples))
+
+    def add(self, rows: npt.NDArray[np.int64], values: Floats) -> None:
+        """Add ``(candidates, games, teams)``."""
+        for row, some in zip(rows, values, strict=True):
+            self.samples[row] = np.concatenate([self.samples[row], some])
+
+    def means(self) -> Floats:
+        """Of the team that decides."""
+        return np.array([some[:, self.team].mean() for some in self.samples])
+
+    def best(self) -> int:
+        """The best candidate that is left."""
+        means = np.where(self.dropped, -np.inf, self.means())
+        return int(means.argmax())
+
+    def behind(self, row: int, best: int) -> tuple[float, float]:
+        """How far a candidate is behind the best one, and the standard error.
+
+        Games of the same number have the same dice, so the difference is taken game by game, over
+        those that both have.
+        """
+        games = min(len(self.samples[row]), len(self.samples[best]))
+        gap = (self.samples[best][:games] - self.samples[row][:games])[:, self.team]
+        return float(gap.mean()), _error(gap)
+
+    def drop(self, sure: float) -> None:
+        """Drop what is more than ``sure`` standard errors behind."""
+        best = self.best()
+        for row in np.flatnonzero(~self.dropped):
+            gap, error = self.behind(int(row), best)
+            self.dropped[row] |= row != best and gap > sure * error
+
+    def largest_error(self) -> float:
+        """The largest standard error of a candidate that is left, for the team that decides."""
+        left = np.flatnonzero(~self.dropped)
+        return max(_error(self.samples[row][:, self.team]) for row in left)
+
+    def result(self, choices: list[tuple[int, ...]], ended: str, seconds: float) -> Rollout:
+        best = self.best()
+        rows = sorted(
+            range(self.candidates),
+            key=lambda row: (row != best, self.dropped[row], -self.means()[row]),
+        )
+        found = []
+        for row in rows:
+            some = self.samples[row]
+            loss, error = self.behind(row, best) if row != best else (0.0, 0.0)
+            errors = np.array([_error(some[:, team]) for team in range(self.teams)])
+            found.append(
+                Estimate(
+                    choices[row],
+                    some.mean(axis=0),
+                    errors,
+                    len(some),
+                    loss,
+                    error,
+                    bool(self.dropped[row]),
+                )
+            )
+        return Rollout(tuple(found), self.team, ended, self.decisions, seconds)
+
+
+def _error(values: Floats) -> float:
+    """The standard error of the mean.
+
+    Equal values say little about the spread of rare ones, so two are added that lie at the ends of
+    what shares can be.
+    """
+    padded = np.concatenate([values - values.mean(), [-0.5, 0.5]])
+    return float(np.sqrt(np.square(padded).sum() / (len(values) + 1) / len(values)))

@@ -1,0 +1,180 @@
+"""Games played on from given positions: side by side, with dice of their own.
+
+Game number ``i`` is played by the dice and streams of deal ``i`` (`engine.dealing`). So games of
+the same number, played from different positions, have the same dice: what differs between them is
+what was decided, not what was rolled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env import bots, engine
+from carolus_env.bots import Agent, lockstep
+from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, roll_dealt
+from carolus_env.engine.dealing import Deals
+from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
+from carolus_env.engine.state import States, pick
+from carolus_env.evaluation.rollouts.values import Floats, Value
+from carolus_env.system import stopping
+from carolus_env.system.processes import Workers
+from carolus_env.system.workers import runs, together
+
+Share = tuple[States, npt.NDArray[np.int64], Floats | None]
+
+
+class Played(NamedTuple):
+    """``G`` games that were played on.
+
+    Attributes:
+        shares: ``(G, teams)`` float64, each team's share of the win, or its value where the game
+            was left before its end.
+        decisions: how many were taken in all games.
+    """
+
+    shares: Floats
+    decisions: int
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How games are played on.
+
+    Attributes:
+        base: plays every seat: a spec string, made once for each thread, or an agent.
+        seed: of all games, 0 to 2^64 - 1.
+        value: of games that are left; None: none is.
+        rounds: after so many rounds, the present one included, a game is left; None: never.
+        stratified: the first rolls of all games that are played together come in proportion.
+        threads: that share the games; the results are the same.
+        elsewhere: workers that share them instead, begun with what calls `part`; None: threads.
+    """
+
+    base: str | Agent
+    seed: int
+    value: Value | None = None
+    rounds: int | None = None
+    stratified: bool = True
+    threads: int = 1
+    elsewhere: Workers | None = None
+
+    def play(
+        self, starts: States, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
+    ) -> Played:
+        """Play games to their end, or for `rounds`; can be stopped (`carolus_env.system.stopping`).
+
+        Args:
+            starts: ``(G,)`` positions of one number of players, at any point; unchanged.
+            numbers: ``(G,)`` the number of each game: its dice and its agents' streams.
+            strata: ``(G,)`` a place from 0 on among the games that share first rolls; those of
+                one place have the same first roll. All places up to the highest occur.
+        """
+        first = self._first_rolls(numbers, strata) if self.stratified else None
+        stop = stopping.current()
+
+        def share(rows: slice) -> Share:
+            some = pick(starts, np.arange(rows.start, rows.stop))
+            return some, numbers[rows], None if first is None else first[rows]
+
+        def played(rows: slice) -> Played:
+            with stop.watched():  # in the other threads, too
+                return self.part(*share(rows))
+
+        if self.elsewhere is None:
+            parts = together(played, runs(len(starts), self.threads))
+        else:
+            parts = self.elsewhere.all(map(share, runs(len(starts), self.elsewhere.count)))
+        return Played(
+            np.concatenate([part.shares for part in parts]),
+            sum(part.decisions for part in parts),
+        )
+
+    def _first_rolls(
+        self, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """For each game a number from 0 to 1 that picks its first roll, evenly spread over places.
+
+        Places are shuffled, so that a game's first roll says nothing about its other dice.
+        """
+        places = int(strata.max(initial=-1)) + 1
+        mark = int(numbers.min(initial=0))
+        chance = np.random.default_rng([self.seed, mark])
+        spread = (chance.permutation(places) + chance.random(places)) / max(places, 1)
+        heights: npt.NDArray[np.float64] = spread[strata]
+        return heights
+
+    def part(self, states: States, numbers: npt.NDArray[np.int64], first: Floats | None) -> Played:
+        """Play some of the games that `play` is given, in this thread.
+
+        Args:
+            states: ``(G,)`` positions; changed.
+            numbers: ``(G,)`` the number of each game.
+            first: ``(G,)`` from 0 to 1, picks each game's first roll; None: it is rolled.
+        """
+        states = np.require(states, requirements="W")
+        games = len(states)
+        players = int(states["players"].max(initial=2))
+        deals = Deals.of(self.seed, numbers)
+        dice, streams = deals.dice(), deals.streams()
+        last = states["round"].astype(np.int64) + (self.rounds or 0)
+        waiting = np.full(games, first is not None)  # for the first roll
+
+        def roll(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            if first is not None:
+                _roll_first(states, rows[waiting[rows]], dice, first, waiting)
+            roll_dealt(states, dice, rows)
+            if self.rounds is None:
+                return rows
+            # Between two rounds nothing is under way that a value would have to foresee.
+            begins = (states["phase"][rows] == DISC) & (states["turn"][rows] == 0)
+            return rows[~(begins & (states["round"][rows] >= last[rows]))]
+
+        tables = np.zeros((games, players), np.int64)
+        steps = lockstep.play(lockstep.Games(states, tables, streams), [bots.make(self.base)], roll)
+        decisions = sum(len(step.rows) for step in steps)
+        over = states["phase"] == OVER
+        shares = np.zeros((games, TEAMS[players]))
+        np.add.at(
+            shares,
+            (np.arange(games)[:, None], states["team"][:, :players].astype(np.int64)),
+            engine.win_shares(states),
+        )
+        if not over.all():
+            assert self.value is not None, "games can be left only where a value is given"
+            left = np.flatnonzero(~over)
+            shares[left] = self.value(pick(states, left))
+        return Played(shares, decisions)
+
+
+def _roll_first(
+    states: States,
+    rows: npt.NDArray[np.int64],
+    dice: npt.NDArray[np.uint64],
+    heights: Floats,
+    waiting: npt.NDArray[np.bool_],
+) -> None:
+    """Roll for the first time in these games, where a roll is due: as ``heights`` say if it is a
+    usual one, with each game's dice used up as by any roll."""
+    rows = rows[states["phase"][rows] == ROLL]
+    for due in np.unique(states["dice_due"][rows]).tolist():
+        alike = rows[states["dice_due"][rows] == due]
+        seat = states["player"][alike]
+        states["generator"][alike] = dice[alike, seat]
+        faces = draw_faces(states, rows=alike)
+        dice[alike, seat] = states["generator"][alike]
+        if due == DICE[int(states["players"][alike[0]])]:
+            faces = _roll_at(heights[alike], due)
+        waiting[alike] = False
+        apply_roll(states, faces, rows=alike)
+
+
+def _roll_at(heights: npt.NDArray[np.float64], dice: int) -> npt.NDArray[np.uint8]:
+    """The rolls at these heights, 0 to 1, of the rolls' cumulative probabilities."""
+    outcomes = chance_outcomes(dice)
+    ends = np.cumsum(outcomes.probabilities)[:-1]
+    faces: npt.NDArray[np.uint8] = outcomes.faces[np.searchsorted(ends, heights, side="right")]
+    return faces

@@ -1,0 +1,335 @@
+"""Who meets whom, in which seats, and how often.
+
+Agents are compared at a `Meeting`, in every seating that a fair comparison needs. A *deal* is one
+set-up with fixed dice (`carolus_env.evaluation.games`). Every deal is played in every seating, so
+neither luck nor seats favour anyone. A `Plan` numbers all games of a tournament, deal by deal:
+when it stops early, all meetings have had the same deals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation.arguments import seatings_array, whole_number, whole_numbers
+from carolus_env.evaluation.sequential import SequentialTest
+
+SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
+"""How agents can be made to meet, see `meetings`."""
+ALONE: Final = "alone"
+"""A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
+MOST_GAMES: Final = 10**8
+"""The most games of a plan, more than anyone would wait for."""
+
+
+class Meeting(NamedTuple):
+    """Agents that are compared with each other, and all their seatings.
+
+    Attributes:
+        agents: their numbers, ascending.
+        seatings: ``(S, players)`` int64, the agent at each seat.
+    """
+
+    agents: tuple[int, ...]
+    seatings: npt.NDArray[np.int64]
+
+
+class Fixtures(NamedTuple):
+    """``G`` games to be played, as columns.
+
+    Attributes:
+        meetings: number of each game's meeting.
+        deals: number of its deal.
+        seatings: row of its meeting's seatings.
+        tables: ``(G, players)``, the agent at each seat.
+    """
+
+    meetings: npt.NDArray[np.int64]
+    deals: npt.NDArray[np.int64]
+    seatings: npt.NDArray[np.int64]
+    tables: npt.NDArray[np.int64]
+
+    def checked(self, agents: int, players: int) -> Fixtures:
+        """Check them for games of ``players`` players between that many agents.
+
+        Raises:
+            ValueError: for an impossible number, or columns of other shapes.
+        """
+        tables = seatings_array(self.tables, agents, players)
+        numbers = {}
+        for name in ("meetings", "deals", "seatings"):
+            found = whole_numbers(name, getattr(self, name), (len(tables),)).astype(np.int64)
+            if found.min(initial=0) < 0:
+                raise ValueError(f"{name} must not be negative, got {found.min()}")
+            numbers[name] = found
+        return Fixtures(**numbers, tables=tables)
+
+    @classmethod
+    def of(cls, tables: npt.ArrayLike) -> Fixtures:
+        """The games of these tables, each of a deal of its own."""
+        seated = np.asarray(tables)
+        zeros = np.zeros(len(seated), np.int64)
+        return cls(zeros, np.arange(len(seated)), zeros, seated)
+
+
+def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
+    """Two agents in all seatings that compare them fairly.
+
+    2 players: both seatings. 3 players: one against two of the other and the reverse, each in all
+    three rotations. 4 players: each agent is a team of partners, on either pair of seats.
+    """
+    if rules.players == 3:
+        rotation = [[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    else:
+        teams = [rules.team(seat) for seat in range(rules.players)]
+        rotation = [teams, [1 - team for team in teams]]
+    return Meeting((first, second), np.array([first, second])[np.array(rotation)])
+
+
+def _mixed(agents: tuple[int, int, int]) -> Meeting:
+    """Three agents and three players, in all six orders: each sits in every seat equally often."""
+    return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
+
+
+def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
+    """Three or four agents and four players: all ways to make teams of two different agents.
+
+    Four agents make two teams in three ways, so any two that meet also meet with their partners
+    exchanged. Of three, the two teams share one, who helps and hinders both others alike. Each way
+    has four seatings: every agent in every seat, and either opponent behind it equally often.
+    """
+    teams = itertools.combinations(agents, 2)
+    shared = 4 - len(agents)  # agents on both teams
+    ways = [
+        (*one, *other)
+        for one, other in itertools.combinations(teams, 2)
+        if len({*one} & {*other}) == shared
+    ]
+    seats = [seat for team in (0, 1) for seat in range(4) if rules.team(seat) == team]
+    order = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+    turns = np.array(ways, np.int64)[:, order].reshape(-1, 4)
+    return Meeting(agents, turns[:, np.argsort(seats)])
+
+
+def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
+    """All meetings of a tournament.
+
+    Args:
+        schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
+            of the others), ``mixed`` (three players: every three agents together) or
+            ``strangers`` (four players: every four agents together, in teams of two; or all
+            three, where there are no more); or `ALONE`.
+        rules: number of players, and who are partners.
+        agents: how many take part.
+
+    Raises:
+        ValueError: for an unknown schedule, too few agents, ``mixed`` without three players or
+            ``strangers`` without four, `ALONE` with several agents.
+    """
+    if schedule == ALONE:
+        if agents != 1:
+            raise ValueError(f"alone is for one agent, got {agents}")
+        return [Meeting((0,), np.zeros((1, rules.players), np.int64))]
+    if schedule not in SCHEDULES:
+        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
+    if schedule == "mixed":
+        if rules.players != 3:
+            raise ValueError(f"mixed is for 3 players, got {rules.players}")
+        if agents < 3:
+            raise ValueError(f"mixed needs three agents, got {agents}")
+        return [_mixed(three) for three in itertools.combinations(range(agents), 3)]
+    if schedule == "strangers":
+        if rules.players != 4:
+            raise ValueError(f"strangers is for 4 players, got {rules.players}")
+        if agents < 3:
+            raise ValueError(f"strangers needs three agents, got {agents}")
+        together = itertools.combinations(range(agents), min(agents, 4))
+        return [_strangers(rules, some) for some in together]
+    if agents < 2:
+        raise ValueError(f"a pairing needs two agents, got {agents}")
+    firsts = range(agents if schedule == "round_robin" else 1)
+    return [pairing(rules, i, j) for i in firsts for j in range(i + 1, agents)]
+
+
+def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
+    """The seatings of a `pairing` of agents 0 and 1, repeated, for `games.play_games`.
+
+    Args:
+        rules: number of players, and who are partners.
+        games: wanted; rounded up to whole rotations (of 2, 6 or 2 games).
+
+    Returns:
+        ``(G, players)`` int64 with ``G >= games``.
+
+    Raises:
+        ValueError: for an impossible number of games.
+    """
+    rotation = pairing(rules).seatings
+    return np.tile(rotation, (deals_for(games, len(rotation)), 1))
+
+
+def deals_for(games: int, seatings: int) -> int:
+    """The fewest deals that give this many games of a meeting with that many seatings.
+
+    Raises:
+        ValueError: for an impossible number of games.
+    """
+    return math.ceil(whole_number("games", games, 1, MOST_GAMES) / seatings)
+
+
+# ------------------------------------------------------------------------------------ plans
+
+
+def _next_until(deals: int) -> int:
+    """Return the number of deals at which intervals are next checked: 50 or a quarter more.
+
+    So the checks never dominate the running time.
+    """
+    return deals + max(50, math.ceil(deals / 4))
+
+
+def _next_test(deals: int) -> int:
+    """Return the number of deals at which a test is next asked: 16 or a sixteenth more.
+
+    A test's verdict does not depend on when it is asked; only how many deals are played does.
+    """
+    return deals + max(16, math.ceil(deals / 16))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides which games a tournament plays.
+
+    Game ``n`` is deal ``n // D`` with ``D`` games a deal: all meetings in turn, each in all of its
+    seatings.
+
+    Raises:
+        ValueError: for impossible agents, schedule, deals, seed or stop rule.
+    """
+
+    rules: Rules
+    agents: tuple[str, ...]
+    schedule: str = "round_robin"
+    deals: int = 500
+    """Number of deals; with ``until`` or ``test``, at most this many."""
+    seed: int = 0
+    """0 to 2^64 - 1; no two seeds share a deal. Deals are the same in every meeting."""
+    until: float | None = None
+    """Play until the 95 % interval of every rating, widened so that it holds at any time, is
+    narrower than this, in Elo points."""
+    test: SequentialTest | None = None
+    """Play until it knows whether agent 0 is stronger than agent 1."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "agents", tuple(self.agents))
+        whole_number("seed", self.seed, 0, 2**64 - 1)
+        whole_number("deals", self.deals, 1, MOST_GAMES // self.games_per_deal)
+        if self.until is not None and not 0 < self.until < math.inf:
+            raise ValueError(f"until must be above 0 Elo points, got {self.until!r}")
+        if self.test is not None and self.until is not None:
+            raise ValueError("a plan has one stop rule, until or test, got both")
+
+    @cached_property
+    def meetings(self) -> list[Meeting]:
+        """Who meets whom, in every seating; see `meetings`."""
+        return meetings(self.schedule, self.rules, len(self.agents))
+
+    @property
+    def team(self) -> list[int]:
+        """The team of each seat."""
+        return [self.rules.team(seat) for seat in range(self.rules.players)]
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs of agents that meet, ascending."""
+        found = {
+            pair for meeting in self.meetings for pair in itertools.combinations(meeting.agents, 2)
+        }
+        return sorted(found)
+
+    @property
+    def games_per_deal(self) -> int:
+        """Number of games of one deal: the seatings of all meetings."""
+        return sum(len(meeting.seatings) for meeting in self.meetings)
+
+    @property
+    def games(self) -> int:
+        """Number of games in all deals."""
+        return self.deals * self.games_per_deal
+
+    def looks(self) -> Iterator[int]:
+        """The numbers of deals at which the stop rule is asked; the last is `deals`."""
+        deals = 0
+        while deals < self.deals:
+            if self.test is not None:
+                deals = _next_test(deals)
+            else:
+                deals = self.deals if self.until is None else _next_until(deals)
+            deals = min(deals, self.deals)
+            yield deals
+
+    def fixtures(self, start: int, stop: int) -> Fixtures:
+        """Games number ``start`` to ``stop - 1``."""
+        deals, places = np.divmod(np.arange(start, stop), self.games_per_deal)
+        meeting_of = np.repeat(np.arange(len(self.meetings)), self._seatings)
+        seating_of = np.concatenate([np.arange(count) for count in self._seatings])
+        tables = np.concatenate([meeting.seatings for meeting in self.meetings])
+        return Fixtures(meeting_of[places], deals, seating_of[places], tables[places])
+
+    @property
+    def _seatings(self) -> list[int]:
+        return [len(meeting.seatings) for meeting in self.meetings]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values for JSON."""
+        return {
+            "rules": self.rules.to_dict(),
+            "agents": list(self.agents),
+            "schedule": self.schedule,
+            "seed": self.seed,
+            "deals": self.deals,
+            "until": self.until,
+            "test": self.test and asdict(self.test),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            ValueError: naming what is missing, unknown or impossible.
+        """
+        try:
+            agents: Sequence[Any] = data["agents"]
+            if not isinstance(agents, list) or not all(isinstance(a, str) for a in agents):
+                raise ValueError(f"agents must be a list of texts, got {agents!r}")
+            test = None if data["test"] is None else SequentialTest(**data["test"])
+            return cls(
+                Rules.from_dict(data["rules"]),
+                tuple(agents),
+                data["schedule"],
+                data["deals"],
+                data["seed"],
+                data["until"],
+                test,
+            )
+        except KeyError as error:
+            raise ValueError(f"{error.args[0]} is missing") from None
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"not the plan of a tournament ({error})") from None
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """The names of agents, numbered where one occurs more than once."""
+    return [
+        f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]

@@ -1,0 +1,395 @@
+"""Suites and their files: JSON Lines, plain or gzip; a header, then one line a decision.
+
+The files are untrusted data; `carolus_env.system.untrusted` has the threat model. docs/suite.md
+describes the format.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from carolus_env.engine.rules import ACTIONS, TERRITORIES, Rules
+from carolus_env.engine.state import States
+from carolus_env.evaluation.rollouts.candidates import KINDS, after, kind_of
+from carolus_env.evaluation.rollouts.sampling import Sampler
+from carolus_env.evaluation.rollouts.values import value_function
+from carolus_env.evaluation.suite.stages import STAGES, stages_of
+from carolus_env.notation import from_text
+from carolus_env.records import Record, play_event, start_of
+from carolus_env.records.check import FORMAT as RECORD_FORMAT
+from carolus_env.records.check import VERSION as RECORD_VERSION
+from carolus_env.system.untrusted import DataError, check, get, one_of, parse_json, shown, whole
+
+FORMAT: Final = "carolus-suite"
+VERSION: Final = 2
+HALVES: Final = ("learn", "report")
+"""One half to learn and tune by, the other for what is reported."""
+
+MAX_BYTES: Final = 256 * 2**20
+"""Unpacked bytes of a file, at most."""
+_MOST_EVENTS: Final = 100_000
+
+
+class SuiteError(ValueError):
+    """A file that is not a suite, or that does not fit; the text says where and why."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A choice that was rolled out.
+
+    Attributes:
+        actions: action numbers, in order.
+        value: the expected share of the win of the team that decides.
+        error: its standard error.
+        loss: how much less than the best candidate's value that is, in games with the same dice.
+        loss_error: the standard error of that; 0 for the best one.
+        games: that were played from it.
+        dropped: it was found to be surely worse, and played no further.
+    """
+
+    actions: tuple[int, ...]
+    value: float
+    error: float
+    loss: float
+    loss_error: float
+    games: int
+    dropped: bool
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A position in which a decision is due, with its candidates, the best one first.
+
+    Attributes:
+        number: in the suite, from 0.
+        position: as a line of `carolus_env.notation`, without generator.
+        kind: one of `candidates.KINDS`.
+        stage: one of `STAGES`.
+        half: one of `HALVES`.
+        team: that decides.
+        met: the agent at each seat of the game that it comes from.
+        game: that game up to the decision, as `Decision.record` reads it.
+        candidates: rolled out.
+    """
+
+    number: int
+    position: str
+    kind: str
+    stage: str
+    half: str
+    team: int
+    met: tuple[str, ...]
+    game: dict[str, Any]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate with the highest value."""
+        return self.candidates[0]
+
+    def state(self) -> States:
+        """The position: ``(1,)``, with generator 0."""
+        states = from_text(self.position, seed=0)
+        states["generator"] = 0
+        return states
+
+    def record(self) -> Record:
+        """The game up to the decision as a record, which replays (`carolus_env.records`).
+
+        Raises:
+            SuiteError: when there is no such game, or it leads to another position.
+        """
+        where = f"decision {self.number}: game"
+        try:
+            record = _record(self.game, Rules(len(self.met)), where)
+            game = start_of(record)
+            for event in record["events"]:
+                event["player"] = int(game["player"][0])
+                play_event(game, event)
+        except (ValueError, TypeError) as error:
+            raise SuiteError(f"{where}: {error}") from None
+        game["generator"] = 0
+        if game.tobytes() != self.state().tobytes():
+            raise SuiteError(f"{where}: it does not lead to the position")
+        return record
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file."""
+        plain = {name: getattr(self, name) for name in _DECISION_KEYS}
+        plain["candidates"] = [
+            {name: getattr(one, name) for name in _CANDIDATE_KEYS} for one in self.candidates
+        ]
+        return plain
+
+
+_DECISION_KEYS: Final = (
+    "number", "kind", "stage", "half", "team", "position", "met", "game", "candidates",
+)  # fmt: skip
+_CANDIDATE_KEYS: Final = ("actions", "value", "error", "loss", "loss_error", "games", "dropped")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Decisions of games with one number of players.
+
+    Attributes:
+        header: how it was made; the keys of `making.Plan.header`.
+        decisions: by number.
+        digest: twelve hexadecimal digits that change with anything in it.
+    """
+
+    header: dict[str, Any]
+    decisions: tuple[Decision, ...]
+    digest: str
+
+    @property
+    def players(self) -> int:
+        """Of every game."""
+        return int(self.header["players"])
+
+    @property
+    def base(self) -> str:
+        """Spec of the agent that played the rollouts."""
+        return str(self.header["base"])
+
+    def sampler(self, seed: int) -> Sampler:
+        """What plays games as in the rollouts, with other dice.
+
+        Not stratified: a game's first roll would depend on the other games.
+
+        Raises:
+            ValueError: for a value function that does not exist here.
+        """
+        value = value_function(self.header["value"], self.players)
+        rounds = self.header["rounds"] or None
+        return Sampler(self.base, seed, value, rounds, stratified=False)
+
+    def half(self, name: str) -> list[Decision]:
+        """The decisions of one half, or of ``all``.
+
+        Raises:
+            ValueError: for another name.
+        """
+        if name not in (*HALVES, "all"):
+            raise ValueError(f"half must be one of {', '.join(HALVES)} or all, got {name!r}")
+        return [one for one in self.decisions if name in (one.half, "all")]
+
+
+# ------------------------------------------------------------------------------------ games
+
+
+def pack_game(record: Record) -> dict[str, Any]:
+    """A record in short: set-up, and each event as an action number or as the faces of a roll."""
+    events = [
+        event["action"] if "action" in event else "".join(map(str, event["roll"]))
+        for event in record["events"]
+    ]
+    return {**record["setup"], "events": events}
+
+
+def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
+    """The record that `pack_game` shortened, without the players of its events."""
+    events = get(game, "events", list, where)
+    if len(events) > _MOST_EVENTS:
+        raise DataError(f"{where}.events must be at most {_MOST_EVENTS:,}, got {len(events):,}")
+    found: list[dict[str, Any]] = []
+    for index, event in enumerate(events):
+        if isinstance(event, str) and 1 <= len(event) <= 9 and set(event) <= set("012345"):
+            found.append({"roll": [int(face) for face in event]})
+        else:
+            found.append({"action": check(event, int, f"{where}.events[{index}]")})
+    record: Record = {
+        "format": RECORD_FORMAT,
+        "version": RECORD_VERSION,
+        "rules": rules.to_dict(),
+        "setup": {
+            "territories": get(game, "territories", list, where),
+            "first_player": whole(game, "first_player", 0, rules.players - 1, where),
+        },
+        "events": found,
+        "result": None,
+    }
+    if len(record["setup"]["territories"]) != TERRITORIES:
+        raise DataError(f"{where}.territories must be {TERRITORIES} clans")
+    return record
+
+
+# ------------------------------------------------------------------------------------ writing
+
+
+def line_of(data: dict[str, Any]) -> bytes:
+    """A header or a decision as its line of a file."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def packed(content: bytes) -> bytes:
+    """The content of a file as gzip; the same content gives the same bytes."""
+    return gzip.compress(content, mtime=0)
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def shipped(players: int) -> Suite:
+    """The package's suite for 2, 3 or 4 players.
+
+    Raises:
+        SuiteError: when the package has none.
+    """
+    name = f"{players}p.jsonl.gz"
+    file = resources.files(__package__) / "decisions" / name
+    try:
+        data = file.read_bytes()
+    except OSError:
+        raise SuiteError(f"the package has no suite for {players} players") from None
+    return read_bytes(data, name)
+
+
+def read_suite(path: str | os.PathLike[str]) -> Suite:
+    """Read the suite in a file.
+
+    Raises:
+        SuiteError: when the file does not hold one, with its line.
+        OSError: when it cannot be read.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    return read_bytes(data, os.fspath(path))
+
+
+def read_bytes(data: bytes, name: str) -> Suite:
+    """The suite in the content of a file, plain or gzip.
+
+    Raises:
+        SuiteError: when it does not hold one, with its line.
+    """
+    content = _unpacked(data, name)
+    header: dict[str, Any] | None = None
+    decisions: list[Decision] = []
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            if header is None:
+                header = check_header(parse_json(line))
+            else:
+                decisions.append(_decision(parse_json(line), header, len(decisions)))
+        except ValueError as error:  # also of positions and of illegal actions
+            raise SuiteError(f"{name}, line {number}: {error}") from None
+    if header is None:
+        raise SuiteError(f"{name}: empty, expected a header with format {FORMAT!r}")
+    if len(decisions) != header["decisions"]:
+        raise SuiteError(f"{name}: {header['decisions']} decisions expected, got {len(decisions)}")
+    return Suite(header, tuple(decisions), hashlib.sha256(content).hexdigest()[:12])
+
+
+def check_header(data: object) -> dict[str, Any]:
+    """The header of a suite, checked as far as it is used.
+
+    Raises:
+        DataError: naming the first thing wrong.
+    """
+    header: dict[str, Any] = check(data, dict, "the header")
+    for key, expected in (("format", FORMAT), ("version", VERSION)):
+        if (value := get(header, key, type(expected))) != expected:
+            raise DataError(f"{key} must be {expected!r}, got {shown(value)}")
+    whole(header, "players", 2, 4)
+    whole(header, "decisions", 1, 10**7)
+    for key in ("base", "value"):
+        get(header, key, str)
+    whole(header, "rounds", 0, 1000)
+    if not 0 < get(header, "error", float) < 1:
+        raise DataError(f"error must lie between 0 and 1, got {shown(header['error'])}")
+    often = get(header, "per_game", dict)
+    for kind in KINDS:
+        if get(often, kind, float, "per_game") < 0:
+            raise DataError(f"per_game.{kind} must not be negative, got {shown(often[kind])}")
+    return header
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    if data.startswith(b"\x1f\x8b"):
+        unzip = zlib.decompressobj(wbits=31)
+        try:
+            data = unzip.decompress(data, MAX_BYTES + 1)
+        except zlib.error as error:
+            raise SuiteError(f"{name}: damaged gzip data ({error})") from None
+        if not unzip.eof and len(data) <= MAX_BYTES:
+            raise SuiteError(f"{name}: the gzip data is cut short")
+    if len(data) > MAX_BYTES:
+        raise SuiteError(f"{name}: more than {MAX_BYTES:,} bytes")
+    return data
+
+
+def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
+    line: dict[str, Any] = check(data, dict, "a decision")
+    if (given := get(line, "number", int)) != number:
+        raise DataError(f"number must be {number}, got {shown(given)}")
+    met = get(line, "met", list)
+    if len(met) != header["players"] or not all(isinstance(spec, str) for spec in met):
+        raise DataError(f"met must be {header['players']} strings, got {shown(met)}")
+    given_candidates = get(line, "candidates", list)
+    if len(given_candidates) < 2:
+        raise DataError(f"candidates must be two or more, got {len(given_candidates)}")
+    found = Decision(
+        number,
+        get(line, "position", str),
+        one_of(line, "kind", KINDS),
+        one_of(line, "stage", STAGES),
+        one_of(line, "half", HALVES),
+        whole(line, "team", 0, 2),
+        tuple(met),
+        get(line, "game", dict),
+        tuple(_candidate(one, f"candidates[{k}]") for k, one in enumerate(given_candidates)),
+    )
+    _check_position(found, header)
+    return found
+
+
+def _candidate(data: object, where: str) -> Candidate:
+    one: dict[str, Any] = check(data, dict, where)
+    actions = get(one, "actions", list, where)
+    if not 1 <= len(actions) <= 5:
+        raise DataError(f"{where}.actions must be 1 to 5, got {len(actions)}")
+    for action in actions:
+        if not 0 <= check(action, int, f"{where}.actions") < ACTIONS:
+            raise DataError(f"{where}.actions must be from 0 to {ACTIONS - 1}, got {shown(action)}")
+    numbers = {key: float(get(one, key, float, where)) for key in ("value", "error", "loss")}
+    loss_error = float(get(one, "loss_error", float, where))
+    for key, value in (*numbers.items(), ("loss_error", loss_error)):
+        if not (-1 if key == "loss" else 0) <= value <= 1:
+            raise DataError(f"{where}.{key} must be a share, got {shown(value)}")
+    return Candidate(
+        tuple(actions),
+        **numbers,
+        loss_error=loss_error,
+        games=whole(one, "games", 1, 10**9, where),
+        dropped=get(one, "dropped", bool, where),
+    )
+
+
+def _check_position(decision: Decision, header: dict[str, Any]) -> None:
+    state = decision.state()
+    found: Sequence[tuple[str, object, object]] = (
+        ("players", header["players"], int(state["players"][0])),
+        ("kind", decision.kind, kind_of(state[0])),
+        ("stage", decision.stage, STAGES[int(stages_of(state)[0])]),
+        ("team", decision.team, int(state["team"][0, state["player"][0]])),
+    )
+    for name, given, real in found:
+        if given != real:
+            raise DataError(f"{name} must be {real!r}, as in the position, got {shown(given)}")
+    ends = after(state[0], [one.actions for one in decision.candidates])
+    if len(np.unique(ends)) < len(ends):
+        raise DataError("two candidates lead to the same position")

@@ -1,0 +1,206 @@
+"""An agent's loss: how much of the win its choices give away, by a suite's rollouts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from carolus_env.bots import Agent
+from carolus_env.engine.state import States, equal, pick
+from carolus_env.evaluation.rollouts.candidates import KINDS, after
+from carolus_env.evaluation.rollouts.values import Floats
+from carolus_env.evaluation.suite.choices import choose
+from carolus_env.evaluation.suite.data import Decision, Suite
+from carolus_env.evaluation.suite.stages import STAGES
+
+GAMES: Final = 100
+"""Games from a choice that the suite does not list."""
+
+ALL: Final = "all"
+GAME: Final = "game"
+
+_DRAWN: Final = 2000  # resamples of the bootstrap
+_ASKED: Final = 0  # seed of the agent's streams
+_PLAYED: Final = 1  # and of the games that are played on
+
+
+class Loss(NamedTuple):
+    """A mean loss, in shares of the win, with its 95 % interval.
+
+    Attributes:
+        mean: of the decisions.
+        low, high: percentiles of a bootstrap over decisions.
+        decisions: how many.
+    """
+
+    mean: float
+    low: float
+    high: float
+    decisions: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an agent chose in ``N`` decisions, and what that cost.
+
+    Attributes:
+        agent: its name.
+        suite: that was asked.
+        decisions: of it.
+        actions: the agent's choices.
+        losses: ``(N,)`` float64, of each choice against the best candidate.
+        errors: ``(N,)`` float64, their standard errors.
+        listed: ``(N,)`` bool, whether the choice leads where a candidate leads. The others were
+            rolled out on the spot.
+        asked: actions that the agent answered.
+        seconds: that it took for them.
+    """
+
+    agent: str
+    suite: Suite
+    decisions: tuple[Decision, ...]
+    actions: tuple[tuple[int, ...], ...]
+    losses: Floats
+    errors: Floats
+    listed: npt.NDArray[np.bool_]
+    asked: int
+    seconds: float
+
+    def summary(self) -> dict[str, Loss]:
+        """The loss by kind of decision, by stage, in all, and of a game.
+
+        That in all weights kinds as the suite does. That of a game counts each kind as often as a
+        seat decides on it in a game of the base agent.
+        """
+        kinds = np.array([one.kind for one in self.decisions])
+        stages = np.array([one.stage for one in self.decisions])
+        parts = {name: kinds == name for name in KINDS} | {name: stages == name for name in STAGES}
+        found, drawn = {}, {}
+        for k, (name, part) in enumerate(parts.items()):
+            if not part.any():
+                continue
+            values = self.losses[part]
+            # Each part draws by itself, and equal for all agents, so that they are compared alike.
+            rows = np.random.default_rng(k).integers(len(values), size=(_DRAWN, len(values)))
+            drawn[name] = values[rows].mean(axis=1)
+            found[name] = _loss(values.mean(), drawn[name], len(values))
+        for name, weight in ((ALL, None), (GAME, self.suite.header["per_game"])):
+            weights = {
+                kind: found[kind].decisions / len(kinds) if weight is None else weight[kind]
+                for kind in KINDS
+                if kind in found
+            }
+            mean = sum(found[kind].mean * often for kind, often in weights.items())
+            total = np.sum([drawn[kind] * often for kind, often in weights.items()], axis=0)
+            found[name] = _loss(mean, total, len(kinds))
+        return found
+
+    def worst(self, count: int) -> list[int]:
+        """Rows of the decisions that cost most, the worst first."""
+        return [int(row) for row in np.argsort(-self.losses, kind="stable")[:count]]
+
+
+def _loss(mean: float, drawn: Floats, decisions: int) -> Loss:
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Loss(float(mean), float(low), float(high), decisions)
+
+
+def measure(
+    suite: Suite,
+    agent: Agent,
+    half: str = "report",
+    *,
+    games: int = GAMES,
+    decisions: Sequence[Decision] | None = None,
+) -> Measured:
+    """Ask an agent for its choice in every decision of a half, and look up what it costs.
+
+    A choice counts by the position to which it leads: the order of placements does not matter. One
+    that leads where no candidate leads is rolled out by the suite's base. The same agent gets the
+    same result; which other decisions are asked does not matter.
+
+    Args:
+        suite: see `data.shipped` and `data.read_suite`.
+        agent: `bots.make` makes one.
+        half: ``report``, ``learn`` or ``all``.
+        games: to roll an unlisted choice out by.
+        decisions: of the suite, instead of a half.
+
+    Raises:
+        ValueError: for another half, or games less than 2.
+        AgentError: when the agent answers something else than legal actions.
+    """
+    if games < 2:
+        raise ValueError(f"games must be 2 or more, got {games}")
+    asked = tuple(suite.half(half) if decisions is None else decisions)
+    numbers = np.array([one.number for one in asked], np.int64)
+    states = np.concatenate([one.state() for one in asked])
+    started = time.perf_counter()
+    chosen = choose(agent, states, numbers, _ASKED)
+    seconds = time.perf_counter() - started
+    losses, errors = np.zeros(len(asked)), np.zeros(len(asked))
+    unlisted = []
+    for row, one in enumerate(asked):
+        ends = after(states[row], [candidate.actions for candidate in one.candidates])
+        ends["generator"] = 0
+        same = np.flatnonzero(equal(ends, pick(chosen.after, np.full(len(ends), row))))
+        if len(same):
+            losses[row] = one.candidates[same[0]].loss
+            errors[row] = one.candidates[same[0]].loss_error
+        else:
+            unlisted.append(row)
+    if unlisted:
+        ends = pick(chosen.after, np.array(unlisted))
+        missed = [asked[row] for row in unlisted]
+        losses[unlisted], errors[unlisted] = _rolled_out(suite, missed, ends, games)
+    listed = np.ones(len(asked), np.bool_)
+    listed[unlisted] = False
+    return Measured(
+        agent.name,
+        suite,
+        asked,
+        tuple(chosen.actions),
+        losses,
+        errors,
+        listed,
+        chosen.decisions,
+        seconds,
+    )
+
+
+def _rolled_out(
+    suite: Suite, decisions: Sequence[Decision], ends: States, games: int
+) -> tuple[Floats, Floats]:
+    """What choices cost that lead to ``ends``, and the standard errors, by rollouts."""
+    numbers = np.array([one.number for one in decisions], np.int64)
+    names = (numbers[:, None] * games + np.arange(games)).ravel()
+    played = suite.sampler(_PLAYED).play(ends.repeat(games), names, names)
+    shares = played.shares.reshape(len(ends), games, -1)
+    teams = np.array([one.team for one in decisions])
+    won = np.take_along_axis(shares, teams[:, None, None], axis=2)[..., 0]
+    best = np.array([one.best.value for one in decisions])
+    best_errors = np.array([one.best.error for one in decisions])
+    errors = np.hypot(best_errors, won.std(axis=1, ddof=1) / np.sqrt(games))
+    return best - won.mean(axis=1), errors
+
+
+def optimism(decisions: Sequence[Decision]) -> float:
+    """About how much too high the best candidates' values are, on average.
+
+    The best of several estimates is more often one that is too high. The mean excess is that of a
+    parametric bootstrap: estimates drawn around the found ones, by their standard errors. It is
+    the same for all agents, so their order does not depend on it.
+    """
+    chance = np.random.default_rng(0)
+    excess = []
+    for one in decisions:
+        behind = np.array([candidate.loss for candidate in one.candidates])
+        errors = np.array([candidate.loss_error for candidate in one.candidates])
+        drawn = errors * chance.standard_normal((_DRAWN, len(behind))) - behind
+        excess.append(drawn.max(axis=1).mean())
+    return float(np.mean(excess))

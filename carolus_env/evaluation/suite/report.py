@@ -1,0 +1,180 @@
+"""Agents' losses as a table, as JSON, and the worst decisions as games: `evaluate.py --suite`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from carolus_env.bots import Agent
+from carolus_env.evaluation.rollouts.candidates import KINDS
+from carolus_env.evaluation.suite.data import Suite, SuiteError, shipped
+from carolus_env.evaluation.suite.measure import (
+    ALL,
+    GAMES,
+    Loss,
+    Measured,
+    measure,
+    optimism,
+)
+from carolus_env.records import Record, write_records
+from carolus_env.system.files import write_json
+from carolus_env.system.terminal import aligned
+
+FORMAT: Final = "carolus-suite-result"
+VERSION: Final = 1
+RESULT_FILE: Final = "suite.json"
+HALF: Final = "report"
+"""The half of the suite by which agents are measured."""
+WORST: Final = 10
+"""Decisions of each agent that are written for the viewer."""
+
+
+def run(
+    agents: Sequence[Agent],
+    players: int | None = None,
+    *,
+    json: Path | None = None,
+    out: Path | None = None,
+    quiet: bool = False,
+) -> None:
+    """Measure agents by the package's suites, print what they lose, and write it.
+
+    Args:
+        agents: to measure.
+        players: of the suite; None: all suites, one after the other.
+        json: file for the result.
+        out: folder for the result and, as games for the viewer, each agent's ten worst decisions.
+        quiet: print nothing.
+
+    Raises:
+        SuiteError: when the package has no such suite.
+        ValueError: for no agents, and when an agent fails.
+        OSError: when a file cannot be written.
+    """
+    if not agents:
+        raise ValueError("a suite measures one agent or more, got none")
+    results: list[list[Measured]] = []
+    for suite in suites(players):
+        measured = [measure(suite, agent, HALF) for agent in agents]
+        results.append(measured)
+        if not quiet:
+            print(table(measured))
+        if out:
+            path = out / f"worst_{suite.players}p.jsonl"
+            write_records(path, [record for one in measured for record in records(one, WORST)])
+            if not quiet:
+                print(f"To look at the worst: carolus play {path}\n")
+    for file in filter(None, (json, out and out / RESULT_FILE)):
+        write_json(file, result(results))
+
+
+def suites(players: int | None) -> list[Suite]:
+    """The package's suite for so many players; None: all that there are.
+
+    Raises:
+        SuiteError: when there is none.
+    """
+    if players is not None:
+        return [shipped(players)]
+    found = []
+    for number in (2, 3, 4):
+        try:
+            found.append(shipped(number))
+        except SuiteError:
+            continue
+    if not found:
+        raise SuiteError("the package has no suites")
+    return found
+
+
+# ------------------------------------------------------------------------------------ table
+
+
+def table(measured: Sequence[Measured]) -> str:
+    """A row for each agent: its loss by kind and in all, and how many of its choices are listed."""
+    suite, decisions = measured[0].suite, measured[0].decisions
+    lines = [
+        f"{suite.players} players: {len(decisions)} decisions, base {suite.base}, "
+        f"standard error {suite.header['error']:g}, suite {suite.digest}",
+        "Loss in percent of a win, with 95 % intervals; about "
+        f"{100 * optimism(decisions):.1f} too high for all, as the best value is a lucky one",
+        "",
+    ]
+    kinds = [kind for kind in KINDS if any(one.kind == kind for one in decisions)]
+    head = ("agent", *(f"a {kind}" for kind in kinds), "a decision", "listed", "s")
+    rows = [head]
+    for one in measured:
+        found = one.summary()
+        cells = [_cell(found[name]) for name in (*kinds, ALL)]
+        rows.append((one.agent, *cells, f"{100 * one.listed.mean():.0f} %", f"{one.seconds:.1f}"))
+    return "\n".join([*lines, *aligned(rows), ""])
+
+
+def _cell(loss: Loss) -> str:
+    return f"{100 * loss.mean:.1f} [{100 * loss.low:.1f}, {100 * loss.high:.1f}]"
+
+
+# ------------------------------------------------------------------------------------ the worst
+
+
+def records(measured: Measured, count: int) -> list[Record]:
+    """The games of the worst decisions: each once with the agent's choice, once with the best.
+
+    They end with the choice. The name of the seat that decides says which one it is.
+    """
+    found = []
+    for row in measured.worst(count):
+        one = measured.decisions[row]
+        seat = int(one.state()["player"][0])
+        cost = f"{100 * measured.losses[row]:.0f} %"
+        for name, actions in (
+            (f"lost {cost}: {measured.agent}", measured.actions[row]),
+            ("the best choice", one.best.actions),
+        ):
+            record = one.record()
+            record["events"] += [{"action": action, "player": seat} for action in actions]
+            names = [f"seat {k}" for k in range(len(one.met))]
+            names[seat] = name
+            found.append({**record, "game": one.number, "names": names})
+    return found
+
+
+# ------------------------------------------------------------------------------------ JSON
+
+
+def result(found: Sequence[Sequence[Measured]]) -> dict[str, Any]:
+    """All that was measured, JSON-ready."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "half": HALF,
+        "games_if_unlisted": GAMES,
+        "suites": [_suite(measured) for measured in found],
+    }
+
+
+def _suite(measured: Sequence[Measured]) -> dict[str, Any]:
+    suite, decisions = measured[0].suite, measured[0].decisions
+    return {
+        "players": suite.players,
+        "suite": suite.digest,
+        "base": suite.base,
+        "error": suite.header["error"],
+        "decisions": [one.number for one in decisions],
+        "optimism": optimism(decisions),
+        "agents": [_agent(one) for one in measured],
+    }
+
+
+def _agent(measured: Measured) -> dict[str, Any]:
+    return {
+        "spec": measured.agent,
+        "loss": {name: loss._asdict() for name, loss in measured.summary().items()},
+        "losses": [round(float(loss), 5) for loss in measured.losses],
+        "errors": [round(float(error), 5) for error in measured.errors],
+        "listed": [bool(one) for one in measured.listed],
+        "actions": [list(actions) for actions in measured.actions],
+        "asked": measured.asked,
+        "seconds": round(measured.seconds, 3),
+    }

@@ -1,0 +1,225 @@
+"""Tournaments: a plan is played in blocks, on one process or several, and can be resumed.
+
+    >>> from carolus_env import evaluation
+    >>> from carolus_env.engine.rules import Rules
+    >>> plan = evaluation.Plan(Rules(3), ("greedy", "random"), deals=100, seed=1)
+    >>> cup = evaluation.Tournament(plan)
+    >>> cup.run(workers=2, file="games.jsonl")
+    >>> cup.summary()["agents"]
+
+Games depend on the plan alone: not on the number of workers, the size of blocks or interruptions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from carolus_env.bots import Agent
+from carolus_env.evaluation import stopping
+from carolus_env.evaluation import summary as summaries
+from carolus_env.evaluation.columns import Results
+from carolus_env.evaluation.games import Progress, play_games
+from carolus_env.evaluation.journal import Journal
+from carolus_env.evaluation.pairing import PairingResult
+from carolus_env.evaluation.pool import Pool, Task
+from carolus_env.evaluation.seating import Plan
+from carolus_env.system.files import locked
+from carolus_env.system.processes import Workers, ready
+
+
+class Tournament:
+    """A plan and the games played so far.
+
+    Args:
+        plan: which games.
+        agents: for each name in the plan, a spec string (`bots.make`) or an agent. None: the
+            names are the specs.
+
+    Attributes:
+        plan: as given.
+        complete: whether all games have been played.
+        seconds: wall-clock time spent on playing.
+
+    Raises:
+        ValueError: for another number of agents than the plan has.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        agents: Sequence[str | Agent] | None = None,
+    ) -> None:
+        given = tuple(plan.agents if agents is None else agents)
+        if len(given) != len(plan.agents):
+            raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(given)}")
+        self.plan, self.complete, self.seconds = plan, False, 0.0
+        self._task = Task(plan, given)
+        self._parts = [_no_results(plan)]
+
+    @property
+    def games(self) -> int:
+        """Games played so far."""
+        return sum(map(len, self._parts))
+
+    @property
+    def results(self) -> Results:
+        """All games played so far, in the plan's order."""
+        self._parts = [Results.joined(self._parts)]
+        return self._parts[0]
+
+    def pairings(self) -> list[PairingResult]:
+        """The result of each pair of agents over the complete deals so far; empty without any."""
+        return [result for _, result in summaries.pairings(self.plan, self.results)]
+
+    def summary(self, *, rated: bool = True) -> dict[str, Any]:
+        """The statistics so far, see `carolus_env.evaluation.summary`."""
+        return summaries.summary(
+            self.plan, self.results, complete=self.complete, seconds=self.seconds, rated=rated
+        )
+
+    def run(
+        self,
+        *,
+        workers: int | Workers = 1,
+        file: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        records: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+        notice: Callable[[str], None] = warnings.warn,
+    ) -> None:
+        """Play the games that have not been played yet.
+
+        Args:
+            workers: processes; 1: this one. Several need agents that are spec strings or can be
+                pickled, and a script that guards its main part (``if __name__ == ...``). Or
+                workers that the caller has and closes, as `system.cluster.Cluster`.
+            file: results file to write (`carolus_env.evaluation.journal`), block by block.
+            resume: continue the tournament in ``file``.
+            records: file of game records to write (docs/rules.md), of the games that this call
+                plays; compressed if its name ends in ``.gz``.
+            progress: called with the number of finished games, after each block and, on one
+                process, after each game.
+            notice: called with a line that the user should read.
+
+        Raises:
+            ArenaError: when an agent fails, or breaks the rules, or a worker dies.
+            BusyError: when another process plays into ``file``.
+            ResultsFileError: when ``file`` cannot be resumed, or exists without ``resume``.
+            ValueError: for an impossible number of workers, or agents that cannot be sent to them.
+            OSError: when a file cannot be written.
+            KeyboardInterrupt: on Ctrl-C. As after any error, finished blocks stay counted and,
+                with ``file``, can be resumed; the games in play are lost.
+        """
+        players = ready(workers)
+        if resume and file is None:
+            raise ValueError("resume needs the file of the tournament")
+        if self.plan.until is not None:
+            summaries.extra("ratings")  # fails before anything is played
+        with contextlib.ExitStack() as stack:
+            if file is not None:
+                stack.enter_context(locked(file))
+            journal = self._open(file, resume, notice)
+            if journal is not None:
+                stack.enter_context(journal)
+            log = None if records is None else stack.enter_context(_RecordLog(Path(records)))
+            self._play(stack.enter_context(players), journal, log, progress)
+
+    def _open(
+        self, file: str | os.PathLike[str] | None, resume: bool, notice: Callable[[str], None]
+    ) -> Journal | None:
+        if file is None:
+            return None
+        if not resume:
+            journal = Journal.create(file, self.plan)
+            for start, part in self._played():
+                journal.append(self.plan, start, part, 0.0)
+            return journal
+        journal, saved = Journal.resume(file, self.plan)
+        if saved.cut:
+            notice(f"{os.fspath(file)}: the last line is incomplete; its game is played again")
+        self._parts, self.seconds = [saved.results], saved.wall
+        return journal
+
+    def _played(self) -> Iterator[tuple[int, Results]]:
+        start = 0
+        for part in self._parts:
+            if len(part):
+                yield start, part
+            start += len(part)
+
+    def _play(
+        self,
+        workers: Workers,
+        journal: Journal | None,
+        log: _RecordLog | None,
+        progress: Progress | None,
+    ) -> None:
+        self.complete = False
+        pool = Pool(self._task, workers, records=log is not None)
+        since = time.perf_counter()
+        for deals in self.plan.looks():
+            stop = deals * self.plan.games_per_deal
+            if stop < self.games:  # asked before the tournament was resumed
+                continue
+            for block in pool.play(self.games, stop, progress):
+                if log is not None:
+                    log.append(block.records)
+                wall = time.perf_counter() - since
+                since += wall
+                if journal is not None:
+                    journal.append(self.plan, self.games, block.results, wall)
+                self._parts.append(block.results)
+                self.seconds += wall
+                if progress is not None:
+                    progress(self.games)
+            if self._stops():
+                break
+        self.complete = True
+
+    def standing(self, *, rated: bool = False) -> dict[str, Any] | None:
+        """Where the stop rule stands after the complete deals (`carolus_env.evaluation.stopping`).
+
+        None without a stop rule or a complete deal.
+        """
+        counted = summaries.whole_deals(self.plan, self.results)
+        if not len(counted):
+            return None
+        ratings = (lambda: summaries.ratings(self.plan, counted)) if rated else None
+        return stopping.standing(self.plan, counted, ratings)
+
+    def _stops(self) -> bool:
+        found = self.standing(rated=True)
+        return found is not None and found["reached"]
+
+
+def _no_results(plan: Plan) -> Results:
+    return play_games(np.zeros((0, plan.rules.players), np.int64), [], plan.rules, seed=0)
+
+
+class _RecordLog:
+    """A new file of game records, written block by block."""
+
+    def __init__(self, path: Path) -> None:
+        self.zipped = path.suffix.lower() == ".gz"
+        self.file = path.open("xb")
+
+    def append(self, lines: list[bytes]) -> None:
+        data = b"".join(lines)
+        self.file.write(gzip.compress(data, mtime=0) if self.zipped else data)
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def __enter__(self) -> _RecordLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
