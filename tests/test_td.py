@@ -11,9 +11,9 @@ from networks import plain_scores, positions, random_model, slope
 
 from carolus_env import engine
 from carolus_env.engine import chance
+from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import MOVE, OVER, PLACE, TEAMS, Rules
 from carolus_env.engine.state import single
-from carolus_env.engine.streams import branches, new_streams
 from carolus_env.learners import td
 from carolus_env.learners.pool import WorkerPool
 from carolus_env.learners.td import TdConfig, TdLearner, TdRun
@@ -178,8 +178,8 @@ def test_one_worker_learns_game_by_game():
     for first, count in ((0, 3), (3, 4)):
         pool.learn(first, count, 0.03)
     stats = np.zeros(len(one.stats))
-    seeds = branches(np.uint64(config.seed), np.arange(7))
-    games, streams = engine.new_games(Rules(2), 7, seed=seeds), new_streams(seeds, 7)
+    deals = Deals.of(config.seed, np.arange(7))
+    games, streams = deals.games(Rules(2)), deals.streams()[:, 0].copy()
     options = config.exploration, config.trace, np.float32(0.03)
     td.learn(games, streams, one._memory, *options, stats)
     for name, array in one.shared.items():

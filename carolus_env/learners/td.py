@@ -236,6 +236,19 @@ def _decide(s, count, bits, player):
     return True, bits
 
 
+@part
+def _play_game(memory, exploration, bits):
+    """Play the game in ``memory.state`` to its end.
+
+    Returns:
+        The number of positions kept, and the stream.
+    """
+    s = memory.state[0]
+    turns.roll_on(s)
+    count, bits = play_on(_decide, roll_own, s, bits, SelfPlay(memory, exploration))
+    return (count - 1) % LONGEST + 1, bits
+
+
 # ------------------------------------------------------------------------------------ learning
 
 
@@ -303,10 +316,7 @@ def learn(starts, streams, memory, exploration, trace, rate, stats):
     """
     for g in range(starts.shape[0]):
         memory.state[0] = starts[g]
-        turns.roll_on(memory.state[0])
-        player = SelfPlay(memory, exploration)
-        count, _ = play_on(_decide, roll_own, memory.state[0], streams[g], player)
-        positions = (count - 1) % LONGEST + 1
+        positions, _ = _play_game(memory, exploration, streams[g])
         stats[0] += 1
         stats[2] += positions - int64(memory.history.lengths[positions - 1] == 0)
         stats[3] += _learn_from_game(memory, positions, trace, rate)
