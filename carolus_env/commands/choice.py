@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from carolus_env.system import failures
 from carolus_env.system.version import __version__
 
 PROGRAM: Final = "carolus"
@@ -90,7 +91,7 @@ def missing(name: str, package: str | None) -> str:
     extra = COMMANDS[name].extra
     return (
         f"{name}: {package} is missing; {name} needs the extra {extra!r}: "
-        f"pip install 'carolus-env[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+        f"{failures.install(extra or '')}"
     )
 
 

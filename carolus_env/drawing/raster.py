@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg
 from carolus_env.drawing.style import BACKGROUNDS
+from carolus_env.system import failures
 
 WIDTH: Final = 800
 """Default width in pixels."""
@@ -109,5 +110,5 @@ def extra(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{module} is needed for this picture ({error}); pip install 'carolus-env[render]'"
+            f"{module} is needed for this picture ({error}); {failures.install('render')}"
         ) from error

@@ -27,11 +27,11 @@ from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import FIRST_MOVE, FIRST_PLACE, OVER, PHASE_NAMES, Rules
 from carolus_env.engine.state import Ints, States, copy
 from carolus_env.engine.streams import new_streams
-from carolus_env.evaluation.arguments import whole_number
 from carolus_env.evaluation.columns import Decisions, Finished, Results
 from carolus_env.evaluation.seating import Fixtures
 from carolus_env.records import Record, make_record
 from carolus_env.system import failures
+from carolus_env.system.arguments import instance, whole_number
 
 SIDE_BY_SIDE: Final = 4096
 """Most games in play at once; fewer than 2^16 (`Decisions.games`)."""
@@ -124,6 +124,10 @@ def _all_played(
     progress: Progress | None,
 ) -> Iterator[Finished]:
     """Play as many games side by side as `SIDE_BY_SIDE` allows, then the next ones."""
+    instance("rules", rules, Rules, "carolus_env.Rules")
+    instance("agents", agents, Sequence, "a list of agents")
+    for agent in agents:
+        instance("agents", agent, Agent, "a list of agents (carolus_env.make makes them)")
     given = tables if isinstance(tables, Fixtures) else Fixtures.of(tables)
     fixtures = given.checked(len(agents), rules.players)
     seed = whole_number("seed", seed, 0, 2**64 - 1)

@@ -122,8 +122,8 @@ def place(
     """Rate an agent by its games against rungs, whose ratings are taken as given.
 
     The model, the prior (one drawn deal, shared by the rungs) and the interval (a Bayesian
-    bootstrap over deals) are those of `carolus_env.evaluation.ratings`. The interval covers the luck
-    of these games, not the uncertainty of the rungs' own ratings.
+    bootstrap over deals) are those of `carolus_env.evaluation.ratings`. The interval covers the
+    luck of these games, not the uncertainty of the rungs' own ratings.
 
     Args:
         players: 2, 3 or 4.

@@ -18,6 +18,7 @@ from carolus_env.evaluation.games import Progress, play_games, warm_up
 from carolus_env.evaluation.seating import Plan, deals_for, pairing
 
 _Z: Final = 1.959964  # normal quantile of a two-sided 95 %
+from carolus_env.system.arguments import instance
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,9 @@ def play_pairing(
         ArenaError, ValueError: as `play_games` and `bots.make`; ValueError for an impossible number
             of games.
     """
+    instance("agents", agents, Sequence, "two agents or their spec strings")
+    if len(agents) != 2:
+        raise ValueError(f"agents must be two, got {len(agents)}")
     first, second = map(make, agents)
     names = first.name, second.name
     deals = deals_for(games, len(pairing(rules).seatings))

@@ -39,7 +39,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from carolus_env.evaluation.arguments import seatings_array, whole_number, whole_numbers
+from carolus_env.evaluation.seating import seatings_array
+from carolus_env.system.arguments import whole_number, whole_numbers
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.engine.rules import Rules
-from carolus_env.evaluation.arguments import seatings_array, whole_number, whole_numbers
 from carolus_env.evaluation.sequential import SequentialTest
+from carolus_env.system.arguments import array, instance, whole_number, whole_numbers
 
 SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
 """How agents can be made to meet, see `meetings`."""
@@ -75,9 +75,10 @@ class Fixtures(NamedTuple):
     @classmethod
     def of(cls, tables: npt.ArrayLike) -> Fixtures:
         """The games of these tables, each of a deal of its own."""
-        seated = np.asarray(tables)
-        zeros = np.zeros(len(seated), np.int64)
-        return cls(zeros, np.arange(len(seated)), zeros, seated)
+        seated = array("tables", tables)
+        count = len(seated) if seated.ndim else 0
+        zeros = np.zeros(count, np.int64)
+        return cls(zeros, np.arange(count), zeros, seated)
 
 
 def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
@@ -86,6 +87,7 @@ def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
     2 players: both seatings. 3 players: one against two of the other and the reverse, each in all
     three rotations. 4 players: each agent is a team of partners, on either pair of seats.
     """
+    instance("rules", rules, Rules, "carolus_env.Rules")
     if rules.players == 3:
         rotation = [[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     else:
@@ -333,3 +335,24 @@ def labels(names: Sequence[str]) -> list[str]:
         f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name
         for place, name in enumerate(names)
     ]
+
+
+def seatings_array(
+    tables: npt.ArrayLike, agents: int, players: int | None = None
+) -> npt.NDArray[np.int64]:
+    """``(G, players)`` int64, a copy: the agent at each seat of each game.
+
+    Raises:
+        ValueError: for another dtype or shape, or an agent that does not exist.
+    """
+    found = array("tables", tables)
+    if found.dtype.kind not in "iu" or found.ndim != 2 or players not in (None, found.shape[1]):
+        raise ValueError(
+            f"tables must be whole numbers of shape (games, {players or 'players'}), "
+            f"got shape {found.shape} and dtype {found.dtype}"
+        )
+    if found.size and not 0 <= found.min() <= found.max() < agents:
+        raise ValueError(
+            f"tables must name agents 0 to {agents - 1}, got {found.min()} to {found.max()}"
+        )
+    return np.array(found, np.int64, order="C")

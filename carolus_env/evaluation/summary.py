@@ -21,6 +21,7 @@ from carolus_env.evaluation.pairing import (
 )
 from carolus_env.evaluation.seating import Plan, labels
 from carolus_env.evaluation.stopping import standing, standing_text
+from carolus_env.system import failures
 from carolus_env.system.machine import machine, versions
 from carolus_env.system.untrusted import shown
 
@@ -81,7 +82,7 @@ def extra(name: str) -> Any:
         return importlib.import_module(f"carolus_env.evaluation.{name}")
     except ImportError as error:
         raise ArenaError(
-            f"{name} cannot be used ({error}); pip install 'carolus-env[evaluation]'"
+            f"{name} cannot be used ({error}); {failures.install('evaluation')}"
         ) from error
 
 

@@ -19,11 +19,12 @@ from typing import Final
 from carolus_env.engine.rules import Rules
 from carolus_env.play.roster import Roster, RosterError
 from carolus_env.records import RecordError
+from carolus_env.system.failures import install
 from carolus_env.system.options import add_arguments, command_parser, from_arguments
 
 PROGRAM: Final = "python -m carolus_env.play"
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
-NO_EXTRA: Final = "the page needs the extra 'play': pip install 'carolus-env[play]'"
+NO_EXTRA: Final = "the page needs the extra 'play': " + install("play")
 
 
 def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:

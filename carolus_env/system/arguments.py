@@ -86,6 +86,21 @@ def array(name: str, value: Any) -> npt.NDArray[Any]:
         raise ValueError(f"{name} must be an array: {error}") from None
 
 
+def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """The values as an array of integers of that shape.
+
+    Raises:
+        ValueError: for another dtype or shape.
+    """
+    found = array(name, values)
+    if found.dtype.kind not in "iu" or found.shape != shape:
+        raise ValueError(
+            f"{name} must be whole numbers of shape {shape}, "
+            f"got shape {found.shape} and dtype {found.dtype}"
+        )
+    return found
+
+
 def is_buffer(given: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
     """Whether a kernel can write an array of that shape and dtype into it."""
     return (

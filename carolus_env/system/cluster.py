@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from carolus_env.system.failures import install
 from carolus_env.system.processes import (
     Desk,
     Failure,
@@ -28,10 +29,7 @@ from carolus_env.system.processes import (
 )
 from carolus_env.system.version import __version__
 
-MISSING: Final = (
-    "--on ray needs the extra 'ray': pip install 'carolus-env[ray]' "
-    "(in a clone: pip install -e '.[ray]')"
-)
+MISSING: Final = "--on ray needs the extra 'ray': " + install("ray")
 QUEUED: Final = 2
 """Tasks under way, at most, for each processor: one is done, and one waits next to it."""
 RETRIES: Final = 3

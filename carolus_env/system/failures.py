@@ -26,6 +26,11 @@ def told(error: BaseException) -> str:
     return text
 
 
+def install(extra: str) -> str:
+    """Return the command that installs an extra of this package."""
+    return f"pip install 'carolus-env[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+
+
 def whole(error: BaseException) -> str:
     """The error as Python prints it, with every line that led to it."""
     return "".join(traceback.format_exception(error))
