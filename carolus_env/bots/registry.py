@@ -87,7 +87,7 @@ def make(spec: str | Agent) -> Agent:
     """
     if isinstance(spec, Agent):
         return spec
-    instance("spec", spec, str, "a spec string or an Agent")
+    instance("spec", spec, str, "a spec string or an agent")
     name, colon, argument = spec.partition(":")
     agent: Agent
     if name.endswith(".py"):
