@@ -76,8 +76,7 @@ def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     elif page == "language":
         assert "move 'd1': player" in capsys.readouterr().out
         assert names["again"].startswith(names["generate_prompt"](names["observation"]))
-        assert names["rewards"][names["player"]] == -0.5
-        assert sum(names["rewards"].values()) == 0
+        assert sorted(names["game"].returns.tolist()) == [-0.5, 0.25, 0.25]
 
 
 def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path, monkeypatch):

@@ -16,7 +16,6 @@ from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import PLACE, Rules
 from carolus_env.notation import game_text, move_text, to_line
 from carolus_env.play import __main__ as command
-from carolus_env.play import terminal
 from carolus_env.play.roster import Roster
 from carolus_env.play.session import Session
 from carolus_env.play.terminal import COMMANDS, Terminal, first_record, new_session, taken_up
@@ -199,7 +198,7 @@ def test_help_names_every_command():
     said = answers("help")
     for form in COMMANDS.values():
         assert form.usage in said
-    assert set(terminal._METHODS) == set(COMMANDS)
+    assert all(hasattr(Terminal, command.method) for command in COMMANDS.values())
 
 
 def test_when_the_game_is_over_nothing_more_is_played():

@@ -128,7 +128,7 @@ def scan_file(
             yield number, RecordError(error.reason, name, number)
 
 
-def _next_line(content: io.BufferedReader | gzip.GzipFile) -> bytes:
+def _next_line(content: BinaryIO | gzip.GzipFile) -> bytes:
     """Return the next line; empty at the end."""
     try:
         line = content.readline(MAX_LINE + 1)
