@@ -561,8 +561,8 @@ def test_a_wrong_path_is_named(tmp_path, capsys, option):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ("--config", "Missing value for argument '--config'"),
-        ("--resume", "Missing value for argument '--resume'"),
+        ("--config", "--config"),
+        ("--resume", "--resume"),
         ("--resume {} --width 3", "Unrecognized options: --width, 3"),
         ("--resume {} --games 3", "Unrecognized options: --games, 3"),
         ("--hats 3", "Unrecognized options: --hats, 3"),
