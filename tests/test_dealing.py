@@ -57,7 +57,7 @@ def td(seed: int, folder: Path) -> None:
 def planner(seed: int, folder: Path) -> None:
     for numbers in (range(4), range(4, 8)):
         fit_planner.play(FEW, [all_weights()], seed, numbers)
-    fit_planner.match(FEW, [all_weights()] * 2, 4, seed)
+    fit_planner.match(FEW, [bots.make("planner")] * 2, 4, derived_seed(seed, fit_planner.MATCH))
 
 
 def sb3(seed: int, folder: Path) -> None:

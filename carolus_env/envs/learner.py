@@ -18,7 +18,7 @@ from carolus_env import engine
 from carolus_env.bots import Agent, is_compiled, lockstep, make
 from carolus_env.engine import chance, observation
 from carolus_env.engine.rules import ACTIONS, OVER, Rules
-from carolus_env.engine.state import Ints, States, pick, put
+from carolus_env.engine.state import Ints, States, copy, pick, put
 from carolus_env.engine.streams import new_streams
 from carolus_env.system.arguments import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
@@ -383,8 +383,10 @@ class LearnerGames:
         agents = self.opponents.agents
         games = lockstep.Games(self.states, self._seatings, self._generators[:, None])
         if self.watcher is not None:
+            before = copy(self.states)
             for step in lockstep.play(games, agents, rows=rows):
-                self.watcher.decided(step.rows, step.shown, step.actions)
+                self.watcher.decided(step.rows, before[step.rows], step.actions)
+                before = copy(self.states)
             return
         compiled = [(k, agent) for k, agent in enumerate(agents) if is_compiled(agent)]
 
