@@ -80,12 +80,6 @@ class Kinds(NamedTuple):
 
     serial: npt.NDArray[np.int64]
     """``(1,)`` int64: the number of the position; what belongs to another is not known."""
-    before: States
-    """``(1,)`` STATE: the position."""
-    targets: npt.NDArray[np.int64]
-    """``(1,)`` int64: paladins may go to regions less than that many steps from the Emperor."""
-    weights: npt.NDArray[np.float64]
-    """``(F,)`` float64: of the evaluation."""
     scores: npt.NDArray[np.float64]
     """``(3,)`` float64, scratch: the scores of a plan that is played out."""
     states: States
@@ -111,9 +105,6 @@ class Kinds(NamedTuple):
         """Fresh memory."""
         return cls(
             np.zeros(1, np.int64),
-            np.zeros(1, STATE),
-            np.zeros(1, np.int64),
-            np.zeros(len(FEATURES)),
             np.zeros(MAX_TEAMS),
             np.zeros(2, STATE),
             np.zeros((CLANS, _SHARES, MAX_TEAMS, len(FEATURES))),
@@ -124,6 +115,17 @@ class Kinds(NamedTuple):
             np.zeros(_ROWS, KIND),
             np.zeros((_ROWS, MAX_TEAMS + 1, len(FEATURES))),
         )
+
+
+class Given(NamedTuple):
+    """What plans are listed for."""
+
+    before: np.void
+    """The position."""
+    weights: npt.NDArray[np.float64]
+    """``(F,)`` float64: of the evaluation."""
+    targets: int
+    """Paladins may go to regions less than that many steps from the Emperor."""
 
 
 # ------------------------------------------------------------------------------------ shares
@@ -171,20 +173,15 @@ def _weighed_clans(features, weights):
 
 
 @part
-def begin_kinds(s, targets, weights, kinds):
+def begin_kinds(given, kinds):
     """Forget the position before, and learn what the paladins of each clan can do in this one.
 
     Args:
-        s: the position.
-        targets: paladins may go to regions less than that many steps from the Emperor.
-        weights: ``(F,)`` of the evaluation.
+        given: a `Given`.
         kinds: a `Kinds`.
     """
+    s, weights = given.before, given.weights
     kinds.serial[0] += 1
-    kinds.before[0] = s
-    kinds.targets[0] = targets
-    for k in range(weights.shape[0]):
-        kinds.weights[k] = weights[k]
     most = int64(s["placements_left"])
     player = int64(s["player"])
     for clan in range(CLANS):
@@ -238,14 +235,14 @@ def _place_all(s, shares, destination):
 
 
 @rare
-def _write_powers(shares, control, kinds):
+def _write_powers(shares, control, given, kinds):
     """Write ``powers`` where plans with these shares leave control."""
-    s = kinds.before[0]
+    s = given.before
     kinds.powers_of[control] = kinds.serial[0]
     kinds.states[0] = s
     after = kinds.states[0]
     _place_all(after, shares, NOBODY)
-    for target in range(1, kinds.targets[0]):
+    for target in range(1, given.targets):
         region = region_at(s, target)
         for team in range(int64(s["teams"])):
             kinds.powers[control, target, team] = strength(after, region, team)
@@ -276,13 +273,13 @@ def _write_clans(shares, teams, clans, features):
 
 
 @rare
-def _learn_kind(shares, added, target, stop, key, kinds):
+def _learn_kind(shares, added, key, given, kinds):
     """Play a plan out, and find what others of its kind have in common with it.
 
     Plans that end the game are not remembered as a kind: their scores are known at once.
     """
-    row = _row(key)
-    s, weights, scores = kinds.before[0], kinds.weights, kinds.scores
+    row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `_key`
+    s, weights, scores = given.before, given.weights, kinds.scores
     kind, features = kinds.kinds[row], kinds.features[row]
     kinds.states[0] = s
     after = kinds.states[0]
@@ -336,7 +333,7 @@ def _powers(kind, added):
 
 
 @part
-def kind_after(shares, effect, target, stop, kinds):
+def kind_after(shares, effect, target, stop, given, kinds):
     """The row in `Kinds` of a plan's kind; a new kind is learnt.
 
     Args:
@@ -345,12 +342,13 @@ def kind_after(shares, effect, target, stop, kinds):
         target: where those that are not for the court go, in steps from the Emperor; any region
             where there are none.
         stop: the Emperor's steps.
+        given: a `Given`.
         kinds: a `Kinds`, for which `begin_kinds` was called.
     """
     serial = kinds.serial[0]
     control, added = effect % _CONTROLS, effect >> 8
     if kinds.powers_of[control] != serial:
-        _write_powers(shares, control, kinds)
+        _write_powers(shares, control, given, kinds)
     powers = kinds.powers[control, target]
     added_0, added_1, added_2 = added & 255, added >> 8 & 255, added >> 16
     heir = heir_of(powers[MAX_TEAMS], powers[0] + added_0, powers[1] + added_1, powers[2] + added_2)
@@ -360,7 +358,7 @@ def kind_after(shares, effect, target, stop, kinds):
     power_0, power_1, power_2 = _powers(kind, added)
     heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
     if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
-        _learn_kind(shares, added, target, stop, key, kinds)
+        _learn_kind(shares, added, key, given, kinds)
     return row
 
 
@@ -386,13 +384,14 @@ def write_weighed_clans(shares, kinds, weighed):
 
 
 @kernel
-def write_rough_scores(row, effect, weighed, kinds, scores):
+def write_rough_scores(row, effect, weighed, weights, kinds, scores):
     """Write each team's score after a plan, but for rounding.
 
     Args:
         row: of its kind.
         effect: the sum of its placements' effects.
         weighed: what the clans add, see `write_weighed_clans`.
+        weights: ``(F,)`` of the evaluation.
         kinds: a `Kinds`.
         scores: ``(3,)`` float64, written.
     """
@@ -401,7 +400,7 @@ def write_rough_scores(row, effect, weighed, kinds, scores):
         write_final_scores(kind["winners"], scores)
         return
     margin_0, margin_1, margin_2 = _margins(kind, effect)
-    owner, weights = int64(kind["owner"]), kinds.weights
+    owner = int64(kind["owner"])
     factor_0 = weights[HOLD] if owner == 0 else weights[ATTACK]
     factor_1 = weights[HOLD] if owner == 1 else weights[ATTACK]
     factor_2 = weights[HOLD] if owner == 2 else weights[ATTACK]
@@ -411,17 +410,18 @@ def write_rough_scores(row, effect, weighed, kinds, scores):
 
 
 @part
-def write_scores_after(row, shares, effect, kinds, scores):
+def write_scores_after(row, shares, effect, given, kinds, scores):
     """Write each team's score after a plan, as `write_scores` does in the position after it.
 
     Args:
         row: of its kind.
         shares: the placements.
         effect: the sum of their effects.
+        given: a `Given`.
         kinds: a `Kinds`.
         scores: ``(3,)`` float64, written.
     """
-    kind, features, teams = kinds.kinds[row], kinds.features[row], int64(kinds.before[0]["teams"])
+    kind, features, teams = kinds.kinds[row], kinds.features[row], int64(given.before["teams"])
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
         return
@@ -431,4 +431,4 @@ def write_scores_after(row, shares, effect, kinds, scores):
     _write_margin(kind, 1, margin_1, features)
     if teams > 2:
         _write_margin(kind, 2, margin_2, features)
-    weigh(features, kinds.weights, scores)
+    weigh(features, given.weights, scores)

@@ -33,6 +33,7 @@ from carolus_env.planning.heuristic import (
 from carolus_env.planning.kinds import (
     TO_COURT,
     TO_REGION,
+    Given,
     Kinds,
     begin_kinds,
     kind_after,
@@ -74,14 +75,14 @@ class Listing(NamedTuple):
 
     width: int
     """`STOP`, `ONE` or `ALL`."""
+    given: Given
+    """The position and the weights of the evaluation."""
     left: int
     """The paladins to place."""
     regions: int
     """Of the position."""
     stops: int
     """How many the Emperor can reach; after a full circle the same ones come again."""
-    targets: int
-    """Where paladins may go: 0 is the court, k the region k steps ahead."""
     team: int
     """Of the player to move."""
     teams: int
@@ -200,8 +201,8 @@ def _begin(s, width, weights, scratch):
     """Return the `Listing` of ``s``; nothing is placed yet."""
     regions, level = int64(s["regions"]), scratch.levels[0]
     stops = min(emperor_steps(s), regions)
-    targets = 1 + (stops if width == STOP else regions)
-    begin_kinds(s, targets, weights, scratch.kinds)
+    given = Given(s, weights, 1 + (stops if width == STOP else regions))
+    begin_kinds(given, scratch.kinds)
     level["clan"], level["target"], level["went"] = 0, 0, 0
     level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
     level["reserve"] = int64(clan_word(s["reserves"][s["player"]]))
@@ -209,7 +210,7 @@ def _begin(s, width, weights, scratch):
         scratch.states[0] = s
     scratch.found[0] = 0
     left, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
-    return Listing(width, left, regions, stops, targets, team, int64(s["teams"]), slack(weights))
+    return Listing(width, given, left, regions, stops, team, int64(s["teams"]), slack(weights))
 
 
 @kernel
@@ -223,7 +224,7 @@ def _place_next(depth, listing, scratch):
         return False
     before = int64(level["went"])
     only = 0 if listing.width == ALL else before
-    level["clan"], level["target"] = _following(clan, target, only, listing.targets)
+    level["clan"], level["target"] = _following(clan, target, only, listing.given.targets)
     went = before if target == 0 else target
     destination = 0 if target == 0 else 1 + (target if target < listing.regions else 0)
     shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
@@ -263,7 +264,7 @@ def _keep_stops(listing, scratch, kept, plans, values):
     Returns:
         The length of the list.
     """
-    kinds, scores = scratch.kinds, scratch.scores
+    given, kinds, scores = listing.given, scratch.kinds, scratch.scores
     team, teams, left = listing.team, listing.teams, listing.left
     one_rival, other_rival = rivals(team, teams)
     level, longest = scratch.levels[left], plans.shape[0]
@@ -276,14 +277,14 @@ def _keep_stops(listing, scratch, kept, plans, values):
     for stop in range(nearest, farthest + 1):
         row = -1
         if level["scattered"] == 1:
-            _write_scores_after_move(scratch.states[left], stop, kinds.weights, scratch)
+            _write_scores_after_move(scratch.states[left], stop, given.weights, scratch)
         else:
-            row = kind_after(shares, effect, went if went != 0 else stop, stop, kinds)
-            write_rough_scores(row, effect, scratch.weighed, kinds, scores)
+            row = kind_after(shares, effect, went if went != 0 else stop, stop, given, kinds)
+            write_rough_scores(row, effect, scratch.weighed, given.weights, kinds, scores)
         most = advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
         if kept < longest or most > values[longest - 1]:
             if row >= 0:
-                write_scores_after(row, shares, effect, kinds, scores)
+                write_scores_after(row, shares, effect, given, kinds, scores)
             plan = pack(level["plan"], FIRST_MOVE + stop - 1, left)
             kept = _keep(plan, advantage(scores, team, teams), plans, values, kept)
     return kept
