@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -29,6 +31,25 @@ def test_the_version_is_the_same_everywhere():
     newest, date = re.search(r"^## (\S+) - (\S+)$", changelog, re.MULTILINE).groups()
     assert newest == version
     assert cited("date-released") == (None if date == "unreleased" else date)
+
+
+def test_an_older_python_is_told_which_is_needed():
+    """In a clone; pip reads `requires-python`."""
+    version = re.fullmatch(r">=3\.(\d+)", PROJECT["requires-python"])[1]
+    code = f"import sys; sys.version_info = (3, {int(version) - 1}, 13); import carolus_env"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"ImportError: Carolus needs Python 3.{version} or newer; this is" in done.stderr
+
+
+def test_the_matrix_of_pull_requests_begins_with_the_oldest_python():
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    pythons = re.search(r"python: \[(.*)\]", workflow)[1].replace('"', "").split(", ")
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+    supported = [f"Programming Language :: Python :: {python}" for python in pythons]
+    assert set(supported) <= set(PROJECT["classifiers"])
 
 
 def test_the_recipe_needs_what_the_package_needs():

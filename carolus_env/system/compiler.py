@@ -56,7 +56,8 @@ except Exception as error:
 _OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 # Without Numba's run-time (nrt) arrays have no reference counts: these atomic counts would take a
 # third of the time of a decision. Nothing compiled here makes an array.
-if COMPILED and hasattr(numba.njit(lambda: None).targetdescr.options, "_nrt"):
+_TARGET = getattr(numba.njit(lambda: None), "targetdescr", None)
+if hasattr(getattr(_TARGET, "options", None), "_nrt"):
     _OPTIONS["_nrt"] = False
 
 

@@ -34,24 +34,16 @@ class _Library(codegen.JITCodeLibrary):
         self._finalized = True
 
 
-class _LinkingCompiler(compiler.Compiler):
-    """Numba's, up to the code of LLVM."""
+class _KernelCompiler(compiler.Compiler):
+    """Numba's, up to the code of LLVM where linking works."""
 
     def define_pipelines(self) -> list[Any]:
-        flags = self.state.flags
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        name = self.state.func_id.func_qualname
-        self.state.library = _Library(self.state.targetctx.codegen(), name)
+        state = self.state
+        if state.func_id.func is _successor or linking_works():
+            flags = state.flags
+            flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+            state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
-
-
-class _KernelCompiler(_LinkingCompiler):
-    """Numba's where linking does not work."""
-
-    def define_pipelines(self) -> list[Any]:
-        if linking_works():
-            return super().define_pipelines()
-        return compiler.Compiler.define_pipelines(self)
 
 
 class _Kernel(CPUDispatcher):
@@ -77,7 +69,7 @@ def _successor(number: int) -> int:
     return number + 1
 
 
-_SUCCESSOR = _Kernel(_successor, {}, {"nopython": True}, _LinkingCompiler)
+_SUCCESSOR = linked(_successor)
 
 
 @cache
