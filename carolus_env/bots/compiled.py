@@ -28,7 +28,7 @@ from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.system import stopping
-from carolus_env.system.compiler import kernel, part
+from carolus_env.system.compiler import part
 
 
 class Entries(NamedTuple):
@@ -180,7 +180,7 @@ class Deciding(NamedTuple):
     context: Any
 
 
-@kernel
+@part
 def _decide(s, count, carried, turn):
     """Take the decision if it is the agent's: an ``act`` of `engine.playing.play_on`."""
     seat = int64(s["player"])

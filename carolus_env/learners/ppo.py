@@ -262,7 +262,7 @@ class SelfPlay(NamedTuple):
     stats: npt.NDArray[np.float64]
 
 
-@kernel
+@part
 def _decide(s, t, stream, player):
     """Draw a decision by the policy and note it: an ``act`` of `play_on`."""
     if t == player.steps:
@@ -279,7 +279,7 @@ def _decide(s, t, stream, player):
     return True, stream
 
 
-@kernel
+@part
 def _roll(s, t, stream, player):
     """Roll, and start a game that is over anew: a ``roll`` of `play_on`."""
     rollout, stats, d = player.rollout, player.stats, player.game * player.steps + t

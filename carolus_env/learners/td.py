@@ -56,7 +56,7 @@ from carolus_env.networks.tables import MOST_ROWS
 from carolus_env.planning.choices import list_choices
 from carolus_env.planning.heuristic import FEATURES, all_weights
 from carolus_env.planning.plans import WIDTHS, play_plan
-from carolus_env.system.compiler import entry, kernel, part, rare
+from carolus_env.system.compiler import entry, part, rare
 
 LONGEST: Final = 1024
 """Positions that are remembered of a game; a longer one is learnt from in part."""
@@ -204,7 +204,7 @@ class SelfPlay(NamedTuple):
     """Probability of a random decision."""
 
 
-@kernel
+@part
 def _decide(s, count, bits, player):
     """Take a decision, and remember the position after it: an ``act`` of `play_on`."""
     memory = player.memory
