@@ -182,7 +182,7 @@ class Deciding(NamedTuple):
 
 @part
 def _decide(s, count, carried, turn):
-    """Take the decision if it is the agent's: an ``act`` of `engine.playing.play_on`."""
+    """Take the decision if it is the agent's: an ``act`` of `engine.loop.play_on`."""
     seat = int64(s["player"])
     if turn.seating[turn.row, seat] != turn.place:
         return False, carried

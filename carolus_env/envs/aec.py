@@ -5,7 +5,7 @@
 | Import | `from carolus_env import carolus_magnus_v0` |
 | Agents | `player_0` to `player_{players - 1}`; four players form two teams |
 | Actions | discrete |
-| Parallel API | no: players take turns |
+| Parallel API | `parallel_env`: the actions of players who are not to move are ignored |
 | Action space | `Discrete(95)` |
 | Observation space | `Dict(observation=Box(...), action_mask=Box(0, 1, (95,), int8))` |
 | Observation length | 225 (2 players), 289 (3), 293 (4) |

@@ -349,7 +349,7 @@ def estimate(rollout, trace, gae_lambda):
 
 
 class Loss(NamedTuple):
-    """Numbers of the loss, float32.
+    """The weights and limits of the loss, float32.
 
     The loss of a decision is PPO's clipped one (Schulman et al., arXiv:1707.06347) less a bonus for
     entropy, and the cross-entropy between the value after the choice and its target. The value

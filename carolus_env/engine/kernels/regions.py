@@ -97,7 +97,10 @@ def absorb_next(s, region):
 
 @rare
 def merge_neighbours(s):
-    """Join the Emperor's region with its neighbours of the same team. Not settled again."""
+    """Join the Emperor's region with its neighbours of the same team.
+
+    The merged region is not settled again (docs/rules.md).
+    """
     here = int64(s["emperor"])
     owner = s["region_owner"][here]
     if s["region_owner"][region_at(s, 1)] == owner:
