@@ -121,7 +121,9 @@ def test_a_killed_run_trains_on_from_its_last_whole_checkpoint(tmp_path, capsys)
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    (folder / "resume" / "model_999_steps.zip").write_bytes(b"cut off")
+    complete = (folder / "resume/model_256_steps.zip").read_bytes()
+    for name, end in (("998", complete.index(b"system_info.txt")), ("999", 7)):
+        (folder / f"resume/model_{name}_steps.zip").write_bytes(complete[:end])
     for path in (folder / "resume").glob("model_*_steps.zip"):
         if int(re.findall(r"\d+", path.name)[0]) > 999:
             path.unlink()

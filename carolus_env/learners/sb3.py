@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
-from zipfile import is_zipfile
+from zipfile import BadZipFile, ZipFile
 
 import torch
 from sb3_contrib import MaskablePPO
@@ -224,6 +224,15 @@ class Sb3Run:
         return result
 
 
+def _is_whole(path: Path) -> bool:
+    """Whether a checkpoint was written to its end: one that was cut off can end like a zip."""
+    try:
+        with ZipFile(path) as file:
+            return {"data", "system_info.txt"} <= set(file.namelist())  # the first and the last
+    except BadZipFile:
+        return False
+
+
 def last_checkpoint(folder: Path) -> Path:
     """Return the newest complete checkpoint of a run.
 
@@ -231,7 +240,7 @@ def last_checkpoint(folder: Path) -> Path:
         ValueError: when there is none.
     """
     found = (folder / "resume").glob("model_*_steps.zip")
-    whole = [path for path in found if is_zipfile(path)]  # one that was cut off is not
+    whole = [path for path in found if _is_whole(path)]
     if not whole:
         raise ValueError(f"{folder}: no readable checkpoint in resume/")
     return max(whole, key=lambda path: int(path.stem.split("_")[1]))
