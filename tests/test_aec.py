@@ -11,6 +11,7 @@ import random
 import re
 import warnings
 
+import gymnasium
 import numpy as np
 import pytest
 from pettingzoo.test import api_test, seed_test
@@ -610,3 +611,12 @@ def test_moves_are_rolled_inside_step():
     rolls = sum("roll" in event for event in env.record()["events"])
     env.step(random_action(env, generator))
     assert sum("roll" in event for event in env.record()["events"]) == rolls + 1
+
+
+def test_nothing_can_be_asked_of_a_game_before_the_first_reset():
+    env = carolus_magnus_v0.raw_env(render_mode="ansi")
+    calls = (env.state, env.render, env.record, lambda: env.games, lambda: env.observe("player_0"))
+    for call in calls:
+        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
+            call()
+    assert env._repr_svg_() is None

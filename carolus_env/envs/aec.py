@@ -79,8 +79,9 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, ParamSpec, Unpack
+from typing import Any, Literal, ParamSpec, Unpack, cast
 
 import gymnasium
 import numpy as np
@@ -108,6 +109,15 @@ RENDER_MODES = (None, "ansi", "rgb_array", "human")
 RENDER_FPS = 2
 
 Arguments = ParamSpec("Arguments")
+
+
+class _NotStarted:
+    """The game before the first `reset`, of which nothing can be asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise gymnasium.error.ResetNeeded("call reset first: no game has started")
 
 
 class CheckedEnv(OrderEnforcingWrapper):
@@ -184,19 +194,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         }
         self.action_spaces = {agent: spaces.Discrete(ACTIONS) for agent in self.possible_agents}
         self._random: np.random.Generator | None = None
+        self._game: Game = cast(Game, _NotStarted())
         self.agents: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        """Say what is missing; called for attributes that only `reset` sets.
-
-        Raises:
-            AttributeError: always.
-        """
-        private = name.startswith("_") or name not in AECEnv.__annotations__
-        what = "" if private else f" before using {name}"
-        if private and name not in ("_game", "_start", "_actions", "_from_set_up"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        raise AttributeError(f"call reset(){what}: no game has started")
 
     def _known(self, agent: str) -> str:
         one_of("agent", agent, tuple(self.possible_agents))
@@ -261,7 +260,10 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        number = integer(f"the action of {agent}", action)
+        try:
+            number = operator.index(action)  # type: ignore[arg-type]
+        except TypeError:
+            number = integer(f"the action of {agent}", action)  # which raises
         try:
             self._game.play(number)
         except engine.IllegalActionError:
@@ -320,6 +322,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         Raises:
             ValueError: for a game that was started from a position: a record begins at the set-up.
         """
+        if isinstance(self._game, _NotStarted):
+            raise gymnasium.error.ResetNeeded("call reset before record")
         if not self._from_set_up:
             raise ValueError("a game that was started from a position has no record")
         return make_record(self._start, self._actions)
@@ -361,7 +365,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
 
     def _repr_svg_(self) -> str | None:
         """The board, for a notebook; None before the first `reset`."""
-        if not hasattr(self, "_game"):
+        if isinstance(self._game, _NotStarted):
             return None
         return state_svg(self._game.states[0], last=self._last_decision())
 
