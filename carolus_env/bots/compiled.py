@@ -15,7 +15,7 @@ a closure over a kernel for the next process.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy import int64
 from carolus_env.bots.agent import Agent
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.loop import play_on, roll_own
-from carolus_env.engine.state import States, as_states
+from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.system import stopping
 from carolus_env.system.compiler import part
@@ -35,7 +35,7 @@ class Entries(NamedTuple):
     """The entries of a compiled bot."""
 
     act: Callable[..., None]
-    """``(states, generators, actions, context)``, calls `choose_in_all`."""
+    """``(states, generators, actions, rows, context)``, calls `choose_in_all`."""
     play_on: Callable[..., int]
     """``(states, generators, seating, place, rows, context)``, calls `play_games_on`."""
 
@@ -50,17 +50,21 @@ class CompiledAgent(Agent):
 
     entries: ClassVar[Entries]
 
-    def context(self) -> Any:
-        """What the choice needs besides the game and its stream: parameters and scratch."""
+    def context(self, players: int) -> Any:
+        """Return what the choice needs besides the game and its stream: parameters and scratch.
+
+        Args:
+            players: of the games in which it will choose.
+        """
         return None
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
         actions = np.empty(len(states), np.int64)
-        context = self.context()
-        for some in stopping.portions(len(states)):
-            self.entries.act(states[some], generators[some], actions[some], context)
+        for rows, context in self._contexts(states["players"]):
+            for some in stopping.portions(len(rows)):
+                self.entries.act(states, generators, actions, rows[some], context)
         return actions
 
     def play_on(
@@ -88,55 +92,16 @@ class CompiledAgent(Agent):
             The number of decisions taken.
         """
         chosen = np.arange(len(states)) if rows is None else rows
-        play_on, context = self.entries.play_on, self.context()
         return sum(
-            play_on(states, generators, seating, place, chosen[some], context)
-            for some in stopping.portions(len(chosen))
+            self.entries.play_on(states, generators, seating, place, chosen[few][some], context)
+            for few, context in self._contexts(states["players"][chosen])
+            for some in stopping.portions(len(few))
         )
 
-
-class CompiledByPlayers(CompiledAgent):
-    """A compiled agent that needs something else for each number of players.
-
-    A subclass sets `entries` and overrides `player`.
-    """
-
-    def player(self, players: int) -> Any:
-        """What the choice needs in games of ``players`` players."""
-        raise NotImplementedError
-
-    def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        as_states(states)
-        check_streams(generators, states)
-        actions = np.empty(len(states), np.int64)
-        for players in np.unique(states["players"]).tolist():
-            rows = np.flatnonzero(states["players"] == players)
-            games, streams, chosen = states[rows], generators[rows], np.empty(len(rows), np.int64)
-            player = self.player(players)
-            for some in stopping.portions(len(rows)):
-                self.entries.act(games[some], streams[some], chosen[some], player)
-            generators[rows], actions[rows] = streams, chosen
-        return actions
-
-    def play_on(
-        self,
-        states: States,
-        generators: npt.NDArray[np.uint64],
-        seating: npt.NDArray[np.int64],
-        place: int,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
-        """See `CompiledAgent.play_on`."""
-        chosen = np.arange(len(states)) if rows is None else rows
-        decisions = 0
-        for players in np.unique(states["players"][chosen]).tolist():
-            some = chosen[states["players"][chosen] == players]
-            player = self.player(players)
-            for few in stopping.portions(len(some)):
-                decisions += self.entries.play_on(
-                    states, generators, seating, place, some[few], player
-                )
-        return decisions
+    def _contexts(self, players: npt.NDArray[np.uint8]) -> Iterator[tuple[Ints, Any]]:
+        """Yield the indices of each number of players, and the context for these games."""
+        for count in np.unique(players).tolist():
+            yield np.flatnonzero(players == count), self.context(count)
 
 
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
@@ -153,9 +118,9 @@ def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
 
 
 @part
-def choose_in_all(choose, states, generators, actions, context):
-    """One decision for each game: the loop of `Entries.act`."""
-    for g in range(states.shape[0]):
+def choose_in_all(choose, states, generators, actions, rows, context):
+    """Take one decision in each game of ``rows``: the loop of `Entries.act`."""
+    for g in rows:
         actions[g], generators[g] = choose(states[g], generators[g], context)
 
 

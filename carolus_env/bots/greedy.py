@@ -91,8 +91,8 @@ def choose(s, bits, greedy):
 
 
 @entry
-def _act(states, generators, actions, greedy):
-    choose_in_all(choose, states, generators, actions, greedy)
+def _act(states, generators, actions, rows, greedy):
+    choose_in_all(choose, states, generators, actions, rows, greedy)
 
 
 @entry
@@ -119,7 +119,7 @@ class GreedyBot(CompiledAgent):
     def __init__(self, options: GreedyOptions | None = None) -> None:
         self.options = options or GreedyOptions()
 
-    def context(self) -> Greedy:
+    def context(self, players: int) -> Greedy:
         return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:

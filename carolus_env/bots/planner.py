@@ -197,8 +197,8 @@ def choose(s, bits, planner):
 
 
 @entry
-def _act(states, generators, actions, planner):
-    choose_in_all(choose, states, generators, actions, planner)
+def _act(states, generators, actions, rows, planner):
+    choose_in_all(choose, states, generators, actions, rows, planner)
 
 
 @entry
@@ -227,7 +227,7 @@ class PlannerBot(CompiledAgent):
         self._width = WIDTHS.index(self.options.plans)
         self._weights = all_weights().copy() if weights is None else weights
 
-    def context(self) -> Planner:
+    def context(self, players: int) -> Planner:
         errors = float(self.options.errors)
         return Planner(self._width, errors, self._weights, RoundScratch.new())
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numpy import float32, int64
 
 from carolus_env.bots.agent import Agent, AgentError, Opinion
-from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
@@ -204,8 +204,8 @@ def choose(s, bits, player):
 
 
 @entry
-def _act(states, generators, actions, player):
-    choose_in_all(choose, states, generators, actions, player)
+def _act(states, generators, actions, rows, player):
+    choose_in_all(choose, states, generators, actions, rows, player)
 
 
 @entry
@@ -213,7 +213,7 @@ def _play_on(states, generators, seating, place, rows, player):
     return play_games_on(choose, states, generators, seating, place, rows, player)
 
 
-class PpoBot(CompiledByPlayers):
+class PpoBot(CompiledAgent):
     """Plays by a policy over whole turns.
 
     Each placement of a turn is chosen anew, among the turns that begin from there.
@@ -238,7 +238,7 @@ class PpoBot(CompiledByPlayers):
         self.options = options or PpoOptions()
         self._models = Models("ppo", model)
 
-    def player(self, players: int) -> Player:
+    def context(self, players: int) -> Player:
         """Return what the choice needs in games of ``players`` players.
 
         Raises:
@@ -258,7 +258,7 @@ class PpoBot(CompiledByPlayers):
         players = common_players(states, "opinions")
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), MAX_TEAMS))
-        _think(states, self.player(players), probabilities, values)
+        _think(states, self.context(players), probabilities, values)
         return Opinion(probabilities, values[:, : TEAMS[players]])
 
 

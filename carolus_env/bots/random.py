@@ -21,8 +21,8 @@ def choose(s, bits, context):
 
 
 @entry
-def _act(states, generators, actions, context):
-    choose_in_all(choose, states, generators, actions, context)
+def _act(states, generators, actions, rows, context):
+    choose_in_all(choose, states, generators, actions, rows, context)
 
 
 @entry
