@@ -177,7 +177,8 @@ def check_minari() -> None:
             assert np.array_equal(episode.observations[:-1], arrays.observations[rows])
             assert np.array_equal(episode.infos["action_mask"][:-1], arrays.masks[rows])
             assert np.array_equal(episode.actions, arrays.actions[rows])
-            assert episode.rewards.sum() == arrays.returns[rows][-1] and episode.terminations[-1]
+            assert episode.rewards.sum() == arrays.returns[rows][-1]
+            assert episode.terminations[-1] or episode.truncations[-1]
         env = data.recover_environment()
         observation, info = env.reset(seed=3)
         assert env.observation_space == data.observation_space
@@ -292,7 +293,7 @@ LIBRARIES = {
         "openspiel_mcts.py:Search",
         "--games 1 --simulations 20",
     ),
-    "ray": Library("ray==2.60.0 rich pydantic tensorboard matplotlib scipy", check_ray),
+    "ray": Library("ray==2.60.0 rich pydantic tensorboard matplotlib scipy tyro", check_ray),
     "rllib": Library(
         "ray[rllib]==2.60.0 torch==2.13.0",
         check_rllib,

@@ -115,7 +115,7 @@ def test_ended_tells_who_sat_where_and_what_it_paid(players):
         assert (np.diff(end.rows) > 0).all()
         np.testing.assert_array_equal(end.payoffs, engine.returns(end.states))
         own = [payoffs[seat] for payoffs, seat in zip(end.payoffs, end.seats, strict=True)]
-        np.testing.assert_array_equal(end.learners_payoffs, own)
+        np.testing.assert_array_equal(end.learner_payoffs, own)
         learner_sits = np.arange(players) == end.seats[:, None]
         np.testing.assert_array_equal(end.tables, np.where(learner_sits, LEARNER, 0))
         assert end.states.tobytes() == last, "games that go on must not reach what is noted"
@@ -272,7 +272,7 @@ def test_an_illegal_action_forfeits_where_it_is_asked_to(players):
     assert (games.states["reason"] == BY_FORFEIT).sum() == 2
     assert games.states[2].tobytes() == before[2].tobytes()
     assert all(games.states[row].tobytes() != before[row].tobytes() for row in rows)
-    assert (end.learners_payoffs[forfeited] == (-0.5 if players == 3 else -1)).all()
+    assert (end.learner_payoffs[forfeited] == (-0.5 if players == 3 else -1)).all()
     assert np.allclose(end.payoffs.sum(axis=1), 0)
 
 

@@ -302,10 +302,9 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         if not game.over and agent == self.agent_selection:  # `play` has written both
             assert game.observation is not None
             return {"observation": game.observation.copy(), "action_mask": game.mask.copy()}
-        seen = observation.observe(game.states, self._seats[self._known(agent)], dtype=self._dtype)[
-            0
-        ]
-        return {"observation": seen, "action_mask": np.zeros(ACTIONS, np.int8)}
+        viewers = self._seats[self._known(agent)]
+        [observed] = observation.observe(game.states, viewers, dtype=self._dtype)
+        return {"observation": observed, "action_mask": np.zeros(ACTIONS, np.int8)}
 
     def state(self) -> npt.NDArray[Any]:
         """The observation of ``player_0``; all information is public."""

@@ -24,8 +24,8 @@ Version history: ``CarolusMagnus`` v0 and ``CarolusMagnusTurns`` v0, first versi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -151,7 +151,13 @@ class CarolusEnv(LearnerEnv):
 
     Takes the arguments of `CarolusVectorEnv` but ``num_envs``, ``autoreset_mode`` and ``copy``.
     Render mode ``"human"`` shows every decision in a window, those of the opponents too.
+
+    Raises:
+        TypeError: for options of several games.
     """
+
+    vector_env: ClassVar[Callable[..., LearnerVectorEnv]] = CarolusVectorEnv
+    """What plays the game."""
 
     def __init__(
         self,
@@ -161,38 +167,18 @@ class CarolusEnv(LearnerEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        options = _of_one_game(CarolusEnv, options, render_mode)
-        super().__init__(CarolusVectorEnv(1, players, opponents, **options), render_mode)
+        if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
+            raise TypeError(f"{type(self).__name__} has no option {min(vectors)!r}: it is one game")
+        options["autoreset_mode"] = AutoresetMode.DISABLED
+        options["render_mode"] = None if render_mode == "human" else render_mode
+        super().__init__(type(self).vector_env(1, players, opponents, **options), render_mode)
 
 
-class CarolusTurnsEnv(LearnerEnv):
+class CarolusTurnsEnv(CarolusEnv):
     """One game for one learner in which a step is a disc, a crown or a whole turn.
 
     Takes the arguments of `CarolusTurnsVectorEnv` but ``num_envs``, ``autoreset_mode`` and
     ``copy``. Infos hold the rows of its infos.
     """
 
-    def __init__(
-        self,
-        players: int = 2,
-        opponents: Specs = "random",
-        *,
-        render_mode: str | None = None,
-        **options: Any,
-    ) -> None:
-        options = _of_one_game(CarolusTurnsEnv, options, render_mode)
-        super().__init__(CarolusTurnsVectorEnv(1, players, opponents, **options), render_mode)
-
-
-def _of_one_game(
-    env: type[LearnerEnv], options: dict[str, Any], render_mode: str | None
-) -> dict[str, Any]:
-    """The options of the vector environment behind a single one.
-
-    Raises:
-        TypeError: for options of several games.
-    """
-    if vectors := {"num_envs", "autoreset_mode", "copy"} & options.keys():
-        raise TypeError(f"{env.__name__} has no option {min(vectors)!r}: it is one game")
-    shown = None if render_mode == "human" else render_mode
-    return {**options, "autoreset_mode": AutoresetMode.DISABLED, "render_mode": shown}
+    vector_env = CarolusTurnsVectorEnv

@@ -136,7 +136,7 @@ class Ended(NamedTuple):
     payoffs: npt.NDArray[np.float64]
 
     @property
-    def learners_payoffs(self) -> npt.NDArray[np.float64]:
+    def learner_payoffs(self) -> npt.NDArray[np.float64]:
         """``(k,)`` float64 payoff of the learner's seat."""
         return self.payoffs[np.arange(len(self.rows)), self.seats]
 
@@ -382,10 +382,10 @@ class LearnerGames:
         """Let the other seats decide until each game is over or waits for its learner."""
         agents = self.opponents.agents
         games = lockstep.Games(self.states, self._seatings, self._generators[:, None])
-        if self.watcher is not None:
+        if (watcher := self.watcher) is not None:
             before = copy(self.states)
             for step in lockstep.play(games, agents, rows=rows):
-                self.watcher.decided(step.rows, before[step.rows], step.actions)
+                watcher.decided(step.rows, before[step.rows], step.actions)
                 before = copy(self.states)
             return
         compiled = [(k, agent) for k, agent in enumerate(agents) if is_compiled(agent)]

@@ -134,7 +134,7 @@ class LearnerVecEnv(VecEnv):
         dones = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if len(ended.rows):
-            rewards[ended.rows] = ended.learners_payoffs
+            rewards[ended.rows] = ended.learner_payoffs
             dones[ended.rows] = True
             last = self.games.last_observations(ended, self._dtype)
             for i, row in enumerate(ended.rows):

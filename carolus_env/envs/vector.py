@@ -179,7 +179,7 @@ class LearnerVectorEnv(VectorEnv):
         terminations = np.zeros(self.num_envs, np.bool_)
         truncations = np.zeros(self.num_envs, np.bool_)
         cut_off = ended.states["reason"] == BY_MAX_ROUNDS
-        rewards[ended.rows] = ended.learners_payoffs
+        rewards[ended.rows] = ended.learner_payoffs
         terminations[ended.rows] = ~cut_off
         truncations[ended.rows] = cut_off
         self._over = terminations | truncations
