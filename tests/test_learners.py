@@ -283,8 +283,10 @@ def test_workers_learn_apart_and_are_combined(learner, count):
     before, apart = {name: array.copy() for name, array in pool.shared.items()}, []
     for index, part in enumerate(workers.runs(count, 3)):
         one = kind(config_of(learner, workers=3))
-        task = Task(part.start, part.stop - part.start, 0.01)
-        apart.append(one.round(before, one.own(index), task))
+        task, own = Task(part.start, part.stop - part.start, 0.01), one.own(index)
+        for array in (*before.values(), *own.values()):
+            array.flags.writeable = False  # as a cluster hands them out
+        apart.append(one.round(before, own, task))
     pool.learn(0, count, 0.01)
     expected = {name: array.copy() for name, array in before.items()}
     combine(expected, [one.shared for one in apart], kind.summed)

@@ -111,9 +111,13 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Return the bot that plays a model in evaluations."""
 
     def round(self, shared: Mapping[str, npt.NDArray[Any]], own: Arrays, task: Task) -> Learnt:
-        """Do a part of a round, beginning with the common arrays."""
+        """Do a part of a round, beginning with the common arrays.
+
+        Arrays may be read-only, as a cluster hands them out.
+        """
         for name, array in self.shared.items():
             array[...] = shared[name]
+        own = {name: a if a.flags.writeable else a.copy() for name, a in own.items()}
         stats, begun = np.zeros(len(self.stats)), time.thread_time()
         self.learn(own, task, stats)
         return Learnt(self.shared, own, stats, time.thread_time() - begun)
