@@ -1,6 +1,6 @@
 """Draw the pictures of docs/images/, always the same bytes: ``python docs/images.py``.
 
-Without options the plot and the boards; with ``--screenshots`` also the page and a report, which
+Without options the plot and the game; with ``--screenshots`` also the page and a report, which
 needs Chromium and the extra ``dev``. The games have fixed seeds, so pictures change only when the
 pages do; the report also shows times and the machine.
 """
@@ -17,16 +17,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 sys.path.append(str(Path(__file__).parent.parent))
 
 import carolus_env as ce
 from benchmarks.results import load, short
 from carolus_env import bots, evaluation
-from carolus_env.bots import opinion
-from carolus_env.drawing import board_svg
-from carolus_env.engine import rules
+from carolus_env.drawing.animation import animation_svg
 from carolus_env.engine.rules import MOVE, Rules, action_parts
 from carolus_env.evaluation.report import write_report
 from carolus_env.play.api import Api, GameInPlay
@@ -138,34 +134,13 @@ def _label_lines(axes: Any, ends: dict[str, tuple[int, float, str]], at: float) 
 
 
 def boards() -> Iterator[tuple[str, str]]:
-    """Name and SVG of one position of a game of three planners, light and dark."""
-    games, streams = ce.new_games(ce.Rules(players=3), seed=21), ce.new_streams(21, 1)
-    planner = ce.make("planner")
-    while not many_choices(games[0]):
-        before = games[0].copy()
-        action = planner.act(games, streams)
-        ce.step(games, action)
-    values = opinion(ce.make("ppo:3p"), games).values
-    assert values is not None
-    for theme in ("light", "dark"):
-        yield (
-            f"board_{theme}",
-            board_svg(
-                games[0],
-                theme=theme,  # type: ignore[arg-type]
-                layout="wide",
-                names=["Pepin", "Lothair", "Louis"],
-                legal=True,
-                last=(before, int(action[0])),
-                values=values[0].tolist(),
-            ),
-        )
-
-
-def many_choices(game: np.void) -> bool:
-    """Whether the Emperor can reach several regions and some territories have grown together."""
-    moving = game["phase"] == rules.MOVE and game["discs_played"][game["player"]] >= 3
-    return bool(moving and game["round"] >= 6 and game["regions"] <= 10)
+    """Name and SVG of a whole game that plays by itself."""
+    rules = Rules(players=2)
+    agents = ce.make("planner"), ce.make("planner:errors=0.3")
+    _, actions = evaluation.play_and_record([[0, 1]], agents, rules, seed=29)
+    record = evaluation.game_record(rules, seed=29, deal=0, actions=actions[0])
+    options: dict[str, Any] = {"layout": "wide", "width": 800, "names": ["Pepin", "Lothair"]}
+    yield "game", animation_svg(record, seconds_per_move=0.6, theme="auto", **options)
 
 
 # ------------------------------------------------------------------------------------ screenshots
@@ -257,7 +232,7 @@ def screenshots() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Draw the plot and the boards, and take screenshots if asked."""
+    """Draw the plot and the game, and take screenshots if asked."""
     import matplotlib
 
     with matplotlib.rc_context():

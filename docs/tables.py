@@ -1,4 +1,4 @@
-"""Rewrite the tables in README and docs/: ``python docs/tables.py [--check]``.
+"""Rewrite the tables in docs/: ``python docs/tables.py [--check]``.
 
 A table is placed between ``<!-- table: NAME -->`` and ``<!-- end -->``. It comes from the code, or
 from benchmarks/results.json.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +31,6 @@ from carolus_env.bots import (
 from carolus_env.bots.models import FOLDER
 from carolus_env.bots.ppo import PpoOptions
 from carolus_env.commands.choice import COMMANDS
-from carolus_env.drawing.text import board_text
 from carolus_env.engine import observation, rules, state
 from carolus_env.envs import candidates
 from carolus_env.evaluation import bench, ladder
@@ -69,6 +68,42 @@ def commands_table() -> str:
     return markdown(["command", "for", "extra"], lines)
 
 
+def observation_table() -> str:
+    """Return the blocks of an observation, and their entries by number of players."""
+    numbers = (2, 3, 4)
+    lines = []
+    for blocks in zip(*map(observation.layout, numbers), strict=True):
+        block = blocks[0]
+        places = [observation.slices(players)[block.name] for players in numbers]
+        entries = [f"{where.start}-{where.stop - 1}" for where in places]
+        sizes = zip(*(one.shape for one in blocks), strict=True)
+        high = numbers_by_players(one.high for one in blocks)
+        scale = numbers_by_players(one.scale for one in blocks)
+        lines.append(
+            [
+                f"`{block.name}`",
+                *(entries if block.shape else [str(where.start) for where in places]),
+                " x ".join(map(size_name, sizes)) or "-",
+                f"0 to {high}",
+                f"/ {scale}",
+                block.meaning,
+            ]
+        )
+    head = ["block", *map(str, numbers), "shape", "range", "scale", "meaning"]
+    return markdown(head, lines)
+
+
+def size_name(sizes: tuple[int, ...]) -> str:
+    """Return a dimension of 2, 3 and 4 players by name if it is their number or their teams'."""
+    return {(2, 3, 4): "players", (2, 3, 2): "teams"}.get(sizes, str(sizes[0]))
+
+
+def numbers_by_players(numbers: Iterable[float]) -> str:
+    """Return one number if all are the same, else one for each number of players."""
+    texts = [f"{number:g}" for number in numbers]
+    return texts[0] if len(set(texts)) == 1 else ", ".join(texts)
+
+
 def weights_table() -> str:
     """What the evaluation counts, and the weight of each by number of players."""
     weights = heuristic.all_weights()
@@ -93,15 +128,12 @@ def bench_table() -> str:
 
 def ladder_table(players: int) -> str:
     """Return the rungs of a ladder, the strongest first."""
-    lines = []
-    found = ladder.rungs(players)
-    for rung in found[::-1]:
-        gap = "{:+.0f} [{:.0f}, {:.0f}]".format(*rung.gap) if rung.gap else "-"
-        lines.append([f"`{rung.spec}`", f"{rung.elo:.0f}", gap])
+    rungs = ladder.rungs(players)
+    lines = [[f"`{rung.spec}`", f"{rung.elo:.0f}"] for rung in rungs[::-1]]
     worst = max(_pairs(players), key=lambda pair: abs(pair[2] - pair[3]))
-    widest = max(rung.gap[2] - rung.gap[1] for rung in found[1:])
-    return markdown(["agent", "Elo", "above the next [95 %]"], lines) + (
-        f"\nThe widest interval between neighbours is {widest:.0f} points. The "
+    widest = max(rung.gap[2] - rung.gap[1] for rung in rungs[1:])
+    return markdown(["agent", "Elo"], lines) + (
+        f"\nThe widest 95 % interval between neighbours spans {widest:.0f} points. The "
         f"result that the ratings fit worst: `{worst[0]}` wins {100 * worst[2]:.0f} % against "
         f"`{worst[1]}`, expected are {100 * worst[3]:.0f} %.\n"
     )
@@ -126,11 +158,6 @@ def skill() -> str:
         between = [f"`{end.spec}`" for end in (ends[0], ends[-1])]
         lines.append([str(players), *between, f"{apart:,.0f}", f"{apart / ELO_OF_A_STEP:.1f}"])
     return markdown(["players", "from", "to", "Elo points", "steps"], lines)
-
-
-def board() -> str:
-    """A game as text."""
-    return f"```\n{board_text(some_game()[0])}```\n"
 
 
 def some_game() -> ce.engine.state.States:
@@ -199,7 +226,7 @@ def position_fields() -> str:
 
 
 def position_line() -> str:
-    """The game of `board` as a line."""
+    """Return a position as a line."""
     return f"```\n{notation.to_line(some_game()[0])}\n```\n"
 
 
@@ -220,7 +247,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "actions": actions_table,
     "bench": bench_table,
     "arrays": arrays.arrays_table,
-    "board": board,
     "fields": state.fields_table,
     "learners": lambda: learners.table(load("learners")),
     "peers": lambda: peers.table(load("peers")),
@@ -236,9 +262,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "language options": lambda: options_table(LanguageOptions),
     "moves": moves_table,
     "moves of a game": told_game,
-    "observation 2": lambda: observation.layout_table(2),
-    "observation 3": lambda: observation.layout_table(3),
-    "observation 4": lambda: observation.layout_table(4),
+    "observation": observation_table,
     "observation version": lambda: f"Layout version {observation.VERSION}.\n",
     "options greedy": lambda: options_table(GreedyOptions),
     "options mcts": lambda: options_table(MctsOptions),

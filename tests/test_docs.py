@@ -35,23 +35,19 @@ def run(snippet, folder):
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
 def test_readme_snippets_run(number, tmp_path):
-    if "sb3_contrib" in SNIPPETS[number]:
-        pytest.importorskip("sb3_contrib")
     names = run(SNIPPETS[number], tmp_path)
-    if "expected" in names:  # what a set-up roll of 7 dice brings of each clan: 7/6
-        assert names["expected"] == pytest.approx([7 / 6] * 5)
     if "Cautious" in names:
         games = ce.new_games(ce.Rules(), 8, seed=1)
         ce.step(games, names["Cautious"]().act(games, ce.new_streams(1, 8)))
 
 
 def test_the_evaluation_page_says_what_happens(tmp_path):
-    page = (ROOT / "docs" / "evaluation.md").read_text()
+    page = (ROOT / "docs" / "formats.md").read_text().partition("## Results")[2]
     [snippet] = snippets("evaluation")
     names = run(snippet, tmp_path)
     assert (names["pairing"].deals, names["pairing"].games) == (50, 300)
     assert 0.9 < names["low"] < names["pairing"].win_rate[0] <= names["high"]
-    header, game = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    header, game = map(json.loads, re.findall(r"```json\n(.*?)```", page, re.DOTALL))
     plan = evaluation.Plan.from_dict(header)
     evaluation.Tournament(plan).run(file=tmp_path / "games.jsonl")
     lines = (tmp_path / "games.jsonl").read_text().splitlines()
@@ -63,7 +59,15 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "page", ["bots", "language", pytest.param("models", marks=pytest.mark.slow)]
+    "page",
+    [
+        "bots",
+        "environments",
+        "language",
+        "tutorial",
+        "formats",
+        pytest.param("models", marks=pytest.mark.slow),
+    ],
 )
 def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -73,14 +77,21 @@ def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     if page == "bots":
         assert len(names["actions"]) == 100
         assert len(names["best"]) == 8
+    elif page == "environments":  # a set-up roll of 7 dice brings 7/6 of each clan
+        assert names["expected"] == pytest.approx([7 / 6] * 5)
+    elif page == "tutorial":
+        assert names["game"].legal_moves == ("E+1 B builds 1", "E+2 at 2")
+        assert ce.is_over(names["games"]).all()
     elif page == "language":
         assert "move 'd1': player" in capsys.readouterr().out
         assert names["again"].startswith(names["generate_prompt"](names["observation"]))
         assert sorted(names["game"].returns.tolist()) == [-0.5, 0.25, 0.25]
 
 
-def test_the_page_for_writing_your_own_has_snippets_that_do_what_it_says(tmp_path, monkeypatch):
-    bot, wrapper, learner, climber = snippets("your_own")
+def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path, monkeypatch):
+    [bot], [learner, wrapper], [climber] = map(
+        snippets, ("write_a_bot", "own_loop", "add_a_learner")
+    )
     (tmp_path / "my_bot.py").write_text(bot)
     specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
     for players in (2, 3, 4):

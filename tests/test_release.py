@@ -76,5 +76,5 @@ def test_the_page_of_a_package_index_has_no_relative_links():
         text = re.sub(part["pattern"], part["replacement"], text)
     assert not re.findall(r"\]\((?!https?:|#)", text)
     assert "<picture>" not in text
-    assert "See CITATION.cff." in text
+    assert "see CITATION.cff and" in text
     assert text.count("```") == README.count("```"), "code stays as it is"

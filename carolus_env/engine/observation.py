@@ -182,20 +182,6 @@ def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray
     }
 
 
-def layout_table(players: int) -> str:
-    """The layout as a Markdown table (docs/observation.md holds it; a test compares)."""
-    lines = ["| entries | block | shape | range | scale | meaning |", "| --- |" + " --- |" * 5]
-    for block in layout(players):
-        where = slices(players)[block.name]
-        entries = f"{where.start}-{where.stop - 1}" if block.shape else str(where.start)
-        shape = "x".join(map(str, block.shape)) or "-"
-        lines.append(
-            f"| {entries} | `{block.name}` | {shape} | 0 to {block.high} | "
-            f"/ {block.scale:g} | {block.meaning} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 # ------------------------------------------------------------------------------------ observing
 
 

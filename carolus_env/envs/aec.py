@@ -316,7 +316,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return engine.copy(self._game.states)
 
     def record(self) -> dict[str, Any]:
-        """The game so far as a game record (docs/rules.md); a record leaves a forfeit out.
+        """The game so far as a game record (docs/formats.md); a record leaves a forfeit out.
 
         Raises:
             ValueError: for a game that was started from a position: a record begins at the set-up.

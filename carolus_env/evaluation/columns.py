@@ -1,7 +1,7 @@
 """The statistics of games: `COLUMNS`, the arrays of them (`Results`), and `FIGURES` of agents.
 
 A new statistic of a game is a `Column` and a field of `Results`: the results file (`journal`) and
-the table of its keys in docs/evaluation.md follow. A new column of the report is a `Figure`: the
+the table of its keys in docs/formats.md follow. A new column of the report is a `Figure`: the
 summary, the cross table and the page follow.
 """
 
@@ -153,7 +153,7 @@ class Column(NamedTuple):
         high: greatest possible value.
         source: `PLANNED`: given by the plan, with which a file must agree; else a function of
             `Finished` games.
-        meaning: for docs/evaluation.md.
+        meaning: for docs/formats.md.
         words: for the values 0, 1, ..., where a file has words; None: not a value.
     """
 
@@ -337,7 +337,7 @@ FIGURES: Final = (
 
 
 def columns_table() -> str:
-    """The keys of a game's line as a Markdown table (docs/evaluation.md; a test compares)."""
+    """The keys of a game's line as a Markdown table (docs/formats.md; a test compares)."""
     lines = ["| key | `Results` | shape | range | meaning |", "| --- | --- | --- | --- | --- |"]
     sizes = {SEATS: "players"}
     for column in COLUMNS:

@@ -3,7 +3,7 @@
 The first line is the header: format, version, the `Plan`, versions of the software. Then comes one
 line for each game, in the order of the plan, and after each block of games that were played
 together a line with the times. Lines of games depend on the plan alone: the same plan gives the
-same bytes, however often it was interrupted. `COLUMNS` has the keys, docs/evaluation.md describes
+same bytes, however often it was interrupted. `COLUMNS` has the keys, docs/formats.md describes
 them.
 
 Results files are untrusted: parsed, checked, refused with a `ResultsFileError`, but never run.

@@ -104,7 +104,7 @@ class Tournament:
                 workers that the caller has and closes, as `system.cluster.Cluster`.
             file: results file to write (`carolus_env.evaluation.journal`), block by block.
             resume: continue the tournament in ``file``.
-            records: file of game records to write (docs/rules.md), of the games that this call
+            records: file of game records to write (docs/formats.md), of the games that this call
                 plays; compressed if its name ends in ``.gz``.
             progress: called with the number of finished games, after each block and, on one
                 process, after each game.

@@ -1,6 +1,6 @@
 """Games and positions as JSON: written, read, checked, played.
 
-A record holds a whole game (docs/rules.md has the format). To make one, keep the start of the
+A record holds a whole game (docs/formats.md has the format). To make one, keep the start of the
 game and the actions played:
 
     >>> start = ce.new_games(ce.Rules(players=3), seed=7, roll=False)

@@ -31,7 +31,7 @@ ROLL_KEYS: Final = ("roll", "player")
 ACTION_KEYS: Final = ("action", "player", "legal", "state")
 
 Record = dict[str, Any]
-"""A game record: the object that a line of JSON holds (docs/rules.md)."""
+"""A game record: the object that a line of JSON holds (docs/formats.md)."""
 
 
 class RecordError(ValueError):

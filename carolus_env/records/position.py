@@ -1,6 +1,6 @@
 """A game as JSON, and any position as a game.
 
-`to_dict` gives the ``state`` object of a game record (docs/rules.md), and what else restoring a
+`to_dict` gives the ``state`` object of a game record (docs/formats.md), and what else restoring a
 game needs: rules, playing order, a roll that is due, the result, the generator. `from_dict`
 reads it back to the same bytes, or refuses it with a `PositionError` that says why.
 

@@ -1,7 +1,7 @@
 """Game records made from games, and games set up and played from records.
 
 A record holds every chance result and every decision of a game as JSON. It replays without a
-random generator, on any implementation of the rules (docs/rules.md has the format).
+random generator, on any implementation of the rules (docs/formats.md has the format).
 """
 
 from __future__ import annotations

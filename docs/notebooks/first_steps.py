@@ -99,5 +99,5 @@ low, high = result.ci95[0]
 print(f"greedy wins {100 * result.win_rate[0]:.1f} % ({100 * low:.1f} - {100 * high:.1f})")
 
 # %% [markdown]
-# Next: [train an agent and watch it](train_and_watch.py), [write a search](write_a_search.py), or
-# [a bot, a wrapper and a learner of your own](../your_own.md).
+# Next: [train an agent and watch it](train_and_watch.py), [write a search](write_a_search.py),
+# [write a bot](../write_a_bot.md), or [learn with code of your own](../own_loop.md).
