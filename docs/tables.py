@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -84,12 +83,12 @@ def observation_table() -> str:
                 f"`{block.name}`",
                 *(entries if block.shape else [str(where.start) for where in places]),
                 " x ".join(map(size_name, sizes)) or "-",
-                f"0 to {high}",
+                high,
                 f"/ {scale}",
                 block.meaning,
             ]
         )
-    head = ["block", *map(str, numbers), "shape", "range", "scale", "meaning"]
+    head = ["block", *map(str, numbers), "shape", "up to", "scale", "meaning"]
     return markdown(head, lines)
 
 
@@ -104,14 +103,17 @@ def numbers_by_players(numbers: Iterable[float]) -> str:
     return texts[0] if len(set(texts)) == 1 else ", ".join(texts)
 
 
-def weights_table() -> str:
-    """What the evaluation counts, and the weight of each by number of players."""
-    weights = heuristic.all_weights()
-    lines = [
-        [f"`{one.name}`", one.meaning, *(f"{weights[players, k]:.3f}" for players in (2, 3, 4))]
-        for k, one in enumerate(heuristic.FEATURES)
-    ]
-    return markdown(["feature", "counted for each team", "2", "3", "4"], lines)
+def features_table() -> str:
+    """Return what the planner's evaluation counts, from `heuristic.FEATURES`."""
+    lines = [[f"`{feature.name}`", feature.meaning] for feature in heuristic.FEATURES]
+    return markdown(["feature", "counted for each team"], lines)
+
+
+def search_table() -> str:
+    """Return the options of `search` that `mcts` has not, or with another default."""
+    shared = options_table(MctsOptions).splitlines()[2:]
+    lines = options_table(SearchOptions).splitlines(keepends=True)
+    return "".join(line for line in lines if line.rstrip() not in shared)
 
 
 def bench_table() -> str:
@@ -126,17 +128,29 @@ def bench_table() -> str:
     return markdown(head, lines)
 
 
-def ladder_table(players: int) -> str:
-    """Return the rungs of a ladder, the strongest first."""
-    rungs = ladder.rungs(players)
-    lines = [[f"`{rung.spec}`", f"{rung.elo:.0f}"] for rung in rungs[::-1]]
-    worst = max(_pairs(players), key=lambda pair: abs(pair[2] - pair[3]))
-    widest = max(rung.gap[2] - rung.gap[1] for rung in rungs[1:])
-    return markdown(["agent", "Elo"], lines) + (
-        f"\nThe widest 95 % interval between neighbours spans {widest:.0f} points. The "
-        f"result that the ratings fit worst: `{worst[0]}` wins {100 * worst[2]:.0f} % against "
-        f"`{worst[1]}`, expected are {100 * worst[3]:.0f} %.\n"
-    )
+def ladder_table() -> str:
+    """Return the rungs without errors, and what the ratings of each ladder are worth."""
+    rungs = {players: ladder.rungs(players) for players in (2, 3, 4)}
+    elos: dict[str, dict[int, float]] = {}
+    for players, each in rungs.items():
+        for rung in reversed(each):
+            if "errors" not in rung.spec:
+                name = rung.spec.replace(f":{players}p", "")
+                elos.setdefault(name.replace(",", ":", 1), {})[players] = rung.elo
+    lines = [
+        [f"`{name}`", *(f"{elo[players]:.0f}" if players in elo else "-" for players in rungs)]
+        for name, elo in elos.items()
+    ]
+    text = markdown(["Elo of", *(f"{players} players" for players in rungs)], lines)
+    for players, each in rungs.items():
+        worst = max(_pairs(players), key=lambda pair: abs(pair[2] - pair[3]))
+        widest = max(rung.gap[2] - rung.gap[1] for rung in each[1:])
+        text += (
+            f"\n{players} players: {len(each)} rungs. The widest 95 % interval between neighbours "
+            f"is {widest:.0f} points. The ratings fit worst that `{worst[0]}` wins "
+            f"{100 * worst[2]:.0f} % against `{worst[1]}`; expected are {100 * worst[3]:.0f} %.\n"
+        )
+    return text
 
 
 def _pairs(players: int) -> list[tuple[str, str, float, float]]:
@@ -216,7 +230,7 @@ def moves_table() -> str:
 def told_game() -> str:
     """The beginning and the end of a game's text."""
     lines = notation.game_text(*played(2, 3)).splitlines()
-    return "\n".join(["```", *lines[:14], "...", *lines[-6:], "```"]) + "\n"
+    return "\n".join(["```", *lines[:9], "...", *lines[-5:], "```"]) + "\n"
 
 
 def position_fields() -> str:
@@ -255,7 +269,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "strength": lambda: strength.table(load("strength")),
     "throughput": lambda: throughput.table(load("throughput")),
     "shipped": shipped_table,
-    **{f"ladder {players}": partial(ladder_table, players) for players in (2, 3, 4)},
+    "ladder": ladder_table,
     "ladder hash": lambda: f"Hash of the ladder: `{ladder.digest()}`.\n",
     "skill": skill,
     "commands": commands_table,
@@ -269,14 +283,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "options planner": lambda: options_table(PlannerOptions),
     "options ppo": lambda: options_table(PpoOptions),
     "options rules": lambda: options_table(rules.Rules),
-    "options search": lambda: options_table(SearchOptions),
+    "options search": search_table,
     "options value": lambda: options_table(ValueOptions),
     "candidates": candidates.layout_text,
     "value inputs": tables_text,
     "position fields": position_fields,
     "position in text": position_line,
     "results keys": columns_table,
-    "weights": weights_table,
+    "features": features_table,
 }
 
 
