@@ -178,7 +178,8 @@ def check_minari() -> None:
             assert np.array_equal(episode.infos["action_mask"][:-1], arrays.masks[rows])
             assert np.array_equal(episode.actions, arrays.actions[rows])
             assert episode.rewards.sum() == arrays.returns[rows][-1]
-            assert episode.terminations[-1] or episode.truncations[-1]
+            cut_off = arrays.discounts[rows][-1] != 0
+            assert (episode.terminations[-1], episode.truncations[-1]) == (not cut_off, cut_off)
         env = data.recover_environment()
         observation, info = env.reset(seed=3)
         assert env.observation_space == data.observation_space

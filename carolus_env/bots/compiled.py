@@ -15,7 +15,7 @@ a closure over a kernel for the next process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
@@ -50,19 +50,19 @@ class CompiledAgent(Agent):
 
     entries: ClassVar[Entries]
 
-    def context(self, players: int) -> Any:
-        """Return what the choice needs besides the game and its stream: parameters and scratch.
-
-        Args:
-            players: of the games in which it will choose.
-        """
+    def context(self) -> Any:
+        """Return what the choice needs besides the game and its stream: parameters and scratch."""
         return None
+
+    def contexts(self, states: States, rows: Ints) -> Iterable[tuple[Ints, Any]]:
+        """Return groups of the rows, each with the context for its games."""
+        return [(rows, self.context())]
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         as_states(states)
         check_streams(generators, states)
         actions = np.empty(len(states), np.int64)
-        for rows, context in self._contexts(states["players"]):
+        for rows, context in self.contexts(states, np.arange(len(states))):
             for some in stopping.portions(len(rows)):
                 self.entries.act(states, generators, actions, rows[some], context)
         return actions
@@ -91,17 +91,29 @@ class CompiledAgent(Agent):
         Returns:
             The number of decisions taken.
         """
-        chosen = np.arange(len(states)) if rows is None else rows
-        return sum(
-            self.entries.play_on(states, generators, seating, place, chosen[few][some], context)
-            for few, context in self._contexts(states["players"][chosen])
-            for some in stopping.portions(len(few))
-        )
+        decisions, chosen = 0, np.arange(len(states)) if rows is None else rows
+        for group, context in self.contexts(states, chosen):
+            for some in stopping.portions(len(group)):
+                decisions += self.entries.play_on(
+                    states, generators, seating, place, group[some], context
+                )
+        return decisions
 
-    def _contexts(self, players: npt.NDArray[np.uint8]) -> Iterator[tuple[Ints, Any]]:
-        """Yield the indices of each number of players, and the context for these games."""
+
+class CompiledByPlayers(CompiledAgent):
+    """A compiled agent whose choice needs another context for each number of players.
+
+    A subclass sets `entries` and overrides `context_of`.
+    """
+
+    def context_of(self, players: int) -> Any:
+        """Return what the choice needs in games of ``players`` players."""
+        raise NotImplementedError
+
+    def contexts(self, states: States, rows: Ints) -> Iterator[tuple[Ints, Any]]:
+        players = states["players"][rows]
         for count in np.unique(players).tolist():
-            yield np.flatnonzero(players == count), self.context(count)
+            yield rows[players == count], self.context_of(count)
 
 
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:

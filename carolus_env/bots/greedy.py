@@ -119,7 +119,7 @@ class GreedyBot(CompiledAgent):
     def __init__(self, options: GreedyOptions | None = None) -> None:
         self.options = options or GreedyOptions()
 
-    def context(self, players: int) -> Greedy:
+    def context(self) -> Greedy:
         return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:

@@ -227,7 +227,7 @@ class PlannerBot(CompiledAgent):
         self._width = WIDTHS.index(self.options.plans)
         self._weights = all_weights().copy() if weights is None else weights
 
-    def context(self, players: int) -> Planner:
+    def context(self) -> Planner:
         errors = float(self.options.errors)
         return Planner(self._width, errors, self._weights, RoundScratch.new())
 

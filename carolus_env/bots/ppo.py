@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numpy import float32, int64
 
 from carolus_env.bots.agent import Agent, AgentError, Opinion
-from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
@@ -213,7 +213,7 @@ def _play_on(states, generators, seating, place, rows, player):
     return play_games_on(choose, states, generators, seating, place, rows, player)
 
 
-class PpoBot(CompiledAgent):
+class PpoBot(CompiledByPlayers):
     """Plays by a policy over whole turns.
 
     Each placement of a turn is chosen anew, among the turns that begin from there.
@@ -238,7 +238,7 @@ class PpoBot(CompiledAgent):
         self.options = options or PpoOptions()
         self._models = Models("ppo", model)
 
-    def context(self, players: int) -> Player:
+    def context_of(self, players: int) -> Player:
         """Return what the choice needs in games of ``players`` players.
 
         Raises:
@@ -258,7 +258,7 @@ class PpoBot(CompiledAgent):
         players = common_players(states, "opinions")
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), MAX_TEAMS))
-        _think(states, self.context(players), probabilities, values)
+        _think(states, self.context_of(players), probabilities, values)
         return Opinion(probabilities, values[:, : TEAMS[players]])
 
 

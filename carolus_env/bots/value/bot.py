@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
@@ -122,7 +122,7 @@ def _play_on(states, generators, seating, place, rows, player):
     return play_games_on(choose, states, generators, seating, place, rows, player)
 
 
-class ValueBot(CompiledAgent):
+class ValueBot(CompiledByPlayers):
     """Plays what leads to the best position by a value network.
 
     Args:
@@ -140,7 +140,7 @@ class ValueBot(CompiledAgent):
         self.options = options or ValueOptions()
         self._models = Models("value", model)
 
-    def context(self, players: int) -> Player:
+    def context_of(self, players: int) -> Player:
         """What the choice needs in games of ``players`` players.
 
         Raises:
@@ -151,7 +151,7 @@ class ValueBot(CompiledAgent):
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Its choice, and the network's value after it."""
         players = common_players(states, "opinions")
-        player = self.context(players)._replace(errors=0.0)
+        player = self.context_of(players)._replace(errors=0.0)
         choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))
         _think(states, player, choices, values)
         chosen = with_errors(np.eye(ACTIONS)[choices], states, self.options.errors)
