@@ -6,11 +6,8 @@ these agents, `Agent.act` for all others. Both ways take the same decisions from
 
 A bot writes its choice as a kernel, ``choose(s, bits, context) -> (action, bits)``: ``s`` is a
 game that waits for a decision, ``bits`` is its random stream, and ``context`` holds all else that
-the bot needs (`CompiledAgent.context`). Two `entry` functions of one line each hand that kernel to
-`choose_in_all` and `play_games_on`. The shortest example is `carolus_env.bots.random`.
-
-A factory that made these entries would be shorter still, but Numba cannot keep the machine code of
-a closure over a kernel for the next process.
+the bot needs (`CompiledAgent.context`). `Entries.of` compiles the loops around it. The shortest
+example is `carolus_env.bots.random`.
 """
 
 from __future__ import annotations
@@ -28,16 +25,36 @@ from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.system import stopping
-from carolus_env.system.compiler import part
+from carolus_env.system.compiler import entry, part
 
 
 class Entries(NamedTuple):
-    """The entries of a compiled bot."""
+    """The loops around a compiled bot's choice."""
 
     act: Callable[..., None]
-    """``(states, generators, actions, rows, context)``, calls `choose_in_all`."""
+    """``(states, generators, actions, rows, context)``: one decision in each game of ``rows``."""
     play_on: Callable[..., int]
-    """``(states, generators, seating, place, rows, context)``, calls `play_games_on`."""
+    """``(states, generators, seating, place, rows, context)``: plays games on, see
+    `CompiledAgent.play_on`, and returns the number of decisions."""
+
+    @classmethod
+    def of(cls, choose: Callable[..., tuple[int, int]]) -> Entries:
+        """Compile the loops around ``choose``, a kernel."""
+
+        @entry
+        def act(states, generators, actions, rows, context):
+            for g in rows:
+                actions[g], generators[g] = choose(states[g], generators[g], context)
+
+        @entry
+        def play_games_on(states, generators, seating, place, rows, context):
+            decisions = 0
+            for i in range(rows.shape[0]):
+                turn = Deciding(choose, generators, seating, place, rows[i], context)
+                decisions += play_on(_decide, roll_own, states[rows[i]], 0, turn)[0]
+            return decisions
+
+        return cls(act, play_games_on)
 
 
 class CompiledAgent(Agent):
@@ -129,25 +146,8 @@ def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
     return False
 
 
-@part
-def choose_in_all(choose, states, generators, actions, rows, context):
-    """Take one decision in each game of ``rows``: the loop of `Entries.act`."""
-    for g in rows:
-        actions[g], generators[g] = choose(states[g], generators[g], context)
-
-
-@part
-def play_games_on(choose, states, generators, seating, place, rows, context):
-    """Play games on as `Entries.play_on` says; returns the number of decisions."""
-    decisions = 0
-    for i in range(rows.shape[0]):
-        turn = Deciding(choose, generators, seating, place, rows[i], context)
-        decisions += play_on(_decide, roll_own, states[rows[i]], 0, turn)[0]
-    return decisions
-
-
 class Deciding(NamedTuple):
-    """What a compiled agent needs to play a game on; the fields are those of `play_games_on`."""
+    """What a compiled agent needs to play a game on; the fields are those of `Entries.play_on`."""
 
     choose: Any
     generators: npt.NDArray[np.uint64]

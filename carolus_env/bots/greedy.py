@@ -16,7 +16,7 @@ from numpy import int64
 
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
-from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledAgent, Entries
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import generator, legal, turns
@@ -91,16 +91,6 @@ def choose(s, bits, greedy):
 
 
 @entry
-def _act(states, generators, actions, rows, greedy):
-    choose_in_all(choose, states, generators, actions, rows, greedy)
-
-
-@entry
-def _play_on(states, generators, seating, place, rows, greedy):
-    return play_games_on(choose, states, generators, seating, place, rows, greedy)
-
-
-@entry
 def _standings(states, teams, points):
     for g in range(states.shape[0]):
         points[g] = standing(states[g], teams[g])
@@ -114,7 +104,7 @@ class GreedyBot(CompiledAgent):
     """
 
     name = "greedy"
-    entries = Entries(_act, _play_on)
+    entries = Entries.of(choose)
 
     def __init__(self, options: GreedyOptions | None = None) -> None:
         self.options = options or GreedyOptions()

@@ -17,7 +17,7 @@ from numpy import int64
 
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
-from carolus_env.bots.compiled import CompiledAgent, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledAgent, Entries
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.options import BotOptions
 from carolus_env.engine.kernels import legal, turns
@@ -45,7 +45,7 @@ from carolus_env.planning.plans import (
     play,
     play_plan,
 )
-from carolus_env.system.compiler import entry, part, rare
+from carolus_env.system.compiler import part, rare
 from carolus_env.system.options import option
 
 
@@ -196,16 +196,6 @@ def choose(s, bits, planner):
     return first_of(best_plan(s, planner.width, weights, scratch)), bits
 
 
-@entry
-def _act(states, generators, actions, rows, planner):
-    choose_in_all(choose, states, generators, actions, rows, planner)
-
-
-@entry
-def _play_on(states, generators, seating, place, rows, planner):
-    return play_games_on(choose, states, generators, seating, place, rows, planner)
-
-
 class PlannerBot(CompiledAgent):
     """Plans whole turns by an evaluation with fitted weights.
 
@@ -215,7 +205,7 @@ class PlannerBot(CompiledAgent):
     """
 
     name = "planner"
-    entries = Entries(_act, _play_on)
+    entries = Entries.of(choose)
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numpy import float32, int64
 
 from carolus_env.bots.agent import Agent, AgentError, Opinion
-from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledByPlayers, Entries
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, Ahead, discs_option, value_discs
@@ -203,16 +203,6 @@ def choose(s, bits, player):
     return first_of(choice), bits
 
 
-@entry
-def _act(states, generators, actions, rows, player):
-    choose_in_all(choose, states, generators, actions, rows, player)
-
-
-@entry
-def _play_on(states, generators, seating, place, rows, player):
-    return play_games_on(choose, states, generators, seating, place, rows, player)
-
-
 class PpoBot(CompiledByPlayers):
     """Plays by a policy over whole turns.
 
@@ -228,7 +218,7 @@ class PpoBot(CompiledByPlayers):
     """
 
     name = "ppo"
-    entries = Entries(_act, _play_on)
+    entries = Entries.of(choose)
 
     def __init__(
         self, model: NetworkModel | None = None, options: PpoOptions | None = None

@@ -11,7 +11,9 @@ follow from it. To add a block, add its `Block` there and the loop that writes i
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -122,20 +124,24 @@ def layout(players: int) -> tuple[Block, ...]:
     )
 
 
+def slices_of(blocks: Iterable[Any]) -> dict[str, slice]:
+    """Return where each block lies, which has a ``name`` and a ``shape``."""
+    places, start = {}, 0
+    for block in blocks:
+        places[block.name] = slice(start, start + math.prod(block.shape))
+        start = places[block.name].stop
+    return places
+
+
 def slices(players: int) -> dict[str, slice]:
-    """Where each block lies in the observation."""
-    found, start = {}, 0
-    for block in layout(players):
-        stop = start + int(np.prod(block.shape))
-        found[block.name] = slice(start, stop)
-        start = stop
-    return found
+    """Return where each block lies in the observation."""
+    return slices_of(layout(players))
 
 
 @cache
 def length(players: int) -> int:
-    """Number of entries."""
-    return sum(int(np.prod(block.shape)) for block in layout(players))
+    """Return the number of entries."""
+    return sum(math.prod(block.shape) for block in layout(players))
 
 
 def highs(players: int) -> npt.NDArray[np.uint8]:
@@ -155,7 +161,7 @@ def _scales(players: int) -> npt.NDArray[np.float32]:
 
 def _each_entry(players: int, attribute: str) -> npt.NDArray[np.float64]:
     return np.concatenate(
-        [np.full(int(np.prod(b.shape)), getattr(b, attribute), float) for b in layout(players)]
+        [np.full(math.prod(b.shape), getattr(b, attribute), float) for b in layout(players)]
     )
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numpy import float32, int64
 
 from carolus_env.engine.kernels import turns
+from carolus_env.engine.observation import slices_of
 from carolus_env.engine.rules import (
     CLANS,
     DISC,
@@ -99,12 +100,8 @@ def length(players: int) -> int:
 
 
 def slices(players: int) -> dict[str, slice]:
-    """Where each block lies in a row."""
-    found, start = {}, 0
-    for block in layout(players):
-        found[block.name] = slice(start, start + math.prod(block.shape))
-        start = found[block.name].stop
-    return found
+    """Return where each block lies in a row."""
+    return slices_of(layout(players))
 
 
 def layout_text() -> str:

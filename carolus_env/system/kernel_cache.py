@@ -41,24 +41,35 @@ for _name in ("load_overload", "save_overload"):
 def keep_code(dispatcher: Any, notice: Any) -> None:
     """Keep the machine code of an entry for the next process, where there is a folder for it.
 
-    Nothing is kept of a function without a file, or one that depends on another function's locals.
+    Nothing is kept of a function without a file, or one that depends on another function's locals,
+    unless these are kernels of modules.
 
     Args:
         dispatcher: what `numba.njit` made of the entry.
         notice: its ``begin`` is called before the entry is compiled, its ``end`` after that.
     """
-    folder, function = cache_folder(), dispatcher.py_func
-    if folder and function.__closure__ is None and Path(function.__code__.co_filename).is_file():
-        dispatcher._cache = _EntryCache(function, folder, notice)
+    folder, functions = cache_folder(), [dispatcher.py_func]
+    for cell in functions[0].__closure__ or ():
+        kernel = getattr(cell.cell_contents, "py_func", None)
+        if kernel is None or kernel.__closure__ is not None:
+            return
+        functions.append(kernel)
+    if folder and all(Path(one.__code__.co_filename).is_file() for one in functions):
+        dispatcher._cache = _EntryCache(functions, folder, notice)
 
 
 class _EntryCache(caching.NullCache):
-    """The files of an entry, one for each signature; in Numba's place."""
+    """The files of an entry, one for each signature; in Numba's place.
 
-    def __init__(self, function: Callable[..., Any], folder: Path, notice: Any) -> None:
-        self._function, self._folder, self._notice = function, folder, notice
+    Args:
+        functions: the entry, then the kernels that it was made for.
+    """
+
+    def __init__(self, functions: list[Callable[..., Any]], folder: Path, notice: Any) -> None:
+        self._functions, self._folder, self._notice = functions, folder, notice
         # Now: a file may be edited before the entry is called.
-        self._stamp = sources_stamp(function.__module__, function.__code__.co_filename)
+        stamps = [sources_stamp(one.__module__, one.__code__.co_filename) for one in functions]
+        self._stamp = b"".join(stamps)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -71,7 +82,7 @@ class _EntryCache(caching.NullCache):
             pass
         except Exception as error:  # a stranger version of Numba can raise anything
             warnings.warn(f"carolus_env: ignoring the kernel cache ({error!r})", stacklevel=2)
-        self._notice.begin(self._function)
+        self._notice.begin(self._functions[-1])
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -90,10 +101,10 @@ class _EntryCache(caching.NullCache):
 
     def _file(self, sig: Any, codegen: Any) -> Path:
         """Return the file for arguments of these types, on this processor."""
-        function = self._function
-        key = (function.__qualname__, *map(_with_fields, sig), *codegen.magic_tuple())
+        names = [f"{one.__module__}.{one.__qualname__}" for one in self._functions]
+        key = (*names, *map(_with_fields, sig), *codegen.magic_tuple())
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
-        name = f"{function.__module__}.{function.__name__}-{digest}"
+        name = f"{names[-1]}-{digest}"
         return self._folder / f"{name}.{sys.implementation.cache_tag}.nbc"
 
     def _digest(self, code: bytes) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.bots.agent import Agent, Opinion
-from carolus_env.bots.compiled import CompiledByPlayers, Entries, choose_in_all, play_games_on
+from carolus_env.bots.compiled import CompiledByPlayers, Entries
 from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
@@ -112,16 +112,6 @@ def choose(s, bits, player):
     return first_of(decide(s, player)), bits
 
 
-@entry
-def _act(states, generators, actions, rows, player):
-    choose_in_all(choose, states, generators, actions, rows, player)
-
-
-@entry
-def _play_on(states, generators, seating, place, rows, player):
-    return play_games_on(choose, states, generators, seating, place, rows, player)
-
-
 class ValueBot(CompiledByPlayers):
     """Plays what leads to the best position by a value network.
 
@@ -132,7 +122,7 @@ class ValueBot(CompiledByPlayers):
     """
 
     name = "value"
-    entries = Entries(_act, _play_on)
+    entries = Entries.of(choose)
 
     def __init__(
         self, model: NetworkModel | None = None, options: ValueOptions | None = None
