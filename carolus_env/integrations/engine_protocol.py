@@ -1,0 +1,158 @@
+"""The protocol between a program that plays games and a bot in any language: docs/engine.md.
+
+Each message is a JSON object on a line. The tables of keys here are the protocol: both sides read
+messages by them, and the page shows them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from carolus_env import engine
+from carolus_env.engine.state import single
+from carolus_env.notation import NotationError, read_move, to_line
+from carolus_env.notation.moves import run_text
+from carolus_env.system.untrusted import DataError, check, get, parse_json, shown, whole
+
+PROTOCOL: Final = "carolus-engine"
+VERSION: Final = 1
+LONGEST: Final = 1 << 16
+"""Bytes of a line, at most."""
+
+
+class Key(NamedTuple):
+    """A key of a message, with the type of its value; ``object`` stands for int or str."""
+
+    name: str
+    kind: type
+    meaning: str
+    optional: bool = False
+
+
+_GREETING: Final = (Key("protocol", str, f"`{PROTOCOL}`"), Key("version", int, f"{VERSION}"))
+MESSAGES: Final = {
+    "greeting": _GREETING,
+    "its answer": (*_GREETING, Key("name", str, "of the bot")),
+    "request": (
+        Key("id", int, "number of the request"),
+        Key("position", str, "a line of the notation, without the dice to come"),
+        Key("player", int, "seat that decides", True),
+        Key("legal", list, "the legal actions", True),
+        Key("moves", list, "the same in the notation, with their outcomes", True),
+        Key("seconds", float, "time limit; absent: none", True),
+        Key("seed", int, "for random choices, 0 to 2^64 - 1", True),
+        Key("analyse", bool, "whether values are wanted", True),
+    ),
+    "answer": (
+        Key("id", int, "that of the request"),
+        Key("action", object, "the action's number, or the move in the notation"),
+        Key("values", list, "each team's win share, 0 to 1", True),
+        Key("seed", int, "for this player's next decision; absent: any other", True),
+    ),
+    "error": (
+        Key("id", int, "that of the request; absent: unreadable", True),
+        Key("error", str, "why there is no answer"),
+    ),
+}
+"""The keys of each message. Unknown keys are ignored, and null is an absent value."""
+
+
+class ProtocolError(ValueError):
+    """A wrong message, or none; the text says what the other side did."""
+
+
+def line(message: Mapping[str, Any]) -> bytes:
+    """Return a message as it is sent."""
+    return json.dumps(message).encode() + b"\n"
+
+
+def read(data: bytes, *expected: str) -> dict[str, Any]:
+    """Return the keys and values of a message of the first expected kind whose keys it has.
+
+    Raises:
+        ProtocolError: when it is none, or an error that was not expected.
+    """
+    try:
+        given: dict[str, Any] = check(parse_json(data), dict, "a message")
+        given = {name: value for name, value in given.items() if value is not None}
+        if "error" in given:
+            raise ProtocolError(f"reports an error: {shown(given['error'])}")
+        kind = next((kind for kind in expected if MESSAGES[kind][0].name in given), expected[-1])
+        keys = [key for key in MESSAGES[kind] if key.name in given or not key.optional]
+        values = {key.name: get(given, key.name, key.kind) for key in keys}
+        if "protocol" in values and (values["protocol"], values["version"]) != (PROTOCOL, VERSION):
+            raise DataError(f"the protocol must be {PROTOCOL}, version {VERSION}")
+        if "seed" in values:
+            whole(values, "seed", 0, 2**64 - 1)
+    except DataError as error:
+        raise ProtocolError(f"sent {shown(data.decode(errors='replace'))}: {error}") from None
+    return values
+
+
+def greeting(name: str | None = None) -> dict[str, Any]:
+    """Return the greeting, or the answer to it that gives the name of a bot."""
+    start = {"protocol": PROTOCOL, "version": VERSION}
+    return start if name is None else {**start, "name": name}
+
+
+def request(
+    number: int, state: np.void, seed: int, *, seconds: float = 0, analyse: bool = False
+) -> dict[str, Any]:
+    """Return the request for a decision.
+
+    Args:
+        number: of the request.
+        state: a record ``states[i]``; its generator is not shown.
+        seed: the random stream of the player to move.
+        seconds: time limit; 0: none.
+        analyse: whether values are wanted.
+    """
+    legal = engine.legal_actions(state)
+    after = np.repeat(single(state), len(legal))
+    engine.step(after, legal, roll=False)
+    played = zip(legal.tolist(), after, strict=True)
+    return {
+        "id": number,
+        "position": to_line(state, generator=False),
+        "player": int(state["player"]),
+        "legal": legal.tolist(),
+        "moves": [run_text(state, action, then) for action, then in played],
+        **({"seconds": seconds} if seconds else {}),
+        "seed": seed,
+        **({"analyse": True} if analyse else {}),
+    }
+
+
+def action_of(answer: Mapping[str, Any], asked: Mapping[str, Any], state: np.void) -> int:
+    """Return the action number of an answer to a request.
+
+    Raises:
+        ProtocolError: when it answers another request, or is no legal action.
+    """
+    action = answer["action"]
+    if answer["id"] != asked["id"]:
+        raise ProtocolError(f"answered id {answer['id']}, expected {asked['id']}")
+    if isinstance(action, str):
+        try:
+            actions = read_move(state, action)
+        except NotationError as error:
+            raise ProtocolError(f"answered {error}") from None
+        action = actions[0] if len(actions) == 1 else action
+    if type(action) is not int or action not in asked["legal"]:
+        raise ProtocolError(f"answered action {shown(action)}; legal are {asked['legal']}")
+    return action
+
+
+def messages_table() -> str:
+    """Return the keys of all messages as a Markdown table (docs/engine.md holds it)."""
+    kinds = {int: "integer", float: "number", str: "text", list: "list", bool: "boolean"}
+    lines = ["| message | key | value | meaning |", "| --- | --- | --- | --- |"]
+    for message, keys in MESSAGES.items():
+        for key in keys:
+            kind = kinds.get(key.kind, "integer or text") + (", optional" if key.optional else "")
+            lines.append(f"| {message} | `{key.name}` | {kind} | {key.meaning} |")
+    return "\n".join(lines) + "\n"
