@@ -43,13 +43,16 @@ def main(arguments: Sequence[str], program: str = "carolus engine") -> int:
     try:
         with contextlib.redirect_stdout(sys.stderr):  # where an agent's own words go
             agent = bots.make(spec)
-            _warm_up(agent)
+            for players in (2, 3, 4):  # a model is for one of them
+                with contextlib.suppress(ArenaError):  # other errors come again when it is asked
+                    warm_up([agent], Rules(players))
+                    break
             serve(agent, sys.stdin.buffer, output.buffer)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         return WRITE_FAILED
-    except (ValueError, ArenaError) as error:
+    except ValueError as error:
         print(f"{program}: {error}", file=sys.stderr)
         return USER_ERROR
     return DONE
@@ -67,7 +70,9 @@ def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
     asked: dict[str, Any] = {}
     try:
         asked = protocol.read(data, "greeting", "request")
-        return protocol.greeting(agent.name) if "protocol" in asked else _decision(agent, asked)
+        if "protocol" in asked:
+            return {**protocol.GREETING, "name": agent.name}
+        return _decision(agent, asked)
     except Exception as error:  # a user's agent can fail in any way
         text = str(error) if isinstance(error, ValueError) else failures.told(error)
         return {"id": asked.get("id"), "error": text}
@@ -85,15 +90,3 @@ def _decision(agent: Agent, asked: dict[str, Any]) -> dict[str, Any]:
     action = int(agent.act(game, stream)[0])
     answer = {"id": asked["id"], "action": action, "seed": int(stream[0])}
     return answer if values is None else {**answer, "values": values[0].tolist()}
-
-
-def _warm_up(agent: Agent) -> None:
-    """Let an agent decide where it plays that game, so that compiling is no part of its clock."""
-    for players in (2, 3, 4):
-        try:
-            warm_up([agent], Rules(players))
-        except ArenaError:  # a model is for one number of players
-            if players == 4:
-                raise
-        else:
-            return

@@ -16,7 +16,7 @@ from carolus_env import engine
 from carolus_env.engine.state import single
 from carolus_env.notation import NotationError, read_move, to_line
 from carolus_env.notation.moves import run_text
-from carolus_env.system.untrusted import DataError, check, get, parse_json, shown, whole
+from carolus_env.system.untrusted import DataError, check, cut, get, parse_json, shown, whole
 
 PROTOCOL: Final = "carolus-engine"
 VERSION: Final = 1
@@ -33,7 +33,8 @@ class Key(NamedTuple):
     optional: bool = False
 
 
-_GREETING: Final = (Key("protocol", str, f"`{PROTOCOL}`"), Key("version", int, f"{VERSION}"))
+GREETING: Final = {"protocol": PROTOCOL, "version": VERSION}
+_GREETING: Final = [Key(name, type(value), f"`{value}`") for name, value in GREETING.items()]
 MESSAGES: Final = {
     "greeting": _GREETING,
     "its answer": (*_GREETING, Key("name", str, "of the bot")),
@@ -43,7 +44,7 @@ MESSAGES: Final = {
         Key("player", int, "seat that decides", True),
         Key("legal", list, "the legal actions", True),
         Key("moves", list, "the same in the notation, with their outcomes", True),
-        Key("seconds", float, "time limit; absent: none", True),
+        Key("seconds", float, "time limit", True),
         Key("seed", int, "for random choices, 0 to 2^64 - 1", True),
         Key("analyse", bool, "whether values are wanted", True),
     ),
@@ -70,6 +71,11 @@ def line(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
+def quoted(data: bytes) -> str:
+    """Return what was sent for an error text: shortened, in printable ASCII."""
+    return cut(repr(data.decode(errors="replace")))
+
+
 def read(data: bytes, *expected: str) -> dict[str, Any]:
     """Return the keys and values of a message of the first expected kind whose keys it has.
 
@@ -82,34 +88,27 @@ def read(data: bytes, *expected: str) -> dict[str, Any]:
         if "error" in given:
             raise ProtocolError(f"reports an error: {shown(given['error'])}")
         kind = next((kind for kind in expected if MESSAGES[kind][0].name in given), expected[-1])
-        keys = [key for key in MESSAGES[kind] if key.name in given or not key.optional]
-        values = {key.name: get(given, key.name, key.kind) for key in keys}
-        if "protocol" in values and (values["protocol"], values["version"]) != (PROTOCOL, VERSION):
+        values: dict[str, Any] = {}
+        for key in MESSAGES[kind]:
+            if key.name in given or not key.optional:
+                either = key.kind is object  # see `action_of`
+                values[key.name] = given.get(key.name) if either else get(given, key.name, key.kind)
+        if "protocol" in values and not values.items() >= GREETING.items():
             raise DataError(f"the protocol must be {PROTOCOL}, version {VERSION}")
         if "seed" in values:
             whole(values, "seed", 0, 2**64 - 1)
     except DataError as error:
-        raise ProtocolError(f"sent {shown(data.decode(errors='replace'))}: {error}") from None
+        raise ProtocolError(f"sent {quoted(data)}: {error}") from None
     return values
 
 
-def greeting(name: str | None = None) -> dict[str, Any]:
-    """Return the greeting, or the answer to it that gives the name of a bot."""
-    start = {"protocol": PROTOCOL, "version": VERSION}
-    return start if name is None else {**start, "name": name}
-
-
-def request(
-    number: int, state: np.void, seed: int, *, seconds: float = 0, analyse: bool = False
-) -> dict[str, Any]:
-    """Return the request for a decision.
+def request(number: int, state: np.void, **more: Any) -> dict[str, Any]:
+    """Return the request for a decision in game ``states[i]``, whose generator is not shown.
 
     Args:
         number: of the request.
-        state: a record ``states[i]``; its generator is not shown.
-        seed: the random stream of the player to move.
-        seconds: time limit; 0: none.
-        analyse: whether values are wanted.
+        state: the game.
+        more: the values of ``seconds``, ``seed`` and ``analyse``.
     """
     legal = engine.legal_actions(state)
     after = np.repeat(single(state), len(legal))
@@ -121,9 +120,7 @@ def request(
         "player": int(state["player"]),
         "legal": legal.tolist(),
         "moves": [run_text(state, action, then) for action, then in played],
-        **({"seconds": seconds} if seconds else {}),
-        "seed": seed,
-        **({"analyse": True} if analyse else {}),
+        **more,
     }
 
 

@@ -33,15 +33,8 @@ from carolus_env.bots.options import BotOptions, parse
 from carolus_env.engine.rules import ACTIONS
 from carolus_env.engine.state import States
 from carolus_env.engine.streams import random_bits
-from carolus_env.integrations.engine_protocol import (
-    LONGEST,
-    ProtocolError,
-    action_of,
-    greeting,
-    line,
-    read,
-    request,
-)
+from carolus_env.integrations import engine_protocol as protocol
+from carolus_env.integrations.engine_protocol import LONGEST, ProtocolError
 from carolus_env.system import stopping
 from carolus_env.system.options import option
 from carolus_env.system.untrusted import shown
@@ -61,10 +54,8 @@ class ExternalOptions(BotOptions):
 
     bot = NAME
 
-    seconds: float = option(60.0, "seconds for a decision; 0: no limit", among=(0.0, 86_400.0))
-    start: float = option(
-        60.0, "seconds until the program answers the greeting; 0: no limit", among=(0.0, 86_400.0)
-    )
+    seconds: float = option(60.0, "seconds for a decision", among=(0.01, 86_400.0))
+    start: float = option(60.0, "seconds for the answer to the greeting", among=(0.01, 86_400.0))
 
 
 class Program:
@@ -107,13 +98,13 @@ class Program:
         Args:
             message: to be sent.
             expected: what comes back, see `engine_protocol.MESSAGES`.
-            seconds: to wait at most; 0: no limit.
+            seconds: to wait at most.
 
         Raises:
             ProtocolError: when none comes in time, or another than expected.
             Stopped: when the work was stopped.
         """
-        end, data = time.monotonic() + (seconds or float("inf")), line(message)
+        end, data = time.monotonic() + seconds, protocol.line(message)
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ)
             selector.register(self._input, selectors.EVENT_WRITE)
@@ -127,7 +118,7 @@ class Program:
                     elif not (data := self._sent(data)):
                         selector.unregister(self._input)
         answer, _, self._received = self._received.partition(b"\n")
-        return read(answer, expected)
+        return protocol.read(answer, expected)
 
     def _sent(self, data: bytes) -> bytes:
         """Send as much as there is room for, and return the rest."""
@@ -138,32 +129,28 @@ class Program:
 
     def _receive(self) -> None:
         if not (data := os.read(self._output, LONGEST)):
-            raise ProtocolError(f"{self._how_it_ended()}{self._half()}")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE)
+            code = self._process.returncode
+            how = "closed its output" if code is None else f"ended with exit code {code}"
+            raise ProtocolError(f"{how}{self._half()}")
         self._received += data
         if len(self._received) > LONGEST:
             raise ProtocolError(f"sent more than {LONGEST:,} bytes at once")
 
     def _half(self) -> str:
-        data = self._received.decode(errors="replace")
-        return f" after half a line, {shown(data)}" if data else ""
-
-    def _how_it_ended(self) -> str:
-        try:
-            code = self._process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            return "closed its output"
-        return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        data = self._received
+        return f" after half a line, {protocol.quoted(data)}" if data else ""
 
 
-def _end(guard: subprocess.Popen[bytes], process: subprocess.Popen[bytes] | None = None) -> None:
-    """Close a program's input; after `GRACE` kill it and what is left of its process group."""
-    if process is not None:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.close()
+def _end(guard: subprocess.Popen[bytes], *programs: subprocess.Popen[bytes]) -> None:
+    """Close a program's pipes; after `GRACE` kill it and what is left of its process group."""
+    for process in programs:
+        for pipe in filter(None, (process.stdin, process.stdout)):
+            pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
         process.kill()  # it may have left the group
-        process.stdout.close()
         process.wait()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(guard.pid, signal.SIGKILL)
@@ -217,21 +204,16 @@ class ExternalAgent(Agent):
         self, states: States, generators: npt.NDArray[np.uint64], row: int, analyse: bool
     ) -> tuple[int, list[float] | None]:
         """Return the program's action in one game, and the values of its teams if it gives some."""
+        seconds, more = self.options.seconds, {"seed": int(generators[row]), "analyse": analyse}
         with self._lock:
             self._number += 1
-            asked = request(
-                self._number,
-                states[row],
-                int(generators[row]),
-                seconds=self.options.seconds,
-                analyse=analyse,
-            )
+            asked = protocol.request(self._number, states[row], seconds=seconds, **more)
             try:
                 if self._program is None:
                     self._program = Program(self.command, self.folder)
-                    self._program.ask(greeting(), "its answer", self.options.start)
-                answer = self._program.ask(asked, "answer", self.options.seconds)
-                action = action_of(answer, asked, states[row])
+                    self._program.ask(protocol.GREETING, "its answer", self.options.start)
+                answer = self._program.ask(asked, "answer", seconds)
+                action = protocol.action_of(answer, asked, states[row])
             except BaseException as error:
                 if self._program is not None:
                     self._program.kill()
