@@ -39,23 +39,23 @@ MESSAGES: Final = {
     "greeting": _GREETING,
     "its answer": (*_GREETING, Key("name", str, "of the bot")),
     "request": (
-        Key("id", int, "number of the request"),
-        Key("position", str, "a line of the notation, without the dice to come"),
-        Key("player", int, "seat that decides", True),
+        Key("id", int, "its number"),
+        Key("position", str, "without the dice to come"),
+        Key("player", int, "its seat", True),
         Key("legal", list, "the legal actions", True),
-        Key("moves", list, "the same in the notation, with their outcomes", True),
+        Key("moves", list, "the same as text, with outcomes", True),
         Key("seconds", float, "time limit", True),
-        Key("seed", int, "for random choices, 0 to 2^64 - 1", True),
+        Key("seed", int, "for random choices", True),
         Key("analyse", bool, "whether values are wanted", True),
     ),
     "answer": (
-        Key("id", int, "that of the request"),
-        Key("action", object, "the action's number, or the move in the notation"),
-        Key("values", list, "each team's win share, 0 to 1", True),
-        Key("seed", int, "for this player's next decision; absent: any other", True),
+        Key("id", int, "the same"),
+        Key("action", object, "number or text"),
+        Key("values", list, "each team's win share", True),
+        Key("seed", int, "the one for its next decision", True),
     ),
     "error": (
-        Key("id", int, "that of the request; absent: unreadable", True),
+        Key("id", int, "the same, if it could be read", True),
         Key("error", str, "why there is no answer"),
     ),
 }
@@ -146,10 +146,8 @@ def action_of(answer: Mapping[str, Any], asked: Mapping[str, Any], state: np.voi
 
 def messages_table() -> str:
     """Return the keys of all messages as a Markdown table (docs/engine.md holds it)."""
-    kinds = {int: "integer", float: "number", str: "text", list: "list", bool: "boolean"}
-    lines = ["| message | key | value | meaning |", "| --- | --- | --- | --- |"]
+    lines = ["| message | keys |", "| --- | --- |"]
     for message, keys in MESSAGES.items():
-        for key in keys:
-            kind = kinds.get(key.kind, "integer or text") + (", optional" if key.optional else "")
-            lines.append(f"| {message} | `{key.name}` | {kind} | {key.meaning} |")
+        cells = [f"`{key.name}{'?' * key.optional}`: {key.meaning}" for key in keys]
+        lines.append(f"| {message} | {'; '.join(cells)} |")
     return "\n".join(lines) + "\n"
