@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from string import Template
 
@@ -45,6 +46,7 @@ $end
 """)
 WELCOME = "say(**asked, name='stub')"
 FIRST = "say(id=asked['id'], action=asked['legal'][0], comment='an unknown key')"
+CHILD = "import subprocess; subprocess.Popen(['sleep', '99'])"
 DEAF = "print('deaf', file=sys.stderr, flush=True)\nwhile True: signal.pause()"
 
 
@@ -91,6 +93,17 @@ def test_a_request_has_the_moves_and_hides_the_dice(players):
         ce.step(games, ce.random_actions(games, streams))
 
 
+def test_the_page_shows_messages_as_they_are():
+    page = (ROOT / "docs" / "engine.md").read_text()
+    block = page.split("```")[3].replace("\n   ", " ").strip()
+    kinds = list(protocol.MESSAGES)[:-1]
+    for kind, line in zip(kinds, block.splitlines(), strict=True):
+        assert protocol.read(line[2:].encode(), kind) == json.loads(line[2:])
+    limits = external.ExternalOptions()
+    assert f"`seconds` ({limits.seconds:g})" in page and f"`start` ({limits.start:g})" in page
+    assert f"at most {protocol.LONGEST:,} bytes" in page
+
+
 def test_our_engine_answers_each_line_and_goes_on_after_an_error():
     asked = protocol.request(7, placing()[0])
     lines = [
@@ -122,6 +135,20 @@ def test_our_engine_answers_each_line_and_goes_on_after_an_error():
     ):
         assert text in message["error"]
     assert said[5]["id"] == 2
+
+
+def test_an_agent_that_rolls_ahead_gets_other_dice_with_each_seed():
+    rolled = []
+
+    class Roller(ce.Agent):
+        def act(self, states, generators):
+            rolled.append(int(states["generator"][0]))
+            return np.array([ce.legal_actions(states[0])[0]])
+
+    asked = protocol.request(1, placing()[0])
+    requests = b"".join(protocol.line({**asked, "seed": seed}) for seed in (5, 6, 5))
+    engine.serve(Roller(), io.BytesIO(requests), io.BytesIO())
+    assert rolled[0] == rolled[2] != rolled[1]
 
 
 def test_an_agent_that_prints_and_fails_leaves_the_output_to_the_protocol(
@@ -238,7 +265,7 @@ def test_a_program_that_does_not_read_is_late(monkeypatch):
     """More is sent than the pipe holds."""
     monkeypatch.setattr(protocol, "line", lambda message: b" " * 2**20)
     with pytest.raises(AgentError, match=r"gave no answer within 0\.2 s"):
-        act(bots.make("exe:sleep 9,start=0.2"))
+        act(bots.make("exe:sleep 99,start=0.2"))
 
 
 @pytest.mark.parametrize(
@@ -261,8 +288,8 @@ def test_a_wrong_spec_is_refused_at_once(spec, why, tmp_path, monkeypatch):
 
 
 def test_quotes_keep_commas_and_spaces_in_the_command():
-    agent = bots.make("exe:true 'mcts:sims=9,seconds=3' \"a b\",seconds=2,start=4")
-    assert agent.command == ("true", "mcts:sims=9,seconds=3", "a b")
+    agent = bots.make("exe:true #1 'mcts:sims=9,seconds=3' \"a b\",seconds=2,start=4")
+    assert agent.command == ("true", "#1", "mcts:sims=9,seconds=3", "a b")
     assert (agent.options.seconds, agent.options.start) == (2, 4)
 
 
@@ -300,10 +327,10 @@ def test_a_program_ends_with_its_agent_also_one_that_ignores_the_end_of_its_inpu
     stub, monkeypatch, end, capfd
 ):
     monkeypatch.setattr(external, "GRACE", 5.0 if not end else 0.5)
-    agent = stub(end=end)
+    agent = stub(f"{FIRST}; {CHILD}", end=end)
     act(agent)
     group = group_of(agent)
-    assert living(group) == 2, "the program and its guard"
+    assert living(group) == 3, "the program, its child and the guard"
     started = time.monotonic()
     del agent
     gc.collect()
@@ -313,7 +340,7 @@ def test_a_program_ends_with_its_agent_also_one_that_ignores_the_end_of_its_inpu
 
 
 def test_a_program_ends_where_this_process_is_killed(stub):
-    agent = stub(end=DEAF)
+    agent = stub(f"{FIRST}; {CHILD}", end=DEAF)
     code = (
         "import os, sys, pickle\nsys.path.insert(0, 'tests')\n"
         "import test_engine_protocol as tests\n"
@@ -335,6 +362,13 @@ def test_a_copy_of_an_agent_has_a_program_of_its_own(stub):
     assert (copy.name, copy.options, copy.folder) == (agent.name, agent.options, agent.folder)
     assert act(copy) == act(agent)
     assert group_of(copy) != group_of(agent)
+
+
+def test_threads_may_share_an_agent(stub):
+    agent, games = stub("say(id=asked['id'], action=asked['legal'][-1])"), placing()
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: act(agent, games.repeat(20)), range(4)))
+    assert answers == [[ce.legal_actions(games[0])[-1]] * 20] * 4
 
 
 def test_a_stopped_decision_ends_the_program_and_the_next_one_starts_it_again(stub):

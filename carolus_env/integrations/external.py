@@ -85,12 +85,12 @@ class Program:
         self._process, self._received = process, b""
         self._input, self._output = process.stdin.fileno(), process.stdout.fileno()
         os.set_blocking(self._input, False)
-        self._end = weakref.finalize(self, _end, guard, process)
+        self._close = weakref.finalize(self, _end, guard, process)
 
     def kill(self) -> None:
         """End the program at once."""
         self._process.kill()
-        self._end()
+        self._close()
 
     def ask(self, message: Mapping[str, Any], expected: str, seconds: float) -> dict[str, Any]:
         """Send a message and return the next one.
