@@ -317,10 +317,10 @@ def test_files_of_agents_go_along(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
     specs = ("a/bot.py:Bot", "ppo:m/best,temperature=1", "planner:errors=0.1", "/abs/bot.py:Bot")
+    specs += ("exe:python3 m/other.json,seconds=1",)
     places.cluster(None, specs).close()
-    assert fake.staged == [
-        "a/bot.py", "a/helper.py", "a/part/__init__.py", "m/best.json", "m/best.safetensors"
-    ]  # fmt: skip
+    goes = "a/bot.py a/helper.py a/part/__init__.py m/best.json m/best.safetensors m/other.json"
+    assert fake.staged == goes.split()
     with pytest.raises(ValueError, match="name a file below the current folder"):
         monkeypatch.chdir(tmp_path / "m")
         places.cluster(None, ("../a/bot.py:Bot",))

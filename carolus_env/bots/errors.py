@@ -14,11 +14,7 @@ from carolus_env.system.options import option
 
 def errors_option() -> float:
     """The field ``errors`` of a bot's options."""
-    return option(
-        0.0,
-        "how likely a decision is an error: any legal action, all equally likely",
-        among=(0.0, 1.0),
-    )
+    return option(0.0, "probability of a random legal action instead", among=(0.0, 1.0))
 
 
 @kernel

@@ -229,3 +229,8 @@ register(
     _of_higher_layer("carolus_env.integrations.language.agent:make_llm"),
     "a language model at a chat endpoint: llm:url=URL,model=NAME (docs/language.md)",
 )
+register(
+    "exe",
+    _of_higher_layer("carolus_env.integrations.external:make_external"),
+    "a program in any language: exe:./bot,seconds=1 (docs/engine.md)",
+)

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "analyse": Command(
         "evaluation.rollouts.__main__", "roll a position out: what each choice is worth"
     ),
+    "engine": Command("commands.engine", "answer positions by an agent, a JSON object a line"),
     "warmup": Command("commands.warmup", "compile kernels now, rather than when first used"),
 }
 

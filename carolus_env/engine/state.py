@@ -45,8 +45,8 @@ class Field(NamedTuple):
 
 def _option(name: str, dtype: str, option: str) -> Field:
     """The field of an option of `Rules`."""
-    about, among, or_none = (OPTIONS[option].metadata[key] for key in ("about", "among", "or_none"))
-    meaning, (low, high) = f"option {option}: {about}", (among[0], among[-1])
+    among, or_none = (OPTIONS[option].metadata[key] for key in ("among", "or_none"))
+    meaning, (low, high) = f"option {option}", (among[0], among[-1])
     if isinstance(low, str):
         meaning += f" ({', '.join(f'{i} {word}' for i, word in enumerate(among))})"
         low, high = 0, len(among) - 1

@@ -84,7 +84,7 @@ def cluster(address: str | None, specs: Iterable[str], *, most: int | None = Non
 
 
 def files_of(spec: str) -> list[Path]:
-    """The files that a spec names by a relative path: a Python file, or a model's two files.
+    """The files that a spec names by a relative path: a program, or a model's two files.
 
     An absolute path is one that all machines have.
 
@@ -92,7 +92,7 @@ def files_of(spec: str) -> list[Path]:
         ValueError: for one outside the current folder, which no other machine would have.
     """
     found = []
-    for word in re.split(r"[:,=]", spec):
+    for word in dict.fromkeys([*re.split(r"[:,=]", spec), *re.split(r"[:,=\s]", spec)]):
         for path in (Path(word), *(Path(f"{word}{end}") for end in (".json", ".safetensors"))):
             if word and not path.is_absolute() and path.is_file():
                 if ".." in path.parts:

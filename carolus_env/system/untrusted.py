@@ -18,9 +18,10 @@ Whatever it holds, a reader
 
 The checks below raise `DataError`; readers raise it again as an error of their own.
 
-Three things are trusted. Python files that a user names (``my_bot.py:MyBot``) are the user's own
-code, and run. A training run reads back the folder that it wrote: without pickle, but without
-limits. Compiled kernels and messages between a program's own processes are pickled.
+Three things are trusted. Python files and programs that a user names (``my_bot.py:MyBot``,
+``exe:./bot``) are the user's own code, and run. A training run reads back the folder that it wrote:
+without pickle, but without limits. Compiled kernels and messages between a program's own processes
+are pickled.
 """
 
 from __future__ import annotations

@@ -1,0 +1,92 @@
+"""Let an agent answer positions, one JSON object a line, for programs in any language.
+
+    carolus engine planner
+    carolus engine search:2p,seconds=1
+
+Requests come on the standard input and answers go to the standard output. docs/engine.md has the
+messages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from carolus_env import bots, engine
+from carolus_env.bots import Agent
+from carolus_env.engine.rules import PHASE_NAMES, Rules
+from carolus_env.engine.streams import branches, new_streams
+from carolus_env.evaluation.games import ArenaError, warm_up
+from carolus_env.integrations import engine_protocol as protocol
+from carolus_env.notation import from_text
+from carolus_env.system import failures
+from carolus_env.system.options import command_parser
+
+DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str], program: str = "carolus engine") -> int:
+    """Run the command; returns the exit code.
+
+    Args:
+        arguments: of the command.
+        program: what the user typed before them.
+    """
+    parser = command_parser(__doc__, program)
+    parser.add_argument("agent", metavar="AGENT", help="who answers, as docs/bots.md names it")
+    spec = parser.parse_args(arguments).agent
+    output = sys.stdout
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # where an agent's own words go
+            agent = bots.make(spec)
+            for players in (2, 3, 4):  # a model is for one of them
+                with contextlib.suppress(ArenaError):  # other errors come again when it is asked
+                    warm_up([agent], Rules(players))
+                    break
+            serve(agent, sys.stdin.buffer, output.buffer)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return WRITE_FAILED
+    except ValueError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return USER_ERROR
+    return DONE
+
+
+def serve(agent: Agent, requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer each line until the input ends."""
+    while data := requests.readline(protocol.LONGEST):
+        answers.write(protocol.line(_answer(agent, data)))
+        answers.flush()
+
+
+def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
+    """Return the message that answers a line."""
+    asked: dict[str, Any] = {}
+    try:
+        asked = protocol.read(data, "greeting", "request")
+        if "protocol" in asked:
+            return {**protocol.GREETING, "name": agent.name}
+        return _decision(agent, asked)
+    except Exception as error:  # a user's agent can fail in any way
+        text = str(error) if isinstance(error, ValueError) else failures.told(error)
+        return {"id": asked.get("id"), "error": text}
+
+
+def _decision(agent: Agent, asked: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer; the same agent here would decide the same, and draw as many numbers."""
+    game = from_text(asked["position"])
+    if not engine.legal_masks(game).any():
+        phase = PHASE_NAMES[int(game["phase"][0])]
+        raise ValueError(f"the position waits for no decision: its phase is {phase}")
+    stream = np.array([asked["seed"]], np.uint64) if "seed" in asked else new_streams(None, 1)
+    game["generator"] = branches(stream, 0)
+    values = bots.opinion(agent, game).values if asked.get("analyse") else None
+    action = int(agent.act(game, stream)[0])
+    answer = {"id": asked["id"], "action": action, "seed": int(stream[0])}
+    return answer if values is None else {**answer, "values": values[0].tolist()}
