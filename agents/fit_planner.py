@@ -106,7 +106,7 @@ def play(rules: Rules, pool: Sequence[Array], seed: int, deals: range) -> Positi
 
 
 def fit(positions: Positions) -> tuple[Array, float]:
-    """The weights whose win probabilities fit the results best, and the mean log loss."""
+    """Return the weights whose win probabilities fit the results best, and the mean log loss."""
     from scipy.optimize import minimize
 
     features, shares = positions
@@ -127,14 +127,14 @@ def fit(positions: Positions) -> tuple[Array, float]:
 
 
 def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> Any:
-    """A match of two agents."""
+    """Return a match of two agents."""
     seatings = evaluation.pairing_tables(rules, games)
     results = evaluation.play_games(seatings, pair, rules, seed=seed)
     return evaluation.pairing_result(("new", "old"), results)
 
 
 def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
-    """The best weights after ``rounds`` rounds of playing and fitting: ``(F,)``."""
+    """Return the best weights after ``rounds`` rounds of playing and fitting: ``(F,)``."""
     rules = Rules(players=players)
     names = [feature.name for feature in heuristic.FEATURES]
 

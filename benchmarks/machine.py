@@ -10,7 +10,7 @@ from carolus_env.system.machine import cores, cpu
 
 
 def describe(*packages: str) -> dict[str, str]:
-    """Processor, cores, versions and date.
+    """Return processor, cores, versions and date.
 
     Args:
         packages: distributions whose versions matter besides NumPy and Numba.
@@ -25,7 +25,7 @@ def describe(*packages: str) -> dict[str, str]:
 
 
 def line(*packages: str) -> str:
-    """`describe` as one line, printed above a table and written into every row of JSON."""
+    """Return `describe` as one line, printed above a table and written into every row of JSON."""
     about = describe(*packages)
     processor, number, date = about.pop("cpu"), about.pop("cores"), about.pop("date")
     versions = ", ".join(f"{name} {version}" for name, version in about.items())

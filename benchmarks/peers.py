@@ -55,7 +55,7 @@ WARM_UP_GAMES = 3  # that a lane ends on average before it is measured
 
 
 def pgx_loop(game: str) -> Window:
-    """Pgx: a batch stepped, observed and reset in one compiled loop."""
+    """Run Pgx: a batch stepped, observed and reset in one compiled loop."""
     # Pgx runs on the same cores as ours, not on an accelerator; read when JAX is imported.
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
@@ -94,7 +94,7 @@ def pgx_loop(game: str) -> Window:
 
 
 def openspiel_loop(game: str) -> Window:
-    """OpenSpiel from Python, one game at a time, no mask and no observation."""
+    """Run OpenSpiel from Python, one game at a time, no mask and no observation."""
     import pyspiel
 
     loaded = pyspiel.load_game(game)
@@ -114,7 +114,7 @@ def openspiel_loop(game: str) -> Window:
 
 
 def drawn(outcomes: list[tuple[int, float]]) -> int:
-    """One of OpenSpiel's pairs (outcome, probability), at random."""
+    """Return one of OpenSpiel's pairs (outcome, probability), at random."""
     left = random.random()
     for outcome, probability in outcomes:
         left -= probability
@@ -124,7 +124,7 @@ def drawn(outcomes: list[tuple[int, float]]) -> int:
 
 
 def connect_four(wrapped: bool) -> Window:
-    """PettingZoo's connect four, with its wrappers or without."""
+    """Return PettingZoo's connect four, with its wrappers or without."""
     from pettingzoo.classic import connect_four_v3
 
     return throughput.aec_loop((connect_four_v3.env if wrapped else connect_four_v3.raw_env)())
@@ -168,20 +168,20 @@ ROWS = (
 
 @cache
 def peer_window(peer: str) -> Window:
-    """A peer, warmed up; its rows share it."""
+    """Return a peer, warmed up; its rows share it."""
     return warmed_up(PEERS[peer].make(), PEERS[peer].batch)
 
 
 @cache
 def our_window(mode: str, players: int, cores: int) -> Window:
-    """One of our modes, warmed up."""
+    """Return one of our modes, warmed up."""
     if mode.startswith(("playout", "rollout")):
         return warmed_up(throughput.make_window(mode, players, BATCH, cores), BATCH)
     return warmed_up(throughput.make_window(mode, players, 1), 1)
 
 
 def warmed_up(window: Window, batch: int) -> Window:
-    """The window, compiled, with games that no longer end together."""
+    """Return the window, compiled, with games that no longer end together."""
     games = 0
     while games < WARM_UP_GAMES * batch:
         games += window(0.3)[1]
@@ -222,7 +222,7 @@ def measure(mode: str, peer: str, unit: str, options: argparse.Namespace) -> Row
 
 
 def rate(window: Window, unit: str, seconds: float) -> float:
-    """Decisions or games a second."""
+    """Return decisions or games a second."""
     decisions, games, elapsed = window(seconds)
     while unit == "games/s" and not games:  # the window was too short for a game to end
         _, games, more = window(seconds)

@@ -35,7 +35,7 @@ STEPS = 5  # decisions from one frame to the next
 
 
 def positions(mode: str, players: int) -> Iterator[Any]:
-    """An environment in one position after another of random games."""
+    """Yield an environment in one position after another of random games."""
     render_mode = mode if mode in ("ansi", "rgb_array") else None
     env = carolus_magnus_v0.env(players=players, render_mode=render_mode)
     random, seed = np.random.default_rng(1), 0
@@ -51,7 +51,7 @@ def positions(mode: str, players: int) -> Iterator[Any]:
 
 
 def window(mode: str, at: Iterator[Any], frames: int) -> float:
-    """Mean milliseconds a frame."""
+    """Return mean milliseconds a frame."""
     draw, seconds = MODES[mode][1], 0.0
     for _ in range(frames):
         env = next(at)

@@ -45,7 +45,7 @@ env.step(int(seen["action_mask"].argmax()))
 
 
 def seconds(code: str, cache: str) -> float:
-    """Wall time of a fresh process."""
+    """Return wall time of a fresh process."""
     started = time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", code],
@@ -57,7 +57,7 @@ def seconds(code: str, cache: str) -> float:
 
 
 def cold_and_warm(code: str, repeats: int) -> tuple[list[float], list[float]]:
-    """Wall times with an empty cache, and with the cache of such a run."""
+    """Return wall times with an empty cache, and with the cache of such a run."""
     cold, warm = [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:

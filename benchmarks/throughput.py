@@ -35,7 +35,7 @@ _PORTION = 65_536  # decisions between two checks of the clock
 
 
 def repeating(portion: Callable[[], tuple[int, int]]) -> Window:
-    """A window that repeats ``portion``, which returns its decisions and games."""
+    """Return a window that repeats ``portion``, which returns its decisions and games."""
 
     def window(seconds: float) -> tuple[int, int, float]:
         decisions = games = 0
@@ -112,7 +112,7 @@ def aec_game(env: Any, seed: int, draw: Callable[[], float]) -> int:
 
 
 def aec_loop(env: Any) -> Window:
-    """One `aec_game` after another."""
+    """Return one `aec_game` after another."""
     seeds, draw = iter(range(1 << 60)), random.Random(1).random
     return repeating(lambda: (aec_game(env, next(seeds), draw), 1))
 
@@ -219,7 +219,7 @@ MODES = {
 
 
 def make_window(mode: str, players: int, batch: int = 1, threads: int = 1) -> Window:
-    """A window of a mode; `measure` uses it."""
+    """Return a window of a mode; `measure` uses it."""
     return MODES[mode].make(players, batch, threads)
 
 

@@ -78,7 +78,7 @@ def _both(expected: Any, got: Any, indent: str) -> Iterator[str]:
 
 
 def _whole(value: Any) -> str:
-    """A value in full, unlike `untrusted.shown`: both sides are there to be compared."""
+    """Return a value in full, unlike `untrusted.shown`: both sides are there to be compared."""
     if value is _UNKNOWN:
         return "no such key"
     try:
@@ -129,7 +129,7 @@ def replayed(record: Record) -> tuple[list[Difference], States]:
 
 
 def _obstacle(game: States, event: dict[str, Any]) -> tuple[str, Any, Any] | None:
-    """Why an event cannot be played: what, expected, got."""
+    """Return why an event cannot be played: what, expected, got."""
     due, offered = _due(game), "a decision"
     if "roll" in event:
         offered = f"a roll of {len(event['roll'])} dice"
@@ -159,7 +159,7 @@ def _due(game: States) -> str:
 
 
 def _compared(game: States, event: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """The comparisons of an event that fail: what, expected, got."""
+    """Yield the comparisons of an event that fail: what, expected, got."""
     player = int(game["player"][0])
     if event["player"] != player:
         yield "player", event["player"], player
@@ -174,7 +174,7 @@ def _compared(game: States, event: dict[str, Any]) -> Iterator[tuple[str, Any, A
 
 
 def _same(expected: Any, got: Any) -> bool:
-    """Equality by which true is not 1, nor 1.0."""
+    """Compare by an equality for which true is not 1, nor 1.0."""
     if type(expected) is not type(got):
         return False
     if isinstance(got, list):
@@ -251,7 +251,7 @@ def _replay_files(paths: Sequence[str], quiet: bool) -> int:
 
 
 def _entries(path: str) -> Iterator[tuple[int, Record | str]]:
-    """Each game of a file with its line, and each thing wrong with the file as text."""
+    """Yield each game of a file with its line, and each thing wrong with the file as text."""
     empty = True
     try:
         for line, entry in scan_records(path):

@@ -80,7 +80,7 @@ STYLE: dict[Any, Any] = {
 
 
 def batches() -> Figure:
-    """Lines: decisions a second against the batch, one line a mode, two players."""
+    """Return lines: decisions a second against the batch, one line a mode, two players."""
     from matplotlib.figure import Figure
 
     rows = [row for row in load("throughput") if (row["players"], row["threads"]) == (2, 1)]
@@ -151,7 +151,7 @@ DECISIONS = 90  # before the position that is shown
 
 
 def in_play(players: int, phase: int, seed: int) -> Session:
-    """A game in which the first seat, a person, is to move."""
+    """Return a game in which the first seat, a person, is to move."""
     planner = bots.make("planner")
     session = Session.new(Rules(players=players), [planner] * players, seed=seed)
     decisions = 0
@@ -163,7 +163,7 @@ def in_play(players: int, phase: int, seed: int) -> Session:
 
 
 def whole(seed: int) -> Record:
-    """The record of a whole game."""
+    """Return the record of a whole game."""
     session = Session.new(Rules(), [bots.make("ppo"), bots.make("planner")], seed=seed)
     while not session.over:
         session.ask_agent()
@@ -171,7 +171,7 @@ def whole(seed: int) -> Record:
 
 
 def report(folder: Path) -> str:
-    """The address of the report of a small tournament."""
+    """Return the address of the report of a small tournament."""
     agents = ("random", "greedy", "planner", "ppo")
     cup = evaluation.Tournament(evaluation.Plan(Rules(), agents, deals=100, seed=1))
     cup.run()

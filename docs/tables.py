@@ -51,7 +51,7 @@ ELO_OF_A_STEP = 170
 
 
 def actions_table() -> str:
-    """The action numbers, from `rules.ACTION_GROUPS`."""
+    """Return the action numbers, from `rules.ACTION_GROUPS`."""
     lines = []
     for group in rules.ACTION_GROUPS:
         numbers = f"{group.first} + k, up to {group.first + group.size - 1}"
@@ -60,7 +60,7 @@ def actions_table() -> str:
 
 
 def commands_table() -> str:
-    """The commands of ``carolus``, from `COMMANDS`."""
+    """Return the commands of ``carolus``, from `COMMANDS`."""
     lines = [
         [f"`carolus {name}`", command.about, f"`{command.extra}`" if command.extra else "-"]
         for name, command in COMMANDS.items()
@@ -165,7 +165,7 @@ def _pairs(players: int) -> list[tuple[str, str, float, float]]:
 
 
 def skill() -> str:
-    """How far apart the ends of the ladder are, in Elo points and in Robertie's steps."""
+    """Return how far apart the ends of the ladder are, in Elo points and in Robertie's steps."""
     lines = []
     for players in (2, 3, 4):
         ends = ladder.rungs(players)
@@ -176,7 +176,7 @@ def skill() -> str:
 
 
 def some_game() -> ce.engine.state.States:
-    """A game of three greedy players in its sixth round."""
+    """Return a game of three greedy players in its sixth round."""
     games, streams = ce.new_games(ce.Rules(players=3), seed=11), ce.new_streams(11, 1)
     greedy = ce.make("greedy")
     while games["round"][0] < 6 or games["phase"][0] != rules.PLACE:
@@ -185,7 +185,7 @@ def some_game() -> ce.engine.state.States:
 
 
 def played(players: int, seed: int) -> tuple[ce.engine.state.States, list[dict]]:
-    """A whole game of greedy players: its start, and the events of its record."""
+    """Return a whole game of greedy players: its start, and the events of its record."""
     start = ce.new_games(ce.Rules(players), seed=seed, roll=False)
     game, streams, greedy, actions = start.copy(), ce.new_streams(seed, 1), ce.make("greedy"), []
     ce.roll(game)
@@ -216,7 +216,7 @@ MOVES = (
 
 
 def moves_table() -> str:
-    """What decisions look like, each as it came in games of greedy players."""
+    """Return what decisions look like, each as it came in games of greedy players."""
     texts = []
     for seed in range(20):
         for told in notation.tell_turns(*played(2, seed)):
@@ -229,13 +229,13 @@ def moves_table() -> str:
 
 
 def told_game() -> str:
-    """The beginning and the end of a game's text."""
+    """Return the beginning and the end of a game's text."""
     lines = notation.game_text(*played(2, 3)).splitlines()
     return "\n".join(["```", *lines[:9], "...", *lines[-5:], "```"]) + "\n"
 
 
 def position_fields() -> str:
-    """The fields of a position's text, from `notation.positions.FIELDS`."""
+    """Return the fields of a position's text, from `notation.positions.FIELDS`."""
     lines = [[form.name, f"`{form.example}`", form.meaning] for form in notation.positions.FIELDS]
     return markdown(["field", "for example", "meaning"], lines)
 
@@ -246,7 +246,7 @@ def position_line() -> str:
 
 
 def shipped_table() -> str:
-    """How the shipped models were made, from their JSON."""
+    """Return how the shipped models were made, from their JSON."""
     head = ["model", "games", "CPU-minutes of learning", "wall time", "command", "its commit"]
     lines = []
     for path in sorted(FOLDER.glob("*.json")):
@@ -297,7 +297,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def filled(text: str) -> str:
-    """The page with every table as the code has it now."""
+    """Return the page with every table as the code has it now."""
 
     def table(found: re.Match[str]) -> str:
         name = found.group(1)

@@ -44,7 +44,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str, games: int) -> VectorEnv:
-    """The games of a learner."""
+    """Return the games of a learner."""
     return gymnasium.make_vec(
         "carolus_env:CarolusMagnusTurns-v0",
         num_envs=games,
@@ -85,7 +85,7 @@ class Critic(ValueNetwork):
 
 
 def make_agent(env: VectorEnv) -> PPO:
-    """PPO whose policy and value are `Rows`."""
+    """Return PPO whose policy and value are `Rows`."""
     seen: Any = env.single_observation_space
     actions: Any = env.single_action_space
     logits = DummyEvolvable("cpu", Rows(seen.shape[-1], actions.n))

@@ -106,7 +106,7 @@ class Network(nn.Module):
         self.value = mlp(space.shape[-1], hidden, 1, gain=1.0)
 
     def forward(self, seen: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
-        """Distributions over the legal actions and expected payoffs, ``(N,)`` each."""
+        """Return distributions over the legal actions and expected payoffs, ``(N,)`` each."""
         logits, values = self.policy(seen), self.value(seen)[..., 0]
         logits = logits[..., 0] if self.turns else logits
         logits = logits.masked_fill(~masks, -1e9)  # finite: 0 times it is 0
@@ -115,7 +115,7 @@ class Network(nn.Module):
 
 
 def mlp(inputs: int, hidden: int, outputs: int, gain: float) -> nn.Sequential:
-    """Two hidden layers, orthogonal weights."""
+    """Return two hidden layers, orthogonal weights."""
     sizes = (inputs, hidden, hidden, outputs)
     layers = [nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
     for layer, scale in zip(layers, (2**0.5, 2**0.5, gain), strict=True):
@@ -136,7 +136,7 @@ class Decisions:
         self.ends = torch.zeros(steps, n, dtype=torch.bool)
 
     def minibatches(self, size: int) -> Iterator[tuple[Tensor, ...]]:
-        """All decisions once, in random order."""
+        """Yield all decisions once, in random order."""
         everything = (self.seen, self.masks, self.actions, self.log_probs, self.advantages)
         flat = [array.flatten(0, 1) for array in (*everything, self.advantages + self.values)]
         for chosen in torch.randperm(self.ends.numel()).split(size):
@@ -146,7 +146,7 @@ class Decisions:
 def advantages(
     rewards: Tensor, ends: Tensor, values: Tensor, last: Tensor, gamma: float, gae_lambda: float
 ) -> Tensor:
-    """Generalised advantages (arXiv:1506.02438), ``(T, n)``, never across the end of a game.
+    """Return generalised advantages (arXiv:1506.02438), ``(T, n)``, never across the end of a game.
 
     Args:
         rewards, values: ``(T, n)``.
@@ -163,7 +163,7 @@ def advantages(
 
 
 def make(args: Args, games: int) -> VectorEnv:
-    """The environment; the learner's seat changes from game to game."""
+    """Return the environment; the learner's seat changes from game to game."""
     return gymnasium.make_vec(
         "CarolusMagnusTurns-v0" if args.turns else "CarolusMagnus-v0",
         num_envs=games,
@@ -174,12 +174,12 @@ def make(args: Args, games: int) -> VectorEnv:
 
 
 def as_tensors(seen: npt.NDArray[Any], infos: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """Observations ``(n, ...)`` float32 and masks ``(n, actions)`` bool."""
+    """Return observations ``(n, ...)`` float32 and masks ``(n, actions)`` bool."""
     return torch.from_numpy(seen), torch.from_numpy(infos["action_mask"]).bool()
 
 
 def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np.float64]:
-    """Payoffs as shares of the win: 1 won, 0 lost; a tie is shared."""
+    """Return payoffs as shares of the win: 1 won, 0 lost; a tie is shared."""
     teams = TEAMS[players]
     return ((teams - 1) * payoffs + 1) / teams
 
@@ -225,7 +225,7 @@ def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
 def learn(
     network: nn.Module, optimizer: torch.optim.Optimizer, decisions: Decisions, args: Args
 ) -> float:
-    """One update of PPO; returns the mean entropy of the policy."""
+    """Return one update of PPO; returns the mean entropy of the policy."""
     spreads = []
     for _ in range(args.epochs):
         for batch in decisions.minibatches(args.minibatch):
@@ -248,7 +248,7 @@ def learn(
 
 @torch.no_grad()
 def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.float64]:
-    """Shares of the win with the likeliest action: the first game of each row of ``envs``.
+    """Return shares of the win with the likeliest action: the first game of each row of ``envs``.
 
     With fewer rows than games the first games to end would be the short ones.
     """

@@ -35,7 +35,7 @@ class Trained(RLlibAgent):
 
 
 def configuration(env_config: dict[str, Any], args: argparse.Namespace) -> PPOConfig:
-    """PPO with one policy for all seats."""
+    """Return PPO with one policy for all seats."""
     if env_config["turns"]:
         module = RLModuleSpec(CandidateRLModule)
     else:

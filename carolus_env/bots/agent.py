@@ -85,7 +85,7 @@ class Agent(ABC):
         return int(self.act(single(state), generator)[0])
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """What the agent thinks of games. By default it has no opinion.
+        """Return what the agent thinks of games. By default it has no opinion.
 
         It must not affect what `act` will answer. Call the function `opinion` instead, which checks
         the result.
@@ -105,7 +105,7 @@ class Checked(Agent):
         self.name = agent.name
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """The agent's answer.
+        """Return the agent's answer.
 
         Raises:
             AgentError: when the answer is not an array of integers, has the wrong shape or holds an
@@ -147,7 +147,8 @@ class Checked(Agent):
 def opinion(
     agent: Agent, states: States, generators: npt.NDArray[np.uint64] | None = None
 ) -> Opinion:
-    """What an agent thinks of each game. Neither the games nor the agent's play are affected.
+    """Return what an agent thinks of each game. Neither the games nor the agent's play are
+    affected.
 
     Args:
         agent: any agent; one that does not implement `Agent.opinion` has no opinion.
@@ -185,7 +186,7 @@ def opinion(
 
 
 def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-    """An agent's opinion; of many games bit by bit, where the work may be stopped."""
+    """Return an agent's opinion; of many games bit by bit, where the work may be stopped."""
     found = [
         Opinion(*agent.opinion(states[some], generators[some]))
         for some in stopping.portions(len(states))
@@ -199,7 +200,7 @@ def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64
 def _shares(
     given: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
 ) -> npt.NDArray[np.float64] | None:
-    """One array of an agent's opinion, checked: rows must be non-negative and sum to 1."""
+    """Return one array of an agent's opinion, checked: rows must be non-negative and sum to 1."""
     if given is None:
         return None
     try:
@@ -224,7 +225,7 @@ def _shares(
 
 
 def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """One random number in [0, 1) from each stream, advanced in place: ``(N,)`` float64."""
+    """Return one random number in [0, 1) from each stream, advanced in place: ``(N,)`` float64."""
     bits = random_bits(generators)
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)
 

@@ -134,7 +134,7 @@ class CompiledByPlayers(CompiledAgent):
 
 
 def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
-    """Whether `CompiledAgent.play_on` takes the decisions of the agent's `act`.
+    """Return whether `CompiledAgent.play_on` takes the decisions of the agent's `act`.
 
     It does not where a subclass overrides `act` alone.
     """

@@ -13,13 +13,14 @@ from carolus_env.system.options import option
 
 
 def errors_option() -> float:
-    """The field ``errors`` of a bot's options."""
+    """Return the field ``errors`` of a bot's options."""
     return option(0.0, "probability of a random legal action instead", among=(0.0, 1.0))
 
 
 @kernel
 def error(s, bits, errors):
-    """A legal action at random with probability ``errors``, else -1; and the advanced stream.
+    """Return a legal action at random with probability ``errors``, else -1; and the advanced
+    stream.
 
     Without errors nothing is drawn, so that the agent plays as one that knows no errors.
     """
@@ -34,7 +35,7 @@ def error(s, bits, errors):
 def with_errors(
     probabilities: npt.NDArray[np.float64], states: States, errors: float
 ) -> npt.NDArray[np.float64]:
-    """The probabilities of an agent's actions, ``(N, ACTIONS)``, when it makes errors."""
+    """Return the probabilities of an agent's actions, ``(N, ACTIONS)``, when it makes errors."""
     if errors == 0:
         return probabilities
     masks = engine.legal_masks(states)

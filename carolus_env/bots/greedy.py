@@ -48,7 +48,7 @@ class Greedy(NamedTuple):
 
 @kernel
 def standing(s, team):
-    """The team's lead in points over all others: castles first, then controlled clans."""
+    """Return the team's lead in points over all others: castles first, then controlled clans."""
     points = 0
     for other in range(int64(s["teams"])):
         sign = 1 if other == team else -1
@@ -64,7 +64,7 @@ def standing(s, team):
 
 @kernel
 def choose(s, bits, greedy):
-    """The best action, ties broken at random, and the advanced stream; a `Greedy`.
+    """Return the best action, ties broken at random, and the advanced stream; a `Greedy`.
 
     The action is -1 when no decision is due.
     """
@@ -113,7 +113,7 @@ class GreedyBot(CompiledAgent):
         return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """The actions with the best immediate gain are equally likely, errors apart."""
+        """Return the actions with the best immediate gain are equally likely, errors apart."""
         rows, actions = np.nonzero(engine.legal_masks(states))
         after = pick(states, rows)
         engine.step(after, actions, roll=False)

@@ -188,12 +188,12 @@ def _play(states, streams, rows, drawn, actions):
 
 @kernel
 def _column(s, streams):
-    """The column of the stream that the agent to move draws from."""
+    """Return the column of the stream that the agent to move draws from."""
     return int64(s["player"]) if streams.shape[1] > 1 else 0
 
 
 @kernel
 def _number(s):
-    """A number that no other decision of the game has."""
+    """Return a number that no other decision of the game has."""
     turn = (int64(s["round"]) << 3 | int64(s["turn"])) << 3 | int64(s["phase"])
     return turn << 8 | int64(s["crowns"][s["player"]]) << 4 | int64(s["placements_left"])

@@ -78,7 +78,7 @@ class RoundScratch(NamedTuple):
 
     @classmethod
     def new(cls) -> RoundScratch:
-        """Fresh memory."""
+        """Return fresh memory."""
         return cls(
             PlanScratch.new(),
             np.zeros(1, np.int64),
@@ -105,14 +105,16 @@ class Planner(NamedTuple):
 
 @part
 def best_plan(s, width, weights, scratch):
-    """The plan of the player to move that leaves the best position; a `RoundScratch`."""
+    """Return the plan of the player to move that leaves the best position; a `RoundScratch`."""
     list_plans(s, width, weights, scratch.plan, scratch.plans, scratch.values)
     return scratch.plans[0]
 
 
 @rare
 def best_crown(s, weights, scratch):
-    """The clan that the crown should become, as an action; ``scratch`` is a `PlanScratch`."""
+    """Return the clan that the crown should become, as an action; ``scratch`` is a
+    `PlanScratch`.
+    """
     team, chosen, best = int64(s["team"][s["player"]]), -1, NONE_YET
     clans = legal.clans_to_take(s)
     for clan in range(CLANS):
@@ -139,7 +141,7 @@ def _skip_roll(s):
 
 @part
 def _play_round(s, width, weights, scratch):
-    """Every player still to act this round plays its best plan; no dice are rolled."""
+    """Play the best plan of every player still to act this round; no dice are rolled."""
     begun = s["round"]
     while s["round"] == begun:
         if s["phase"] == PLACE or s["phase"] == MOVE:
@@ -154,7 +156,8 @@ def _play_round(s, width, weights, scratch):
 
 @part
 def _answers(s):
-    """Discs to try for a later player, as bits; with more than two players lowest and highest.
+    """Return discs to try for a later player, as bits; with more than two players lowest and
+    highest.
 
     More answers would cost much time and change little.
     """
@@ -184,7 +187,9 @@ def _value_round(s, planner, outcome):
 
 @rare
 def choose(s, bits, planner):
-    """The planner's decision, and the stream, from which only errors are drawn; a `Planner`."""
+    """Return the planner's decision, and the stream, from which only errors are drawn; a
+    `Planner`.
+    """
     chosen, bits = error(s, bits, planner.errors)
     if chosen >= 0:
         return chosen, bits
@@ -222,7 +227,7 @@ class PlannerBot(CompiledAgent):
         return Planner(self._width, errors, self._weights, RoundScratch.new())
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Its choice, and the evaluation where the turn that it plans ends.
+        """Return its choice, and the evaluation where the turn that it plans ends.
 
         For discs and crowns that is the evaluation of the position as it is.
         """

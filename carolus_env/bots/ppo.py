@@ -180,7 +180,9 @@ def consider(s, player):
 
 @rare
 def decide(s, bits, player):
-    """The bot's choice, a plan, and the stream, which is drawn from unless the temperature is 0."""
+    """Return the bot's choice, a plan, and the stream, which is drawn from unless the temperature
+    is 0.
+    """
     policy = player.policy
     count = consider(s, player)
     best = 0
@@ -198,7 +200,7 @@ def decide(s, bits, player):
 
 @rare
 def choose(s, bits, player):
-    """The bot's decision, and the stream."""
+    """Return the bot's decision, and the stream."""
     choice, bits = decide(s, bits, player)
     return first_of(choice), bits
 
@@ -244,7 +246,9 @@ class PpoBot(CompiledByPlayers):
         )
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Its policy over first actions, and what it expects: the mean of the values after each."""
+        """Return its policy over first actions, and what it expects: the mean of the values after
+        each.
+        """
         players = common_players(states, "opinions")
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), MAX_TEAMS))

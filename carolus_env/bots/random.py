@@ -15,7 +15,7 @@ from carolus_env.system.compiler import kernel
 
 @kernel
 def choose(s, bits, context):
-    """A legal action, uniformly at random, and the advanced stream."""
+    """Return a legal action, uniformly at random, and the advanced stream."""
     bits = generator.step(bits)
     return legal.random_action(legal.legal_set(s), generator.mix(bits)), bits
 
@@ -27,6 +27,6 @@ class RandomBot(CompiledAgent):
     entries = Entries.of(choose)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """All legal actions are equally likely."""
+        """Return all legal actions are equally likely."""
         masks = engine.legal_masks(states)
         return Opinion(masks / masks.sum(axis=1, keepdims=True))

@@ -68,7 +68,7 @@ def register(name: str, maker: Maker, about: str) -> None:
 
 
 def known() -> dict[str, str]:
-    """The registered names, each with its description."""
+    """Return the registered names, each with its description."""
     return {name: entry.about for name, entry in _registry.items()}
 
 
@@ -163,7 +163,7 @@ _loading = threading.RLock()
 
 
 def _lies_in(folder: Path, module: ModuleType) -> bool:
-    """Whether a module was found in a folder, as a file or as a package."""
+    """Return whether a module was found in a folder, as a file or as a package."""
     file = Path(getattr(module, "__file__", None) or "/")
     return folder == (file.parent.parent if file.name == "__init__.py" else file.parent)
 
@@ -179,7 +179,9 @@ class _Function(Agent):
 
 
 def _of_higher_layer(path: str) -> Maker:
-    """The maker at ``module:name``, imported when an agent is made: layers import downwards."""
+    """Return the maker at ``module:name``, imported when an agent is made: layers import
+    downwards.
+    """
     module, _, name = path.partition(":")
 
     def make_there(argument: str) -> Agent:

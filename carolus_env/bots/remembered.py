@@ -27,7 +27,7 @@ class Remembered:
         return len(self._rests)
 
     def rests(self, states: States, streams: npt.NDArray[np.uint64]) -> list[list[int]]:
-        """The actions that are left of each game's plan; none where there is no plan."""
+        """Return the actions that are left of each game's plan; none where there is no plan."""
         keys = zip(streams.tolist(), map(_position, states), strict=True)
         return [self._rests.get(key, []) for key in keys]
 
@@ -59,7 +59,7 @@ class Remembered:
 
 
 def _position(state: np.void) -> bytes:
-    """A position as bytes, without its generator."""
+    """Return a position as bytes, without its generator."""
     bare = single(state)
     bare["generator"] = 0
     return bare.tobytes()

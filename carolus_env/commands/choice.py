@@ -80,15 +80,16 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
 
 
 def typed(name: str, program: str) -> str:
-    """What the user of ``program`` types to run another command: that of the package, or a script
-    of the clone."""
+    """Return what the user of ``program`` types to run another command: that of the package, or a
+    script of the clone.
+    """
     if program.startswith(PROGRAM):
         return f"{PROGRAM} {name}"
     return {"play": "python -m carolus_env.play"}.get(name, f"python {name}.py")
 
 
 def missing(name: str, package: str | None) -> str:
-    """What to say when a command lacks a package of its extra."""
+    """Return what to say when a command lacks a package of its extra."""
     extra = COMMANDS[name].extra
     return (
         f"{name}: {package} is missing; {name} needs the extra {extra!r}: "

@@ -72,7 +72,7 @@ class Job:
         return sum(len(meeting.seatings) for meeting in found)
 
     def plans(self) -> list[evaluation.Plan]:
-        """The parts, each a tournament of its own deals."""
+        """Return the parts, each a tournament of its own deals."""
         deals, size = deals_for(self.games, self.deal), max(1, PART // self.deal)
         return [
             evaluation.Plan(
@@ -86,7 +86,7 @@ class Job:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON, by which the same command is known when it continues."""
+        """Return it as JSON, by which the same command is known when it continues."""
         return {
             "rules": self.rules.to_dict(),
             "agents": list(self.agents),
@@ -192,7 +192,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
 
 
 def _parts_folder(job: Job, out: Path) -> Path:
-    """Where parts are kept until all are there; one of another job is refused."""
+    """Return where parts are kept until all are there; one of another job is refused."""
     parts = out.with_name(f".{out.name}.parts")
     about = parts / "job.json"
     if not about.exists():
@@ -221,7 +221,7 @@ def _play(plan: evaluation.Plan, parts: Path, number: int, workers: Workers, tol
 def _card(
     job: Job, command: str, games: Packed, tables: npt.NDArray[np.uint8], data: Arrays
 ) -> str:
-    """What the folder holds, for people."""
+    """Return what the folder holds, for people."""
     shared = (
         ""
         if job.deal == 1
@@ -257,7 +257,7 @@ made again with other observations (`read_packed`, `to_arrays`).
 
 
 def _agents_table(job: Job, tables: npt.NDArray[np.uint8], data: Arrays) -> str:
-    """What each agent played and was paid, as a Markdown table."""
+    """Return what each agent played and was paid, as a Markdown table."""
     paid = np.zeros(tables.shape)
     paid[data.games, data.seats] = data.returns
     lines = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]

@@ -249,7 +249,7 @@ def _evaluated(
     workers: Workers,
     unrated: str,
 ) -> tuple[int, evaluation.Tournament]:
-    """`_evaluate`, with all that it needs."""
+    """Return `_evaluate`, with all that it needs."""
     several = not isinstance(workers, Here)  # workers make their own agents
     try:
         cup = evaluation.Tournament(plan, options.agents if several else made)
@@ -279,7 +279,7 @@ def _evaluated(
 
 
 def _plan(options: argparse.Namespace) -> evaluation.Plan:
-    """The plan that the options describe; a `UserError` if there is none."""
+    """Return the plan that the options describe; a `UserError` if there is none."""
     if len(options.agents) < 2:
         raise UserError(f"name two agents or more, got {len(options.agents)}")
     try:
@@ -376,7 +376,7 @@ def _write(options: argparse.Namespace, summary: dict[str, Any]) -> None:
 
 
 def _unrated() -> str:
-    """Why ratings and reports are not possible; empty if they are."""
+    """Return why ratings and reports are not possible; empty if they are."""
     try:
         extra("ratings")
         extra("report")

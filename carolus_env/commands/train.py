@@ -153,7 +153,7 @@ def _train_alone(job: Job, console: Console) -> Evaluation | None:
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
-    """The run that the command line asks for; the folder of a new one is made.
+    """Return the run that the command line asks for; the folder of a new one is made.
 
     Raises:
         ValueError: for options, files or folders that cannot be used.
@@ -201,7 +201,9 @@ def _new_folder(config: RunConfig) -> Path:
 
 
 def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Job:
-    """The run in a folder; only its length may change, by the other words of the command line."""
+    """Return the run in a folder; only its length may change, by the other words of the command
+    line.
+    """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no run to resume: there is no such folder")
     path = folder / "config.json"
@@ -225,7 +227,7 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
 
 @contextlib.contextmanager
 def _stopping(run: Run, console: Console) -> Iterator[None]:
-    """Ctrl-C ends training after the current update; a second Ctrl-C at once."""
+    """Let Ctrl-C end training after the current update; a second Ctrl-C at once."""
 
     def stop(*_: Any) -> None:
         if run.stop:

@@ -49,7 +49,7 @@ class Frame(NamedTuple):
 
 
 def frames_of(record: Record) -> list[Frame]:
-    """The frames of a recorded game: before each decision, and after the last event.
+    """Return the frames of a recorded game: before each decision, and after the last event.
 
     Raises:
         RecordError: when ``record`` is not a record, or its game breaks the rules.
@@ -108,7 +108,9 @@ def animation_gif(
     progress: Progress | None = None,
     **options: Any,
 ) -> bytes:
-    """`animation_svg` as a GIF with 255 colours for all frames; needs the extra ``render``."""
+    """Return `animation_svg` as a GIF with 255 colours for all frames; needs the extra
+    ``render``.
+    """
     _check_seconds(seconds_per_move)
     if seconds_per_move > _GIF_MOST:
         raise ValueError(
@@ -145,7 +147,7 @@ def animation_gif(
 
 
 def _gif_colours(samples: Sequence[Any]) -> Any:
-    """A picture of PIL with the palette for all frames, chosen by some of them."""
+    """Return a picture of PIL with the palette for all frames, chosen by some of them."""
     image, (width, height) = extra("PIL.Image"), samples[0].size
     sheet = image.new("RGB", (width, height * len(samples)))
     for i, sample in enumerate(samples):
@@ -169,7 +171,7 @@ def animation_svg(
     progress: Progress | None = None,
     **options: Any,
 ) -> str:
-    """A recorded game as one standalone SVG that plays in a loop, without scripts.
+    """Return a recorded game as one standalone SVG that plays in a loop, without scripts.
 
     Args:
         record: a game record.
@@ -191,7 +193,7 @@ def animation_page(
     progress: Progress | None = None,
     **options: Any,
 ) -> str:
-    """`animation_svg` in an HTML page with buttons and a slider to step through the game.
+    """Return `animation_svg` in an HTML page with buttons and a slider to step through the game.
 
     The page is one file without links. Where scripts may not run, the animation plays by itself.
     """
@@ -292,7 +294,7 @@ _FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not chang
 
 
 def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Iterator[str]:
-    """The drawn elements, each within the groups that give it its look."""
+    """Yield the drawn elements, each within the groups that give it its look."""
     for child in element:
         name = child.tag.removeprefix(_SVG)
         if name in ("title", "desc", "style"):
@@ -314,7 +316,7 @@ def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Ite
 
 
 def _timed(pieces: Sequence[_Piece], frames: int, seconds: float) -> Iterator[str]:
-    """The pieces as markup; neighbours that are shown at the same times share a group."""
+    """Yield the pieces as markup; neighbours that are shown at the same times share a group."""
     moves = frames - 1 + _LAST_FRAME
     for shown, run in itertools.groupby(pieces, key=lambda piece: piece.frames):
         body = "".join(piece.markup for piece in run)

@@ -139,7 +139,7 @@ class _Layout(NamedTuple):
 
 
 def _tall(scene: Scene) -> _Layout:
-    """Panels in two columns below the circle."""
+    """Return panels in two columns below the circle."""
     players = scene.rules.players
     panels = []
     for seat in range(players):
@@ -151,7 +151,7 @@ def _tall(scene: Scene) -> _Layout:
 
 
 def _narrow(scene: Scene) -> _Layout:
-    """Panels below the circle, each as wide as it."""
+    """Return panels below the circle, each as wide as it."""
     scale = _SIDE / PANEL_WIDTH
     step = PANEL_HEIGHT * scale + _GAP
     panels = [(0.0, _SIDE + _GAP + seat * step, scale) for seat in range(scene.rules.players)]
@@ -159,7 +159,9 @@ def _narrow(scene: Scene) -> _Layout:
 
 
 def _wide(scene: Scene) -> _Layout:
-    """Panels in one column to the right of the circle, both as high as the higher of them."""
+    """Return panels in one column to the right of the circle, both as high as the higher
+    of them.
+    """
     players = scene.rules.players
     total = players * PANEL_HEIGHT + (players - 1) * _GAP
     scale = min(1.25, _SIDE / total) if total < _SIDE else 1.0

@@ -48,7 +48,7 @@ _PLACES_IN_ONE: Final[tuple[tuple[Point, ...], ...]] = (
 
 
 def circle(scene: Scene) -> Iterator[str]:
-    """The elements of the circle, from back to front."""
+    """Yield the elements of the circle, from back to front."""
     for k in range(len(scene.data["regions"])):
         yield from _region(scene, k)
     yield from _walks(scene)
@@ -79,7 +79,7 @@ def _region(scene: Scene, k: int) -> Iterator[str]:
 
 
 def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
-    """A region without its paladins: its outline and marks, the numbers, the castles."""
+    """Yield a region without its paladins: its outline and marks, the numbers, the castles."""
     region = scene.data["regions"][k]
     first, size = region["territories"][0], len(region["territories"])
     owner = region["owner"]
@@ -106,7 +106,7 @@ def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
 
 
 def _territory(scene: Scene, territory: int, owner: int) -> Iterator[str]:
-    """A territory's number and castle."""
+    """Yield a territory's number and castle."""
     x, y = polar(NUMBER_RADIUS, angle_of(territory))
     number = territory % TERRITORIES
     if owner == NOBODY:
@@ -121,13 +121,13 @@ def _territory(scene: Scene, territory: int, owner: int) -> Iterator[str]:
 
 
 def _marks_on(scene: Scene, region: dict[str, Any]) -> list[Decision]:
-    """The marked decisions that concern a region, also one that has merged since."""
+    """Return the marked decisions that concern a region, also one that has merged since."""
     there = region["territories"]
     return [mark for mark in scene.marks if mark.territories and mark.territories[0] in there]
 
 
 def _paladins(first: int, size: int, paladins: Sequence[int], came: Sequence[int]) -> Iterator[str]:
-    """A region's paladins: two rows in a single territory, one row along a larger region."""
+    """Yield a region's paladins: two rows in a single territory, one row along a larger region."""
     clans = [clan for clan in range(CLANS) if paladins[clan]]
     middle = angle_of(first + (size - 1) / 2)
     if size == 1:
@@ -150,7 +150,7 @@ def _paladins(first: int, size: int, paladins: Sequence[int], came: Sequence[int
 
 
 def _emperor(scene: Scene) -> Iterator[str]:
-    """The Emperor, and a mark before each region that he can reach."""
+    """Yield the Emperor, and a mark before each region that he can reach."""
     x, y = polar(EMPEROR_RADIUS, _middle_angle(scene.data["regions"][0]))
     at = f"translate({x:.1f} {y:.1f}) scale({EMPEROR_SCALE:g})"
     yield (
@@ -175,7 +175,7 @@ def _emperor(scene: Scene) -> Iterator[str]:
 
 
 def _walks(scene: Scene) -> Iterator[str]:
-    """The ways of the Emperor that are marked, with a dot where each began."""
+    """Yield the ways of the Emperor that are marked, with a dot where each began."""
     for mark in scene.marks:
         if not mark.walk:
             continue
@@ -197,7 +197,7 @@ def _middle_angle(region: dict[str, Any]) -> float:
 
 
 def _angle_between(territories: Sequence[int]) -> float:
-    """The angle of the middle of territories, which are given clockwise."""
+    """Return the angle of the middle of territories, which are given clockwise."""
     return angle_of(territories[0] + (len(territories) - 1) / 2)
 
 
@@ -205,7 +205,9 @@ def _angle_between(territories: Sequence[int]) -> float:
 
 
 def _middle(scene: Scene) -> Iterator[str]:
-    """The round, what is due, the last decision, the supply, the playing order, the values."""
+    """Yield the round, what is due, the last decision, the supply, the playing order, the
+    values.
+    """
     data, x = scene.data, CENTRE
     if scene.phase == "over":
         head = "game over"
@@ -233,12 +235,12 @@ def _middle(scene: Scene) -> Iterator[str]:
 
 
 def _line(y: float, content: str, size: float, kind: str) -> str:
-    """A line of text in the middle."""
+    """Return a line of text in the middle."""
     return pieces.text(CENTRE, y, content, size, kind)
 
 
 def _headline(scene: Scene) -> Iterator[str]:
-    """Who won and why, or the player to move and what is due."""
+    """Yield who won and why, or the player to move and what is due."""
     if scene.phase == "over":
         yield _line(346, *pieces.fitting(f"{scene.winners} won", 410, 32, 26, 20), "f-ink bold")
         yield _line(380, words.ENDINGS[scene.data["result"]["reason"]], 20, "f-ink")
@@ -250,7 +252,7 @@ def _headline(scene: Scene) -> Iterator[str]:
 
 
 def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
-    """A castle of each player's team and the disc played, in playing order."""
+    """Yield a castle of each player's team and the disc played, in playing order."""
     order, played = scene.data["order"], scene.data["discs_played"]
     yield _line(y - 32, "order of play", 20, "f-soft")
     left = x - (len(order) - 1) * 44
@@ -268,7 +270,7 @@ def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
 
 
 def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
-    """A bar of each team's expected share of the win."""
+    """Yield a bar of each team's expected share of the win."""
     wide, high = 250.0, 28.0
     total = sum(values) or 1.0
     shares = ", ".join(
@@ -289,7 +291,7 @@ def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterat
 
 
 def _names_of_values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
-    """Each team's castle, name and share below the bar."""
+    """Yield each team's castle, name and share below the bar."""
     pitch = 290.0 / len(values)
     for team, value in enumerate(values):
         left = x + (team - len(values) / 2) * pitch

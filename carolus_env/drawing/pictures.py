@@ -127,7 +127,7 @@ def show(what: np.void | States | Record, **options: Any) -> Picture | Film:
 
 
 def state_svg(state: np.void, **options: Any) -> str:
-    """`board_svg` with the defaults of notebooks: wide, 800 pixels across."""
+    """Return `board_svg` with the defaults of notebooks: wide, 800 pixels across."""
     return board_svg(state, **{**WIDE, **options})
 
 

@@ -21,7 +21,7 @@ from carolus_env.drawing.shapes import (
 def token(
     x: float, y: float, radius: float, clan: int, count: int, *, always: bool = False
 ) -> Iterator[str]:
-    """A clan's shape with the number of paladins; 1 is written only with ``always``."""
+    """Yield a clan's shape with the number of paladins; 1 is written only with ``always``."""
     look = CLAN_LOOKS[clan]
     yield piece(x, y, clan_shape(clan, radius), look)
     if count != 1 or always:
@@ -30,7 +30,9 @@ def token(
 
 
 def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
-    """The clan's marker in a court, or its outline where the player does not control the clan."""
+    """Return the clan's marker in a court, or its outline where the player does not control the
+    clan.
+    """
     look, shape = CLAN_LOOKS[clan], clan_shape(clan, 10.0)
     at = f'transform="translate({x:g} {y:.1f})"'
     if not controlled:
@@ -45,14 +47,14 @@ def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
 
 
 def castle(x: float, y: float, size: float, team: int) -> str:
-    """A castle of ``team``, centred on ``x``, ``y``, as an SVG element."""
+    """Return a castle of ``team``, centred on ``x``, ``y``, as an SVG element."""
     return piece(x, y, castle_shape(size), TEAM_LOOKS[team])
 
 
 def disc(
     x: float, y: float, radius: float, label: object, look: Look, opacity: float
 ) -> Iterator[str]:
-    """A disc with ``label`` on it, as SVG."""
+    """Yield a disc with ``label`` on it, as SVG."""
     faint = f' opacity="{opacity:g}"' if opacity < 1 else ""
     yield (
         f'<g{faint}><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{look.fill}" '
@@ -62,7 +64,7 @@ def disc(
 
 
 def piece(x: float, y: float, shape: str, look: Look) -> str:
-    """A shape that is given about the origin, moved to ``x``, ``y``."""
+    """Return a shape that is given about the origin, moved to ``x``, ``y``."""
     return (
         f'<path transform="translate({x:.1f} {y:.1f})" fill="{look.fill}" stroke="{look.line}" '
         f'stroke-width="2" stroke-linejoin="round" d="{shape}"/>'
@@ -70,12 +72,12 @@ def piece(x: float, y: float, shape: str, look: Look) -> str:
 
 
 def ring(x: float, y: float, radius: float, kind: str) -> str:
-    """A circle without a filling, as an SVG element; ``kind`` is its class."""
+    """Return a circle without a filling, as an SVG element; ``kind`` is its class."""
     return f'<circle class="line {kind}" cx="{x:.1f}" cy="{y}" r="{radius}" stroke-width="5"/>'
 
 
 def line(path: str, kind: str, width: float, dashes: str = "") -> str:
-    """The lines of an SVG path, with round ends; ``kind`` is their class."""
+    """Return the lines of an SVG path, with round ends; ``kind`` is their class."""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return (
         f'<path class="line {kind}" stroke-width="{width}" stroke-linecap="round"{dashed} '
@@ -84,12 +86,15 @@ def line(path: str, kind: str, width: float, dashes: str = "") -> str:
 
 
 def box(x: float, y: float, width: float, height: float, look: str) -> str:
-    """A rectangle by its upper left corner, as an SVG element; ``look`` are its attributes."""
+    """Return a rectangle by its upper left corner, as an SVG element; ``look`` are its
+    attributes.
+    """
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {look}/>'
 
 
 def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
-    """The border that an SVG path draws, on a wider one that it stands out from on any ground.
+    """Return the border that an SVG path draws, on a wider one that it stands out from on any
+    ground.
 
     ``kind`` is its class.
     """
@@ -104,7 +109,9 @@ def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
 
 
 def target(x: float, y: float, width: float, height: float) -> str:
-    """Room around ``x``, ``y`` that can be clicked and is not seen, ``width`` to each side."""
+    """Return room around ``x``, ``y`` that can be clicked and is not seen, ``width`` to
+    each side.
+    """
     look = 'class="room" fill="none" pointer-events="all"'
     return box(x - width, y - height, 2 * width, 2 * height, look)
 
@@ -112,7 +119,7 @@ def target(x: float, y: float, width: float, height: float) -> str:
 def text(
     x: float, y: float, content: object, size: float, kind: str, fill: str | None = None
 ) -> str:
-    """Text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
+    """Return text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
     colour = f' fill="{fill}"' if fill else ""
     return (
         f'<text class="{kind}" x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:g}"{colour}>'
@@ -121,7 +128,7 @@ def text(
 
 
 def added(x: float, y: float, count: int) -> str:
-    """A mark ``+2`` beside a piece: so many came with the decisions that are marked."""
+    """Return a mark ``+2`` beside a piece: so many came with the decisions that are marked."""
     label = f"+{count}"
     wide = 12 + 9 * len(label)
     return box(x - wide / 2, y - 11, wide, 22, 'class="f-last" rx="11"') + text(
@@ -130,7 +137,7 @@ def added(x: float, y: float, count: int) -> str:
 
 
 def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
-    """A text in the first of ``sizes`` in which it is at most ``width`` wide.
+    """Return a text in the first of ``sizes`` in which it is at most ``width`` wide.
 
     Where it fits in none, it is cut to fit the last; an ellipsis shows it.
     """
@@ -149,7 +156,9 @@ def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
 
 @cache
 def _width(letter: str) -> float:
-    """A letter's width in bold type, in units of its size, rather too much than too little."""
+    """Return a letter's width in bold type, in units of its size, rather too much than
+    too little.
+    """
     kind = unicodedata.category(letter)
     if kind in ("Mn", "Me", "Cf"):  # drawn over the letter before, or not at all
         return 0.0

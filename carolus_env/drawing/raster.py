@@ -52,23 +52,23 @@ def board_pixels(state: np.void, *, width: int = WIDTH, **options: Any) -> npt.N
 
 
 def board_png(state: np.void, *, width: int = WIDTH, **options: Any) -> bytes:
-    """`board_pixels` as a PNG file, whose corners outside the drawing are transparent."""
+    """Return `board_pixels` as a PNG file, whose corners outside the drawing are transparent."""
     return svg_png(board_svg(state, width=width, **options))
 
 
 def board_picture(state: np.void, *, width: int = WIDTH, **options: Any) -> Any:
-    """`board_pixels` as a picture of PIL, in RGB."""
+    """Return `board_pixels` as a picture of PIL, in RGB."""
     return svg_picture(board_svg(state, width=width, **options), options.get("theme", "auto"))
 
 
 def svg_picture(svg: str, theme: str = "auto") -> Any:
-    """`svg_png` as a picture of PIL, in RGB, with the theme's background in the corners."""
+    """Return `svg_png` as a picture of PIL, in RGB, with the theme's background in the corners."""
     with extra("PIL.Image").open(io.BytesIO(svg_png(svg, BACKGROUNDS[theme]))) as picture:
         return picture.convert("RGB")
 
 
 def svg_png(svg: str, background: str | None = None) -> bytes:
-    """Any SVG with text in DejaVu Sans as PNG, in the size that it states.
+    """Return any SVG with text in DejaVu Sans as PNG, in the size that it states.
 
     Args:
         svg: the drawing.
@@ -91,7 +91,7 @@ def svg_png(svg: str, background: str | None = None) -> bytes:
 
 
 def _options(resvg: Any) -> Any:
-    """resvg's options with the fonts; each thread needs its own."""
+    """Return resvg's options with the fonts; each thread needs its own."""
     if getattr(_OF_THREAD, "fonts", None) != _FONTS:
         options = resvg.usvg.Options.default()
         for path in _FONTS:

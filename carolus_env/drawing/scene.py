@@ -86,7 +86,9 @@ class Scene:
         return " and ".join(self.teams[team] for team in self.data["result"]["winners"]) or "nobody"
 
     def steps_to(self, region: int) -> list[int]:
-        """Legal numbers of steps that lead the Emperor to ``region``; none where he may not go."""
+        """Return legal numbers of steps that lead the Emperor to ``region``; none where he may not
+        go.
+        """
         count = len(self.data["regions"])
         steps = range(1, DISCS + 1)
         return [n for n in steps if n % count == region and move_action(n) in self.legal]
@@ -94,7 +96,9 @@ class Scene:
     def group(
         self, kind: str, actions: list[int], attributes: str = "", *, numbered: bool = True
     ) -> str:
-        """The start tag of a group, which can be chosen where one of ``actions`` is legal."""
+        """Return the start tag of a group, which can be chosen where one of ``actions``
+        is legal.
+        """
         found = [action for action in actions if action in self.legal]
         if not found:
             return f'<g class="{kind}"{attributes}>'
@@ -136,7 +140,7 @@ class Decision:
 
 
 def _territories(state: np.void, region: int) -> Sequence[int]:
-    """The territories of a region, clockwise; regions are counted from the Emperor's."""
+    """Return the territories of a region, clockwise; regions are counted from the Emperor's."""
     count = int(state["regions"])
     at = (int(state["emperor"]) + region) % count
     first, end = (int(state["region_first"][k % count]) for k in (at, at + 1))
@@ -145,7 +149,7 @@ def _territories(state: np.void, region: int) -> Sequence[int]:
 
 
 def owners(state: np.void) -> list[int]:
-    """The team with a castle on each territory, `NOBODY` where there is none."""
+    """Return the team with a castle on each territory, `NOBODY` where there is none."""
     found = [NOBODY] * TERRITORIES
     for region in range(int(state["regions"])):
         at = (int(state["emperor"]) + region) % int(state["regions"])

@@ -20,7 +20,7 @@ caption of the court."""
 
 
 def panel(scene: Scene, seat: int) -> Iterator[str]:
-    """The elements of a seat's panel, from its top left corner on."""
+    """Yield the elements of a seat's panel, from its top left corner on."""
     team, result = scene.rules.team(seat), scene.data["result"]
     edge = 'class="f-card"'
     if seat == scene.player:
@@ -45,7 +45,7 @@ def panel(scene: Scene, seat: int) -> Iterator[str]:
 
 
 def _castles(scene: Scene, team: int) -> Iterator[str]:
-    """A bar for each castle that is needed to win, a tall one for each in play."""
+    """Yield a bar for each castle that is needed to win, a tall one for each in play."""
     goal, built = scene.rules.castles_to_win, scene.data["castles"][team]
     yield f'<g class="castles"><title>{built} of {goal} castles</title>'
     yield pieces.text(PANEL_WIDTH - 16, _NAME, f"{built}/{goal}", 21, "right f-ink bold")
@@ -58,7 +58,7 @@ def _castles(scene: Scene, team: int) -> Iterator[str]:
 
 
 def _left_bar(goal: int) -> float:
-    """Where the bars of ``goal`` castles begin."""
+    """Return where the bars of ``goal`` castles begin."""
     return PANEL_WIDTH - 104 - (goal - 1) * 12
 
 
@@ -137,7 +137,9 @@ def _court(scene: Scene, seat: int) -> Iterator[str]:
 
 
 def _row(left: float, y: float, width: float, clan: int, count: int) -> Iterator[str]:
-    """A clan's paladins side by side with a gap after each fifth, closer where there are many."""
+    """Yield a clan's paladins side by side with a gap after each fifth, closer where there are
+    many.
+    """
     pitch = min(18.5, width / max(1.0, count + 0.45 * ((count - 1) // 5)))
     look = CLAN_LOOKS[clan]
     yield f'<g fill="{look.fill}" stroke="{look.line}" stroke-width="1.5">'

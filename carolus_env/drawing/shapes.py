@@ -26,17 +26,21 @@ Point = tuple[float, float]
 
 
 def angle_of(territory: float) -> float:
-    """Angle of a territory's middle, in radians clockwise from the right; 0 is at the top."""
+    """Return the angle of a territory's middle, in radians clockwise from the right; 0 is at the
+    top.
+    """
     return territory * _STEP - math.pi / 2
 
 
 def polar(radius: float, angle: float) -> Point:
-    """The point at ``radius`` and ``angle`` (see `angle_of`) from the centre."""
+    """Return the point at ``radius`` and ``angle`` (see `angle_of`) from the centre."""
     return CENTRE + radius * math.cos(angle), CENTRE + radius * math.sin(angle)
 
 
 def _border(number: int, aside: float) -> list[Point]:
-    """The border before territory ``number``, from the inside out, moved ``aside`` clockwise."""
+    """Return the border before territory ``number``, from the inside out, moved ``aside``
+    clockwise.
+    """
     angle, kink = angle_of(number - 0.5), _KINKS[number % len(_KINKS)]
     places = ((INNER, 0.0), (MIDDLE, kink), (OUTER, 0.0))
     return [polar(radius, angle + (bend + aside) / radius) for radius, bend in places]
@@ -44,7 +48,7 @@ def _border(number: int, aside: float) -> list[Point]:
 
 @cache
 def region_outline(first: int, size: int) -> str:
-    """The outline of the region of ``size`` territories from ``first`` on."""
+    """Return the outline of the region of ``size`` territories from ``first`` on."""
     points = _border(first, _GAP)
     inside: list[Point] = []
     for territory in range(first, first + size):
@@ -60,13 +64,13 @@ def region_outline(first: int, size: int) -> str:
 
 @cache
 def region_seams(first: int, size: int) -> str:
-    """The seams between the territories of a region; empty for a single territory."""
+    """Return the seams between the territories of a region; empty for a single territory."""
     lines = (_border(territory, 0.0) for territory in range(first + 1, first + size))
     return "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) for line in lines)
 
 
 def rounded(points: list[Point], radius: float) -> str:
-    """A closed polygon with rounded corners, less so between short sides."""
+    """Return a closed polygon with rounded corners, less so between short sides."""
     parts: list[str] = []
     for i, (x, y) in enumerate(points):
         cut: list[Point] = []
@@ -121,7 +125,7 @@ _CORNERS: Final[tuple[tuple[Point, ...], ...]] = (
 
 @cache
 def clan_shape(clan: int, radius: float) -> str:
-    """The outline of a clan's paladin about the origin."""
+    """Return the outline of a clan's paladin about the origin."""
     if not _CORNERS[clan]:
         return (
             f"M{-radius} 0A{radius} {radius} 0 0 1 {radius} 0A{radius} {radius} 0 0 1 {-radius} 0Z"
@@ -135,7 +139,7 @@ TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
 
 @cache
 def castle_shape(size: float) -> str:
-    """A tower with four merlons about the origin."""
+    """Return a tower with four merlons about the origin."""
     profile = (
         (-1, -0.95), (-0.62, -0.95), (-0.62, -0.6), (-0.24, -0.6), (-0.24, -0.95),
         (0.24, -0.95), (0.24, -0.6), (0.62, -0.6), (0.62, -0.95), (1, -0.95), (1, -0.2),
@@ -147,7 +151,7 @@ def castle_shape(size: float) -> str:
 
 @cache
 def crown_shape(size: float) -> str:
-    """A crown with three points about the origin."""
+    """Return a crown with three points about the origin."""
     profile = (
         (-1, -0.55), (-0.5, 0.05), (0, -0.85), (0.5, 0.05), (1, -0.55), (0.8, 0.75), (-0.8, 0.75),
     )  # fmt: skip

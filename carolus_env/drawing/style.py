@@ -28,7 +28,7 @@ BACKGROUNDS: Final = {"auto": _LIGHT["back"], "light": _LIGHT["back"], "dark": _
 
 @cache
 def style_sheet(theme: str) -> str:
-    """The CSS of a theme.
+    """Return the CSS of a theme.
 
     Classes ``f-NAME`` fill and ``s-NAME`` stroke with a colour of the theme. Each colour rule is
     scoped to the theme's class, so several drawings on one page do not affect each other.

@@ -35,7 +35,7 @@ Paint = Callable[[str, str], str]
 
 
 def painted(text: str, look: str) -> str:
-    """A text in a terminal style, given as SGR parameters: ``"1"`` is bold."""
+    """Return a text in a terminal style, given as SGR parameters: ``"1"`` is bold."""
     return f"\x1b[{look}m{text}{_END}" if text.strip() else text
 
 
@@ -93,7 +93,7 @@ def _width(text: str) -> int:
 
 
 def _cells(state: np.void, paint: Paint) -> list[tuple[str, str]]:
-    """Two short lines for each territory, 0 to 14."""
+    """Return two short lines for each territory, 0 to 14."""
     cells = [("", "")] * TERRITORIES
     count = int(state["regions"])
     firsts = state["region_first"][:count].astype(int)
@@ -134,7 +134,7 @@ def _player(state: np.void, seat: int, paint: Paint) -> str:
 
 
 def _paladins(numbers: np.ndarray, paint: Paint, held: np.ndarray | None = None) -> list[str]:
-    """``r3`` for each clan; a clan that is ``held`` has a bold upper-case letter."""
+    """Return ``r3`` for each clan; a clan that is ``held`` has a bold upper-case letter."""
     words = []
     for clan, number in enumerate(numbers):
         holds = held is not None and held[clan]

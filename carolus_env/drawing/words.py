@@ -24,14 +24,14 @@ ENDINGS: Final = {
 
 
 def title(scene: Scene) -> str:
-    """The round and what is due, or who won."""
+    """Return the round and what is due, or who won."""
     if scene.phase == "over":
         return f"{scene.winners} won ({scene.data['result']['reason']})"
     return f"round {scene.data['round']}, {scene.names[scene.player or 0]} {due(scene)}"
 
 
 def due(scene: Scene) -> str:
-    """What the player to move does next."""
+    """Return what the player to move does next."""
     data = scene.data
     if scene.phase == "place":
         return f"plays {counted(data['placements_left'], 'paladin')}"
@@ -43,7 +43,9 @@ def due(scene: Scene) -> str:
 
 
 def decision_words(scene: Scene, decision: Decision) -> list[str]:
-    """A decision in one line, and in another one what it changed, where it changed something."""
+    """Return a decision in one line, and in another one what it changed, where it changed
+    something.
+    """
     kind, number, clan, _ = action_parts(decision.action)
     name = _short(scene.names[decision.seat])
     where = (
@@ -67,18 +69,18 @@ def decision_words(scene: Scene, decision: Decision) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """A name that leaves room for what is said of it."""
+    """Return a name that leaves room for what is said of it."""
     return pieces.fitting(name, 150, 19)[0]
 
 
 def description(scene: Scene) -> list[str]:
-    """A sentence for each region, clockwise from the Emperor's, then one for each seat."""
+    """Return a sentence for each region, clockwise from the Emperor's, then one for each seat."""
     regions = [region_words(scene, k) for k in range(len(scene.data["regions"]))]
     return regions + [_seat_words(scene, seat) for seat in range(scene.rules.players)]
 
 
 def region_words(scene: Scene, k: int) -> str:
-    """Region ``k``: its territories, paladins, castles, and the Emperor."""
+    """Return region ``k``: its territories, paladins, castles, and the Emperor."""
     region = scene.data["regions"][k]
     word = "territory" if len(region["territories"]) == 1 else "territories"
     words = f"{word} {span(region)}: {paladin_words(region['paladins'])}"
@@ -99,11 +101,11 @@ def _seat_words(scene: Scene, seat: int) -> str:
 
 
 def span(region: dict[str, Any]) -> str:
-    """The territories of a region: ``7``, ``7-9``, ``14-0``."""
+    """Return the territories of a region: ``7``, ``7-9``, ``14-0``."""
     return span_text(region["territories"][0], region["territories"][-1])
 
 
 def paladin_words(counts: Iterable[int]) -> str:
-    """``2 red, 1 blue``; ``none`` where there are none."""
+    """Return ``2 red, 1 blue``; ``none`` where there are none."""
     words = [f"{n} {CLAN_NAMES[clan]}" for clan, n in enumerate(counts) if n]
     return ", ".join(words) or "none"

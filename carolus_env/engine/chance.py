@@ -37,7 +37,7 @@ class Outcomes(NamedTuple):
 
 
 def chance_outcomes(dice: int) -> Outcomes:
-    """All outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
+    """Return all outcomes of ``dice`` (1 to 9) dice: 56 for 3, 126 for 4, 792 for 7, 2,002 for 9.
 
     ``states["dice_due"]`` is the number of dice that a game waits for.
 
@@ -63,12 +63,12 @@ def _outcomes(dice: int) -> Outcomes:
 
 
 def roll_due(states: States) -> npt.NDArray[np.bool_]:
-    """Which games wait for a roll: ``(N,)`` bool."""
+    """Return which games wait for a roll: ``(N,)`` bool."""
     return as_states(states)["phase"] == ROLL
 
 
 def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
-    """The next roll of each game's own generator, not applied; advances the generators.
+    """Return the next roll of each game's own generator, not applied; advances the generators.
 
     ``apply_roll(states, draw_faces(states))`` is what `step` does.
 

@@ -75,7 +75,7 @@ class Block(NamedTuple):
 
 @cache
 def layout(players: int) -> tuple[Block, ...]:
-    """The observation of a game of 2, 3 or 4 players, block by block, in order."""
+    """Return the observation of a game of 2, 3 or 4 players, block by block, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
     teams, seats = TEAMS[players], (players,)
@@ -145,12 +145,14 @@ def length(players: int) -> int:
 
 
 def highs(players: int) -> npt.NDArray[np.uint8]:
-    """Largest value of each entry as an integer, ``(length,)`` uint8; the smallest is 0."""
+    """Return the largest value of each entry as an integer, ``(length,)`` uint8; the
+    smallest is 0.
+    """
     return _each_entry(players, "high").astype(np.uint8)
 
 
 def scales(players: int) -> npt.NDArray[np.float32]:
-    """What each entry is multiplied by as float32, ``(length,)``."""
+    """Return what each entry is multiplied by as float32, ``(length,)``."""
     return _scales(players).copy()
 
 
@@ -180,7 +182,9 @@ OFFSETS_2, OFFSETS_3, OFFSETS_4 = _offsets(2), _offsets(3), _offsets(4)
 
 
 def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray[Any]]:
-    """The named blocks of one observation or a batch of them, as views of the right shape."""
+    """Return the named blocks of one observation or a batch of them, as views of the
+    right shape.
+    """
     batch, where = observation.shape[:-1], slices(players)
     return {
         block.name: observation[..., where[block.name]].reshape(batch + block.shape)
@@ -199,7 +203,7 @@ def observe(
     rows: Ints | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Observations of games with the same number of players.
+    """Return observations of games with the same number of players.
 
     Args:
         states: ``(N,)`` games.
@@ -276,7 +280,7 @@ def _observe_scaled(states, rows, viewers, scale, whole, out):
 
 @kernel
 def scale_observation(whole, whole_row, scale, out, row):
-    """``out[row]`` is the row of whole numbers times its scales."""
+    """Write the row of whole numbers times its scales into ``out[row]``."""
     for i in range(out.shape[1]):
         out[row, i] = np.float32(whole[whole_row, i]) * scale[i]
 

@@ -75,7 +75,7 @@ def _rebuild_error(
 
 
 def _ranges(numbers: list[int]) -> str:
-    """``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
+    """Return ``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
     parts = []
     for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         members = [number for _, number in run]
@@ -89,7 +89,8 @@ def _ranges(numbers: list[int]) -> str:
 def legal_masks(
     states: States, *, rows: Ints | None = None, out: npt.NDArray[np.int8] | None = None
 ) -> npt.NDArray[np.int8]:
-    """Masks of the legal actions: 1 where legal; all 0 where a roll is due or the game is over.
+    """Return masks of the legal actions: 1 where legal; all 0 where a roll is due or the game is
+    over.
 
     Args:
         states: ``(N,)`` games.
@@ -115,14 +116,16 @@ def legal_masks(
 
 
 def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
-    """Legal action numbers of one game, ascending: a record ``states[i]`` or a batch of one."""
+    """Return the legal action numbers of one game, ascending: a record ``states[i]`` or a batch of
+    one.
+    """
     return np.flatnonzero(legal_masks(single(state))[0])
 
 
 def are_legal(
     states: States, actions: npt.NDArray[np.integer[Any]], *, rows: Ints | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Whether each game's action is legal; actions may be any integers.
+    """Return whether each game's action is legal; actions may be any integers.
 
     Args:
         states: ``(N,)`` games.
@@ -162,7 +165,7 @@ def step(states: States, actions: Ints, *, rows: Ints | None = None, roll: bool 
 
 
 def refusal(states: States, game: int, action: int) -> ValueError:
-    """The error to raise for ``action`` in ``game``, which says why it cannot be played."""
+    """Return the error to raise for ``action`` in ``game``, which says why it cannot be played."""
     state = states[game]
     if state["phase"] == OVER:
         return ValueError(f"game {game} is over: no action can be played, got {action}")
@@ -179,7 +182,7 @@ def refusal(states: States, game: int, action: int) -> ValueError:
 def random_actions(
     states: States, generators: npt.NDArray[np.uint64], *, rows: Ints | None = None
 ) -> npt.NDArray[np.int64]:
-    """A legal action for each game, uniformly at random; -1 where no decision is due.
+    """Return a legal action for each game, uniformly at random; -1 where no decision is due.
 
     Args:
         states: ``(N,)`` games.
@@ -206,7 +209,7 @@ def _write_masks(states, rows, masks):
 
 @entry
 def _step(states, rows, actions, roll):
-    """Returns the first index whose action is illegal, or -1 when all were carried out."""
+    """Return the first index whose action is illegal, or -1 when all were carried out."""
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         if not legal.is_legal(states[g], actions[i]):
@@ -229,7 +232,7 @@ def _random_actions(states, rows, generators, actions):
 
 
 def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The strength of each team on each region, clockwise from the Emperor's.
+    """Return the strength of each team on each region, clockwise from the Emperor's.
 
     Returns:
         ``(regions, teams)`` int64 strengths, and ``(regions,)`` int64 the strictly strongest team,
@@ -242,7 +245,7 @@ def strengths(state: np.void) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 
 
 def any_clan_can_be_taken(state: np.void) -> bool:
-    """Whether a crown can become a paladin: the supply, or every court, holds some clan."""
+    """Return whether a crown can become a paladin: the supply, or every court, holds some clan."""
     return bool(_any_clan(single(state)))
 
 
@@ -250,12 +253,13 @@ def any_clan_can_be_taken(state: np.void) -> bool:
 
 
 def is_over(states: States) -> npt.NDArray[np.bool_]:
-    """Which games have ended, by the rules, by `max_rounds` or by forfeit: ``(N,)`` bool."""
+    """Return which games have ended, by the rules, by `max_rounds` or by forfeit: ``(N,)`` bool."""
     return as_states(states)["phase"] == OVER
 
 
 def returns(states: States) -> npt.NDArray[np.float64]:
-    """Payoff of each seat, 0 until the game is over: ``(N, players)`` float64, rows sum to 0.
+    """Return the payoff of each seat, 0 until the game is over: ``(N, players)`` float64, rows sum to
+    0.
 
     ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
     """
@@ -263,7 +267,7 @@ def returns(states: States) -> npt.NDArray[np.float64]:
 
 
 def win_shares(states: States) -> npt.NDArray[np.float64]:
-    """Share of the win of each seat: ``(N, players)`` float64, rows sum to 1.
+    """Return the share of the win of each seat: ``(N, players)`` float64, rows sum to 1.
 
     Winning teams share evenly, and partners split their team's share. While nobody has won (the
     game is not over, or was cut off), every team has the same share.
@@ -274,7 +278,7 @@ def win_shares(states: States) -> npt.NDArray[np.float64]:
 def _of_seats(
     states: States, write: Callable[[States, npt.NDArray[np.float64]], None]
 ) -> npt.NDArray[np.float64]:
-    """``(N, players)`` float64 that an entry writes, a number for each seat."""
+    """Return ``(N, players)`` float64 that an entry writes, a number for each seat."""
     as_states(states)
     found = np.zeros((len(states), MAX_PLAYERS))
     write(states, found)
@@ -334,7 +338,8 @@ def _forfeit(states, rows):
 
 
 def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
-    """``count`` integers as a contiguous int64 array, copied only if they are not one already.
+    """Return ``count`` integers as a contiguous int64 array, copied only if they are not one
+    already.
 
     Raises:
         TypeError: when they are not integers.

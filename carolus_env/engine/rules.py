@@ -87,27 +87,29 @@ ACTIONS: Final = FIRST_PLACE + CLANS * DESTINATIONS
 
 
 def disc_action(number: int) -> int:
-    """Action number of playing disc ``number`` (1-5)."""
+    """Return the action number of playing disc ``number`` (1-5)."""
     return FIRST_DISC + whole_number("disc", number, 1, DISCS) - 1
 
 
 def crown_action(clan: int) -> int:
-    """Action number of turning a crown into a paladin of ``clan`` (0-4)."""
+    """Return the action number of turning a crown into a paladin of ``clan`` (0-4)."""
     return FIRST_CROWN + whole_number("clan", clan, 0, CLANS - 1)
 
 
 def move_action(steps: int) -> int:
-    """Action number of moving the Emperor ``steps`` (1-5) steps."""
+    """Return the action number of moving the Emperor ``steps`` (1-5) steps."""
     return FIRST_MOVE + whole_number("steps", steps, 1, DISCS) - 1
 
 
 def court_action(clan: int) -> int:
-    """Action number of playing a paladin of ``clan`` (0-4) to the player's court."""
+    """Return the action number of playing a paladin of ``clan`` (0-4) to the player's court."""
     return FIRST_PLACE + DESTINATIONS * whole_number("clan", clan, 0, CLANS - 1)
 
 
 def region_action(clan: int, region: int) -> int:
-    """Action number of playing a paladin of ``clan`` to ``region`` (0 is the Emperor's)."""
+    """Return the action number of playing a paladin of ``clan`` to ``region`` (0 is the
+    Emperor's).
+    """
     return court_action(clan) + 1 + whole_number("region", region, 0, TERRITORIES - 1)
 
 
@@ -227,13 +229,13 @@ class Rules:
         return CASTLES_TO_WIN[self.players]
 
     def team(self, seat: int) -> int:
-        """The team of ``seat`` (0 to players - 1)."""
+        """Return the team of ``seat`` (0 to players - 1)."""
         if self.players < 4:
             return seat
         return seat % 2 if self.partners == "opposite" else seat // 2
 
     def to_dict(self) -> dict[str, Any]:
-        """The ``rules`` object of a game record."""
+        """Return the ``rules`` object of a game record."""
         return asdict(self)
 
     @classmethod

@@ -75,7 +75,7 @@ def new_games(
 
 
 def blank_games(rules: Rules, n: int) -> States:
-    """``n`` records that hold only the rules, without a set-up."""
+    """Return ``n`` records that hold only the rules, without a set-up."""
     instance("rules", rules, Rules, "carolus_env.Rules")
     states = np.zeros(n, STATE)
     for option, code in rules.to_codes().items():
@@ -86,7 +86,8 @@ def blank_games(rules: Rules, n: int) -> States:
 
 
 def next_games(states: States) -> States:
-    """New games with the rules of ``states``; each continues its generator, at the first decision.
+    """Return new games with the rules of ``states``; each continues its generator, at the first
+    decision.
 
     Returns:
         ``(N,)`` games; ``states`` are unchanged.
@@ -101,7 +102,7 @@ def next_games(states: States) -> States:
 
 
 def rules_of(state: np.void) -> Rules:
-    """The rules of one game, e.g. ``rules_of(states[0])``.
+    """Return the rules of one game, e.g. ``rules_of(states[0])``.
 
     Raises:
         TypeError: when it is no game.

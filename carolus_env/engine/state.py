@@ -44,7 +44,7 @@ class Field(NamedTuple):
 
 
 def _option(name: str, dtype: str, option: str) -> Field:
-    """The field of an option of `Rules`."""
+    """Return the field of an option of `Rules`."""
     among, or_none = (OPTIONS[option].metadata[key] for key in ("among", "or_none"))
     meaning, (low, high) = f"option {option}", (among[0], among[-1])
     if isinstance(low, str):
@@ -168,12 +168,13 @@ def check_rows(rows: Ints | None, games: int) -> npt.NDArray[np.int64]:
 
 
 def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
-    """The number of games that the checked ``rows`` pick."""
+    """Return the number of games that the checked ``rows`` pick."""
     return len(states) if rows is ALL_ROWS else len(rows)
 
 
 def single(state: np.void | States) -> States:
-    """A copy of one game as a batch of one, ``(1,)``: of a record ``states[i]`` or such a batch.
+    """Return a copy of one game as a batch of one, ``(1,)``: of a record ``states[i]`` or such a
+    batch.
 
     Raises:
         TypeError: for anything else.
@@ -189,7 +190,7 @@ RAW: Final = np.dtype((np.void, STATE.itemsize))
 
 
 def copy(states: States) -> States:
-    """A copy of games, ``(N,)``: ``states.copy()``, but faster, as whole bytes.
+    """Return a copy of games, ``(N,)``: ``states.copy()``, but faster, as whole bytes.
 
     Raises:
         TypeError: when ``states`` is no batch of games.
@@ -199,7 +200,7 @@ def copy(states: States) -> States:
 
 
 def pick(states: States, rows: Ints) -> States:
-    """A copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes.
+    """Return a copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes.
 
     Args:
         states: ``(N,)`` games.
@@ -222,7 +223,7 @@ def put(states: States, rows: Ints, games: States) -> None:
 
 
 def common_players(states: States, what: str) -> int:
-    """The number of players of all games; 2 where there are no games.
+    """Return the number of players of all games; 2 where there are no games.
 
     Raises:
         ValueError: for mixed numbers, whose ``what`` have different lengths.
@@ -234,12 +235,12 @@ def common_players(states: States, what: str) -> int:
 
 
 def to_bytes(states: States) -> bytes:
-    """The games of a batch as bytes (`STATE.itemsize` each, little-endian)."""
+    """Return the games of a batch as bytes (`STATE.itemsize` each, little-endian)."""
     return as_states(states).tobytes()
 
 
 def from_bytes(data: bytes) -> States:
-    """The batch that `to_bytes` wrote.
+    """Return the batch that `to_bytes` wrote.
 
     The bytes are checked field by field against the ranges of `FIELDS`, so that no kernel can be
     led outside its arrays. Whether the position can occur is `validity.check`'s question.
@@ -283,12 +284,12 @@ def check_ranges(states: States) -> None:
 
 
 def equal(a: States, b: States) -> npt.NDArray[np.bool_]:
-    """Which games are the same by value, generator included: ``(N,)`` bool."""
+    """Return which games are the same by value, generator included: ``(N,)`` bool."""
     return np.all(_rows(a) == _rows(b), axis=1)
 
 
 def hashes(states: States) -> list[int]:
-    """A hash by value for each game, for dictionaries within one process."""
+    """Return a hash by value for each game, for dictionaries within one process."""
     size, data = STATE.itemsize, to_bytes(states)
     return [hash(data[start : start + size]) for start in range(0, len(data), size)]
 
@@ -298,12 +299,12 @@ def _rows(states: States) -> npt.NDArray[np.uint8]:
 
 
 def winning_teams(state: np.void) -> list[int]:
-    """The teams that have won one game or share its win, ascending."""
+    """Return the teams that have won one game or share its win, ascending."""
     return [team for team in range(int(state["teams"])) if state["winners"] >> team & 1]
 
 
 def fields_table() -> str:
-    """The layout as a Markdown table (docs/state.md holds it; a test compares)."""
+    """Return the layout as a Markdown table (docs/state.md holds it; a test compares)."""
     lines = ["| field | dtype | shape | range | meaning |", "| --- | --- | --- | --- | --- |"]
     for field in FIELDS:
         dtype = np.dtype(field.dtype).name

@@ -63,7 +63,7 @@ def _write_mask(number, g, masks):
 
 @kernel
 def _observe(s, g, whole, scales, scaled):
-    """Into ``whole[g]``; or, by way of ``whole[0]``, into ``scaled[g]``."""
+    """Write it into ``whole[g]``; or, by way of ``whole[0]``, into ``scaled[g]``."""
     if whole is not None:
         row = g if scaled is None else 0
         write_observation(s, int64(s["player"]), whole, row)
@@ -73,7 +73,7 @@ def _observe(s, g, whole, scales, scaled):
 
 @rare
 def start_anew(states, g, fresh):
-    """The next game with the same rules, from the generator on."""
+    """Start the next game with the same rules, from the generator on."""
     bits = states[g]["generator"]
     states[g] = fresh.blank[0]
     states[g]["generator"] = bits
@@ -95,7 +95,7 @@ def note_outcome(states, g, fresh, outcomes):
 
 @kernel
 def play_at_random(s, number, generators, g):
-    """A legal action of legal set ``number``, drawn from stream ``g``, and the dice."""
+    """Draw a legal action of legal set ``number``, drawn from stream ``g``, and the dice."""
     generators[g] = generator.step(generators[g])
     turns.play(s, legal.random_action(number, generator.mix(generators[g])))
     turns.roll_on(s)
@@ -137,7 +137,7 @@ def refresh_views(states, numbers, masks, whole, scales, scaled):
 
 @entry
 def first_illegal(states, actions):
-    """The first game that does not allow its action, or -1."""
+    """Return the first game that does not allow its action, or -1."""
     for g in range(states.shape[0]):
         if not legal.is_legal(states[g], actions[g]):
             return g
@@ -162,7 +162,7 @@ def play_batch(
 
 @entry
 def sample(numbers, generators, actions):
-    """A legal action for each game, all equally likely."""
+    """Draw a legal action for each game, all equally likely."""
     for g in range(numbers.shape[0]):
         generators[g] = generator.step(generators[g])
         actions[g] = legal.random_action(numbers[g], generator.mix(generators[g]))
@@ -170,7 +170,7 @@ def sample(numbers, generators, actions):
 
 @entry
 def sample_weighted(numbers, generators, weights, actions):
-    """A legal action for each game, as likely as its weight says."""
+    """Draw a legal action for each game in proportion to its weight."""
     for g in range(numbers.shape[0]):
         generators[g] = generator.step(generators[g])
         chance = generator.fraction(generator.mix(generators[g]))

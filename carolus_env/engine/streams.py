@@ -19,7 +19,7 @@ from carolus_env.system.compiler import entry, kernel
 
 
 def new_streams(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
-    """``n`` generators (uint64) for bots, independent of those of games with the same seeds.
+    """Return ``n`` generators (uint64) for bots, independent of those of games with the same seeds.
 
     Stream ``i`` belongs to ``seed + i`` (or ``seed[i]``), for any ``n``.
     """
@@ -43,7 +43,7 @@ def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
 
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """64 random bits from each stream, advanced in place: ``(N,)`` uint64."""
+    """Return 64 random bits from each stream, advanced in place: ``(N,)`` uint64."""
     bits = np.empty_like(generators)
     _random_bits(generators, bits)
     return bits
@@ -74,7 +74,7 @@ def _seeded(seeds):
 
 
 def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
-    """``n`` generators that start far apart, also for consecutive seeds."""
+    """Return ``n`` generators that start far apart, also for consecutive seeds."""
     n = whole_number("n, the number of streams,", n, 0)
     if seed is None:
         seed = secrets.randbits(63)
@@ -100,7 +100,7 @@ def seed_generators(seed: int | Ints | None, n: int) -> npt.NDArray[np.uint64]:
 
 
 def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-    """Derived streams, one for each of ``streams`` with each of ``numbers`` (broadcast).
+    """Return derived streams, one for each of ``streams`` with each of ``numbers`` (broadcast).
 
     The same stream and number give the same branch; the stream is not advanced.
     """
@@ -114,7 +114,7 @@ def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.u
 
 @kernel
 def branch(stream, number):
-    """The start of a stream that belongs to ``stream`` and a number (uint64).
+    """Return the start of a stream that belongs to ``stream`` and a number (uint64).
 
     Seeds are scattered by the same ``mix``, so the stream is mixed once more: otherwise seed 1's
     branch 2 would be seed 2's branch 1.

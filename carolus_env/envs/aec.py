@@ -124,7 +124,7 @@ class CheckedEnv(OrderEnforcingWrapper):
     """`raw_env` in PettingZoo's OrderEnforcingWrapper, with `clone` and a faster `last`."""
 
     def last(self, observe: bool = True) -> Any:
-        """Observation, reward, terminated, truncated and info of the selected agent.
+        """Return observation, reward, terminated, truncated and info of the selected agent.
 
         Calls the environment directly; the wrapper would look up five attributes by name.
         """
@@ -139,7 +139,7 @@ class CheckedEnv(OrderEnforcingWrapper):
         return self.env._repr_svg_()
 
     def clone(self) -> CheckedEnv:
-        """An independent copy, dice to come included."""
+        """Return an independent copy, dice to come included."""
         return copy.deepcopy(self)
 
 
@@ -202,11 +202,11 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return agent
 
     def observation_space(self, agent: str) -> spaces.Space:
-        """The dict of ``observation`` and ``action_mask``, the same for every agent."""
+        """Return the dict of ``observation`` and ``action_mask``, the same for every agent."""
         return self.observation_spaces[self._known(agent)]
 
     def action_space(self, agent: str) -> spaces.Space:
-        """``Discrete(95)``, the same for every agent."""
+        """Return ``Discrete(95)``, the same for every agent."""
         return self.action_spaces[self._known(agent)]
 
     # -------------------------------------------------------------------------------- playing
@@ -297,7 +297,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     # -------------------------------------------------------------------------------- looking
 
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
-        """``{"observation", "action_mask"}`` as ``agent`` sees the game; fresh arrays."""
+        """Return ``{"observation", "action_mask"}`` as ``agent`` sees the game; fresh arrays."""
         game = self._game
         if not game.over and agent == self.agent_selection:  # `play` has written both
             assert game.observation is not None
@@ -307,7 +307,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return {"observation": observed, "action_mask": np.zeros(ACTIONS, np.int8)}
 
     def state(self) -> npt.NDArray[Any]:
-        """The observation of ``player_0``; all information is public."""
+        """Return the observation of ``player_0``; all information is public."""
         return observation.observe(self._game.states, np.zeros(1, np.int64), dtype=self._dtype)[0]
 
     @property
@@ -316,7 +316,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return engine.copy(self._game.states)
 
     def record(self) -> dict[str, Any]:
-        """The game so far as a game record (docs/formats.md); a record leaves a forfeit out.
+        """Return the game so far as a game record (docs/formats.md); a record leaves a forfeit out.
 
         Raises:
             ValueError: for a game that was started from a position: a record begins at the set-up.
@@ -328,7 +328,8 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return make_record(self._start, self._actions)
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
+        """Return the board as text (``"ansi"``) or as pixels, ``(height, width, 3)``
+        (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and, with a warning, without a
         render mode.
@@ -353,7 +354,9 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return board_pixels(self._game.states[0], last=self._last_decision(), **WIDE)
 
     def _last_decision(self) -> tuple[np.void, int] | None:
-        """The state before it, and its action; replays the game, so that `step` keeps no copies."""
+        """Return the state before it, and its action; replays the game, so that `step` keeps no
+        copies.
+        """
         if not self._actions:
             return None
         *earlier, action = self._actions
@@ -363,7 +366,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return game.states[0], action
 
     def _repr_svg_(self) -> str | None:
-        """The board, for a notebook; None before the first `reset`."""
+        """Return the board, for a notebook; None before the first `reset`."""
         if isinstance(self._game, _NotStarted):
             return None
         return state_svg(self._game.states[0], last=self._last_decision())
@@ -374,7 +377,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
             self._window.close()
 
     def clone(self) -> raw_env:
-        """An independent copy, dice to come included."""
+        """Return an independent copy, dice to come included."""
         return copy.deepcopy(self)
 
 
@@ -393,7 +396,7 @@ def _takes_arguments_of(
 
 @_takes_arguments_of(raw_env)
 def env(*args: Any, **options: Any) -> CheckedEnv:
-    """The environment in PettingZoo's wrapper that refuses calls in the wrong order.
+    """Return the environment in PettingZoo's wrapper that refuses calls in the wrong order.
 
     Takes the arguments of `raw_env`.
     """
@@ -440,7 +443,7 @@ def check_options(
 
 
 def observation_box(players: int, dtype: np.dtype[Any]) -> spaces.Box:
-    """The observation space, with a bound for each entry."""
+    """Return the observation space, with a bound for each entry."""
     highs = observation.highs(players)
     if dtype == np.float32:
         return spaces.Box(np.float32(0), highs * observation.scales(players), dtype=np.float32)

@@ -65,7 +65,7 @@ class Block(NamedTuple):
 
 @cache
 def layout(players: int) -> tuple[Block, ...]:
-    """A row in games of 2, 3 or 4 players, block by block, in order."""
+    """Return a row in games of 2, 3 or 4 players, block by block, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
     teams, seats = TEAMS[players], (players,)
@@ -95,7 +95,7 @@ def layout(players: int) -> tuple[Block, ...]:
 
 @cache
 def length(players: int) -> int:
-    """Entries of a row."""
+    """Return entries of a row."""
     return sum(math.prod(block.shape) for block in layout(players))
 
 
@@ -105,7 +105,7 @@ def slices(players: int) -> dict[str, slice]:
 
 
 def layout_text() -> str:
-    """The blocks as a Markdown table (docs/turns.md holds it; a test compares)."""
+    """Return the blocks as a Markdown table (docs/turns.md holds it; a test compares)."""
     lines = [
         "| block | entries: 2 players | 3 | 4 | times | |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -130,7 +130,7 @@ class View(NamedTuple):
 
     @classmethod
     def new(cls) -> View:
-        """Fresh memory."""
+        """Return fresh memory."""
         return cls(
             np.zeros(1, STATE),
             np.zeros((MAX_TEAMS + 1, len(FEATURES))),
@@ -158,7 +158,7 @@ def _put(row, at, count, scale):
 
 @part
 def _write_players(s, seats, row, at):
-    """Blocks acts, disc_played, discs_in_hand and crowns; returns the next place."""
+    """Write blocks acts, disc_played, discs_in_hand and crowns; return the next place."""
     players = int64(s["players"])
     for k in range(players):
         row[at + k] = 0
@@ -185,7 +185,7 @@ def _write_players(s, seats, row, at):
 
 @part
 def _write_clans(s, player, team, row, at):
-    """Blocks held, lead, reserve, threat and out; returns the next place."""
+    """Write blocks held, lead, reserve, threat and out; return the next place."""
     for clan in range(CLANS):
         holder = int64(s["control"][clan])
         held = 0 if holder == NOBODY else (1 if int64(s["team"][holder]) == team else -1)
@@ -206,7 +206,7 @@ def _write_clans(s, player, team, row, at):
 
 @part
 def _write_regions(s, team, row, at):
-    """Blocks margin and castles; returns the next place."""
+    """Write blocks margin and castles; return the next place."""
     teams, n, here = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
     one, two = (team + 1) % teams, (team + 2) % teams  # of two teams, two is the team itself
     circle, circle_1 = strengths(s, team), strengths(s, one)

@@ -73,13 +73,13 @@ class Watcher(Protocol):
     """An observer of every decision, those of the opponents too."""
 
     def begun(self, rows: npt.NDArray[np.int64]) -> None:
-        """New games have started in these rows; nobody has decided yet."""
+        """Note that new games have started in these rows; nobody has decided yet."""
         ...
 
     def decided(
         self, rows: npt.NDArray[np.int64], before: States, actions: npt.NDArray[np.integer[Any]]
     ) -> None:
-        """``actions`` were played in these rows, ``(m,)``; the games were ``before``."""
+        """Note that ``actions`` were played in these rows, ``(m,)``; the games were ``before``."""
         ...
 
 
@@ -113,7 +113,7 @@ class FixedOpponents:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """As `Opponents.seat`: the agents sit clockwise from the learner; the last sits on."""
+        """Seat the agents as `Opponents.seat` does: they sit clockwise from the learner; the last sits on."""
         clockwise = (np.arange(self._players) - learner_seats[:, None]) % self._players
         return np.minimum(np.maximum(clockwise - 1, 0), len(self.agents) - 1)
 
@@ -249,7 +249,7 @@ class LearnerGames:
     def _seeds(
         self, seed: int | np.integer[Any] | npt.NDArray[np.uint64] | None, rows: Ints | None
     ) -> npt.NDArray[np.uint64]:
-        """A seed for each game that starts, see `reset`."""
+        """Return a seed for each game that starts, see `reset`."""
         if rows is None:
             first = int(seed) if isinstance(seed, int | np.integer) else None
             self._random = np.random.default_rng(first)
@@ -300,7 +300,7 @@ class LearnerGames:
         self._begin(rows)
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
-        """Legal actions of the learners: ``(n, actions)`` int8."""
+        """Return legal actions of the learners: ``(n, actions)`` int8."""
         return engine.legal_masks(self.states, out=out)
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -313,17 +313,21 @@ class LearnerGames:
         return observation.observe(self.states, viewers, dtype=out.dtype, out=out)
 
     def last_observations(self, ended: Ended, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """What the learners see of games that ended, from the seats that they are paid for."""
+        """Return what the learners see of games that ended, from the seats that they are
+        paid for.
+        """
         return observation.observe(ended.states, ended.seats, dtype=dtype)
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
-        """More about each game's decision, ``(n, ...)`` by name; here nothing."""
+        """Return more about each game's decision, ``(n, ...)`` by name; here nothing."""
         return {}
 
     # -------------------------------------------------------------------------------- resuming
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What `restore` needs, with `numbers`: games, seats, seatings, the opponents' streams."""
+        """Return what `restore` needs, with `numbers`: games, seats, seatings, the opponents'
+        streams.
+        """
         return {
             "states": self.states.view(np.uint8).reshape(self.n, -1),
             "seats": self.seats,
@@ -332,7 +336,9 @@ class LearnerGames:
         }
 
     def numbers(self) -> dict[str, Any]:
-        """What `restore` needs, with `arrays`: the generator that seats opponents, as values."""
+        """Return what `restore` needs, with `arrays`: the generator that seats opponents, as
+        values.
+        """
         return {"random": self._random.bit_generator.state}
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:

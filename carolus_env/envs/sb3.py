@@ -145,7 +145,7 @@ class LearnerVecEnv(VecEnv):
         return self.look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(n, actions)`` int8: the buffer, which the next step overwrites.
+        """Return legal actions, ``(n, actions)`` int8: the buffer, which the next step overwrites.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -155,7 +155,7 @@ class LearnerVecEnv(VecEnv):
         return self._masks
 
     def look(self) -> npt.NDArray[Any]:
-        """What the learners see, a new array ``(n, ...)``; also updates the masks."""
+        """Return what the learners see, a new array ``(n, ...)``; also updates the masks."""
         self.games.masks(self._masks)
         # SB3 stores an observation only after the next step, so no buffer can be reused.
         return self.games.observations(np.empty(self._shape, self._dtype))
@@ -168,14 +168,14 @@ class LearnerVecEnv(VecEnv):
         return [None if seed is None else seed + i for i in range(self.num_envs)]
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     def has_attr(self, attr_name: str) -> bool:
-        """Whether the games have an attribute of that name."""
+        """Return whether the games have an attribute of that name."""
         return attr_name == "action_masks" or hasattr(self, attr_name)
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute of each game that ``indices`` names; all games share it."""
+        """Return an attribute of each game that ``indices`` names; all games share it."""
         return [getattr(self, attr_name)] * self._count(indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -192,7 +192,7 @@ class LearnerVecEnv(VecEnv):
         setattr(self, attr_name, value)
 
     def get_images(self) -> list[npt.NDArray[np.uint8]]:
-        """A picture of each game, ``(height, width, 3)`` uint8.
+        """Return a picture of each game, ``(height, width, 3)`` uint8.
 
         Raises:
             ValueError: without ``render_mode="rgb_array"``.
@@ -219,7 +219,7 @@ class LearnerVecEnv(VecEnv):
         return list(np.atleast_2d(self._masks[indices]))
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """False for each game that ``indices`` names: games are rows, which nothing wraps."""
+        """Return False for each game that ``indices`` names: games are rows, which nothing wraps."""
         return [False] * self._count(indices)
 
     def _count(self, indices: Any) -> int:

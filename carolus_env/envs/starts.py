@@ -26,7 +26,7 @@ _ONE_GAME: Final = {"territories": 1, "first_player": 0}  # dimensions of a valu
 
 
 def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int | None) -> States:
-    """The game that an environment starts, ``(1,)``; rolls that are due are not rolled.
+    """Return the game that an environment starts, ``(1,)``; rolls that are due are not rolled.
 
     Args:
         rules: of the environment.
@@ -68,7 +68,8 @@ def check_names(options: Mapping[str, Any], known: Sequence[str] = OPTIONS) -> N
 
 
 def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:
-    """The options of each game of a vector environment, whose values are one for all or one each.
+    """Return the options of each game of a vector environment, whose values are one for all or one
+    each.
 
     Raises:
         ValueError: when there is another number of values than games.
@@ -89,7 +90,7 @@ def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]
 
 
 def start_from(rules: Rules, each: Sequence[Mapping[str, Any]]) -> Starts:
-    """What makes the games of `LearnerGames.reset`, one for each mapping of `OPTIONS`.
+    """Return what makes the games of `LearnerGames.reset`, one for each mapping of `OPTIONS`.
 
     In a position the learner takes the seat of the player to move.
 

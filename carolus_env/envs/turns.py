@@ -52,7 +52,7 @@ class Turns:
         one_of("plans", self.plans, WIDTHS)
 
     def lister(self, players: int) -> Lister:
-        """What lists them in games of ``players`` players."""
+        """Return what lists them in games of ``players`` players."""
         weights = all_weights()[players]
         return Lister.of(WIDTHS.index(self.plans), weights, self.candidates)
 
@@ -107,7 +107,7 @@ class TurnGames(LearnerGames):
     # -------------------------------------------------------------------------------- decisions
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
-        """Which indices are candidates: ``(n, K)`` int8."""
+        """Return which indices are candidates: ``(n, K)`` int8."""
         found = np.arange(self.actions) < self.counts[:, None]
         if out is None:
             return found.astype(np.int8)
@@ -120,11 +120,11 @@ class TurnGames(LearnerGames):
         return out
 
     def last_observations(self, ended: Ended, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Zeros: nothing is left to choose."""
+        """Return zeros: nothing is left to choose."""
         return np.zeros((len(ended.rows), *self.rows.shape[1:]), dtype)
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
-        """`choices` and `left_out`."""
+        """Return `choices` and `left_out`."""
         return {"choices": self.choices, "left_out": self.left_out}
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -205,5 +205,5 @@ def list_candidates(states, rows, lister, view, counts, left_out, choices, seen)
 
 
 def candidates_box(games: TurnGames) -> spaces.Box:
-    """The space of what is seen in games of whole turns: K rows."""
+    """Return the space of what is seen in games of whole turns: K rows."""
     return spaces.Box(-LIMIT, LIMIT, games.rows.shape[1:], np.float32)

@@ -150,7 +150,7 @@ class LearnerVectorEnv(VectorEnv):
         npt.NDArray[np.bool_],
         dict[str, Any],
     ]:
-        """The learners decide; the others play on to the learners' next decisions.
+        """Return the learners decide; the others play on to the learners' next decisions.
 
         Args:
             actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
@@ -204,7 +204,7 @@ class LearnerVectorEnv(VectorEnv):
         return observations, rewards, terminations, truncations, {**self._info(), **infos}
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
+        """Return legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -214,7 +214,7 @@ class LearnerVectorEnv(VectorEnv):
         return self._masks.copy() if self._copy else self._masks
 
     def render(self) -> tuple[str, ...] | tuple[npt.NDArray[np.uint8], ...] | None:
-        """A frame of each game; None without a render mode.
+        """Return a frame of each game; None without a render mode.
 
         Text in mode ``"ansi"``, ``(height, width, 3)`` uint8 pixels in mode ``"rgb_array"``.
         """
@@ -261,7 +261,9 @@ class LearnerVectorEnv(VectorEnv):
         return self._seen(self.games.observations(given), self._masks)
 
     def _seen(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
-        """What the learner is given: the observation, with the masks where it is to hold them."""
+        """Return what the learner is given: the observation, with the masks where it is to hold
+        them.
+        """
         if not self._masks_seen:
             return observation
         masks = masks.copy() if self._copy else masks
@@ -270,7 +272,9 @@ class LearnerVectorEnv(VectorEnv):
     def _info(
         self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
     ) -> dict[str, Any]:
-        """The masks and more of these rows (None: of all), and which games were forfeited."""
+        """Return the masks and more of these rows (None: of all), and which games were
+        forfeited.
+        """
         infos: dict[str, Any] = {}
         for name, values in {"action_mask": self._masks, **self.games.infos()}.items():
             present = self._everybody
@@ -322,7 +326,7 @@ class LearnerEnv(gymnasium.Env):
         return _first(observations), self._info()
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """The learner decides; the others play on to its next decision or to the end.
+        """Return the learner decides; the others play on to its next decision or to the end.
 
         Raises:
             TypeError: when the action is not a whole number.
@@ -346,16 +350,17 @@ class LearnerEnv(gymnasium.Env):
         )
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Legal actions, ``(actions,)`` int8."""
+        """Return legal actions, ``(actions,)`` int8."""
         return self._vector.action_masks()[0].copy()
 
     def _info(self) -> dict[str, Any]:
-        """The mask, and what else the games tell."""
+        """Return the mask, and what else the games tell."""
         more = {name: values[0].copy() for name, values in self._vector.games.infos().items()}
         return {"action_mask": self.action_masks(), **more}
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """The board as text (``"ansi"``) or as pixels, ``(height, width, 3)`` (``"rgb_array"``).
+        """Return the board as text (``"ansi"``) or as pixels, ``(height, width, 3)``
+        (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and without a render mode.
         """
@@ -383,7 +388,7 @@ def _autoreset(mode: str | AutoresetMode) -> AutoresetMode:
 
 
 def _first(observations: Any) -> Any:
-    """The first game's observation."""
+    """Return the first game's observation."""
     if isinstance(observations, dict):
         return {name: rows[0] for name, rows in observations.items()}
     return observations[0]
@@ -409,7 +414,7 @@ class Pictures:
         self._actions[rows] = actions
 
     def frame(self, row: int) -> npt.NDArray[np.uint8]:
-        """``(height, width, 3)`` uint8."""
+        """Return ``(height, width, 3)`` uint8."""
         action = int(self._actions[row])
         last = None if action < 0 else (self._before[row], action)
         return board_pixels(self._games.states[row], last=last, **WIDE)

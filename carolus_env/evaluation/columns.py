@@ -46,7 +46,7 @@ class Decisions(NamedTuple):
     """``(D,)``: time that it took, as part of a batch."""
 
     def some(self, rows: npt.NDArray[Any]) -> Decisions:
-        """Some of them."""
+        """Return some of them."""
         columns: list[Any] = [column[rows] for column in self]
         return Decisions(*columns)
 
@@ -168,7 +168,7 @@ class Column(NamedTuple):
     words: tuple[str | None, ...] = ()
 
     def shape_of(self, games: int, players: int) -> tuple[int, ...]:
-        """Shape of the column of so many games."""
+        """Return the shape of the column of so many games."""
         return (games, *(players if size == SEATS else size for size in self.shape))
 
 
@@ -252,7 +252,7 @@ class Results:
 
     @staticmethod
     def of(games: Finished) -> Results:
-        """Every column, read from finished games."""
+        """Return every column, read from finished games."""
         columns = {}
         for column in COLUMNS:
             if not column.name:
@@ -266,12 +266,12 @@ class Results:
         return Results(**columns)
 
     def rows(self, rows: Ints | npt.NDArray[np.bool_] | slice) -> Results:
-        """Some of the games."""
+        """Return some of the games."""
         return Results(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     @staticmethod
     def joined(parts: Sequence[Results]) -> Results:
-        """The games of several results of the same number of players, one or more."""
+        """Return the games of several results of the same number of players, one or more."""
 
         def column(name: str) -> Any:
             return np.concatenate([getattr(part, name) for part in parts])
@@ -337,7 +337,7 @@ FIGURES: Final = (
 
 
 def columns_table() -> str:
-    """The keys of a game's line as a Markdown table (docs/formats.md; a test compares)."""
+    """Return the keys of a game's line as a Markdown table (docs/formats.md; a test compares)."""
     lines = ["| key | `Results` | shape | range | meaning |", "| --- | --- | --- | --- | --- |"]
     sizes = {SEATS: "players"}
     for column in COLUMNS:

@@ -26,7 +26,7 @@ _SPARED = 20  # and so many times what an update takes: who plays waits meanwhil
 
 @contextlib.contextmanager
 def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progress]:
-    """Shows a progress bar, the time left and the table so far; on a terminal only."""
+    """Show a progress bar, the time left and the table so far; on a terminal only."""
     try:
         from rich import progress
         from rich.console import Console, Group
@@ -140,7 +140,9 @@ def _row(first: str, second: str, pairing: PairingResult) -> list[str]:
 
 
 def _rated(tournament: Tournament) -> list[str]:
-    """The ratings so far, as one line; none where there are none yet, or the extra is missing."""
+    """Return the ratings so far, as one line; none where there are none yet, or the extra is
+    missing.
+    """
     plan = tournament.plan
     try:
         found = ratings(plan, tournament.results)
@@ -156,7 +158,7 @@ def _rated(tournament: Tournament) -> list[str]:
 
 
 def _stop_rule(tournament: Tournament) -> list[str]:
-    """Where the stop rule stands, as one line; none without a rule or a complete deal."""
+    """Return where the stop rule stands, as one line; none without a rule or a complete deal."""
     standing = tournament.standing()
     return [] if standing is None else [standing_text(tournament.plan, standing)]
 

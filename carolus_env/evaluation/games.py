@@ -57,7 +57,8 @@ class ArenaError(RuntimeError):
 
 
 def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
-    """An `ArenaError` that names the agent once: as the error does already, or in front of it.
+    """Return an `ArenaError` that names the agent once: as the error does already, or in front of
+    it.
 
     Args:
         error: what the agent raised; one with an attribute ``agent`` names it (`bots.AgentError`).
@@ -142,7 +143,7 @@ def _advance(progress: Progress, before: int, done: int) -> None:
 
 
 def game_record(rules: Rules, seed: int, deal: int, actions: npt.NDArray[np.uint8]) -> Record:
-    """The record of a game that `play_and_record` played (`carolus_env.records`).
+    """Return the record of a game that `play_and_record` played (`carolus_env.records`).
 
     Args:
         rules: of the game.
@@ -187,7 +188,7 @@ def _play(
 
 
 def _noted(states: States, step: lockstep.Step) -> Decisions:
-    """What the statistics need of a step that was just played."""
+    """Return what the statistics need of a step that was just played."""
     leaders = np.zeros(len(step.rows), np.uint8)
     moved = np.flatnonzero((step.actions >= FIRST_MOVE) & (step.actions < FIRST_PLACE))
     castles = states["castles"][step.rows[moved]]
@@ -203,7 +204,7 @@ def _noted(states: States, step: lockstep.Step) -> Decisions:
 
 
 def _split(decisions: Decisions, games: int) -> list[npt.NDArray[np.uint8]]:
-    """The actions of each game."""
+    """Return the actions of each game."""
     ends = np.cumsum(np.bincount(decisions.games, minlength=games))[:-1]
     return np.split(decisions.in_order().actions, ends) if games else []
 
@@ -222,7 +223,7 @@ def _refusal(
 
 
 def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Ints:
-    """The agent's actions. Whether they are legal is checked when they are played.
+    """Return the agent's actions. Whether they are legal is checked when they are played.
 
     Raises:
         ArenaError: when it fails, does not answer one whole number a game, or, from a user's file,
@@ -248,7 +249,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
 
 
 def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
-    """Some decisions of each agent, so that compiling and loading do not count as thinking.
+    """Return some decisions of each agent, so that compiling and loading do not count as thinking.
 
     Returns:
         ``(A,)`` seconds that a decision takes, roughly.
@@ -263,7 +264,7 @@ def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
 
 
 def _positions(rules: Rules) -> States:
-    """A game in each phase that occurs in one random game."""
+    """Return a game in each phase that occurs in one random game."""
     seen: dict[int, States] = {}
     game, stream = engine.new_games(rules, 1, seed=0), new_streams(0, 1)
     while not engine.is_over(game)[0] and len(seen) < 4:

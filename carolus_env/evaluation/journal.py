@@ -89,7 +89,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Journal:
-        """A new file with its header.
+        """Return a new file with its header.
 
         Raises:
             ResultsFileError: when the file exists.
@@ -148,7 +148,7 @@ class Journal:
 
 
 def _planned(plan: Plan, start: int, stop: int) -> dict[str, list[Any]]:
-    """The planned columns of games ``start`` to ``stop - 1``, by key."""
+    """Return the planned columns of games ``start`` to ``stop - 1``, by key."""
     fixtures = plan.fixtures(start, stop)
     return {
         "game": list(range(start, stop)),
@@ -322,7 +322,7 @@ class _Lines:
         return found
 
     def _column(self, column: Column, shape: tuple[int, ...]) -> Any:
-        """All values of a key: at once, and line by line only to find a wrong one."""
+        """Return all values of a key: at once, and line by line only to find a wrong one."""
         values = [entry.get(column.key) for entry in self.entries]
         kinds = "if" if column.dtype.startswith("f") else "i"
         found = _array(values, (len(values), *shape), column.low, column.high, kinds)
@@ -345,7 +345,7 @@ class _Lines:
 def _array(
     values: Any, shape: tuple[int, ...], low: float, high: float, kinds: str
 ) -> npt.NDArray[Any] | None:
-    """The values as numbers of these kinds, shape and bounds; None where they are not."""
+    """Return the values as numbers of these kinds, shape and bounds; None where they are not."""
     try:
         found = np.array(values)
     except (ValueError, OverflowError):

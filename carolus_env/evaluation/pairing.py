@@ -114,7 +114,8 @@ def pairing_result(
 def pair_scores(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The games in which two agents sat and shared no team, and the first one's scores in them.
+    """Return the games in which two agents sat and shared no team, and the first one's scores in
+    them.
 
     Args:
         results: games.
@@ -132,7 +133,8 @@ def pair_scores(
 def against(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The games in which two agents sat and shared no team, and the seats of each one's teams.
+    """Return the games in which two agents sat and shared no team, and the seats of each one's
+    teams.
 
     The arguments are those of `pair_scores`.
 
@@ -181,7 +183,7 @@ def play_pairing(
 
 
 def count_ends(results: Results) -> dict[str, int]:
-    """Number of games by the reason for their end."""
+    """Return the number of games by the reason for their end."""
     counts = np.bincount(results.reasons).tolist()
     return {str(REASON_NAMES[reason]): count for reason, count in enumerate(counts) if count}
 
@@ -191,7 +193,7 @@ def mean_interval(
     deals: npt.NDArray[np.int64] | None = None,
     confidence: float = 0.95,
 ) -> tuple[float, float]:
-    """Interval (low, high) for the mean of values from 0 to 1, 95 % unless told.
+    """Return the interval (low, high) for the mean of values from 0 to 1, 95 % unless told.
 
     For independent zeros and ones this is Wilson's score interval (JASA 22, 1927). It stays
     within 0 and 1 and has a width even at 100 % wins, where the usual mean +- 1.96 s / sqrt(n)
@@ -229,7 +231,7 @@ def mean_interval(
 
 
 def _student(freedom: int, z: float) -> float:
-    """Student's quantile for the normal quantile z (Abramowitz and Stegun 26.7.5).
+    """Return Student's quantile for the normal quantile z (Abramowitz and Stegun 26.7.5).
 
     At 5 degrees of freedom it is 0.1 % off for a two-sided 95 %.
     """

@@ -45,7 +45,7 @@ class Evaluation:
     upper end of its 95 % interval. None where that was not asked for."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON, without what was not measured."""
+        """Return plain values for JSON, without what was not measured."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -95,7 +95,7 @@ def evaluate(
 
 
 def _loss(agent: Agent, players: int, half: str) -> list[float]:
-    """The agent's loss a decision on a half of the suite."""
+    """Return the agent's loss a decision on a half of the suite."""
     found = measure(shipped(players), agent, half).summary()[ALL]
     return [found.mean, found.low, found.high]
 
@@ -108,7 +108,7 @@ def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
 
 
 def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results, dict[str, Any]]:
-    """Games of an agent against a bot, and the agent's results."""
+    """Return games of an agent against a bot, and the agent's results."""
     agents = agent, make(spec)
     deals = deals_for(games, len(pairing(rules).seatings))
     plan = Plan(rules, ("learner", spec), deals=deals, seed=EVAL_SEED)
@@ -120,7 +120,8 @@ def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results
 
 
 def holds(agent: Agent, other: Agent, rules: Rules, games: int) -> bool:
-    """Whether the first of two agents is not clearly weaker: half the wins lie in its interval.
+    """Return whether the first of two agents is not clearly weaker: half the wins lie in its
+    interval.
 
     A hundred games cannot tell a little stronger from a little weaker. To ask for half of them
     would leave many a run with an early network.

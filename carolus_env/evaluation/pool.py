@@ -97,7 +97,7 @@ class Runner:
     seconds_a_game: float
 
     def play(self, start: int, stop: int, records: bool, progress: Progress | None) -> Block:
-        """Games ``start`` to ``stop - 1`` of the plan."""
+        """Return games ``start`` to ``stop - 1`` of the plan."""
         plan = self.task.plan
         fixtures = plan.fixtures(start, stop)
         started = time.perf_counter()
@@ -134,7 +134,7 @@ class Pace:
         self.largest = max(self.largest, _GROWTH * games)
 
     def games(self, left: int) -> int:
-        """Games of the next block, where ``left`` are left; every worker should get some."""
+        """Return games of the next block, where ``left`` are left; every worker should get some."""
         most = min(int(BLOCK_SECONDS / self.seconds_a_game), self.largest, SIDE_BY_SIDE)
         fair = max(-(-left // self.workers), int(_WORTH_SHARING / self.seconds_a_game))
         return max(1, min(most, fair, left))
@@ -151,7 +151,7 @@ class _Blocks:
         runner = self.task.runner()
 
         def play(start: int, stop: int) -> Block | float:
-            """Games ``start`` to ``stop - 1``; of no games, the seconds that one takes."""
+            """Return games ``start`` to ``stop - 1``; of no games, the seconds that one takes."""
             if start == stop:
                 return runner.seconds_a_game
             return runner.play(start, stop, self.records, None)
@@ -175,7 +175,7 @@ class Pool:
         self._begun = False
 
     def play(self, start: int, stop: int, progress: Progress | None) -> Iterator[Block]:
-        """Games ``start`` to ``stop - 1`` of the plan, block by block in their order.
+        """Yield games ``start`` to ``stop - 1`` of the plan, block by block in their order.
 
         Raises:
             ArenaError: when an agent fails, or a worker dies.

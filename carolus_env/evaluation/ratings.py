@@ -74,7 +74,7 @@ class Ratings:
     """Number of deals; with fewer than about 50 the intervals are a little too narrow."""
 
     def difference(self, i: int, j: int) -> tuple[float, float, float]:
-        """Agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
+        """Return agent ``i``'s rating less agent ``j``'s, and its 95 % interval (low, high).
 
         The interval is narrower than those of the two agents suggest: what they share cancels.
 
@@ -86,7 +86,7 @@ class Ratings:
         return float(self.elo[i] - self.elo[j]), float(low), float(high)
 
     def stronger(self, i: int, j: int) -> float:
-        """Probability that agent ``i`` is stronger than ``j``: the fraction of such refits.
+        """Return the probability that agent ``i`` is stronger than ``j``: the fraction of such refits.
 
         Raises:
             IndexError: when there is no such agent.
@@ -95,7 +95,7 @@ class Ratings:
         return float(np.mean((ahead > 0) + 0.5 * (ahead == 0)))
 
     def of(self, agent: int) -> dict[str, float]:
-        """An agent's rating for a tournament's summary: elo, low, high.
+        """Return an agent's rating for a tournament's summary: elo, low, high.
 
         Raises:
             IndexError: when there is no such agent.
@@ -251,7 +251,7 @@ def _check_connected(strength: Floats) -> None:
 
 
 def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) -> Floats:
-    """Most likely ratings in logits, ``(B, A)``, for each of ``B`` weightings of the deals.
+    """Return the most likely ratings in logits, ``(B, A)``, for each of ``B`` weightings of the deals.
 
     Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
     range. The third derivative of these likelihoods is at most ``d`` times the second, so every

@@ -74,7 +74,7 @@ class Fixtures(NamedTuple):
 
     @classmethod
     def of(cls, tables: npt.ArrayLike) -> Fixtures:
-        """The games of these tables, each of a deal of its own."""
+        """Return the games of these tables, each of a deal of its own."""
         seated = array("tables", tables)
         count = len(seated) if seated.ndim else 0
         zeros = np.zeros(count, np.int64)
@@ -82,7 +82,7 @@ class Fixtures(NamedTuple):
 
 
 def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
-    """Two agents in all seatings that compare them fairly.
+    """Return two agents in all seatings that compare them fairly.
 
     2 players: both seatings. 3 players: one against two of the other and the reverse, each in all
     three rotations. 4 players: each agent is a team of partners, on either pair of seats.
@@ -97,12 +97,14 @@ def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
 
 
 def _mixed(agents: tuple[int, int, int]) -> Meeting:
-    """Three agents and three players, in all six orders: each sits in every seat equally often."""
+    """Return three agents and three players, in all six orders: each sits in every seat equally
+    often.
+    """
     return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
 
 
 def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
-    """Three or four agents and four players: all ways to make teams of two different agents.
+    """Return three or four agents and four players: all ways to make teams of two different agents.
 
     Four agents make two teams in three ways, so any two that meet also meet with their partners
     exchanged. Of three, the two teams share one, who helps and hinders both others alike. Each way
@@ -122,7 +124,7 @@ def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
 
 
 def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
-    """All meetings of a tournament.
+    """Return all meetings of a tournament.
 
     Args:
         schedule: ``round_robin`` (every pair of agents), ``field`` (the first agent against each
@@ -162,7 +164,7 @@ def meetings(schedule: str, rules: Rules, agents: int) -> list[Meeting]:
 
 
 def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
-    """The seatings of a `pairing` of agents 0 and 1, repeated, for `games.play_games`.
+    """Return the seatings of a `pairing` of agents 0 and 1, repeated, for `games.play_games`.
 
     Args:
         rules: number of players, and who are partners.
@@ -179,7 +181,7 @@ def pairing_tables(rules: Rules, games: int) -> npt.NDArray[np.int64]:
 
 
 def deals_for(games: int, seatings: int) -> int:
-    """The fewest deals that give this many games of a meeting with that many seatings.
+    """Return the fewest deals that give this many games of a meeting with that many seatings.
 
     Raises:
         ValueError: for an impossible number of games.
@@ -268,7 +270,7 @@ class Plan:
         return self.deals * self.games_per_deal
 
     def looks(self) -> Iterator[int]:
-        """The numbers of deals at which the stop rule is asked; the last is `deals`."""
+        """Yield the numbers of deals at which the stop rule is asked; the last is `deals`."""
         deals = 0
         while deals < self.deals:
             if self.test is not None:
@@ -279,7 +281,7 @@ class Plan:
             yield deals
 
     def fixtures(self, start: int, stop: int) -> Fixtures:
-        """Games number ``start`` to ``stop - 1``."""
+        """Return games number ``start`` to ``stop - 1``."""
         deals, places = np.divmod(np.arange(start, stop), self.games_per_deal)
         meeting_of = np.repeat(np.arange(len(self.meetings)), self._seatings)
         seating_of = np.concatenate([np.arange(count) for count in self._seatings])
@@ -330,7 +332,7 @@ class Plan:
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """The names of agents, numbered where one occurs more than once."""
+    """Return the names of agents, numbered where one occurs more than once."""
     return [
         f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name
         for place, name in enumerate(names)
@@ -340,7 +342,7 @@ def labels(names: Sequence[str]) -> list[str]:
 def seatings_array(
     tables: npt.ArrayLike, agents: int, players: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """``(G, players)`` int64, a copy: the agent at each seat of each game.
+    """Return ``(G, players)`` int64, a copy: the agent at each seat of each game.
 
     Raises:
         ValueError: for another dtype or shape, or an agent that does not exist.

@@ -108,7 +108,7 @@ class SequentialTest:
         return -high, high
 
     def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> Floats:
-        """The log-likelihood ratio, H1 over H0, of each row of counts.
+        """Return the log-likelihood ratio, H1 over H0, of each row of counts.
 
         So that no hypothesis is impossible, the scores 0, 1/2 and 1 count as seen in a thousandth
         of a deal where they were not seen, as in fishtest.
@@ -130,7 +130,7 @@ class SequentialTest:
         return found
 
     def path(self, scores: npt.ArrayLike, games: int) -> Floats:
-        """The log-likelihood ratio after each deal, ``(D,)``.
+        """Return the log-likelihood ratio after each deal, ``(D,)``.
 
         Args:
             scores: ``(D,)`` deal scores.
@@ -150,7 +150,7 @@ class SequentialTest:
         return np.concatenate([np.zeros(0), *parts])
 
     def outcome(self, scores: npt.ArrayLike, games: int) -> Outcome:
-        """What the test says: the first deal after which a bound is reached decides.
+        """Return what the test says: the first deal after which a bound is reached decides.
 
         Later deals do not change it, so it does not matter when, or how often, one asks.
 
@@ -171,7 +171,9 @@ class SequentialTest:
 
 
 def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
-    """Normalised Elo of deal scores ``(D,)``; None where all are the same, or there is none."""
+    """Return normalised Elo of deal scores ``(D,)``; None where all are the same, or
+    there is none.
+    """
     found = np.asarray(scores, float)
     deviation = float(found.std()) if len(found) else 0.0
     if deviation < _TOLERANCE:
@@ -183,7 +185,7 @@ def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
 
 
 def widening(deals: int) -> float:
-    """By how much a normal interval must be widened to hold at any time, in the limit.
+    """Return by how much a normal interval must be widened to hold at any time, in the limit.
 
     It is the half width of the asymptotic confidence sequence of Waudby-Smith et al. (2024,
     theorem 2.2), divided by that of the normal interval for the same number of deals.
@@ -212,7 +214,7 @@ def _levels(scores: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
 
 
 def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """Values that include 0, 1/2 and 1, and counts in which these are never 0."""
+    """Return values that include 0, 1/2 and 1, and counts in which these are never 0."""
     scores = np.union1d(values, [0.0, 0.5, 1.0])
     seen = np.zeros((len(counts), len(scores)))
     seen[:, np.searchsorted(scores, values)] = counts
@@ -222,7 +224,8 @@ def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
-    """Most likely probabilities under which (mean - 1/2) / deviation is ``t``, by the shares seen.
+    """Return the most likely probabilities under which (mean - 1/2) / deviation is ``t``, by the shares
+    seen.
 
     A fixed point is sought: the condition is made linear in the probabilities around the last
     ones, by which the problem becomes one equation (`_root`). For ``t > 0`` the deviation is
@@ -263,7 +266,8 @@ def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
 
 
 def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
-    """The x with ``sum(shares * slopes / (1 + x * slopes)) = 0``, by Newton's method in a bracket.
+    """Return the x with ``sum(shares * slopes / (1 + x * slopes)) = 0``, by Newton's method in a
+    bracket.
 
     The sum falls as x grows, from infinity to minus infinity.
 

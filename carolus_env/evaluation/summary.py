@@ -37,13 +37,15 @@ _NEEDED: Final = {"ratings": "scipy", "report": "matplotlib"}
 
 
 def whole_deals(plan: Plan, results: Results) -> Results:
-    """The games of complete deals: those played in all seatings of all meetings."""
+    """Return the games of complete deals: those played in all seatings of all meetings."""
     games = len(results) - len(results) % plan.games_per_deal
     return results if games == len(results) else results.rows(slice(games))
 
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
-    """Each pair of agents that met, with its result over complete deals; none without any."""
+    """Return each pair of agents that met, with its result over complete deals; none
+    without any.
+    """
     counted = whole_deals(plan, results)
     if not len(counted):
         return []
@@ -51,7 +53,7 @@ def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], Pairin
 
 
 def ratings(plan: Plan, results: Results) -> Any:
-    """Ratings from the complete deals, see `carolus_env.evaluation.ratings.rate`.
+    """Return ratings from the complete deals, see `carolus_env.evaluation.ratings.rate`.
 
     Raises:
         ArenaError: when the extra ``evaluation`` is not installed.
@@ -71,7 +73,7 @@ def ratings(plan: Plan, results: Results) -> Any:
 
 
 def extra(name: str) -> Any:
-    """A module of the arena that needs the extra ``evaluation``.
+    """Return a module of the arena that needs the extra ``evaluation``.
 
     Raises:
         ArenaError: when that is missing; the text says how to install it.
@@ -89,7 +91,7 @@ def extra(name: str) -> Any:
 def summary(
     plan: Plan, results: Results, *, complete: bool, seconds: float, rated: bool = True
 ) -> dict[str, Any]:
-    """Statistics of a tournament, for JSON and for the report.
+    """Return statistics of a tournament, for JSON and for the report.
 
     Args:
         plan: of the tournament.

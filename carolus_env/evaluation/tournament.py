@@ -77,11 +77,13 @@ class Tournament:
         return self._parts[0]
 
     def pairings(self) -> list[PairingResult]:
-        """The result of each pair of agents over the complete deals so far; empty without any."""
+        """Return the result of each pair of agents over the complete deals so far; empty without
+        any.
+        """
         return [result for _, result in summaries.pairings(self.plan, self.results)]
 
     def summary(self, *, rated: bool = True) -> dict[str, Any]:
-        """The statistics so far, see `carolus_env.evaluation.summary`."""
+        """Return the statistics so far, see `carolus_env.evaluation.summary`."""
         return summaries.summary(
             self.plan, self.results, complete=self.complete, seconds=self.seconds, rated=rated
         )
@@ -186,7 +188,8 @@ class Tournament:
         self.complete = True
 
     def standing(self, *, rated: bool = False) -> dict[str, Any] | None:
-        """Where the stop rule stands after the complete deals (`carolus_env.evaluation.stopping`).
+        """Return where the stop rule stands after the complete deals
+        (`carolus_env.evaluation.stopping`).
 
         None without a stop rule or a complete deal.
         """

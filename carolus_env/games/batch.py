@@ -168,7 +168,7 @@ class GameBatch:
         return self.turn()
 
     def turn(self, *, copy: bool = False) -> Turn:
-        """The buffers as they are, or copies of them."""
+        """Return the buffers as they are, or copies of them."""
         buffers = (self.observations, self.masks, self.rewards, self.terminated, self.truncated)
         if copy:
             return Turn(*(None if part is None else part.copy() for part in buffers))  # type: ignore[arg-type]
@@ -208,7 +208,7 @@ class GameBatch:
         return self.turn(copy=copy)
 
     def sample(self, weights: npt.NDArray[np.floating[Any]] | None = None) -> npt.NDArray[np.int64]:
-        """A random legal action for each game, from the batch's own streams.
+        """Return a random legal action for each game, from the batch's own streams.
 
         Args:
             weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in
@@ -274,12 +274,12 @@ class GameBatch:
         return Rollout(decisions * self.n, sum(ended), self._totals.sum(axis=(0, 1)))
 
     def clone(self) -> GameBatch:
-        """An independent copy, with the same future dice and samples."""
+        """Return an independent copy, with the same future dice and samples."""
         # The games are copied beforehand: deepcopy would do it field by field.
         return copy.deepcopy(self, {id(self.states): engine.copy(self.states)})
 
     def _repr_svg_(self) -> str:
-        """The first eight boards, for a notebook."""
+        """Return the first eight boards, for a notebook."""
         from carolus_env.drawing.pictures import boards_svg
 
         return boards_svg(self.states)

@@ -180,7 +180,7 @@ class Game:
         return due
 
     def _read(self, text: str) -> list[int]:
-        """The actions of a text, read on a copy of the game where each is played."""
+        """Return the actions of a text, read on a copy of the game where each is played."""
         from carolus_env.notation import read_move
 
         game, actions = copy(self.states), []
@@ -254,7 +254,7 @@ class Game:
         return Outcome(winners, reason, tuple(self.returns.tolist()))
 
     def __str__(self) -> str:
-        """The board as text, 80 columns wide."""
+        """Return the board as text, 80 columns wide."""
         from carolus_env.drawing.text import board_text
 
         return board_text(self.states[0]).removesuffix("\n")
@@ -263,7 +263,7 @@ class Game:
         return f"{type(self).__name__}.from_text({self.to_text()!r})"
 
     def _repr_svg_(self) -> str:
-        """The board, for a notebook."""
+        """Return the board, for a notebook."""
         from carolus_env.drawing.pictures import state_svg
 
         return state_svg(self.states[0])
@@ -271,14 +271,14 @@ class Game:
     # -------------------------------------------------------------------------------- storing
 
     def to_text(self) -> str:
-        """The position as one line of the notation, generator included."""
+        """Return the position as one line of the notation, generator included."""
         from carolus_env.notation import to_line
 
         return to_line(self.states[0])
 
     @classmethod
     def from_text(cls, text: str, *, seed: int | None = None, **options: Any) -> Game:
-        """The game of a position in the notation.
+        """Return the game of a position in the notation.
 
         Args:
             text: one line, as `to_text` gives it.
@@ -294,25 +294,25 @@ class Game:
         return cls(state=from_text(text, seed=seed), **options)
 
     def to_json(self) -> str:
-        """The position as one line of JSON, generator included (docs/state.md)."""
+        """Return the position as one line of JSON, generator included (docs/state.md)."""
         from carolus_env.records.position import to_json
 
         return to_json(self.states[0])
 
     @classmethod
     def from_json(cls, text: str | bytes, **options: Any) -> Game:
-        """The game that `to_json` wrote; ``options`` and errors as for `from_text`."""
+        """Return the game that `to_json` wrote; ``options`` and errors as for `from_text`."""
         from carolus_env.records.position import from_json
 
         return cls(state=from_json(text), **options)
 
     def to_bytes(self) -> bytes:
-        """The position as the bytes of its record, generator included."""
+        """Return the position as the bytes of its record, generator included."""
         return self.states.tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes, **options: Any) -> Game:
-        """The game that `to_bytes` wrote; ``options`` as for `from_text`.
+        """Return the game that `to_bytes` wrote; ``options`` as for `from_text`.
 
         Raises:
             ValueError: when the bytes are not those of one game.
@@ -325,7 +325,7 @@ class Game:
     # -------------------------------------------------------------------------------- copies
 
     def copy(self) -> Game:
-        """An independent copy, with the dice to come and the history."""
+        """Return an independent copy, with the dice to come and the history."""
         return _continued(self.states, self._dtype(), self._history)
 
     clone = __copy__ = copy

@@ -193,7 +193,7 @@ class ExternalAgent(Agent):
         return np.array([action for action, _ in asked], np.int64)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """The program's choices, and its values if it gives them for all games."""
+        """Return the program's choices, and its values if it gives them for all games."""
         asked = [self._ask(states, generators, row, True) for row in range(len(states))]
         probabilities = np.zeros((len(states), ACTIONS))
         probabilities[np.arange(len(states)), [action for action, _ in asked]] = 1

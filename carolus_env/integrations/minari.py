@@ -122,7 +122,7 @@ def to_minari(
 
 
 def _buffer(episode: Episode) -> Any:
-    """An episode as Minari takes it."""
+    """Return an episode as Minari takes it."""
     from minari.data_collector import EpisodeBuffer
 
     _, _, observations, masks, *rest = episode
@@ -134,7 +134,7 @@ def _buffer(episode: Episode) -> Any:
 def _about(
     games: int, rules: Rules, agents: list[str], tables: npt.NDArray[np.uint8] | None
 ) -> Iterator[dict[str, Any]]:
-    """The metadata of each episode."""
+    """Yield the metadata of each episode."""
     for game in range(games):
         for seat in range(rules.players):
             known = {} if tables is None else {"agent": agents[tables[game, seat]]}
@@ -142,7 +142,7 @@ def _about(
 
 
 def import_minari() -> None:
-    """Raises ImportError, saying what to install, where Minari cannot write data sets."""
+    """Raise ImportError, saying what to install, where Minari cannot write data sets."""
     try:
         import h5py  # noqa: F401
         import minari  # noqa: F401
@@ -171,7 +171,9 @@ def check_id(dataset_id: str) -> None:
 
 
 def environment_spec(rules: Rules, observation: Dtype, opponents: str) -> Any:
-    """Gymnasium's spec of ``CarolusMagnus-v0`` with these rules, observations and opponents."""
+    """Return Gymnasium's spec of ``CarolusMagnus-v0`` with these rules, observations and
+    opponents.
+    """
     spec = gymnasium.spec(ENVIRONMENT)
     kwargs = {**rules.to_dict(), "observation": observation, "opponents": opponents}
     return type(spec)(spec.id, entry_point=spec.entry_point, kwargs=kwargs)
@@ -183,7 +185,7 @@ def environment_spec(rules: Rules, observation: Dtype, opponents: str) -> Any:
 def episodes(
     games: Packed, observation: Dtype = "uint8", progress: Callable[[int], None] | None = None
 ) -> Iterator[Episode]:
-    """Each seat's side of each game, in order, a few hundred games in memory at a time.
+    """Yield each seat's side of each game, in order, a few hundred games in memory at a time.
 
     Raises:
         ValueError: see `to_arrays`.
@@ -220,7 +222,7 @@ def episodes(
 
 
 def rules_of_all(games: Packed) -> Rules:
-    """The rules of all games.
+    """Return the rules of all games.
 
     Raises:
         ValueError: when there are several, or no games.
@@ -232,7 +234,7 @@ def rules_of_all(games: Packed) -> Rules:
 
 
 def _some(games: Packed, first: int, last: int) -> Packed:
-    """The games from ``first`` to before ``last``."""
+    """Return the games from ``first`` to before ``last``."""
     begin, end = games.bounds[first], games.bounds[last]
     return Packed(
         games.starts[first:last],
@@ -242,7 +244,7 @@ def _some(games: Packed, first: int, last: int) -> Packed:
 
 
 def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
-    """The games when they are over; their decisions are noted in ``data`` once more."""
+    """Return the games when they are over; their decisions are noted in ``data`` once more."""
     states = copy(games.starts)
     unroll(
         states,
@@ -262,7 +264,9 @@ def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
 def _read(
     source: str | os.PathLike[str] | Packed,
 ) -> tuple[Packed, dict[str, Any], npt.NDArray[np.uint8] | None]:
-    """The games, what is known of how they were made, and who sat where, by number of the agent."""
+    """Return the games, what is known of how they were made, and who sat where, by number of the
+    agent.
+    """
     if isinstance(source, Packed):
         return source, {}, None
     path = Path(source)
@@ -273,7 +277,7 @@ def _read(
 
 
 def _description(rules: Rules, games: int, job: Mapping[str, Any]) -> str:
-    """What the data set is, for people."""
+    """Return what the data set is, for people."""
     lines = [
         f"{games:,} games of Carolus Magnus; an episode is one seat's side of a game, and the "
         f"{rules.players} episodes of a game follow each other.",

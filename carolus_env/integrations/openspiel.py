@@ -139,7 +139,7 @@ class CarolusMagnusGame(pyspiel.Game):
         super().__init__(GAME_TYPE, info, named)
 
     def new_initial_state(self, position: str | None = None) -> CarolusMagnusState:
-        """The set-up, or the game's position; or the position given as text.
+        """Return the set-up, or the game's position; or the position given as text.
 
         Raises:
             ValueError: for a position of other rules than the game's.
@@ -150,7 +150,8 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, self._root.copy())
 
     def state_of(self, record: np.void) -> CarolusMagnusState:
-        """A game ``states[i]`` of the package as a state of OpenSpiel, with an empty history.
+        """Return a game ``states[i]`` of the package as a state of OpenSpiel, with an empty
+        history.
 
         The dice to come are not the record's: they are chance nodes.
 
@@ -163,7 +164,7 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, Board(without_dice(record)))
 
     def max_chance_nodes_in_history(self) -> int:
-        """Draws of the set-up, and rolls."""
+        """Draw of the set-up, and rolls."""
         return self._chances if self.rules.max_rounds else NO_LIMIT
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -172,7 +173,7 @@ class CarolusMagnusGame(pyspiel.Game):
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> Any:
-        """What OpenSpiel makes tensors and strings of: everything is public."""
+        """Return what OpenSpiel makes tensors and strings of: everything is public."""
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
             return CarolusMagnusObserver(self.rules.players, params)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
@@ -180,18 +181,20 @@ class CarolusMagnusGame(pyspiel.Game):
 
 @cache
 def game_of(rules: Rules) -> CarolusMagnusGame:
-    """The game with these rules; the same object at every call."""
+    """Return the game with these rules; the same object at every call."""
     return CarolusMagnusGame(_parameters(rules))
 
 
 def _loaded(text: str) -> CarolusMagnusGame:
-    """The game that was pickled; another process has registered it by importing this module."""
+    """Return the game that was pickled; another process has registered it by importing
+    this module.
+    """
     game: CarolusMagnusGame = pyspiel.load_game(text)
     return game
 
 
 def _read(position: str) -> States:
-    """``(1,)`` the game that a text describes, without the dice to come."""
+    """Return ``(1,)`` the game that a text describes, without the dice to come."""
     rules, bar, rest = position.partition("|")
     if bar:  # on a page a colon is no equals sign
         rules = rules.replace(":", "=")
@@ -199,7 +202,9 @@ def _read(position: str) -> States:
 
 
 def _agreed(position: Rules, parameters: Rules) -> Rules:
-    """The position's rules, unless a parameter that is not the default says something else."""
+    """Return the position's rules, unless a parameter that is not the default says
+    something else.
+    """
     defaults = Rules().to_dict()
     of_position = position.to_dict()
     for name, given in parameters.to_dict().items():
@@ -241,26 +246,28 @@ class CarolusMagnusState(pyspiel.State):
         return isinstance(self._board, SetUp)
 
     def current_player(self) -> int:
-        """The seat that decides, or OpenSpiel's number of chance or the end."""
+        """Return the seat that decides, or OpenSpiel's number of chance or the end."""
         return self._board.player
 
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return whether the game is over."""
         return self._board.player == TERMINAL
 
     def is_chance_node(self) -> bool:
-        """Whether a draw of the set-up or a roll is due."""
+        """Return whether a draw of the set-up or a roll is due."""
         return self._board.player == CHANCE
 
     def returns(self) -> list[float]:
-        """Payoff of each seat; zeros until the game is over, and where it was cut off."""
+        """Return the payoff of each seat; zeros until the game is over, and where it was
+        cut off.
+        """
         if not isinstance(self._board, Board) or self._board.player != TERMINAL:
             return [0.0] * self.num_players()
         payoffs: list[float] = engine.returns(self._board.states)[0].tolist()
         return payoffs
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Every outcome with its probability.
+        """Return every outcome with its probability.
 
         Raises:
             ValueError: when no chance event is due.
@@ -297,7 +304,7 @@ class CarolusMagnusState(pyspiel.State):
 
 
 def _resumed(text: str) -> CarolusMagnusState:
-    """The state that was pickled."""
+    """Return the state that was pickled."""
     state: CarolusMagnusState = pyspiel.deserialize_game_and_state(text)[1]
     return state
 
@@ -346,7 +353,7 @@ class CarolusMagnusObserver:
         self._seen *= observation.scales(self._players)
 
     def string_from(self, state: CarolusMagnusState, player: int) -> str:
-        """The position as a line of the notation, the same for every seat."""
+        """Return the position as a line of the notation, the same for every seat."""
         return str(state)
 
 
@@ -379,21 +386,21 @@ class AgentBot(pyspiel.Bot):
         self._stream = new_streams(seed, 1)
 
     def player_id(self) -> int:
-        """The seat that it plays."""
+        """Return the seat that it plays."""
         return self._player
 
     def provides_policy(self) -> bool:
-        """False: an agent chooses an action and does not say how likely the others were."""
+        """Return False: an agent chooses an action and does not say how likely the others were."""
         return False
 
     def restart_at(self, state: CarolusMagnusState) -> None:
-        """Nothing: an agent keeps nothing of a game."""
+        """Return nothing: an agent keeps nothing of a game."""
 
     def inform_action(self, state: CarolusMagnusState, player: int, action: int) -> None:
-        """Nothing: the position says everything."""
+        """Return nothing: the position says everything."""
 
     def step(self, state: CarolusMagnusState) -> int:
-        """The agent's choice in ``state``, where its seat decides."""
+        """Return the agent's choice in ``state``, where its seat decides."""
         return int(self.agent.act(state.states, self._stream)[0])
 
 
@@ -413,7 +420,7 @@ class BotAgent(Agent):
         self.name = name
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """One legal action for each game.
+        """Return one legal action for each game.
 
         Raises:
             ValueError: when a game does not wait for a decision.
@@ -449,7 +456,7 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
         self._stream = new_streams(seed, 1)
 
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
-        """``(players,)`` the mean payoff of each seat."""
+        """Return ``(players,)`` the mean payoff of each seat."""
         if state.in_set_up:
             found: npt.NDArray[np.float32] = super().evaluate(state).astype(np.float32)
             return found

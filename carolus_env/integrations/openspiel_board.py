@@ -44,14 +44,14 @@ class SetUp:
         self.legal: tuple[int, ...] = ()
 
     def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Clans that the next territory can get, or seats of the first player."""
+        """Return clans that the next territory can get, or seats of the first player."""
         if len(self.clans) == TERRITORIES:
             return [(seat, 1 / players) for seat in range(players)]
         left = [PALADINS_LAID_OUT - self.clans.count(clan) for clan in range(CLANS)]
         return [(clan, left[clan] / sum(left)) for clan in range(CLANS) if left[clan]]
 
     def drawn(self, outcome: int, rules: Rules) -> SetUp | Board:
-        """The game after one more draw."""
+        """Return the game after one more draw."""
         possible = [number for number, _ in self.outcomes(rules.players)]
         if outcome not in possible:
             raise ValueError(f"a chance outcome must be one of {possible} here, got {outcome}")
@@ -63,13 +63,13 @@ class SetUp:
         return Board(without_dice(states[0]))
 
     def outcome_text(self, outcome: int) -> str:
-        """What a draw brings, in words."""
+        """Return what a draw brings, in words."""
         if len(self.clans) == TERRITORIES:
             return f"first player {outcome}"
         return f"territory {len(self.clans)} {CLAN_NAMES[outcome]}"
 
     def copy(self) -> SetUp:
-        """Itself."""
+        """Return itself."""
         return self
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Board:
         self._look()
 
     def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Rows of `chance_outcomes` for the dice that are due."""
+        """Return rows of `chance_outcomes` for the dice that are due."""
         return list(_rolls(int(self.states["dice_due"][0])))
 
     def roll(self, outcome: int) -> None:
@@ -111,7 +111,7 @@ class Board:
         self._look()
 
     def outcome_text(self, outcome: int) -> str:
-        """A roll in the notation."""
+        """Return a roll in the notation."""
         return roll_text(self._faces(outcome).tolist())
 
     def _faces(self, outcome: int) -> npt.NDArray[np.uint8]:
@@ -123,7 +123,7 @@ class Board:
         return faces[outcome]
 
     def copy(self) -> Board:
-        """An independent copy."""
+        """Return an independent copy."""
         return Board(copy(self.states))
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
 
 
 def without_dice(record: np.void) -> States:
-    """``(1,)`` a copy with no dice to come, so that equal positions are equal bytes."""
+    """Return ``(1,)`` a copy with no dice to come, so that equal positions are equal bytes."""
     states = single(record)
     states["generator"] = 0
     return states

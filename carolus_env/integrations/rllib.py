@@ -101,7 +101,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         self.metadata: dict[str, Any] = {}  # RLlib writes into it, and the class's would be shared
 
     def get_action_space(self, agent_id: str) -> LegalActions:
-        """The action space of an agent, whose samples are legal while it is to move."""
+        """Return the action space of an agent, whose samples are legal while it is to move."""
         return self._samples[agent_id]
 
     @property
@@ -165,14 +165,14 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     # -------------------------------------------------------------------------------- inside
 
     def _seen(self) -> dict[str, Any]:
-        """What the player to move sees; its legal actions are those that can be sampled."""
+        """Return what the player to move sees; its legal actions are those that can be sampled."""
         mask = self.games.masks()[0]
         self._samples[self.player].mask = mask
         seen = self.games.observations(np.zeros((1, *self._box.shape), np.float32))[0]
         return {self.player: {"action_mask": mask.astype(np.float32), "observations": seen}}
 
     def _last_seen(self, states: States) -> dict[str, Any]:
-        """What everyone sees of a game that is over."""
+        """Return what everyone sees of a game that is over."""
         seen = np.zeros((len(self.agents), *self._box.shape), np.float32)
         if not isinstance(self.games, TurnGames):
             seats = np.arange(len(self.agents))
@@ -197,7 +197,7 @@ class LegalActions(spaces.Discrete):
     mask: npt.NDArray[np.int8] | None = None
 
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
-        """A random legal action; other arguments are those of `Discrete`."""
+        """Return a random legal action; other arguments are those of `Discrete`."""
         if mask is None and probability is None:
             mask = self.mask
         return super().sample(mask, probability)
@@ -214,12 +214,12 @@ class AllSeats:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """``(n, players)``: the learner everywhere."""
+        """Return ``(n, players)``: the learner everywhere."""
         return np.full((len(learner_seats), self._players), LEARNER)
 
 
 def turns_of(given: bool | Mapping[str, Any] | None) -> Turns | None:
-    """The ``turns`` of an ``env_config``: None where actions are single decisions."""
+    """Return the ``turns`` of an ``env_config``: None where actions are single decisions."""
     if given is None or given is False:
         return None
     return Turns() if given is True else Turns(**given)
@@ -250,12 +250,12 @@ class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
         return {Columns.ACTION_DIST_INPUTS: self._scores(batch)[0]}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
-        """``(N,)`` expected payoffs."""
+        """Return ``(N,)`` expected payoffs."""
         logits, values = self._scores(batch)
         return (torch.softmax(logits, dim=-1) * values).sum(dim=-1)
 
     def _scores(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits and values of the candidates, ``(N, K)`` each."""
+        """Return logits and values of the candidates, ``(N, K)`` each."""
         seen = batch[Columns.OBS]
         logits, values = self.scorer(seen["observations"]).unbind(dim=-1)
         return logits.masked_fill(seen["action_mask"] == 0, NO_CANDIDATE), values
@@ -307,7 +307,7 @@ class RLlibAgent(Agent):
 def likeliest(
     module: Any, seen: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """A module's likeliest action in each game, ``(N,)``."""
+    """Return a module's likeliest action in each game, ``(N,)``."""
     batch = {"observations": torch.from_numpy(seen), "action_mask": torch.from_numpy(masks).float()}
     logits = module.forward_inference({Columns.OBS: batch})[Columns.ACTION_DIST_INPUTS]
     chosen: npt.NDArray[np.int64] = logits.argmax(dim=-1).numpy()

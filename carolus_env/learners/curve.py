@@ -69,7 +69,7 @@ class Curve:
             write_file(folder / "curve.png", self.draw(players, style))
 
     def _draw_losses(self, above: Any, style: CurveStyle) -> None:
-        """Losses on the suite, where they were measured, on their own axis beside ``above``."""
+        """Draw losses on the suite, where they were measured, on their own axis beside ``above``."""
         known = [point for point in self.evaluation if point.get("loss") is not None]
         if not known:
             return
@@ -82,7 +82,7 @@ class Curve:
         axis.set_ylabel("loss a decision, % of a win (dashed)", color=line.get_color())
 
     def draw(self, players: int, style: CurveStyle) -> bytes:
-        """The curve as a PNG: ratings among the rungs met above, training games below.
+        """Return the curve as a PNG: ratings among the rungs met above, training games below.
 
         Args:
             players: of the run.

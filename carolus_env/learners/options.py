@@ -72,7 +72,7 @@ class RunConfig:
         raise NotImplementedError
 
     def extended(self, changes: Mapping[str, Any]) -> Self:
-        """With another budget, to continue a run."""
+        """Return it with another budget, to continue a run."""
         return dataclasses.replace(self, **changes)
 
     def check(self) -> None:

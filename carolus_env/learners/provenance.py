@@ -15,23 +15,23 @@ _ROOT = Path(__file__).parents[2]
 
 
 def provenance() -> dict[str, Any]:
-    """``commit``, ``machine`` and ``versions``, as a run's ``config.json`` holds them."""
+    """Return ``commit``, ``machine`` and ``versions``, as a run's ``config.json`` holds them."""
     return {"commit": commit(), "machine": machine(), "versions": versions()}
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that training depends on."""
+    """Return versions of the packages that training depends on."""
     return package_versions("gymnasium", "torch", "stable_baselines3", "sb3_contrib")
 
 
 @cache
 def commit() -> str | None:
-    """The commit that the running code was checked out from; see `commit_of`."""
+    """Return the commit that the running code was checked out from; see `commit_of`."""
     return commit_of(_ROOT)
 
 
 def commit_of(root: Path) -> str | None:
-    """The commit of the repository of this project whose root is ``root``.
+    """Return the commit of the repository of this project whose root is ``root``.
 
     Returns:
         the full hash, followed by a plus where tracked files differ from it. None without git, and
@@ -46,7 +46,7 @@ def commit_of(root: Path) -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What a git command prints; None where it prints nothing, fails, or git is missing."""
+    """Return what a git command prints; None where it prints nothing, fails, or git is missing."""
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True

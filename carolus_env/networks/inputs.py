@@ -106,7 +106,7 @@ class Inputs(NamedTuple):
 
     @classmethod
     def new(cls) -> Inputs:
-        """Fresh memory."""
+        """Return fresh memory."""
         return cls(
             np.zeros(1, np.int64),
             np.zeros(MOST_ROWS, np.int32),
@@ -149,7 +149,7 @@ for _name, _size in (
 
 @kernel
 def team_role(s, team):
-    """The team's role; NOBODY stays NOBODY."""
+    """Return the team's role; NOBODY stays NOBODY."""
     teams = int64(s["teams"])
     role = (team - int64(s["team"][s["player"]]) + teams) % teams
     return NOBODY if team == NOBODY else role
@@ -157,19 +157,19 @@ def team_role(s, team):
 
 @kernel
 def team_in_role(s, role):
-    """The team that has the role."""
+    """Return the team that has the role."""
     return (int64(s["team"][s["player"]]) + role) % int64(s["teams"])
 
 
 @kernel
 def _within(number, most):
-    """The number, between ``-most`` and ``most``."""
+    """Return the number, between ``-most`` and ``most``."""
     return min(max(number, -most), most)
 
 
 @kernel
 def _clipped(number, low, high):
-    """The number within the bounds, counted from the lower one."""
+    """Return the number within the bounds, counted from the lower one."""
     return min(max(number, low), high) - low
 
 
@@ -230,7 +230,7 @@ def _write_turns(s, inputs):
 
 @part
 def _write_region_rows(s, layout, inputs, count):
-    """Rows of the tables region, reach and border; returns the count."""
+    """Write rows of the tables region, reach and border; return the count."""
     players, teams = int64(s["players"]), int64(s["teams"])
     n, here = int64(s["regions"]), int64(s["emperor"])
     views = teams if teams > 2 else 1
@@ -294,7 +294,7 @@ def _write_region_rows(s, layout, inputs, count):
 
 @part
 def _write_clan_rows(s, layout, inputs, count):
-    """Rows of the table clan; returns the count."""
+    """Write rows of the table clan; return the count."""
     players = int64(s["players"])
     most_lead = MOST_LEAD if s["teams"] == 2 else FEWER_LEAD
     for clan in range(CLANS):
@@ -321,7 +321,7 @@ def _write_clan_rows(s, layout, inputs, count):
 
 @part
 def _write_player_rows(s, layout, inputs, count):
-    """Rows of the tables about hands, discs and reserves; returns the count."""
+    """Write rows of the tables about hands, discs and reserves; return the count."""
     players = int64(s["players"])
     kind = SET_UP if s["round"] == 0 else (OPENING if s["phase"] == DISC else ACTION)
     hand_0 = int64(s["discs_in_hand"][inputs.seats[0]])
@@ -349,7 +349,7 @@ def _write_player_rows(s, layout, inputs, count):
 
 @part
 def _write_position_rows(s, layout, inputs, count):
-    """Rows of the tables castles, circle and moment; returns the count."""
+    """Write rows of the tables castles, circle and moment; return the count."""
     most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
     for rival in range(1, int64(s["teams"])):
         castles = min(int64(s["castles"][team_in_role(s, rival)]), MOST_CASTLES - 1)
@@ -364,7 +364,7 @@ def _write_position_rows(s, layout, inputs, count):
 
 @kernel
 def stage_of(s):
-    """The stage of the game: by the circle's regions, and whether a disc is due."""
+    """Return the stage of the game: by the circle's regions, and whether a disc is due."""
     stage = 0
     for regions in SMALLER:
         stage += int64(s["regions"] <= regions)

@@ -106,12 +106,12 @@ STAGES: Final = 2 * (len(SMALLER) + 1)
 
 
 def table_rows(table: Table, teams: int) -> int:
-    """The rows of one table."""
+    """Return the rows of one table."""
     return math.prod(size or teams + 1 for _, size in table.keys)
 
 
 def copies(table: Table, players: int) -> int:
-    """How many of the table there are: one for each role, for each team's view and so on.
+    """Return how many of the table there are: one for each role, for each team's view and so on.
 
     Of two teams one is as much stronger as the other is weaker: one view is enough.
     """
@@ -121,7 +121,7 @@ def copies(table: Table, players: int) -> int:
 
 
 def lookups(table: Table, players: int) -> int:
-    """The most rows that a position picks of the table and its copies."""
+    """Return the most rows that a position picks of the table and its copies."""
     per = table.per.split()[0]
     return {"region": TERRITORIES, "clan": CLANS}.get(per, 1) * copies(table, players)
 
@@ -132,7 +132,7 @@ MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3
 
 @cache
 def layout(players: int) -> Layout:
-    """Where each table begins in games of that number of players."""
+    """Return where each table begins in games of that number of players."""
     firsts = [0]
     for table in TABLES:
         firsts.append(firsts[-1] + copies(table, players) * table_rows(table, TEAMS[players]))
@@ -140,7 +140,7 @@ def layout(players: int) -> Layout:
 
 
 def tables_text() -> str:
-    """The tables as Markdown (docs/value.md holds it; a test compares)."""
+    """Return the tables as Markdown (docs/value.md holds it; a test compares)."""
     lines = [
         "| table | a row for each | chosen by | rows: 2 players | 3 | 4 | meaning |",
         "| --- | --- | --- | --- | --- | --- | --- |",

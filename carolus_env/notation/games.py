@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
-    """A text for each player's turn; equal moves become ``2 blue>7-9``.
+    """Yield a text for each player's turn; equal moves become ``2 blue>7-9``.
 
     A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
 
@@ -52,7 +52,8 @@ def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
-    """A whole game: its start, a line for each player's turn, and what is due or how it ended.
+    """Return a whole game: its start, a line for each player's turn, and what is due or how it
+    ended.
 
     Raises:
         ValueError, TypeError: see `tell_turns`.
@@ -74,7 +75,7 @@ _TURN = re.compile(r"(?P<seat>[0-3]) (?P<team>[A-C]) (?P<moves>.+)", re.IGNORECA
 
 
 def read_game(text: str) -> tuple[States, list[dict[str, Any]]]:
-    """The start and the events of a game that `game_text` wrote, or that a person typed.
+    """Return the start and the events of a game that `game_text` wrote, or that a person typed.
 
     Round headings and the last line may be missing; a comment runs from ``;`` to the end of a line.
 
@@ -139,7 +140,7 @@ def _turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[list[
 
 
 def turn_text(state: np.void, actions: Iterable[int]) -> str:
-    """Actions of one player in a row with their outcomes: ``2 red>court!, E+2 A takes 4-6``.
+    """Return actions of one player in a row with their outcomes: ``2 red>court!, E+2 A takes 4-6``.
 
     Raises:
         ValueError: when they cannot be played one after the other.
@@ -152,7 +153,7 @@ def _turn_text(turn: list[Played]) -> str:
 
 
 def _run(alike: list[Played]) -> str:
-    """One event, or several equal ones in a row."""
+    """Return one event, or several equal ones in a row."""
     first, last = alike[0], alike[-1].after[0]
     if len(alike) == 1:
         return event_text(first.before[0], first.event, last)
@@ -165,12 +166,14 @@ def _told(turn: list[Played]) -> Told:
 
 
 def _turn_of(played: Played) -> tuple[int, ...]:
-    """The same for the events of a turn; a disc is a turn by itself."""
+    """Return the same for the events of a turn; a disc is a turn by itself."""
     before = played.before[0]
     return int(before["round"]), int(before["player"]), int(before["phase"] == DISC)
 
 
 def _run_of(played: Played) -> tuple[int, int]:
-    """The same for events of a turn that are written as one: equal paladins, equal crowns."""
+    """Return the same for events of a turn that are written as one: equal paladins, equal
+    crowns.
+    """
     repeatable = played.before["phase"][0] in (PLACE, CROWN_CHOICE)
     return (played.event["action"], -1) if repeatable else (-1, played.number)

@@ -55,7 +55,8 @@ class NotationError(ValueError):
 
 
 def region_text(state: np.void, region: int) -> str:
-    """The territories of a region, counted clockwise from the Emperor's: ``7``, ``7-9``, ``14-0``.
+    """Return the territories of a region, counted clockwise from the Emperor's: ``7``, ``7-9``,
+    ``14-0``.
 
     Raises:
         ValueError: for a region that the circle does not have.
@@ -70,7 +71,7 @@ def region_text(state: np.void, region: int) -> str:
 
 
 def move_text(state: np.void, action: int, times: int = 1) -> str:
-    """A decision of the player to move in game ``states[i]``, with its outcome.
+    """Return a decision of the player to move in game ``states[i]``, with its outcome.
 
     Args:
         state: one game; it does not change.
@@ -93,20 +94,24 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
 
 
 def event_text(before: np.void, event: Mapping[str, Any], after: np.void) -> str:
-    """An event of a record, given the game before and after it: see `move_text`, `roll_text`."""
+    """Return an event of a record, given the game before and after it: see `move_text`,
+    `roll_text`.
+    """
     if "roll" in event:
         return roll_text(event["roll"])
     return run_text(before, event["action"], after)
 
 
 def run_text(before: np.void, action: int, after: np.void, times: int = 1) -> str:
-    """`move_text`, given the game before the first and after the last of ``times`` decisions."""
+    """Return `move_text`, given the game before the first and after the last of ``times``
+    decisions.
+    """
     number = f"{times} " if times > 1 else ""
     return number + decision_text(before, action) + outcome_text(before, action, after)
 
 
 def roll_text(faces: Iterable[int]) -> str:
-    """The faces of a roll in their order, e.g. ``rolls red blue crown``.
+    """Return the faces of a roll in their order, e.g. ``rolls red blue crown``.
 
     Raises:
         ValueError: for a face that no die has.
@@ -120,7 +125,9 @@ def roll_text(faces: Iterable[int]) -> str:
 
 
 def legal_text(state: np.void) -> str:
-    """All legal actions, shortened: ``red, blue > court, 7-9, 10``; without any, what is due."""
+    """Return all legal actions, shortened: ``red, blue > court, 7-9, 10``; without any, what is
+    due.
+    """
     actions = engine.legal_actions(state).tolist()
     if not actions:
         return situation(state)
@@ -132,7 +139,7 @@ def legal_text(state: np.void) -> str:
 
 
 def decision_text(state: np.void, action: int) -> str:
-    """An action without its outcome."""
+    """Return an action without its outcome."""
     kind, number, clan, destination = action_parts(action)
     if kind == "place":
         where = "court" if destination == 0 else region_text(state, destination - 1)
@@ -143,7 +150,9 @@ def decision_text(state: np.void, action: int) -> str:
 
 
 def outcome_text(before: np.void, action: int, after: np.void) -> str:
-    """What an action, played once or several times, has changed: the text after the decision."""
+    """Return what an action, played once or several times, has changed: the text after the
+    decision.
+    """
     kind, steps, clan, _ = action_parts(action)
     outcome = ""
     if kind == "place":
@@ -194,7 +203,7 @@ _FORMS: Final = {
 
 
 def read_move(state: np.void, text: str) -> list[int]:
-    """The actions that a text stands for: one, or several equal ones for ``2 blue>7-9``.
+    """Return the actions that a text stands for: one, or several equal ones for ``2 blue>7-9``.
 
     Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
     region names it. The outcome of the move may be left out, but not in part.
@@ -229,7 +238,7 @@ def read_move(state: np.void, text: str) -> list[int]:
 
 
 def read_moves(state: np.void, text: str) -> list[int]:
-    """The actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
+    """Return the actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
 
     Raises:
         NotationError: for the first that cannot be read or played after those before it.
@@ -243,7 +252,8 @@ def read_moves(state: np.void, text: str) -> list[int]:
 
 
 def read_roll(text: str, dice: int | None = None) -> list[int]:
-    """The faces of ``rolls red blue crown``, whose names may be abbreviated: ``rolls r b c``.
+    """Return the faces of ``rolls red blue crown``, whose names may be abbreviated: ``rolls r b
+    c``.
 
     Raises:
         NotationError: when it is not a roll, or not of that many ``dice``.
@@ -262,7 +272,7 @@ def read_roll(text: str, dice: int | None = None) -> list[int]:
 
 
 def _plain(text: str) -> str:
-    """The words, numbers and signs of a text in lower case, with one space between them."""
+    """Return the words, numbers and signs of a text in lower case, with one space between them."""
     return " ".join(_TOKEN.findall(text.lower()))
 
 
@@ -275,7 +285,7 @@ def _legal(state: np.void) -> str:
 
 
 def _action(state: np.void, phase: int, typed: Mapping[str, str], text: str) -> int | None:
-    """The action that was typed, legal or not; None for a number that no disc has."""
+    """Return the action that was typed, legal or not; None for a number that no disc has."""
     if phase in (DISC, MOVE):
         number = int(typed["number"])
         make = disc_action if phase == DISC else move_action
@@ -292,12 +302,12 @@ def _action(state: np.void, phase: int, typed: Mapping[str, str], text: str) -> 
 
 
 def _named(names: Sequence[str], word: str) -> int | None:
-    """The index of the name that ``word`` abbreviates; no two begin with the same letter."""
+    """Return the index of the name that ``word`` abbreviates; no two begin with the same letter."""
     return next((k for k, name in enumerate(names) if name.startswith(word)), None)
 
 
 def _region(state: np.void, where: str, text: str) -> int:
-    """The region that is named, counted from the Emperor's."""
+    """Return the region that is named, counted from the Emperor's."""
     names = [region_text(state, k) for k in range(int(state["regions"]))]
     where = where.replace(" ", "")
     if where in names:
@@ -311,7 +321,7 @@ def _region(state: np.void, where: str, text: str) -> int:
 
 
 def _most(state: np.void, action: int) -> int:
-    """How often a legal action can be played in a row."""
+    """Return how often a legal action can be played in a row."""
     game, times, player = single(state), 0, int(state["player"])
     repeatable = state["phase"] in (PLACE, CROWN_CHOICE)
     while times == 0 or (repeatable and _can(game, action, player)):

@@ -42,12 +42,12 @@ _NONE = "-"
 
 
 def to_line(state: np.void, *, generator: bool = True) -> str:
-    """One game ``states[i]`` as a line; ``generator=False`` leaves out the last field."""
+    """Return one game ``states[i]`` as a line; ``generator=False`` leaves out the last field."""
     return " | ".join(map(" ".join, _words(to_dict(state), generator).values()))
 
 
 def _words(data: dict[str, Any], generator: bool) -> dict[str, list[str]]:
-    """The words of each field, in the order of `FIELDS`."""
+    """Return the words of each field, in the order of `FIELDS`."""
     players = data["rules"]["players"]
     defaults = Rules(players).to_dict()
     rules = [
@@ -93,7 +93,7 @@ def _region(region: dict[str, Any]) -> str:
 
 
 def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
-    """``r3b1``; a clan that is held has an upper-case letter, even where its number is 0."""
+    """Return ``r3b1``; a clan that is held has an upper-case letter, even where its number is 0."""
     text = ""
     for clan, number in enumerate(numbers):
         letter = CLAN_LETTERS[clan]
@@ -108,7 +108,7 @@ def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
 
 
 def from_text(text: str, *, seed: int | None = None) -> States:
-    """The game that `to_line` wrote, or that a person typed, as a batch of one.
+    """Return the game that `to_line` wrote, or that a person typed, as a batch of one.
 
     Args:
         text: its fields, separated by ``|``.
@@ -241,7 +241,7 @@ _COUNTS = rf"(?:[{CLAN_LETTERS}][0-9]{{1,3}})+|{_NONE}"
 
 
 def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
-    """How many of each clan, and those with an upper-case letter."""
+    """Return how many of each clan, and those with an upper-case letter."""
     numbers, held, seen = [0] * CLANS, [], ""
     for letter, number in re.findall(r"([a-zA-Z])([0-9]+)", word):
         clan = CLAN_LETTERS.index(letter.lower())
@@ -255,7 +255,7 @@ def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
 
 
 def _supply(data: dict[str, Any]) -> list[int]:
-    """The paladins that are not elsewhere."""
+    """Return the paladins that are not elsewhere."""
     used = [region["paladins"] for region in data["regions"]] + data["courts"] + data["reserves"]
     total = Rules.from_dict(data["rules"]).paladins_per_clan
     return [total - sum(row[clan] for row in used) for clan in range(CLANS)]

@@ -24,7 +24,7 @@ TEAM_LETTERS: Final = "ABC"
 
 
 def situation(state: np.void) -> str:
-    """What is due, or how it ended: ``round 7, player 1: place (2 left)``."""
+    """Return what is due, or how it ended: ``round 7, player 1: place (2 left)``."""
     phase = int(state["phase"])
     if phase == OVER:
         winners = [TEAM_LETTERS[team] for team in winning_teams(state)]
@@ -41,24 +41,25 @@ def situation(state: np.void) -> str:
 
 
 def span_text(first: int, last: int) -> str:
-    """A region's territories, clockwise: ``7``, ``7-9``, ``14-0``."""
+    """Return a region's territories, clockwise: ``7``, ``7-9``, ``14-0``."""
     return str(first) if first == last else f"{first}-{last}"
 
 
 def counted(number: int, what: str) -> str:
-    """``1 step``, ``2 steps``; ``1 die``, ``2 dice``."""
+    """Return ``1 step``, ``2 steps``; ``1 die``, ``2 dice``."""
     if number == 1:
         return f"1 {what}"
     return f"{number} dice" if what == "die" else f"{number} {what}s"
 
 
 def does(team: str, verb: str) -> str:
-    """A team and its verb: ``Ann builds``, and of partners ``Ann and Bob build``."""
+    """Return a team and its verb: ``Ann builds``, and of partners ``Ann and Bob build``."""
     return f"{team} {verb}" if " and " in team else f"{team} {verb}s"
 
 
 def castle_words(before: int, after: int, castles: int, teams: Sequence[str]) -> str:
-    """What a stop of the Emperor did: ``Ann builds a castle``, ``Ann takes 2 castles from Bob``.
+    """Return what a stop of the Emperor did: ``Ann builds a castle``, ``Ann takes 2 castles from
+    Bob``.
 
     Args:
         before, after: the team with castles on the region, -1: none.
@@ -74,7 +75,7 @@ def castle_words(before: int, after: int, castles: int, teams: Sequence[str]) ->
 
 
 def team_names(rules: Rules, names: Sequence[str]) -> list[str]:
-    """A name for each team: its members', given those of the seats."""
+    """Return a name for each team: its members', given those of the seats."""
     return [
         " and ".join(names[seat] for seat in range(rules.players) if rules.team(seat) == team)
         for team in range(rules.teams)

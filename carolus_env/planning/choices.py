@@ -38,7 +38,7 @@ class Lister(NamedTuple):
 
     @classmethod
     def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> Lister:
-        """A list with scratch of its own.
+        """Return a list with scratch of its own.
 
         Args:
             width: where paladins may go: an index into `plans.WIDTHS`.
@@ -58,7 +58,7 @@ class Lister(NamedTuple):
 
 @kernel
 def in_turn(s):
-    """Whether the player to move is in its action turn."""
+    """Return whether the player to move is in its action turn."""
     return s["phase"] == PLACE or s["phase"] == MOVE
 
 

@@ -122,14 +122,14 @@ _255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
 
 @kernel
 def count_at(circle, region):
-    """The count of ``region`` in a circle, which is two words."""
+    """Return the count of ``region`` in a circle, which is two words."""
     word = circle[0] if region < WORD else circle[1]
     return int64((word >> uint64(8 * (region % WORD))) & _255)
 
 
 @kernel
 def strengths(s, team):
-    """A circle of the paladins that count for the team, castles not included.
+    """Return a circle of the paladins that count for the team, castles not included.
 
     Counts are bytes. More than 255 paladins on a region would distort the evaluation, but no rule.
     """
@@ -144,7 +144,7 @@ def strengths(s, team):
 
 @kernel
 def paladins_out(s, clan):
-    """Paladins of the clan on all regions, at most 200."""
+    """Return paladins of the clan on all regions, at most 200."""
     word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
         s["region_paladins"][clan], WORD
     )
@@ -155,7 +155,7 @@ def paladins_out(s, clan):
 
 @kernel
 def acts_this_round(s, place):
-    """Whether the player at ``place`` in the order still has an action turn this round."""
+    """Return whether the player at ``place`` in the order still has an action turn this round."""
     phase = s["phase"]
     if s["round"] == 0 or phase in (DISC, OVER):
         return False
@@ -205,7 +205,9 @@ def _count_clans(s, features):
 
 @kernel
 def heir_of(owner, power_0, power_1, power_2):
-    """The team that a region of these strengths would go to; of no strongest one, ``owner``."""
+    """Return the team that a region of these strengths would go to; of no strongest one,
+    ``owner``.
+    """
     heir = owner
     heir = 0 if power_0 > max(power_1, power_2) else heir
     heir = 1 if power_1 > max(power_0, power_2) else heir
@@ -214,7 +216,7 @@ def heir_of(owner, power_0, power_1, power_2):
 
 @kernel
 def margin(power, other, third):
-    """By how much a team is stronger than every other, within bounds."""
+    """Return by how much a team is stronger than every other, within bounds."""
     return min(max(power - max(other, third), -_MARGIN), _MARGIN)
 
 
@@ -327,7 +329,7 @@ def write_scores(s, weights, features, scores):
 
 @kernel
 def rivals(team, teams):
-    """The two other teams; of two teams the other one, twice."""
+    """Return the two other teams; of two teams the other one, twice."""
     first = (team + 1) % teams
     return first, first if teams == 2 else (team + 2) % teams
 
@@ -347,7 +349,7 @@ def write_seats(s, player, seats):
 
 @kernel
 def advantage(scores, team, teams):
-    """The team's log odds of winning: its score less the log-sum-exp of the other scores."""
+    """Return the team's log odds of winning: its score less the log-sum-exp of the other scores."""
     first, second = rivals(team, teams)
     if teams == 2:
         return scores[team] - scores[first]
@@ -356,7 +358,9 @@ def advantage(scores, team, teams):
 
 
 def _tangent(x: float) -> tuple[float, float]:
-    """Slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding may cost."""
+    """Return the slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding may
+    cost.
+    """
     slope = 1.0 / (1.0 + math.exp(-x))
     return slope, math.log1p(math.exp(x)) - slope * x - 1e-9
 
@@ -367,7 +371,8 @@ _FLAT_SLOPE, _FLAT_AT_0 = _tangent(-2.0)
 
 @kernel
 def advantage_at_most(scores, team, first, second):
-    """A bound of `advantage` that needs no logarithm; ``first`` and ``second`` are the `rivals`.
+    """Return a bound of `advantage` that needs no logarithm; ``first`` and ``second`` are the
+    `rivals`.
 
     It is exact for two teams. Of three, log(1 + exp(x)) lies above its tangents and above 0.
     """
@@ -395,7 +400,8 @@ def write_chances(scores, teams, chances):
 
 @cache
 def all_weights() -> npt.NDArray[np.float64]:
-    """The fitted weights by number of players: ``(5, F)`` float64, read-only, rows 0 and 1 zero.
+    """Return the fitted weights by number of players: ``(5, F)`` float64, read-only, rows 0 and 1
+    zero.
 
     Raises:
         ValueError: when the file does not hold one number for each feature.
@@ -414,7 +420,9 @@ def all_weights() -> npt.NDArray[np.float64]:
 
 
 def features(states: States) -> npt.NDArray[np.float64]:
-    """`FEATURES` of each team in each game: ``(N, 3, F)`` float64, zeros for missing teams."""
+    """Return `FEATURES` of each team in each game: ``(N, 3, F)`` float64, zeros for
+    missing teams.
+    """
     counted = np.zeros((len(as_states(states)), MAX_TEAMS + 1, len(FEATURES)))
     _features(states, counted)
     return counted[:, :MAX_TEAMS]
@@ -423,7 +431,7 @@ def features(states: States) -> npt.NDArray[np.float64]:
 def chances(
     states: States, weights: npt.NDArray[np.float64] | None = None
 ) -> npt.NDArray[np.float64]:
-    """Each team's win probability: ``(N, 3)`` float64; rows sum to 1.
+    """Return each team's win probability: ``(N, 3)`` float64; rows sum to 1.
 
     Args:
         states: ``(N,)`` games at any point; when a game is over, the winners share probability 1.

@@ -102,7 +102,7 @@ class Kinds(NamedTuple):
 
     @classmethod
     def new(cls) -> Kinds:
-        """Fresh memory."""
+        """Return fresh memory."""
         return cls(
             np.zeros(1, np.int64),
             np.zeros(MAX_TEAMS),
@@ -133,19 +133,19 @@ class Given(NamedTuple):
 
 @kernel
 def share_of(shares, clan):
-    """The clan's share."""
+    """Return the clan's share."""
     return shares >> 8 * clan & 255
 
 
 @kernel
 def with_one_more(shares, clan, to):
-    """The shares with one more paladin of the clan, ``TO_COURT`` or ``TO_REGION``."""
+    """Return the shares with one more paladin of the clan, ``TO_COURT`` or ``TO_REGION``."""
     return shares + (to << 8 * clan)
 
 
 @kernel
 def _effect(clan, team, before, on_region):
-    """What a clan's share does, as a number; those of all clans are added up.
+    """Return what a clan's share does, as a number; those of all clans are added up.
 
     Bit ``clan`` says that another team controls the clan now than before; byte 1 + t is by how many
     paladins team t is stronger on the region.
@@ -156,7 +156,7 @@ def _effect(clan, team, before, on_region):
 
 @kernel
 def slack(weights):
-    """By how much a difference of rough scores may be wrong, at most; rounding stays far below."""
+    """Return by how much a difference of rough scores may be wrong, at most; rounding stays far below."""
     total = 1.0
     for k in range(weights.shape[0]):
         total += abs(weights[k])
@@ -165,7 +165,7 @@ def slack(weights):
 
 @kernel
 def _weighed_clans(features, weights):
-    """A team's `CLAN_FEATURES` times their weights, added up."""
+    """Return a team's `CLAN_FEATURES` times their weights, added up."""
     total = 0.0
     for k in range(_FIRST, _LAST + 1):
         total += weights[k] * features[k]
@@ -212,13 +212,13 @@ def begin_kinds(given, kinds):
 
 @kernel
 def _key(serial, control, stop, target, heir):
-    """What plans of a kind have in common, as a number."""
+    """Return what plans of a kind have in common, as a number."""
     return (((serial * _CONTROLS + control) * 8 + stop) * 16 + target) * 4 + heir
 
 
 @kernel
 def _row(key):
-    """The row of `Kinds` where the kind belongs."""
+    """Return the row of `Kinds` where the kind belongs."""
     return ((key % _KEYS * _MIX) & 0xFFFFFFFF) * _ROWS >> 32
 
 
@@ -253,7 +253,9 @@ def _write_powers(shares, control, given, kinds):
 
 @kernel
 def _region_with(s, territory):
-    """Index of the region that the territory belongs to; the last may go on past the first."""
+    """Return the index of the region that the territory belongs to; the last may go on past the
+    first.
+    """
     found = int64(s["regions"]) - 1
     for region in range(int64(s["regions"])):
         if int64(s["region_first"][region]) <= territory:
@@ -326,7 +328,7 @@ def _write_margin(kind, team, own, features):
 
 @kernel
 def _powers(kind, added):
-    """Each team's strength on the region with the paladins, after a plan of the kind."""
+    """Return each team's strength on the region with the paladins, after a plan of the kind."""
     power_0 = int64(kind["powers"][0]) + (added & 255)
     power_1 = int64(kind["powers"][1]) + (added >> 8 & 255)
     return power_0, power_1, int64(kind["powers"][2]) + (added >> 16)
@@ -334,7 +336,7 @@ def _powers(kind, added):
 
 @part
 def kind_after(shares, effect, target, stop, given, kinds):
-    """The row in `Kinds` of a plan's kind; a new kind is learnt.
+    """Return the row in `Kinds` of a plan's kind; a new kind is learnt.
 
     Args:
         shares: the placements.
@@ -364,7 +366,7 @@ def kind_after(shares, effect, target, stop, given, kinds):
 
 @kernel
 def _margins(kind, effect):
-    """Each team's margin on the region with the paladins, after a plan of the kind."""
+    """Return each team's margin on the region with the paladins, after a plan of the kind."""
     power_0, power_1, power_2 = _powers(kind, effect >> 8)
     margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
     return margin_0, margin_1, margin(power_2, power_0, power_1)

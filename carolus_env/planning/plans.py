@@ -112,7 +112,7 @@ class PlanScratch(NamedTuple):
 
     @classmethod
     def new(cls) -> PlanScratch:
-        """Fresh memory."""
+        """Return fresh memory."""
         depth = MOST_PLACEMENTS + 2
         return cls(
             np.zeros(depth, STATE),
@@ -130,25 +130,25 @@ class PlanScratch(NamedTuple):
 
 @kernel
 def pack(plan, action, place):
-    """The plan with ``action`` added at index ``place``, which is still free."""
+    """Return the plan with ``action`` added at index ``place``, which is still free."""
     return plan | (int64(action) + 1) << (_STEP * place)
 
 
 @kernel
 def first_of(plan):
-    """The first action of a plan."""
+    """Return the first action of a plan."""
     return (plan & _LOW) - 1
 
 
 @kernel
 def rest_of(plan):
-    """The plan without its first action; 0 when no action is left."""
+    """Return the plan without its first action; 0 when no action is left."""
     return plan >> _STEP
 
 
 @rare
 def play(s, action):
-    """`turns.play`, compiled once and called."""
+    """Call `turns.play`, compiled once and called."""
     turns.play(s, action)
 
 
@@ -161,7 +161,7 @@ def play_plan(s, plan):
 
 
 def actions_of(plan: int) -> list[int]:
-    """The action numbers of a plan, in order."""
+    """Return the action numbers of a plan, in order."""
     actions = []
     while plan:
         actions.append((plan & _LOW) - 1)
@@ -190,7 +190,7 @@ def _keep(plan, value, plans, values, kept):
 
 @kernel
 def _following(clan, target, only, targets):
-    """The next clan and target to try; with ``only`` set, no other region is a target."""
+    """Return the next clan and target to try; with ``only`` set, no other region is a target."""
     last = only if only != 0 else targets - 1
     after = only if only != 0 else target + 1
     return (clan + 1, 0) if target == last else (clan, after)
@@ -316,7 +316,7 @@ def list_plans(s, width, weights, scratch, plans, values):
 
 
 def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]]:
-    """The actions of the best plans by the fitted weights, best first.
+    """Return the actions of the best plans by the fitted weights, best first.
 
     Args:
         state: game ``states[i]``, in phase place or move.

@@ -76,7 +76,7 @@ class Replay:
         return len(self.log)
 
     def last(self, position: int) -> tuple[np.void, int] | None:
-        """The last decision before a position: the state before it, and its action."""
+        """Return the last decision before a position: the state before it, and its action."""
         for index in range(position - 1, -1, -1):
             event: dict[str, Any] = self.record["events"][index]
             if "action" in event:
@@ -84,7 +84,7 @@ class Replay:
         return None
 
     def outcome(self) -> str | None:
-        """How the game ended, in a sentence; None when it did not."""
+        """Return how the game ended, in a sentence; None when it did not."""
         last = self.states[-1]
         return outcome(last, self.names) if last["phase"] == OVER else None
 
@@ -127,7 +127,7 @@ class GameFile:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> GameFile:
-        """The games in the content of a file, plain or gzip.
+        """Return the games in the content of a file, plain or gzip.
 
         Raises:
             RecordError: when there is none; with the reason.
@@ -136,7 +136,7 @@ class GameFile:
 
     @classmethod
     def from_path(cls, path: str | Path, lost_by: str | None = None) -> GameFile:
-        """The games of a file.
+        """Return the games of a file.
 
         Args:
             path: plain or gzip.
@@ -171,7 +171,7 @@ class GameFile:
 
 
 def was_lost(record: Record, agent: str) -> bool:
-    """Whether ``agent`` played the game and lost in all its seats."""
+    """Return whether ``agent`` played the game and lost in all its seats."""
     result = record["result"]
     seats = [seat for seat, spec in enumerate(agents_of(record)) if spec == agent]
     if result is None or not seats or len(result["returns"]) <= max(seats):
@@ -180,7 +180,7 @@ def was_lost(record: Record, agent: str) -> bool:
 
 
 def names_of(record: Record) -> tuple[str, ...]:
-    """A printable name for each seat: from the record, else ``player 0`` and so on."""
+    """Return a printable name for each seat: from the record, else ``player 0`` and so on."""
     players = Rules.from_dict(record["rules"]).players
     for key in ("names", "agents"):
         given: Any = record.get(key)
@@ -190,7 +190,7 @@ def names_of(record: Record) -> tuple[str, ...]:
 
 
 def agents_of(record: Record) -> tuple[str | None, ...]:
-    """The spec of each seat's agent, from the record; None: a person, or unknown."""
+    """Return the spec of each seat's agent, from the record; None: a person, or unknown."""
     players = Rules.from_dict(record["rules"]).players
     given = record.get("agents")
     if not isinstance(given, list) or len(given) != players:

@@ -143,7 +143,7 @@ class Session:
         names: Sequence[str | None] | None = None,
         seed: int | None = None,
     ) -> Session:
-        """A new game, the same as ``engine.new_games(rules, 1, seed=seed)``."""
+        """Return a new game, the same as ``engine.new_games(rules, 1, seed=seed)``."""
         seed = _checked_seed(seed)
         start = engine.new_games(rules, 1, seed=seed, roll=False)
         return cls(make_record(start, []), agents, names=names, seed=seed)
@@ -162,7 +162,9 @@ class Session:
         return decisions[-1] if decisions else None
 
     def decisions(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
-        """The decisions among events, given by index: the state before each, and its action."""
+        """Return the decisions among events, given by index: the state before each, and
+        its action.
+        """
         return [
             (self._states[index][0], self.events[index]["action"])
             for index in events
@@ -208,30 +210,34 @@ class Session:
         return None if self.over else self.agents[int(self.state["player"])]
 
     def legal(self) -> list[Decision]:
-        """The legal actions, ascending; none when the game is over."""
+        """Return the legal actions, ascending; none when the game is over."""
         return [
             Decision(action, move_text(self.state, action))
             for action in engine.legal_actions(self.state).tolist()
         ]
 
     def steps(self) -> list[EmperorStep]:
-        """The legal steps of the Emperor with their results; none unless he is to be moved."""
+        """Return the legal steps of the Emperor with their results; none unless he is to
+        be moved.
+        """
         return emperor_steps(self.state, self.team_names())
 
     def log(self, since: int = 0) -> list[LogLine]:
-        """The events from number ``since`` on, a line each."""
+        """Return the events from number ``since`` on, a line each."""
         return self._log[since:]
 
     def team_names(self) -> list[str]:
-        """A name for each team, made of its members' names."""
+        """Return a name for each team, made of its members' names."""
         return team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
-        """How the game ended, in a sentence; None before the end."""
+        """Return how the game ended, in a sentence; None before the end."""
         return outcome(self.state, self.names) if self.over else None
 
     def record(self) -> Record:
-        """The game so far, with ``names``, ``agents`` (specs; None: a person) and ``seed``."""
+        """Return the game so far, with ``names``, ``agents`` (specs; None: a person) and
+        ``seed``.
+        """
         return {
             **self._head,
             "events": list(self.events),
@@ -274,7 +280,8 @@ class Session:
         return thought.action
 
     def think(self) -> Thought:
-        """The decision of the agent to move; nothing is played yet, and the session is as it was.
+        """Return the decision of the agent to move; nothing is played yet, and the session is as it
+        was.
 
         An agent has one random stream for each run of consecutive decisions. When the game was
         continued in mid-run, the agent is asked for the whole run again, as it may have planned
@@ -301,7 +308,9 @@ class Session:
         return Thought(action, (begun, now + 1), stream)
 
     def _run_start(self, seat: int) -> int:
-        """Index of the first event of the consecutive decisions that ``seat`` is taking."""
+        """Return the index of the first event of the consecutive decisions that ``seat``
+        is taking.
+        """
         index = len(self.events)
         while index and self.events[index - 1]["player"] == seat:
             if "roll" in self.events[index - 1]:
@@ -332,7 +341,7 @@ class Session:
         self.version += 1
 
     def hint(self, adviser: Agent) -> Hint:
-        """An agent's opinion of the decision to be made now.
+        """Return an agent's opinion of the decision to be made now.
 
         Raises:
             TurnError: when the game is over.
@@ -366,7 +375,7 @@ class Session:
 
 
 def _hidden(game: States, stream: npt.NDArray[np.uint64], event: int) -> States:
-    """The game with another generator, so that an agent cannot foresee the dice."""
+    """Return the game with another generator, so that an agent cannot foresee the dice."""
     hidden = copy(game)
     hidden["generator"] = branches(stream, [event])
     return hidden
@@ -384,7 +393,7 @@ def _checked_seed(seed: int | None) -> int:
 
 
 def positions_of(record: object) -> States:
-    """All positions of a record: ``(events + 1,)``, before each event and after the last.
+    """Return all positions of a record: ``(events + 1,)``, before each event and after the last.
 
     Raises:
         RecordError: when it is not a record, or does not replay; with the first difference.
@@ -396,7 +405,7 @@ def positions_of(record: object) -> States:
 
 
 def up_to(record: Record, events: int) -> Record:
-    """The record of a game after its first ``events`` events.
+    """Return the record of a game after its first ``events`` events.
 
     Raises:
         ValueError: when it has fewer.
@@ -414,7 +423,7 @@ def up_to(record: Record, events: int) -> Record:
 def seat_names(
     players: int, agents: Sequence[Agent | None], names: Sequence[str | None] | None = None
 ) -> tuple[str, ...]:
-    """A name for each seat, no two the same.
+    """Return a name for each seat, no two the same.
 
     Raises:
         ValueError: for a wrong number of agents or names, or a name with control characters.
@@ -441,7 +450,7 @@ def seat_names(
 
 
 def hint(adviser: Agent, state: np.void, seed: int) -> Hint:
-    """An agent's opinion of a position.
+    """Return an agent's opinion of a position.
 
     Args:
         adviser: the agent.

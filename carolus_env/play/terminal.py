@@ -175,7 +175,7 @@ class Terminal:
             self._say(f"{rest.strip()}: {error.strerror or error}")
 
     def _due(self) -> str:
-        """The prompt."""
+        """Return the prompt."""
         if self.session.player is None:
             return "game over> "
         state, seat = self.session.state, self.session.player
@@ -285,7 +285,7 @@ class Terminal:
 
 
 def first_record(path: Path) -> Record:
-    """The first game of a file of records.
+    """Return the first game of a file of records.
 
     Raises:
         RecordError: when there is none.
@@ -297,7 +297,7 @@ def first_record(path: Path) -> Record:
 
 
 def taken_up(record: Record, roster: Roster) -> Session:
-    """A recorded game, with the agents, names and seed of the record.
+    """Return a recorded game, with the agents, names and seed of the record.
 
     Raises:
         RecordError: when it does not replay, or has an impossible seed.
@@ -316,7 +316,8 @@ def taken_up(record: Record, roster: Roster) -> Session:
 def new_session(
     rules: Rules, roster: Roster, bots: Sequence[str], people: int, seed: int | None
 ) -> Session:
-    """A new game: people in the first seats, then the bots; the last bot fills the seats left.
+    """Return a new game: people in the first seats, then the bots; the last bot fills the seats
+    left.
 
     Raises:
         RosterError: for a bot that cannot be made.
@@ -353,7 +354,7 @@ def _write(text: str) -> None:
 
 
 def _piped(lines: TextIO, out: TextIO) -> Ask:
-    """Lines of a file or a pipe, echoed after the prompt."""
+    """Return lines of a file or a pipe, echoed after the prompt."""
     waiting: Iterator[str] = iter(lines)
 
     def ask(prompt: str) -> str:

@@ -62,7 +62,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Packed]) -> Packed:
-        """The games of all parts, one part after the other; at least one part."""
+        """Return the games of all parts, one part after the other; at least one part."""
         steps = np.concatenate([np.diff(part.bounds) for part in parts])
         return cls(
             np.concatenate([part.starts for part in parts]),
@@ -110,7 +110,7 @@ MEANINGS: Final = {
 
 
 def arrays_table() -> str:
-    """`MEANINGS` as a Markdown table."""
+    """Return `MEANINGS` as a Markdown table."""
     lines = ["| array | dtype | shape | meaning |", "| --- | --- | --- | --- |"]
     lines += [f"| `{name}` | {' | '.join(texts)} |" for name, texts in MEANINGS.items()]
     return "\n".join(lines) + "\n"
@@ -120,7 +120,7 @@ def arrays_table() -> str:
 
 
 def pack(records: Iterable[Record]) -> Packed:
-    """Records in their compact form.
+    """Return records in their compact form.
 
     Raises:
         RecordError: for something that is no record.
@@ -150,7 +150,7 @@ def read_games(path: str | os.PathLike[str]) -> Packed:
 
 
 def _pack(records: Iterable[Record]) -> Packed:
-    """`pack` of checked records."""
+    """Return `pack` of checked records."""
     rules: list[Rules] = []
     territories: list[list[int]] = []
     firsts: list[int] = []
@@ -295,7 +295,7 @@ def to_arrays(
 
 
 def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
-    """The arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
+    """Return the arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
 
     Raises:
         OSError, ValueError: when a file is missing or no array.
@@ -311,7 +311,7 @@ def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
 
 
 def _decisions_of(games: Packed) -> npt.NDArray[np.int64]:
-    """``(G,)`` the number of actions of each game."""
+    """Return ``(G,)`` the number of actions of each game."""
     before = np.concatenate([[0], np.cumsum(games.events < FACE)])
     counts: npt.NDArray[np.int64] = np.diff(before[games.bounds]).astype(np.int64)
     return counts
@@ -386,7 +386,7 @@ class _Folder:
         return self
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """An array of zeros."""
+        """Return an array of zeros."""
         if self._beside is None or not shape[0]:
             found = np.zeros(shape, dtype)
             if self._beside is not None:

@@ -84,7 +84,7 @@ def check_record(record: object) -> None:
 
 
 def read_setup(record: Record) -> Setup:
-    """The rules and the set-up of a record; its events are ignored.
+    """Return the rules and the set-up of a record; its events are ignored.
 
     Raises:
         RecordError: when there are none.
@@ -96,7 +96,7 @@ def read_setup(record: Record) -> Setup:
 
 
 def read_rules(options: Mapping[str, Any]) -> Rules:
-    """`Rules.from_dict` of untrusted options.
+    """Return `Rules.from_dict` of untrusted options.
 
     Raises:
         DataError: for an unknown key or an impossible value.

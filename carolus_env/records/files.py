@@ -44,7 +44,7 @@ def write_records(path: str | Path, records: Iterable[Record]) -> None:
 
 
 def record_line(record: Record) -> bytes:
-    """A record as its line of a file.
+    """Return a record as its line of a file.
 
     Raises:
         RecordError: for something that `read_records` would not read back.
@@ -83,7 +83,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Record]]:
 
 
 def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]:
-    """`read_records` that continues after errors, which it yields instead of raising.
+    """Yield `read_records` that continues after errors, which it yields instead of raising.
 
     Reading ends at damaged gzip data and at a line longer than `MAX_LINE`.
 
@@ -97,7 +97,7 @@ def scan_records(path: str | Path) -> Iterator[tuple[int, Record | RecordError]]
 def scan_file(
     file: BinaryIO, name: str, *, most: int | None = None
 ) -> Iterator[tuple[int, Record | RecordError]]:
-    """`scan_records` of an open file.
+    """Yield `scan_records` of an open file.
 
     Args:
         file: positioned where its content begins.

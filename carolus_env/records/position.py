@@ -39,7 +39,8 @@ from carolus_env.system.untrusted import DataError, get, one_of, shown, table, w
 
 
 def to_dict(state: np.void) -> dict[str, Any]:
-    """One game (``states[i]``) as a JSON-ready dict; the keys of a record's ``state`` come first.
+    """Return one game (``states[i]``) as a JSON-ready dict; the keys of a record's ``state`` come
+    first.
 
     ``player`` is None when the game is over; ``result`` is None before.
     """
@@ -91,7 +92,7 @@ def _end(state: np.void) -> dict[str, Any]:
 
 
 def to_json(state: np.void) -> str:
-    """`to_dict` as one line of JSON."""
+    """Return `to_dict` as one line of JSON."""
     return json.dumps(to_dict(state), separators=(",", ":"))
 
 
@@ -99,7 +100,7 @@ def to_json(state: np.void) -> str:
 
 
 def from_json(text: str | bytes) -> States:
-    """The game that `to_json` wrote, as a batch of one.
+    """Return the game that `to_json` wrote, as a batch of one.
 
     Raises:
         PositionError: when it is not JSON, or see `from_dict`.

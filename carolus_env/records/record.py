@@ -45,7 +45,7 @@ def make_record(
     state: bool = False,
     dice: npt.NDArray[np.uint64] | None = None,
 ) -> Record:
-    """The record of the game that ``actions`` lead to from ``start``.
+    """Return the record of the game that ``actions`` lead to from ``start``.
 
     The dice come from the generator in ``start``, so they are those of the game that was played.
     Rolls due after the last action are part of the record, as `engine.step` rolls them too.
@@ -95,7 +95,7 @@ def make_record(
 
 
 def _without_events(start: States) -> Record:
-    """The record that sets up ``start``, without events; refuses any other position."""
+    """Return the record that sets up ``start``, without events; refuses any other position."""
     if len(as_states(start, "start")) != 1:
         raise ValueError(f"start must be a batch of one game, got {len(start)}")
     on_regions = start["region_paladins"][0]
@@ -139,13 +139,17 @@ def _roll_on(
 
 
 def state_of(game: np.void | States) -> dict[str, Any]:
-    """The ``state`` object of a record's event: a game (``states[i]`` or a batch of one) now."""
+    """Return the ``state`` object of a record's event: a game (``states[i]`` or a batch of one)
+    now.
+    """
     full = position.to_dict(single(game)[0])
     return {key: full[key] for key in STATE_KEYS}
 
 
 def result_of(game: np.void | States) -> dict[str, Any] | None:
-    """The ``result`` object of a record: None for a game that is not over, or was forfeited."""
+    """Return the ``result`` object of a record: None for a game that is not over, or was
+    forfeited.
+    """
     states = single(game)
     over = states[0]
     if over["phase"] != OVER or over["reason"] == BY_FORFEIT:
@@ -179,7 +183,7 @@ def start_of(record: Record, *, seed: int = 0) -> States:
 
 
 def positions(record: Record) -> States:
-    """The game of a record before each event, and after the last.
+    """Return the game of a record before each event, and after the last.
 
     The events' ``legal`` and ``state`` and the result are not compared: see
     `carolus_env.replay`, which can return the positions too.

@@ -77,7 +77,7 @@ def _problems(s: np.void) -> Iterator[str]:
 
 
 def _derived(s: np.void, rules: Rules) -> Iterator[str]:
-    """Fields that other fields decide; those of unused seats, teams and regions are zero."""
+    """Yield fields that other fields decide; those of unused seats, teams and regions are zero."""
     players, phase, player = rules.players, int(s["phase"]), int(s["player"])
     order = s["order"][:players].tolist()
     if sorted(order) != list(range(players)) or player >= players:

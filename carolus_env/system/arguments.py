@@ -87,7 +87,7 @@ def array(name: str, value: Any) -> npt.NDArray[Any]:
 
 
 def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """The values as an array of integers of that shape.
+    """Return the values as an array of integers of that shape.
 
     Raises:
         ValueError: for another dtype or shape.
@@ -102,7 +102,7 @@ def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> n
 
 
 def is_buffer(given: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
-    """Whether a kernel can write an array of that shape and dtype into it."""
+    """Return whether a kernel can write an array of that shape and dtype into it."""
     return (
         isinstance(given, np.ndarray)
         and given.shape == shape

@@ -142,7 +142,7 @@ class Cluster(Workers):
 
 
 def _told(ray: Any, error: Exception) -> str:
-    """An error of Ray in a line."""
+    """Return an error of Ray in a line."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     if isinstance(error, ray.exceptions.RayTaskError):  # before a task began
         return f"a machine of the cluster could not begin a task: {lines[-1].strip()}"
@@ -157,7 +157,7 @@ def _told(ray: Any, error: Exception) -> str:
 
 @contextlib.contextmanager
 def _staged(files: Iterable[Path]) -> Iterator[Path]:
-    """A folder with the files at the same relative paths, to be the tasks' current folder.
+    """Yield a folder with the files at the same relative paths, to be the tasks' current folder.
 
     With a Python file go the other files of its folder, up to 20 MB each, and the Python packages
     in it: it may import or read them.
@@ -187,7 +187,7 @@ def _staged(files: Iterable[Path]) -> Iterator[Path]:
 
 
 def _beside(folder: Path) -> Iterator[tuple[Path, int]]:
-    """What goes along of the folder of a Python file, with sizes in bytes."""
+    """Yield what goes along of the folder of a Python file, with sizes in bytes."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith((".", "__pycache__")) or path.name == __name__.partition(".")[0]:
             continue

@@ -12,7 +12,7 @@ _NOT_THEIRS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_pat
 
 
 def told(error: BaseException) -> str:
-    """The error in a line, with the place in the caller's code that led to it.
+    """Return the error in a line, with the place in the caller's code that led to it.
 
     ``"KeyError: 'lost' (my_bot.py, line 12)"``: the innermost line that belongs neither to this
     package nor to an installed one; no place where there is none.
@@ -32,5 +32,5 @@ def install(extra: str) -> str:
 
 
 def whole(error: BaseException) -> str:
-    """The error as Python prints it, with every line that led to it."""
+    """Return the error as Python prints it, with every line that led to it."""
     return "".join(traceback.format_exception(error))

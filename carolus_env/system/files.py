@@ -16,7 +16,7 @@ from typing import IO, Any
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A new file to write into, which replaces ``path`` once all is written.
+    """Yield a new file to write into, which replaces ``path`` once all is written.
 
     After an error, a full disk or a crash, ``path`` is as it was. A link stays a link.
 

@@ -12,7 +12,9 @@ from carolus_env.system.version import __version__
 
 
 def versions(*modules: str) -> dict[str, str]:
-    """Versions of this package, Python, NumPy, Numba, and of those ``modules`` that are loaded."""
+    """Return versions of this package, Python, NumPy, Numba, and of those ``modules`` that are
+    loaded.
+    """
     found = {"carolus-env": __version__, "python": platform.python_version()}
     for name in ("numpy", "numba", *modules):
         if name in sys.modules:
@@ -21,12 +23,12 @@ def versions(*modules: str) -> dict[str, str]:
 
 
 def machine() -> dict[str, str | int]:
-    """Processor, cores that this process may use, operating system."""
+    """Return processor, cores that this process may use, operating system."""
     return {"cpu": cpu(), "cores": cores(), "platform": platform.platform()}
 
 
 def cpu() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     with contextlib.suppress(OSError):  # Linux alone has this file
         for entry in Path("/proc/cpuinfo").read_text().splitlines():
             if entry.startswith("model name"):
@@ -35,7 +37,7 @@ def cpu() -> str:
 
 
 def cores() -> int:
-    """Cores that this process may use; a container may have fewer than the machine."""
+    """Return cores that this process may use; a container may have fewer than the machine."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -15,7 +15,7 @@ Options = TypeVar("Options")
 
 
 def option(default: Any, about: str, *, among: Any = None, or_none: bool = False) -> Any:
-    """A field of a dataclass of options.
+    """Return a field of a dataclass of options.
 
     Args:
         default: the default value; its type is the option's type.

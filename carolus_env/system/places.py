@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
 
 
 def workers_of(options: argparse.Namespace, specs: Iterable[str] = ()) -> Workers:
-    """The workers that the options ask for; to be closed.
+    """Return the workers that the options ask for; to be closed.
 
     Args:
         options: of a command with `add_options`.
@@ -75,7 +75,7 @@ def check(on: str, address: str | None) -> None:
 
 
 def cluster(address: str | None, specs: Iterable[str], *, most: int | None = None) -> Cluster:
-    """Workers on Ray, and with them the files that the agents' specs name.
+    """Return workers on Ray, and with them the files that the agents' specs name.
 
     Raises:
         WorkerError, ValueError: see `Cluster`.
@@ -84,7 +84,7 @@ def cluster(address: str | None, specs: Iterable[str], *, most: int | None = Non
 
 
 def files_of(spec: str) -> list[Path]:
-    """The files that a spec names by a relative path: a program, or a model's two files.
+    """Return the files that a spec names by a relative path: a program, or a model's two files.
 
     An absolute path is one that all machines have.
 

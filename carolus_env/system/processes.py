@@ -83,7 +83,7 @@ class Workers(ABC):
 
     @abstractmethod
     def take(self) -> list[Result]:
-        """The results that have come, after waiting for the first; in any order.
+        """Return the results that have come, after waiting for the first; in any order.
 
         Raises:
             WorkerError: when a worker died, or failed with an unexpected error.
@@ -114,7 +114,9 @@ class Workers(ABC):
         self._begin()
 
     def share(self, value: Any) -> Any:
-        """What to give in several tasks in place of a large value, so that it travels once."""
+        """Return what to give in several tasks in place of a large value, so that it
+        travels once.
+        """
         return value
 
     def streamed(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
@@ -128,7 +130,7 @@ class Workers(ABC):
             yield from self.take()
 
     def all(self, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """The results of tasks, in the order of the tasks."""
+        """Return the results of tasks, in the order of the tasks."""
         found = dict(self.streamed(tasks))
         return [found[number] for number in range(len(found))]
 
@@ -268,7 +270,7 @@ class Processes(Workers):
 
 
 def processes(count: int) -> Workers:
-    """So many worker processes; one: this process.
+    """Return so many worker processes; one: this process.
 
     Raises:
         ValueError: unless it is a whole number from 1 to 256.
@@ -281,7 +283,8 @@ def processes(count: int) -> Workers:
 
 
 def ready(workers: int | Workers) -> contextlib.AbstractContextManager[Workers]:
-    """Workers as they are, which the caller closes; of a number, processes for the block alone.
+    """Return workers as they are, which the caller closes; of a number, processes for the block
+    alone.
 
     Raises:
         ValueError: see `processes`.
@@ -318,7 +321,7 @@ class Failure:
         self.told, self.whole = failures.told(error), failures.whole(error)
 
     def raised(self) -> Exception:
-        """The error to raise for it."""
+        """Return the error to raise for it."""
         if self.error is not None:
             return self.error
         found = WorkerError(f"a worker failed with {self.told}")
@@ -327,7 +330,7 @@ class Failure:
 
 
 def unwrapped(answer: Any) -> Any:
-    """A worker's result; its error, raised, if it failed."""
+    """Return a worker's result; its error, raised, if it failed."""
     if isinstance(answer, Failure):
         raise answer.raised()
     return answer
@@ -345,7 +348,7 @@ class Desk:
         self._do: Callable[..., Any] | None = None
 
     def done(self, task: tuple[Any, ...]) -> Any:
-        """The result of a task, or a `Failure`."""
+        """Return the result of a task, or a `Failure`."""
         try:
             if self._do is None:
                 self._do = pickle.loads(self.job)()

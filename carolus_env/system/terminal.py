@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 @contextlib.contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error; nothing where that is no terminal, or rich is missing.
+    """Yield a progress bar on standard error; nothing where that is no terminal, or rich is
+    missing.
 
     Args:
         what: is counted.
@@ -36,7 +37,7 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
-    """Rows of cells as lines with columns below each other.
+    """Return rows of cells as lines with columns below each other.
 
     Args:
         rows: of the same number of cells, one or more.

@@ -55,7 +55,7 @@ _SHORT.maxlist = 15  # a number for each territory
 
 
 def shown(value: object) -> str:
-    """A value for an error text: shortened, in printable ASCII."""
+    """Return a value for an error text: shortened, in printable ASCII."""
     try:
         return cut(_SHORT.repr(value))
     except ValueError:  # an integer of thousands of digits
@@ -63,7 +63,7 @@ def shown(value: object) -> str:
 
 
 def cut(text: str, longest: int = LONGEST_SHOWN) -> str:
-    """A text in printable ASCII; after ``longest`` characters it ends in `` ...``."""
+    """Return a text in printable ASCII; after ``longest`` characters it ends in `` ...``."""
     start = text[: longest + 1]
     if not (start.isascii() and start.isprintable()):
         start = "".join(map(_escaped, start))
@@ -77,7 +77,7 @@ def _escaped(character: str) -> str:
 
 
 def parse_json(data: str | bytes) -> Any:
-    """The value of a JSON text, which must be UTF-8; NaN and infinities are refused.
+    """Return the value of a JSON text, which must be UTF-8; NaN and infinities are refused.
 
     Raises:
         DataError: when it is not JSON, with the place.
@@ -108,7 +108,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def is_a(value: object, kind: type) -> bool:
-    """Whether a value is of a JSON type.
+    """Return whether a value is of a JSON type.
 
     Integers are numbers (``float``) too; true and false are neither. Numbers that no float can
     hold are refused. Any mapping is an object (``dict``).
@@ -126,7 +126,7 @@ def is_a(value: object, kind: type) -> bool:
 
 
 def check(value: object, kind: type, name: str) -> Any:
-    """The value itself, if it is of that JSON type (int, float, str, bool, list, dict).
+    """Return the value itself, if it is of that JSON type (int, float, str, bool, list, dict).
 
     Raises:
         DataError: when it is not.
@@ -137,7 +137,7 @@ def check(value: object, kind: type, name: str) -> Any:
 
 
 def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
-    """The value of a key, of that JSON type.
+    """Return the value of a key, of that JSON type.
 
     Raises:
         DataError: when it is missing or of another type.
@@ -150,7 +150,7 @@ def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
 
 
 def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "") -> int:
-    """A whole number from ``low`` to ``high``.
+    """Return a whole number from ``low`` to ``high``.
 
     Raises:
         DataError: when it is missing, not a whole number, or out of range.
@@ -162,7 +162,7 @@ def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "
 
 
 def whole_list(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
-    """A list of whole numbers, of any length and any size.
+    """Return a list of whole numbers, of any length and any size.
 
     Raises:
         DataError: when it is missing, not a list, or holds something else.
@@ -176,7 +176,7 @@ def whole_list(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
 
 
 def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str = "") -> str:
-    """One of several words.
+    """Return one of several words.
 
     Raises:
         DataError: when it is missing, not a string, or another word.
@@ -192,7 +192,7 @@ def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str
 def table(
     data: Mapping[str, Any], key: str, shape: tuple[int, ...], low: int, high: int, where: str = ""
 ) -> npt.NDArray[np.int64]:
-    """Nested lists of whole numbers from ``low`` to ``high``, as an array of that shape.
+    """Return nested lists of whole numbers from ``low`` to ``high``, as an array of that shape.
 
     Raises:
         DataError: when it is missing, of another shape, or holds something else.
@@ -225,5 +225,5 @@ def only(data: Mapping[str, Any], known: Iterable[str], where: str = "") -> None
 
 
 def named(key: str, where: str) -> str:
-    """The name of a key's value in an error text."""
+    """Return the name of a key's value in an error text."""
     return f"{where}.{key}" if where and key else f"{where}: " if where else key

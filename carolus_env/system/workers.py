@@ -29,7 +29,7 @@ def check_threads(threads: int) -> int:
 
 
 def runs(rows: int, threads: int) -> list[slice]:
-    """``range(rows)`` split into one run for each thread, none of them empty."""
+    """Return ``range(rows)`` split into one run for each thread, none of them empty."""
     threads = max(1, min(threads, rows))
     ends = [rows * worker // threads for worker in range(threads + 1)]
     return [slice(*pair) for pair in itertools.pairwise(ends)]
@@ -51,5 +51,5 @@ def together(task: Callable[[S], T], shares: Sequence[S]) -> list[T]:
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of this process: a forked child has none of its parent's."""
+    """Return the threads of this process: a forked child has none of its parent's."""
     return ThreadPoolExecutor(256, thread_name_prefix="carolus")

@@ -33,7 +33,9 @@ class MonteCarlo(ce.Agent):
         self.repeats = repeats
 
     def values(self, states, generators):
-        """``(N, 95)`` mean payoffs of the seat to move; -inf where an action is not legal."""
+        """Return ``(N, 95)`` mean payoffs of the seat to move; -inf where an action is
+        not legal.
+        """
         games, actions = np.nonzero(ce.legal_masks(states))
         after = ce.pick(states, games)
         ce.step(after, actions, roll=False)

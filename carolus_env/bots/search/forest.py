@@ -101,7 +101,7 @@ class Forest(NamedTuple):
 
     @classmethod
     def new(cls, trees: int, nodes: int, width: int) -> Forest:
-        """Fresh memory.
+        """Return fresh memory.
 
         Args:
             trees: the number of trees.
@@ -127,7 +127,7 @@ class Forest(NamedTuple):
 
 @kernel
 def tree_of(forest, g):
-    """The part of game ``g``, as views; the scratch is shared."""
+    """Return the part of game ``g``, as views; the scratch is shared."""
     return Forest(
         forest.nodes[g],
         forest.edges[g],

@@ -201,17 +201,17 @@ class TreeSearch(Agent):
     # -------------------------------------------------------------------------------- valuing
 
     def _values(self, states: States) -> npt.NDArray[np.float64]:
-        """Each team's win probability in games of one number of players: ``(N, teams)``."""
+        """Return each team's win probability in games of one number of players: ``(N, teams)``."""
         return chances(states, self._weights)[:, : TEAMS[int(states["players"][0])]]
 
     def _network(self, players: int) -> Network | None:
-        """The network that values positions inside the kernels, if there is one."""
+        """Return the network that values positions inside the kernels, if there is one."""
         return None
 
     def _groups(
         self, states: States, rows: npt.NDArray[np.int64]
     ) -> Iterable[npt.NDArray[np.int64]]:
-        """The games that are searched side by side."""
+        """Return the games that are searched side by side."""
         return rows[:, None]
 
     def _simulate(
@@ -248,7 +248,7 @@ class TreeSearch(Agent):
         return [_choices(forest, g, states[g]) for g in range(len(states))]
 
     def _left(self, done: int, seconds: float) -> float:
-        """The number of simulations left; estimated where the clock decides."""
+        """Return the number of simulations left; estimated where the clock decides."""
         if self.options.seconds == 0:
             return self.options.sims - done
         if done == 0:
@@ -256,7 +256,7 @@ class TreeSearch(Agent):
         return done * (self.options.seconds - seconds) / seconds
 
     def _forest_of(self, trees: int) -> Forest:
-        """A forest of at least this many trees: the last one if it is large enough."""
+        """Return a forest of at least this many trees: the last one if it is large enough."""
         if self._forest is None or len(self._forest.nodes) < trees:
             nodes = _LARGEST if self.options.seconds > 0 else min(self.options.sims + 1, _LARGEST)
             width = max(self._settings.root_width, self._settings.width, DISCS)
@@ -286,12 +286,12 @@ class MctsBot(TreeSearch):
 
 
 def _only(mask: npt.NDArray[np.int8], state: np.void) -> Choice:
-    """The only legal action as a choice, without a search."""
+    """Return the only legal action as a choice, without a search."""
     return Choice([int(mask.argmax())], 0, 1.0, np.zeros(int(state["teams"])))
 
 
 def _are_settled(forest: Forest, games: int, left: float) -> bool:
-    """Whether the most visited choice of every game can no longer change."""
+    """Return whether the most visited choice of every game can no longer change."""
     for g in range(games):
         visits = np.sort(forest.edges["visits"][g, : forest.nodes["edges"][g, 0]])
         if len(visits) > 1 and visits[-1] - visits[-2] <= left:
@@ -300,7 +300,7 @@ def _are_settled(forest: Forest, games: int, left: float) -> bool:
 
 
 def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
-    """The choices at the root, by visits, then by value, best first."""
+    """Return the choices at the root, by visits, then by value, best first."""
     edges = forest.edges[g, : forest.nodes["edges"][g, 0]]
     teams, team = int(state["teams"]), int(state["team"][state["player"]])
     means = edges["value"][:, :teams] / np.maximum(edges["visits"], 1)[:, None]

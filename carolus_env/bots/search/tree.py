@@ -205,7 +205,7 @@ def add_node(s, settings, tree):
 
 @kernel
 def best_edge(nodes, edges, node, exploration):
-    """The choice to try next, by PUCT."""
+    """Return the choice to try next, by PUCT."""
     first, team = int64(nodes[node]["first_edge"]), int64(nodes[node]["team"])
     spread = exploration * np.sqrt(float(nodes[node]["visits"]) + 1.0)
     chosen, best = first, -1.0
@@ -220,7 +220,7 @@ def best_edge(nodes, edges, node, exploration):
 
 @kernel
 def key_of(s, chance):
-    """A number that identifies this position among those after the same choice."""
+    """Return a number that identifies this position among those after the same choice."""
     key = uint64(s["phase"]) | uint64(s["player"]) << uint64(4)
     if s["phase"] == CROWN_CHOICE:  # the supply limits the clans to take
         key |= uint64(legal.clans_to_take(s)) << uint64(8)
@@ -233,7 +233,7 @@ def key_of(s, chance):
 
 @kernel
 def child_at(nodes, edges, edge, key):
-    """The node after the choice that has this key, 0 when there is none."""
+    """Return the node after the choice that has this key, 0 when there is none."""
     child = int64(edges[edge]["child"])
     while child != 0 and nodes[child]["key"] != key:
         child = int64(nodes[child]["sibling"])
@@ -242,7 +242,7 @@ def child_at(nodes, edges, edge, key):
 
 @part
 def _crown(s, settings, weights, tree, net):
-    """The clan that the crown should become, as `Settings.crowns` says, as an action."""
+    """Return the clan that the crown should become, as `Settings.crowns` says, as an action."""
     if net is None or settings.crowns == BY_PLANNER:
         return best_crown(s, weights, tree.scratch)
     tree.listed[0] = list_actions(s, tree.plans)

@@ -83,7 +83,7 @@ class Ahead(NamedTuple):
     def of(
         cls, players: int, weights: Weights, candidates: int, best: int = 0, rolls: int = 0
     ) -> Ahead:
-        """Scratch to look ahead; the weights are shared.
+        """Return scratch to look ahead; the weights are shared.
 
         Args:
             players: number of players.
@@ -107,7 +107,7 @@ class Ahead(NamedTuple):
 
 
 def _chooser(players: int, weights: Weights, candidates: int) -> Chooser:
-    """How a player chooses in positions ahead."""
+    """Return how a player chooses in positions ahead."""
     listing = all_weights()[players].copy()
     return Chooser.of(Network.of(players, weights), STOP, listing, candidates)
 
@@ -195,7 +195,7 @@ def follow(s, plan, ahead, rolls, bits):
 
 @rare
 def best_turn(s, chooser, ahead):
-    """The best choice, a plan, of those that are best now, by what follows the dice.
+    """Return the best choice, a plan, of those that are best now, by what follows the dice.
 
     Sampled dice depend on the round and the seat only: after each placement of a turn the same ones
     are asked about, so the player does not change its mind.
@@ -230,7 +230,8 @@ def best_turn(s, chooser, ahead):
 
 
 def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
-    """Each team's expected share of the win after the best next choice: ``(N, teams)`` float64.
+    """Return each team's expected share of the win after the best next choice: ``(N, teams)``
+    float64.
 
     The network has learnt positions in which dice are due. After a roll this is the better value:
     what the player to move makes of it is seen.

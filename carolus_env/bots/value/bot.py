@@ -80,7 +80,7 @@ class Player(NamedTuple):
 
     @classmethod
     def of(cls, players: int, weights: Weights, options: ValueOptions) -> Player:
-        """A player with scratch of its own; the weights are shared."""
+        """Return a player with scratch of its own; the weights are shared."""
         net, listing = Network.of(players, weights), all_weights()[players].copy()
         candidates, teams = int(options.candidates), TEAMS[players]
         plans = PLANS[teams] if options.plans == "auto" else options.plans
@@ -95,7 +95,7 @@ class Player(NamedTuple):
 
 @rare
 def decide(s, player):
-    """The bot's choice, a plan."""
+    """Return the bot's choice, a plan."""
     if s["phase"] == DISC and player.looks:
         return value_discs(s, player.ahead) + 1  # a plan of one action
     if player.ahead.best > 0 and in_turn(s):
@@ -105,7 +105,7 @@ def decide(s, player):
 
 @rare
 def choose(s, bits, player):
-    """The bot's decision, and the stream, from which only errors are drawn."""
+    """Return the bot's decision, and the stream, from which only errors are drawn."""
     chosen, bits = error(s, bits, player.errors)
     if chosen >= 0:
         return chosen, bits
@@ -131,7 +131,7 @@ class ValueBot(CompiledByPlayers):
         self._models = Models("value", model)
 
     def context_of(self, players: int) -> Player:
-        """What the choice needs in games of ``players`` players.
+        """Return what the choice needs in games of ``players`` players.
 
         Raises:
             AgentError: for another number of players than the model was trained for.
@@ -139,7 +139,7 @@ class ValueBot(CompiledByPlayers):
         return Player.of(players, self._models.weights(self.name, players), self.options)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Its choice, and the network's value after it."""
+        """Return its choice, and the network's value after it."""
         players = common_players(states, "opinions")
         player = self.context_of(players)._replace(errors=0.0)
         choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))

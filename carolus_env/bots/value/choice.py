@@ -36,7 +36,7 @@ class Chooser(NamedTuple):
     def of(
         cls, net: Network, width: int, weights: npt.NDArray[np.float64], candidates: int
     ) -> Chooser:
-        """A chooser with scratch of its own.
+        """Return a chooser with scratch of its own.
 
         Args:
             net: the network.
@@ -64,6 +64,6 @@ def value_choices(s, chooser, count):
 
 @rare
 def best_choice(s, chooser):
-    """The best choice by the position after it, a plan."""
+    """Return the best choice by the position after it, a plan."""
     count = list_choices(s, chooser.lister)
     return chooser.lister.choices[value_choices(s, chooser, count)]

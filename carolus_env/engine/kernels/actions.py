@@ -17,29 +17,31 @@ from carolus_env.system.compiler import kernel
 
 @kernel
 def disc_of(action):
-    """Number of the disc played, 1 to 5."""
+    """Return the number of the disc played, 1 to 5."""
     return action - FIRST_DISC + 1
 
 
 @kernel
 def crown_clan_of(action):
-    """Clan that the crown becomes."""
+    """Return the clan that the crown becomes."""
     return action - FIRST_CROWN
 
 
 @kernel
 def steps_of(action):
-    """Steps of the Emperor, 1 to 5."""
+    """Return steps of the Emperor, 1 to 5."""
     return action - FIRST_MOVE + 1
 
 
 @kernel
 def clan_of(action):
-    """Clan of the paladin placed."""
+    """Return the clan of the paladin placed."""
     return (action - FIRST_PLACE) // DESTINATIONS
 
 
 @kernel
 def destination_of(action):
-    """Where the paladin goes: 0 the player's court, 1 + k the region k from the Emperor's."""
+    """Return where the paladin goes: 0 the player's court, 1 + k the region k from the
+    Emperor's.
+    """
     return (action - FIRST_PLACE) % DESTINATIONS

@@ -11,7 +11,7 @@ from carolus_env.system.compiler import kernel, rare
 
 @kernel
 def smallest_court(s, clan):
-    """Paladins of the clan in the court that holds the fewest."""
+    """Return paladins of the clan in the court that holds the fewest."""
     fewest = int64(s["courts"][0, clan])
     for player in range(1, int64(s["players"])):
         fewest = min(fewest, int64(s["courts"][player, clan]))
@@ -20,13 +20,13 @@ def smallest_court(s, clan):
 
 @kernel
 def can_be_taken(s, clan):
-    """A clan can be taken when the supply holds at least one of it, or every court does."""
+    """Return a clan can be taken when the supply holds at least one of it, or every court does."""
     return s["supply"][clan] > 0 or smallest_court(s, clan) > 0
 
 
 @kernel
 def any_can_be_taken(s):
-    """Whether `can_be_taken` holds for any clan."""
+    """Return whether `can_be_taken` holds for any clan."""
     for clan in range(CLANS):
         if can_be_taken(s, clan):
             return True
@@ -35,7 +35,7 @@ def any_can_be_taken(s):
 
 @rare
 def return_from_courts(s, clan):
-    """Every player returns as many as the smallest court holds; so no control changes."""
+    """Return as many from every court as the smallest holds; so no control changes."""
     returned = smallest_court(s, clan)
     for player in range(int64(s["players"])):
         s["courts"][player, clan] -= returned
@@ -44,7 +44,7 @@ def return_from_courts(s, clan):
 
 @kernel
 def take_paladin(s, player, clan):
-    """From the supply to the reserve; the courts fill an empty supply first."""
+    """Take one from the supply into the reserve; the courts fill an empty supply first."""
     if s["supply"][clan] == 0:
         return_from_courts(s, clan)
     s["supply"][clan] -= 1
@@ -53,7 +53,7 @@ def take_paladin(s, player, clan):
 
 @kernel
 def take_face(s, player, face):
-    """What a die shows: a paladin of that clan; a crown if the face is one or none is left."""
+    """Take what a die shows: a paladin of that clan; a crown if it shows one or none is left."""
     is_clan = int64(face != CROWN)
     clan = face * is_clan
     if s["supply"][clan] > 0:  # nearly always; then no branch depends on the face
@@ -68,7 +68,9 @@ def take_face(s, player, face):
 
 @kernel
 def leads(s, player, clan):
-    """Whether the player's court holds strictly more of the clan than every other player's."""
+    """Return whether the player's court holds strictly more of the clan than every other
+    player's.
+    """
     own = s["courts"][player, clan]
     for other in range(int64(s["players"])):
         if other != player and s["courts"][other, clan] >= own:
@@ -78,7 +80,7 @@ def leads(s, player, clan):
 
 @kernel
 def place_in_court(s, player, clan):
-    """A paladin joins the court; with the lead comes control, with a tie control stays."""
+    """Place a paladin in the court; with the lead comes control, with a tie control stays."""
     s["courts"][player, clan] += 1
     if leads(s, player, clan):
         s["control"][clan] = player
@@ -86,7 +88,7 @@ def place_in_court(s, player, clan):
 
 @kernel
 def controlling_team(s, clan):
-    """Team of the seat that controls the clan, or NOBODY."""
+    """Return the team of the seat that controls the clan, or NOBODY."""
     player = int64(s["control"][clan])
     team = int64(s["team"][max(player, 0)])
     return NOBODY if player == NOBODY else team
@@ -94,19 +96,19 @@ def controlling_team(s, clan):
 
 @kernel
 def clans_held(s, player):
-    """A word with a 1 for each clan that the player controls."""
+    """Return a word with a 1 for each clan that the player controls."""
     return held_by(clan_word(s["control"]), player)
 
 
 @kernel
 def held_by(control, player):
-    """The same, where ``control`` is the word of the clans' controlling seats."""
+    """Return the same, where ``control`` is the word of the clans' controlling seats."""
     return where_equal(control, player) & EACH_CLAN
 
 
 @kernel
 def clans_of(s, team):
-    """A word with a 1 for each clan that the team's members control."""
+    """Return a word with a 1 for each clan that the team's members control."""
     clans = NOTHING
     for player in range(MAX_PLAYERS):  # seats that are not used hold none
         clans |= clans_held(s, player) * uint64(s["team"][player] == team)
@@ -115,5 +117,5 @@ def clans_of(s, team):
 
 @kernel
 def reserve_size(s, player):
-    """Paladins in the reserve, crowns not counted."""
+    """Return paladins in the reserve, crowns not counted."""
     return sum_of(clan_word(s["reserves"][player]))

@@ -37,13 +37,13 @@ else:  # NumPy's scalars warn when they wrap around; compiled code does not
 
 @kernel
 def step(generator):
-    """The generator's next state."""
+    """Return the generator's next state."""
     return _plus(generator, GOLDEN_GAMMA)
 
 
 @kernel
 def mix(generator):
-    """The 64 random bits of a generator's state."""
+    """Return the 64 random bits of a generator's state."""
     z = _times(generator ^ (generator >> _30), _MIX_1)
     z = _times(z ^ (z >> _27), _MIX_2)
     return z ^ (z >> _31)
@@ -51,11 +51,13 @@ def mix(generator):
 
 @kernel
 def below(bits, n):
-    """A whole number from 0 to n - 1 out of 64 random bits (n small: bias under n / 2^32)."""
+    """Return a whole number from 0 to n - 1 out of 64 random bits (n small: bias under n
+    / 2^32).
+    """
     return np.int64(_times(bits >> _32, np.uint64(n)) >> _32)
 
 
 @kernel
 def fraction(bits):
-    """A random number from 0 to below 1 out of 64 random bits."""
+    """Return a random number from 0 to below 1 out of 64 random bits."""
     return float(bits >> _11) * 2.0**-53

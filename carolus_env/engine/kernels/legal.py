@@ -41,7 +41,7 @@ assert 1 << DISCS == 1 << CLANS == BLOCK
 
 
 def _members(row: int) -> list[int]:
-    """Positions of the set bits of a row's number."""
+    """Return positions of the set bits of a row's number."""
     return [k for k in range(CLANS) if row >> k & 1]
 
 
@@ -80,7 +80,7 @@ _LOWER_HALF = np.uint64(32)
 
 @kernel
 def playable_discs(s):
-    """Bits of the discs that the player may play: bit d - 1 for disc d.
+    """Return bits of the discs that the player may play: bit d - 1 for disc d.
 
     A number already played this round is not allowed, unless that would leave no disc at all.
     """
@@ -94,7 +94,7 @@ def playable_discs(s):
 
 @kernel
 def clans_to_take(s):
-    """Bits of the clans that a crown may become."""
+    """Return bits of the clans that a crown may become."""
     clans = 0
     for clan in range(CLANS):
         clans |= int64(can_be_taken(s, clan)) << clan
@@ -103,7 +103,7 @@ def clans_to_take(s):
 
 @kernel
 def clans_in_reserve(s):
-    """Bits of the clans that the player has paladins of."""
+    """Return bits of the clans that the player has paladins of."""
     player, clans = int64(s["player"]), 0
     for clan in range(CLANS):
         clans |= int64(s["reserves"][player, clan] > 0) << clan
@@ -112,13 +112,13 @@ def clans_in_reserve(s):
 
 @kernel
 def emperor_steps(s):
-    """The most steps that the player may move the Emperor: the number of its disc."""
+    """Return the most steps that the player may move the Emperor: the number of its disc."""
     return int64(s["discs_played"][s["player"]])
 
 
 @kernel
 def legal_set(s):
-    """Row of `LEGAL_SETS` with the actions that are legal now."""
+    """Return the row of `LEGAL_SETS` with the actions that are legal now."""
     phase = s["phase"]
     if phase == CROWN_CHOICE:
         return CROWN_SETS + clans_to_take(s)
@@ -133,7 +133,7 @@ def legal_set(s):
 
 @kernel
 def allows(number, action):
-    """1 where legal set ``number`` holds ``action``, else 0.
+    """Return 1 where legal set ``number`` holds ``action``, else 0.
 
     The only place that reads the table: a compiler for GPUs copies it for each place that does.
     """
@@ -142,7 +142,7 @@ def allows(number, action):
 
 @kernel
 def is_legal(s, action):
-    """Whether ``action`` (any integer) is legal now."""
+    """Return whether ``action`` (any integer) is legal now."""
     return 0 <= action < ACTIONS and allows(legal_set(s), action) == 1
 
 
@@ -155,7 +155,7 @@ def write_mask(number, masks, row):
 
 @kernel
 def random_action(number, random_bits):
-    """A member of legal set ``number``, each equally likely; -1 where no decision is due."""
+    """Return a member of legal set ``number``, each equally likely; -1 where no decision is due."""
     member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
     choice = below(random_bits << _LOWER_HALF, SPAN[number])
     action = FIRST_ACTION[number // BLOCK] + STRIDE[number // BLOCK] * member + choice
@@ -164,7 +164,8 @@ def random_action(number, random_bits):
 
 @kernel
 def weighted_action(number, weights, row, chance):
-    """A member of legal set ``number``, in proportion to ``weights[row]``; ``chance`` in [0, 1).
+    """Return a member of legal set ``number``, in proportion to ``weights[row]``; ``chance`` in [0,
+    1).
 
     -1 where no decision is due, -2 where no legal action has weight or a weight is not >= 0.
     """

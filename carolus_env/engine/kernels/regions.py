@@ -16,7 +16,9 @@ from carolus_env.system.compiler import kernel, rare
 
 @kernel
 def region_at(s, steps):
-    """Index of the region that lies ``steps`` clockwise from the Emperor's, at most twice round."""
+    """Return the index of the region that lies ``steps`` clockwise from the Emperor's, at most twice
+    round.
+    """
     count = int64(s["regions"])
     region = int64(s["emperor"]) + steps
     region = region - count if region >= count else region
@@ -25,26 +27,28 @@ def region_at(s, steps):
 
 @kernel
 def castles_of(s, region, team):
-    """The team's castles on the region."""
+    """Return the team's castles on the region."""
     castles = int64(s["region_castles"][region])
     return castles if s["region_owner"][region] == team else 0
 
 
 @kernel
 def paladins_of(s, region, clans):
-    """Paladins on the region of the clans with a 1 in the word ``clans``."""
+    """Return paladins on the region of the clans with a 1 in the word ``clans``."""
     return sum_of(clan_word(s["region_paladins"][:, region]) & lanes(clans))
 
 
 @kernel
 def strength(s, region, team):
-    """Paladins of the clans that the team's members control, plus its castles there."""
+    """Return paladins of the clans that the team's members control, plus its castles there."""
     return paladins_of(s, region, clans_of(s, team)) + castles_of(s, region, team)
 
 
 @kernel
 def strongest_team(s, region):
-    """The team strictly stronger than every other, or NOBODY for a tie or no strength at all."""
+    """Return the team strictly stronger than every other, or NOBODY for a tie or no strength at
+    all.
+    """
     best, most = NOBODY, 0
     for team in range(int64(s["teams"])):
         power = strength(s, region, team)
@@ -57,7 +61,7 @@ def strongest_team(s, region):
 
 @kernel
 def take_over(s, region, team):
-    """The team builds the first castle, or replaces every castle by one of its own."""
+    """Build the team's first castle, or replace every castle by one of its own."""
     owner = int64(s["region_owner"][region])
     castles = 1
     if owner != NOBODY:
@@ -70,7 +74,7 @@ def take_over(s, region, team):
 
 @rare
 def absorb_next(s, region):
-    """The region and its clockwise neighbour become one, which starts where the region does."""
+    """Merge the region with its clockwise neighbour; the new one starts where the region does."""
     count = int64(s["regions"])
     gone = (region + 1) % count
     s["region_castles"][region] += s["region_castles"][gone]

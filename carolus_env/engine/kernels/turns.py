@@ -64,14 +64,14 @@ _SIDES = np.uint64(FACES)
 
 @kernel
 def draw(s):
-    """64 random bits from the game's own generator."""
+    """Return 64 random bits from the game's own generator."""
     s["generator"] = generator.step(s["generator"])
     return generator.mix(s["generator"])
 
 
 @kernel
 def lay_out(s, territories, row):
-    """One paladin on each territory, as ``territories[row]`` says; they leave the supply."""
+    """Place one paladin on each territory, as ``territories[row]`` says; they leave the supply."""
     s["regions"] = TERRITORIES
     s["emperor"] = 0
     for clan in range(CLANS):
@@ -87,7 +87,7 @@ def lay_out(s, territories, row):
 
 @kernel
 def shuffle_territories(s, territories, row):
-    """Three paladins of each clan in random order, into ``territories[row]``."""
+    """Write three paladins of each clan in random order into ``territories[row]``."""
     for territory in range(TERRITORIES):
         territories[row, territory] = territory // PALADINS_LAID_OUT
     for last in range(TERRITORIES - 1, 0, -1):
@@ -99,7 +99,7 @@ def shuffle_territories(s, territories, row):
 
 @kernel
 def seat_players(s, first_player):
-    """Opening order of round 1 (and of the set-up's rolls): the first player, then clockwise."""
+    """Set the opening order of round 1 (and of the set-up's rolls): the first player, then clockwise."""
     players = int64(s["players"])
     for seat in range(players):
         s["order"][seat] = (first_player + seat) % players
@@ -113,7 +113,7 @@ def seat_players(s, first_player):
 
 @kernel
 def set_up(s, territories, row):
-    """The whole set-up by the game's own generator, up to the first decision.
+    """Play the whole set-up by the game's own generator, up to the first decision.
 
     ``s`` holds the rules and zeros; ``territories[row]`` is scratch for shuffling.
     """
@@ -125,7 +125,7 @@ def set_up(s, territories, row):
 
 @kernel
 def draw_first_player(s):
-    """The first player is drawn by lot."""
+    """Return the first player is drawn by lot."""
     return generator.below(draw(s), int64(s["players"]))
 
 
@@ -134,7 +134,7 @@ def draw_first_player(s):
 
 @kernel
 def await_roll(s):
-    """The player whose turn it is rolls: the whole reserve in the set-up, else one turn's dice."""
+    """Roll for the player whose turn it is: the whole reserve in the set-up, else one turn's dice."""
     players = int64(s["players"])
     s["player"] = s["order"][s["turn"]]
     s["phase"] = ROLL
@@ -143,7 +143,7 @@ def await_roll(s):
 
 @kernel
 def draw_dice(s):
-    """A random number whose lowest digits to base 6 are fair dice."""
+    """Return a random number whose lowest digits to base 6 are fair dice."""
     number = draw(s)
     while number > _FAIR_LIMIT:
         number = draw(s)
@@ -181,7 +181,7 @@ def take_roll(s, faces, row):
 
 @kernel
 def decide_rolled_crowns(s):
-    """The dice are taken; crowns are decided now unless the option defers them."""
+    """Take the dice; decide crowns now unless the option defers them."""
     s["dice_due"] = 0
     if s["crown_deferred"] == 1 or not crown_is_due(s):
         end_turn(s)
@@ -218,7 +218,7 @@ def decide_crown(s, clan):
 
 @kernel
 def begin_round(s):
-    """The next round's opening order is the last round's action order."""
+    """Make the last round's action order the next round's opening order."""
     s["round"] += 1
     for seat in range(int64(s["players"])):
         s["discs_played"][seat] = 0
@@ -244,7 +244,7 @@ def play_disc(s, number):
 
 @kernel
 def sort_order(s):
-    """Lower number first; of two equal numbers, the one played earlier."""
+    """Sort by disc: lower number first; of two equal numbers, the one played earlier."""
     players = int64(s["players"])
     seats = 0  # in action order, eight bits each
     for place in range(players):
@@ -263,7 +263,7 @@ def sort_order(s):
 
 @kernel
 def begin_turn(s):
-    """The next player in action order starts, with its deferred crowns."""
+    """Start the turn of the next player in action order, with its deferred crowns."""
     s["player"] = s["order"][s["turn"]]
     if s["crown_deferred"] == 0 or not crown_is_due(s):
         begin_placing(s)
@@ -271,7 +271,7 @@ def begin_turn(s):
 
 @kernel
 def begin_placing(s):
-    """As many paladins as the rules say, fewer only if the reserve holds fewer."""
+    """Let the player place as many paladins as the rules say, fewer only if the reserve holds fewer."""
     paladins = min(DICE[int64(s["players"])], reserve_size(s, int64(s["player"])))
     s["placements_left"] = paladins
     s["phase"] = PLACE if paladins > 0 else MOVE
@@ -279,7 +279,7 @@ def begin_placing(s):
 
 @kernel
 def place_paladin(s, clan, destination):
-    """To the player's court (destination 0), or to region destination - 1 from the Emperor's."""
+    """Place it in the player's court (destination 0), or to region destination - 1 from the Emperor's."""
     player = int64(s["player"])
     s["reserves"][player, clan] -= 1
     if destination == 0:
@@ -308,7 +308,7 @@ def move_emperor(s, steps):
 
 @kernel
 def end_turn(s):
-    """The next player rolls (set-up) or acts; after the last one the round is complete."""
+    """Let the next player roll (set-up) or act; after the last one the round is complete."""
     s["turn"] += 1
     if s["turn"] < s["players"]:
         if s["round"] == 0:
@@ -330,7 +330,7 @@ def end_turn(s):
 
 @kernel
 def teams_with_most_castles(s):
-    """Bits of the teams with the most castles in play."""
+    """Return bits of the teams with the most castles in play."""
     most, teams = 0, 0
     for team in range(int64(s["teams"])):
         castles = int64(s["castles"][team])
@@ -355,20 +355,20 @@ def end_game(s, reason, winners):
 
 @kernel
 def forfeit(s):
-    """The team to move loses, the others share the win. Not a rule: an environment's option."""
+    """Let the team to move lose; the others share the win. Not a rule: an environment's option."""
     loser = int64(s["team"][s["player"]])
     end_game(s, BY_FORFEIT, ((1 << int64(s["teams"])) - 1) & ~(1 << loser))
 
 
 @kernel
 def win_share(s, seat):
-    """The share of the win of the player's team."""
+    """Return the share of the win of the player's team."""
     return team_win_share(s, int64(s["team"][seat]))
 
 
 @kernel
 def team_win_share(s, team):
-    """The share of the win of a team; where nobody has won, all teams have the same."""
+    """Return the share of the win of a team; where nobody has won, all teams have the same."""
     winners = int64(s["winners"])
     sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
     if sharing == 0:
@@ -378,21 +378,21 @@ def team_win_share(s, team):
 
 @kernel
 def payoff(s, seat):
-    """(n s - 1) / (n - 1), s the share of the win of the player's team and n the teams."""
+    """Return (n s - 1) / (n - 1), s the share of the win of the player's team and n the teams."""
     teams = int64(s["teams"])
     return (teams * win_share(s, seat) - 1.0) / (teams - 1.0)
 
 
 @kernel
 def write_returns(s, returns, row):
-    """The payoff of each player."""
+    """Write the payoff of each player."""
     for seat in range(int64(s["players"])):
         returns[row, seat] = payoff(s, seat)
 
 
 @kernel
 def write_win_shares(s, shares, row):
-    """The share of the win of each player: partners split their team's evenly."""
+    """Write the share of the win of each player: partners split their team's evenly."""
     players = int64(s["players"])
     partners = players // int64(s["teams"])
     for seat in range(players):
@@ -401,7 +401,7 @@ def write_win_shares(s, shares, row):
 
 @kernel
 def add_returns(s, returns, row):
-    """The payoff of each player, added to what is there."""
+    """Add the payoff of each player to what is there."""
     for seat in range(int64(s["players"])):
         returns[row, seat] += payoff(s, seat)
 
@@ -431,7 +431,7 @@ def roll_on(s):
 
 @kernel
 def roll_dealt(s, dice, row):
-    """`roll_on` where each seat rolls by a separate generator, ``dice[row, seat]``.
+    """Do as `roll_on` where each seat rolls by a separate generator, ``dice[row, seat]``.
 
     Then a seat's k-th roll does not depend on anyone's decisions. The game's own
     generator, from which a player could predict rolls, is set to 0.

@@ -39,7 +39,7 @@ _TEXT_COLUMNS: Final = ("agent", "against", "ended by")  # left-aligned
 
 
 def page(summary: Summary, lines: Sequence[Standing], drawn: str) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         summary: of the tournament.
@@ -97,7 +97,7 @@ def _ranking(summary: Summary, lines: Sequence[Standing], drawn: str) -> _Html:
 
 
 def _pairings(summary: Summary, lines: Sequence[Standing]) -> _Html:
-    """Every pairing, seen from its stronger agent."""
+    """Return every pairing, seen from its stronger agent."""
     rank = {line.agent: place for place, line in enumerate(lines)}
     rows = []
     for pairing in sorted(summary["pairings"], key=lambda p: sorted(rank[k] for k in p["pair"])):
@@ -153,7 +153,7 @@ def _play(summary: Summary, lines: Sequence[Standing]) -> _Html:
 
 
 def _origin(summary: Summary) -> _Html:
-    """Everything that is needed to play the tournament again."""
+    """Return everything that is needed to play the tournament again."""
     facts = [(key, summary[key]) for key in ("schedule", "seed", "deals", "games")]
     facts.append(("time", duration(1e6 * summary["seconds"])))
     for key in ("rules", "versions", "machine"):
@@ -186,7 +186,7 @@ def _tag(name: str, *content: object, **attributes: object) -> _Html:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[_Html]]) -> _Html:
-    """A table that scrolls by itself where it is too wide; cells are ``td`` already."""
+    """Return a table that scrolls by itself where it is too wide; cells are ``td`` already."""
     top = _tag(
         "tr",
         *(_tag("th", name, class_="name" if name in _TEXT_COLUMNS else "number") for name in head),
@@ -202,14 +202,16 @@ def _name(name: str) -> _Html:
 
 
 def _bar(part: float, longest: float = 1.0) -> _Html:
-    """A cell with a percentage and a bar of that length."""
+    """Return a cell with a percentage and a bar of that length."""
     width = 100 * min(max(part / longest if longest else 0, 0), 1)
     bar = _tag("i", style=f"width:{width:.1f}%")
     return _tag("td", percent(part, 1), _tag("div", bar, class_="bar"), class_="barred")
 
 
 def _cells_of(figure: Figure, agents: Sequence[Mapping[str, Any]]) -> list[list[_Html]]:
-    """A figure's cells for each agent; of several columns the longest bar has the whole length."""
+    """Return a figure's cells for each agent; of several columns the longest bar has the whole
+    length.
+    """
     several = len(figure.heads) > 1
     parts = [agent[figure.key] if several else [agent[figure.key]] for agent in agents]
     if figure.how == BAR:
@@ -227,7 +229,7 @@ def _tint(rate: float | None) -> str:
 
 
 def _themed(svg: str) -> str:
-    """A plot as part of the page, in the page's colours."""
+    """Return a plot as part of the page, in the page's colours."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.find("<svg") :], flags=re.DOTALL)
     for colour, name in (
         (INK, "var(--ink)"),
@@ -241,7 +243,7 @@ def _themed(svg: str) -> str:
 
 
 def _interval(rate: float, low: float, high: float) -> _Html:
-    """A win rate and its interval between 0 and 100 %, with a mark at one half."""
+    """Return a win rate and its interval between 0 and 100 %, with a mark at one half."""
     colour = f"var(--{'more' if rate > 0.5 else 'less'})"
     return _Html(
         '<svg viewBox="-4 0 108 12" width="96" height="12" aria-hidden="true">'

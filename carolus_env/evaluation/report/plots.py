@@ -43,7 +43,7 @@ _STYLE: Final[dict[Any, Any]] = {
 
 
 def plots(lines: Sequence[Standing]) -> dict[str, bytes]:
-    """The plots as files by name; those of ratings only where there are ratings."""
+    """Return the plots as files by name; those of ratings only where there are ratings."""
     import matplotlib
 
     files: dict[str, bytes] = {}
@@ -67,7 +67,7 @@ def _images(name: str, figure: Figure) -> dict[str, bytes]:
 
 
 def _ratings_plot(lines: Sequence[Standing]) -> Figure:
-    """Points with their intervals, the strongest agent on top, numbers at the right."""
+    """Return points with their intervals, the strongest agent on top, numbers at the right."""
     from matplotlib.figure import Figure
 
     rated = [(line.name, line.rating) for line in lines if line.rating is not None]
@@ -103,7 +103,7 @@ def _ratings_plot(lines: Sequence[Standing]) -> Figure:
 
 
 def _wins_plot(lines: Sequence[Standing]) -> Figure:
-    """A square for each pair of agents: the win rate of the row's agent in percent."""
+    """Return a square for each pair of agents: the win rate of the row's agent in percent."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 

@@ -40,7 +40,7 @@ class Standing:
 
 
 def standings(summary: Summary) -> list[Standing]:
-    """The agents by rating, the strongest first; by win rate where there are no ratings.
+    """Return the agents by rating, the strongest first; by win rate where there are no ratings.
 
     Raises:
         ValueError: when this is not the summary of a tournament.
@@ -74,7 +74,8 @@ def _rating(values: dict[str, float]) -> Rating:
 
 
 def table_rows(summary: Summary) -> list[list[str]]:
-    """The cross table as text, the headings first; without ratings it has no column for them.
+    """Return the cross table as text, the headings first; without ratings it has no column for
+    them.
 
     Opponents' columns are headed by their rank. A cell is the row's win rate in percent.
 
@@ -100,7 +101,7 @@ def table_rows(summary: Summary) -> list[list[str]]:
 
 
 def cross_table(summary: Summary) -> Table:
-    """The cross table for a terminal. Colours repeat what the numbers say.
+    """Return the cross table for a terminal. Colours repeat what the numbers say.
 
     Raises:
         ValueError: when this is not the summary of a tournament.

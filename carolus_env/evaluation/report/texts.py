@@ -20,12 +20,12 @@ _ELLIPSIS: Final = "\u2026"
 
 
 def printable(text: object) -> str:
-    """The text, with characters that cannot be printed or encoded replaced."""
+    """Return the text, with characters that cannot be printed or encoded replaced."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
 def shortened(names: Iterable[str], length: int = 32) -> list[str]:
-    """The names, long ones without their middle, still all different."""
+    """Return the names, long ones without their middle, still all different."""
     head = length // 3
     return labels(
         [
@@ -36,7 +36,7 @@ def shortened(names: Iterable[str], length: int = 32) -> list[str]:
 
 
 def title(summary: Summary) -> str:
-    """What was played, in one line."""
+    """Return what was played, in one line."""
     parts = [
         f"{summary['rules']['players']} players",
         summary["schedule"],
@@ -50,12 +50,12 @@ def title(summary: Summary) -> str:
 
 
 def spaced(name: object) -> str:
-    """A key as words."""
+    """Return a key as words."""
     return str(name).replace("_", " ")
 
 
 def elo(rating: Rating | None) -> str:
-    """A rating and its interval."""
+    """Return a rating and its interval."""
     if rating is None:
         return ""
     point, low, high = map(round, rating)
@@ -63,7 +63,7 @@ def elo(rating: Rating | None) -> str:
 
 
 def percent(rate: float | None, digits: int = 0) -> str:
-    """In percent; 0 and 100 only for exactly that."""
+    """Return it in percent; 0 and 100 only for exactly that."""
     if rate is None:
         return ""
     text, least = f"{100 * rate:.{digits}f}", 10.0**-digits
@@ -75,7 +75,7 @@ def percent(rate: float | None, digits: int = 0) -> str:
 
 
 def duration(microseconds: float) -> str:
-    """In the unit that fits."""
+    """Return it in the unit that fits."""
     for unit, size in (("s", 1e6), ("ms", 1e3)):
         if microseconds >= 0.9995 * size:
             return f"{microseconds / size:.3g} {unit}"
@@ -83,19 +83,19 @@ def duration(microseconds: float) -> str:
 
 
 def written(value: float, how: str) -> str:
-    """A value of a `Figure`."""
+    """Return a value of a `Figure`."""
     if how == BAR:
         return percent(value, 1)
     return duration(value) if how == TIME else how.format(value)
 
 
 def strength_of_colour(rate: float) -> float:
-    """How much colour a win rate has: 0 at one half, 0.75 at 0 and 1."""
+    """Return how much colour a win rate has: 0 at one half, 0.75 at 0 and 1."""
     return 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
 
 
 def blend(rate: float) -> str:
-    """Blue for more than half, vermilion for less, white between."""
+    """Return blue for more than half, vermilion for less, white between."""
     strong, part = (BLUE if rate > 0.5 else VERMILION), strength_of_colour(rate)
     channels = (int(strong[k : k + 2], 16) for k in (1, 3, 5))
     return "#" + "".join(f"{round(255 + part * (channel - 255)):02x}" for channel in channels)

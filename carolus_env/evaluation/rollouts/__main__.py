@@ -104,7 +104,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def _position(text: str) -> States:
-    """The game that the argument names.
+    """Return the game that the argument names.
 
     Raises:
         ValueError: for a text that is no position.
@@ -116,7 +116,7 @@ def _position(text: str) -> States:
 
 
 def as_data(found: Rollout, game: States) -> dict[str, Any]:
-    """A rollout as plain values for JSON."""
+    """Return a rollout as plain values for JSON."""
     return {
         "team": found.team,
         "ended": found.ended,

@@ -21,7 +21,7 @@ MOST: Final = 4096  # candidates of a turn
 
 
 def kind_of(state: np.void) -> str:
-    """Which of `KINDS` is due in game ``states[i]``.
+    """Return which of `KINDS` is due in game ``states[i]``.
 
     Raises:
         ValueError: when no decision is due.
@@ -34,7 +34,7 @@ def kind_of(state: np.void) -> str:
 
 
 def candidates(state: np.void, most: int = 8) -> list[tuple[int, ...]]:
-    """The choices of the player to move, each as its actions in order.
+    """Return the choices of the player to move, each as its actions in order.
 
     Discs and crowns are all listed, by action number. Turns are listed best first by the planner's
     evaluation; each set of placements occurs once, in one order.
@@ -54,7 +54,7 @@ def candidates(state: np.void, most: int = 8) -> list[tuple[int, ...]]:
 
 
 def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
-    """The position after each choice, before any dice: ``(K,)``.
+    """Return the position after each choice, before any dice: ``(K,)``.
 
     Raises:
         ValueError: for an empty choice, or one that passes a roll or another player's decision.
@@ -77,12 +77,12 @@ def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
 
 
 def choice_text(game: States, actions: Sequence[int]) -> str:
-    """A choice in notation; ``game`` is the position, ``(1,)``."""
+    """Return a choice in notation; ``game`` is the position, ``(1,)``."""
     told = tell_turns(game, [{"action": action} for action in actions])
     return ", ".join(turn.text for turn in told)
 
 
 def distinct(states: States) -> npt.NDArray[np.int64]:
-    """Rows of the first of each set of equal positions, ascending."""
+    """Return rows of the first of each set of equal positions, ascending."""
     _, first = np.unique(states.view(RAW), return_index=True)
     return np.sort(first)

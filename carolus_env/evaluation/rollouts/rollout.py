@@ -140,7 +140,7 @@ class Options:
             raise ValueError(f"error must lie between 0 and 1, got {self.error!r}")
 
     def sampler(self, players: int, seed: int) -> Sampler:
-        """What plays the games.
+        """Return what plays the games.
 
         Raises:
             ValueError: for a value function that does not exist, or does not fit.
@@ -216,7 +216,7 @@ def roll_out(
 
 
 def _player(options: Options, players: int, seed: int) -> Callable[..., Played]:
-    """The job of workers: to play a share of the games."""
+    """Return the job of workers: to play a share of the games."""
     return options.sampler(players, seed).part
 
 
@@ -246,16 +246,16 @@ class _Tally:
             self.samples[row] = np.concatenate([self.samples[row], some])
 
     def means(self) -> Floats:
-        """Of the team that decides."""
+        """Return of the team that decides."""
         return np.array([some[:, self.team].mean() for some in self.samples])
 
     def best(self) -> int:
-        """The best candidate that is left."""
+        """Return the best candidate that is left."""
         means = np.where(self.dropped, -np.inf, self.means())
         return int(means.argmax())
 
     def behind(self, row: int, best: int) -> tuple[float, float]:
-        """How far a candidate is behind the best one, and the standard error.
+        """Return how far a candidate is behind the best one, and the standard error.
 
         Games of the same number have the same dice, so the difference is taken game by game, over
         those that both have.
@@ -272,7 +272,9 @@ class _Tally:
             self.dropped[row] |= row != best and gap > sure * error
 
     def largest_error(self) -> float:
-        """The largest standard error of a candidate that is left, for the team that decides."""
+        """Return the largest standard error of a candidate that is left, for the team
+        that decides.
+        """
         left = np.flatnonzero(~self.dropped)
         return max(_error(self.samples[row][:, self.team]) for row in left)
 
@@ -302,7 +304,7 @@ class _Tally:
 
 
 def _error(values: Floats) -> float:
-    """The standard error of the mean.
+    """Return the standard error of the mean.
 
     Equal values say little about the spread of rare ones, so two are added that lie at the ends of
     what shares can be.

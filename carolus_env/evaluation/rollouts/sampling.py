@@ -96,7 +96,7 @@ class Sampler:
     def _first_rolls(
         self, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """For each game a number from 0 to 1 that picks its first roll, evenly spread over places.
+        """Return for each game a number from 0 to 1 that picks its first roll, evenly spread over places.
 
         Places are shuffled, so that a game's first roll says nothing about its other dice.
         """
@@ -173,7 +173,7 @@ def _roll_first(
 
 
 def _roll_at(heights: npt.NDArray[np.float64], dice: int) -> npt.NDArray[np.uint8]:
-    """The rolls at these heights, 0 to 1, of the rolls' cumulative probabilities."""
+    """Return the rolls at these heights, 0 to 1, of the rolls' cumulative probabilities."""
     outcomes = chance_outcomes(dice)
     ends = np.cumsum(outcomes.probabilities)[:-1]
     faces: npt.NDArray[np.uint8] = outcomes.faces[np.searchsorted(ends, heights, side="right")]

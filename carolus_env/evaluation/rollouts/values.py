@@ -39,7 +39,7 @@ class Value:
     _of: Callable[[States], Floats]
 
     def __call__(self, states: States) -> Floats:
-        """Each team's expected share of the win.
+        """Return each team's expected share of the win.
 
         Args:
             states: ``(N,)`` games of one number of players, at any point; where a roll is due, a

@@ -48,7 +48,9 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     placing, calls, asked = after["phase"] == PLACE, itertools.count(), 0
 
     def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """All games at first, then those in which paladins are placed, for the rest of the turn."""
+        """Return all games at first, then those in which paladins are placed, for the rest of the
+        turn.
+        """
         same = np.isin(after["phase"][rows], (PLACE, MOVE))
         return rows[placing[rows] & same] if next(calls) else rows
 

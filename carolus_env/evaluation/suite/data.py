@@ -100,13 +100,13 @@ class Decision:
         return self.candidates[0]
 
     def state(self) -> States:
-        """The position: ``(1,)``, with generator 0."""
+        """Return the position: ``(1,)``, with generator 0."""
         states = from_text(self.position, seed=0)
         states["generator"] = 0
         return states
 
     def record(self) -> Record:
-        """The game up to the decision as a record, which replays (`carolus_env.records`).
+        """Return the game up to the decision as a record, which replays (`carolus_env.records`).
 
         Raises:
             SuiteError: when there is no such game, or it leads to another position.
@@ -126,7 +126,7 @@ class Decision:
         return record
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the file."""
+        """Return it as in the file."""
         plain = {name: getattr(self, name) for name in _DECISION_KEYS}
         plain["candidates"] = [
             {name: getattr(one, name) for name in _CANDIDATE_KEYS} for one in self.candidates
@@ -165,7 +165,7 @@ class Suite:
         return str(self.header["base"])
 
     def sampler(self, seed: int) -> Sampler:
-        """What plays games as in the rollouts, with other dice.
+        """Return what plays games as in the rollouts, with other dice.
 
         Not stratified: a game's first roll would depend on the other games.
 
@@ -177,7 +177,7 @@ class Suite:
         return Sampler(self.base, seed, value, rounds, stratified=False)
 
     def half(self, name: str) -> list[Decision]:
-        """The decisions of one half, or of ``all``.
+        """Return the decisions of one half, or of ``all``.
 
         Raises:
             ValueError: for another name.
@@ -191,7 +191,9 @@ class Suite:
 
 
 def pack_game(record: Record) -> dict[str, Any]:
-    """A record in short: set-up, and each event as an action number or as the faces of a roll."""
+    """Return a record in short: set-up, and each event as an action number or as the faces of a
+    roll.
+    """
     events = [
         event["action"] if "action" in event else "".join(map(str, event["roll"]))
         for event in record["events"]
@@ -200,7 +202,7 @@ def pack_game(record: Record) -> dict[str, Any]:
 
 
 def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
-    """The record that `pack_game` shortened, without the players of its events."""
+    """Return the record that `pack_game` shortened, without the players of its events."""
     events = get(game, "events", list, where)
     if len(events) > _MOST_EVENTS:
         raise DataError(f"{where}.events must be at most {_MOST_EVENTS:,}, got {len(events):,}")
@@ -230,12 +232,12 @@ def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
 
 
 def line_of(data: dict[str, Any]) -> bytes:
-    """A header or a decision as its line of a file."""
+    """Return a header or a decision as its line of a file."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def packed(content: bytes) -> bytes:
-    """The content of a file as gzip; the same content gives the same bytes."""
+    """Return the content of a file as gzip; the same content gives the same bytes."""
     return gzip.compress(content, mtime=0)
 
 
@@ -243,7 +245,7 @@ def packed(content: bytes) -> bytes:
 
 
 def shipped(players: int) -> Suite:
-    """The package's suite for 2, 3 or 4 players.
+    """Return the package's suite for 2, 3 or 4 players.
 
     Raises:
         SuiteError: when the package has none.
@@ -271,7 +273,7 @@ def read_suite(path: str | os.PathLike[str]) -> Suite:
 
 
 def read_bytes(data: bytes, name: str) -> Suite:
-    """The suite in the content of a file, plain or gzip.
+    """Return the suite in the content of a file, plain or gzip.
 
     Raises:
         SuiteError: when it does not hold one, with its line.
@@ -295,7 +297,7 @@ def read_bytes(data: bytes, name: str) -> Suite:
 
 
 def check_header(data: object) -> dict[str, Any]:
-    """The header of a suite, checked as far as it is used.
+    """Return the header of a suite, checked as far as it is used.
 
     Raises:
         DataError: naming the first thing wrong.

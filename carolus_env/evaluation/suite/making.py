@@ -100,7 +100,7 @@ class Plan:
             raise ValueError(f"table must be two different agents or more, got {self.table}")
 
     def options(self) -> Options:
-        """How candidates are rolled out.
+        """Return how candidates are rolled out.
 
         Raises:
             ValueError: for a value that is not allowed.
@@ -114,7 +114,7 @@ class Plan:
         )
 
     def cells(self) -> list[tuple[str, str, str]]:
-        """Kind, stage and half of each decision, well mixed.
+        """Return kind, stage and half of each decision, well mixed.
 
         Shares hold as nearly as whole numbers allow; what is left over goes to the first ones.
         """
@@ -130,7 +130,7 @@ class Plan:
         return [cell for _, cell in found]
 
     def header(self) -> dict[str, Any]:
-        """The first line of the file, but for what is counted by playing."""
+        """Return the first line of the file, but for what is counted by playing."""
         plain = asdict(self)
         return {
             "format": FORMAT,
@@ -141,7 +141,7 @@ class Plan:
         }
 
     def command(self) -> str:
-        """The command that makes it."""
+        """Return the command that makes it."""
         words = [f"--players {self.players}"]
         for field in fields(self):
             value = getattr(self, field.name)
@@ -152,7 +152,7 @@ class Plan:
 
 
 def _shared(total: int, shares: list[Fraction]) -> list[int]:
-    """Whole numbers that sum to the total, nearest to its shares."""
+    """Return whole numbers that sum to the total, nearest to its shares."""
     exact = [total * share for share in shares]
     found = [int(part) for part in exact]
     order = sorted(range(len(shares)), key=lambda k: (int(exact[k]) - exact[k], k))
@@ -165,7 +165,7 @@ def _shared(total: int, shares: list[Fraction]) -> list[int]:
 
 
 def make_decision(plan: Plan, number: int) -> dict[str, Any]:
-    """One decision of a suite, as its line in the file."""
+    """Return one decision of a suite, as its line in the file."""
     kind, stage, half = plan.cells()[number]
     chance = np.random.default_rng([plan.seed, number])
     while True:
@@ -204,7 +204,7 @@ class _Game:
 
     @classmethod
     def played(cls, plan: Plan, chance: np.random.Generator) -> _Game:
-        """One more game."""
+        """Return one more game."""
         while True:
             met = tuple(plan.table[k] for k in chance.integers(len(plan.table), size=plan.players))
             if len(set(met)) > 1:
@@ -219,7 +219,7 @@ class _Game:
         return cls(met, seed, found, [int(step.actions[0]) for step in steps])
 
     def places(self, kind: str, stage: str) -> list[int]:
-        """Where decisions of a kind and a stage begin."""
+        """Return where decisions of a kind and a stage begin."""
         stages = stages_of(self.states)
         found, before = [], None
         for at, state in enumerate(self.states):
@@ -231,7 +231,7 @@ class _Game:
         return found
 
     def until(self, at: int) -> dict[str, Any]:
-        """The game up to a decision, in short."""
+        """Return the game up to a decision, in short."""
         start = engine.new_games(
             Rules(int(self.states["players"][0])), 1, seed=self.seed, roll=False
         )
@@ -244,7 +244,7 @@ def _agent(spec: str) -> bots.Agent:
 
 
 def _choices(plan: Plan, state: np.void, number: int) -> list[tuple[int, ...]]:
-    """The candidates of a position, those that lead to different ones."""
+    """Return the candidates of a position, those that lead to different ones."""
     found = candidates(state, most=plan.turns)
     if kind_of(state) == "turn":
         for spec in plan.proposers:
@@ -254,7 +254,7 @@ def _choices(plan: Plan, state: np.void, number: int) -> list[tuple[int, ...]]:
 
 
 def _is_decided(plan: Plan, state: np.void, choices: list[tuple[int, ...]]) -> bool:
-    """Whether the value function finds that nothing is left to decide."""
+    """Return whether the value function finds that nothing is left to decide."""
     found = _value(plan.value, plan.players)(after(state, choices))
     worth = found[:, int(state["team"][state["player"]])]
     return bool(worth.max() < plan.decided or worth.min() > 1 - plan.decided)
@@ -285,7 +285,7 @@ def _rolled_out(
 
 
 def _per_game(plan: Plan) -> dict[str, float]:
-    """How many decisions of each kind a seat takes in a game of the base, on average."""
+    """Return how many decisions of each kind a seat takes in a game of the base, on average."""
     deals = Deals.of(plan.seed, np.arange(_COUNTED))
     games = deals.games(Rules(plan.players))
     tables = np.zeros((_COUNTED, plan.players), np.int64)
@@ -355,7 +355,7 @@ def _make_alone(
 
 
 def _begun(plan: Plan, kept: Path) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
-    """The header and the decisions that are kept; a new file is begun."""
+    """Return the header and the decisions that are kept; a new file is begun."""
     wanted = json.loads(line_of(plan.header()))
     if not kept.exists():
         header = {**wanted, "per_game": _per_game(plan)}
@@ -374,5 +374,5 @@ def _begun(plan: Plan, kept: Path) -> tuple[dict[str, Any], dict[int, dict[str, 
 
 
 def _maker(plan: Plan) -> Callable[[int], dict[str, Any]]:
-    """The job of workers: to make decisions by number."""
+    """Return the job of workers: to make decisions by number."""
     return partial(make_decision, plan)

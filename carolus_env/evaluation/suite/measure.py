@@ -72,7 +72,7 @@ class Measured:
     seconds: float
 
     def summary(self) -> dict[str, Loss]:
-        """The loss by kind of decision, by stage, in all, and of a game.
+        """Return the loss by kind of decision, by stage, in all, and of a game.
 
         That in all weights kinds as the suite does. That of a game counts each kind as often as a
         seat decides on it in a game of the base agent.
@@ -101,7 +101,7 @@ class Measured:
         return found
 
     def worst(self, count: int) -> list[int]:
-        """Rows of the decisions that cost most, the worst first."""
+        """Return rows of the decisions that cost most, the worst first."""
         return [int(row) for row in np.argsort(-self.losses, kind="stable")[:count]]
 
 
@@ -176,7 +176,7 @@ def measure(
 def _rolled_out(
     suite: Suite, decisions: Sequence[Decision], ends: States, games: int
 ) -> tuple[Floats, Floats]:
-    """What choices cost that lead to ``ends``, and the standard errors, by rollouts."""
+    """Return what choices cost that lead to ``ends``, and the standard errors, by rollouts."""
     numbers = np.array([one.number for one in decisions], np.int64)
     names = (numbers[:, None] * games + np.arange(games)).ravel()
     played = suite.sampler(_PLAYED).play(ends.repeat(games), names, names)
@@ -190,7 +190,7 @@ def _rolled_out(
 
 
 def optimism(decisions: Sequence[Decision]) -> float:
-    """About how much too high the best candidates' values are, on average.
+    """Return about how much too high the best candidates' values are, on average.
 
     The best of several estimates is more often one that is too high. The mean excess is that of a
     parametric bootstrap: estimates drawn around the found ones, by their standard errors. It is

@@ -70,7 +70,7 @@ def run(
 
 
 def suites(players: int | None) -> list[Suite]:
-    """The package's suite for so many players; None: all that there are.
+    """Return the package's suite for so many players; None: all that there are.
 
     Raises:
         SuiteError: when there is none.
@@ -92,7 +92,9 @@ def suites(players: int | None) -> list[Suite]:
 
 
 def table(measured: Sequence[Measured]) -> str:
-    """A row for each agent: its loss by kind and in all, and how many of its choices are listed."""
+    """Return a row for each agent: its loss by kind and in all, and how many of its choices are
+    listed.
+    """
     suite, decisions = measured[0].suite, measured[0].decisions
     lines = [
         f"{suite.players} players: {len(decisions)} decisions, base {suite.base}, "
@@ -119,7 +121,8 @@ def _cell(loss: Loss) -> str:
 
 
 def records(measured: Measured, count: int) -> list[Record]:
-    """The games of the worst decisions: each once with the agent's choice, once with the best.
+    """Return the games of the worst decisions: each once with the agent's choice, once with the
+    best.
 
     They end with the choice. The name of the seat that decides says which one it is.
     """
@@ -144,7 +147,7 @@ def records(measured: Measured, count: int) -> list[Record]:
 
 
 def result(found: Sequence[Sequence[Measured]]) -> dict[str, Any]:
-    """All that was measured, JSON-ready."""
+    """Return all that was measured, JSON-ready."""
     return {
         "format": FORMAT,
         "version": VERSION,

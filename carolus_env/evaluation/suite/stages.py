@@ -18,7 +18,7 @@ FEW_REGIONS: Final = MIN_REGIONS + 2
 
 
 def stages_of(states: States) -> npt.NDArray[np.int64]:
-    """The stage of each game, as an index of `STAGES`: ``(N,)``."""
+    """Return the stage of each game, as an index of `STAGES`: ``(N,)``."""
     states = as_states(states)
     needed = np.array(CASTLES_TO_WIN)[states["players"].astype(np.int64)]
     most = states["castles"].max(axis=1).astype(np.int64)

@@ -150,7 +150,7 @@ class LanguageAgent(Agent):
         return plans
 
     def _ask(self, game: States) -> tuple[tuple[int, ...], int, str]:
-        """The actions of an answer, how many requests it took, and why there are none."""
+        """Return the actions of an answer, how many requests it took, and why there are none."""
         observation = observe(game[0], self.options.answers)
         response = action = None
         wait, error = FIRST_WAIT, ""
@@ -186,7 +186,8 @@ class LanguageAgent(Agent):
 
 
 def make_llm(argument: str) -> Agent:
-    """``llm:ARGUMENT``: options, separated by commas. An error does not repeat what it was given.
+    """Return ``llm:ARGUMENT``: options, separated by commas. An error does not repeat what it was
+    given.
 
     Raises:
         AgentError: for unknown or malformed options, or impossible values.

@@ -84,7 +84,7 @@ class Chat:
             self._secret()
 
     def _secret(self) -> str:
-        """The key, never shown."""
+        """Return the key, never shown."""
         if not self.key:
             return ""
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]{0,99}", self.key):
@@ -102,7 +102,7 @@ class Chat:
         return secret
 
     def ask(self, prompt: str) -> str:
-        """The model's answer to a prompt; empty where it has none.
+        """Return the model's answer to a prompt; empty where it has none.
 
         Raises:
             ChatError: when none came in time, or the endpoint refuses, or does not answer as such
@@ -181,7 +181,7 @@ _OPENER: Final = build_opener(ProxyHandler({}), _NoRedirect)
 
 
 def _of(data: Any, *path: str | int) -> Any:
-    """What lies at a path of keys and indices in a JSON value; None where nothing does."""
+    """Return what lies at a path of keys and indices in a JSON value; None where nothing does."""
     for step in path:
         if isinstance(step, int):
             data = data[step] if isinstance(data, list) and len(data) > step else None

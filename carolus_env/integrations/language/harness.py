@@ -54,7 +54,7 @@ class Parsed(NamedTuple):
 
 
 def observe(state: np.void, answers: str = "turn") -> dict[str, Any]:
-    """What a player sees of a game, for the three functions; the dice to come are left out.
+    """Return what a player sees of a game, for the three functions; the dice to come are left out.
 
     Args:
         state: one game.
@@ -99,7 +99,7 @@ def generate_prompt(
     previous_response: str | None = None,
     previous_action: str | None = None,
 ) -> str:
-    """The prompt for the player to move: rules, position, history, and what is asked.
+    """Return the prompt for the player to move: rules, position, history, and what is asked.
 
     Args:
         observation: as `observe` gives it; without ``answers`` a move is a single decision.
@@ -159,7 +159,8 @@ def parse_response(response: str, observation: Mapping[str, Any]) -> Parsed:
 
 
 def move_of(response: str) -> tuple[str | None, str]:
-    """The text under the key ``move`` of the last JSON object that has it, or None and the error.
+    """Return the text under the key ``move`` of the last JSON object that has it, or None and the
+    error.
 
     A list of texts is taken as one text, its parts separated by commas.
     """
@@ -189,7 +190,7 @@ _DECODER: Final = json.JSONDecoder()
 
 
 def last_lines(history: Sequence[str], room: int) -> list[str]:
-    """The last texts of ``history``, as many as ``room`` characters hold, oldest first."""
+    """Return the last texts of ``history``, as many as ``room`` characters hold, oldest first."""
     kept: list[str] = []
     for line in reversed(history):
         room -= len(line) + 1
@@ -209,7 +210,7 @@ def _in_turns(observation: Mapping[str, Any]) -> bool:
 
 
 def _again(response: str, action: str | None, observation: Mapping[str, Any]) -> str:
-    """What was wrong with the answer before, so that the model can think again."""
+    """Return what was wrong with the answer before, so that the model can think again."""
     parsed = parse_response(response, observation)
     error = cut(parsed.error or "it was refused", 1_000)
     if action is not None:
@@ -225,7 +226,7 @@ def _again(response: str, action: str | None, observation: Mapping[str, Any]) ->
 
 
 def checked_answers(answers: str) -> str:
-    """One of `ANSWERS`, as given.
+    """Return one of `ANSWERS`, as given.
 
     Raises:
         ValueError: for anything else.

@@ -32,7 +32,9 @@ LONGEST = 400
 
 
 def goes_on(game: States, start: np.void) -> bool:
-    """Whether the turn that began in ``start`` is still to be continued in ``game``, ``(1,)``."""
+    """Return whether the turn that began in ``start`` is still to be continued in ``game``,
+    ``(1,)``.
+    """
     state = game[0]
     return bool(
         start["phase"] != DISC
@@ -46,7 +48,7 @@ def goes_on(game: States, start: np.void) -> bool:
 
 
 def read_turn(state: np.void, text: str) -> list[int]:
-    """The actions of a whole turn.
+    """Return the actions of a whole turn.
 
     Outcomes (``!``, ``A takes 4-6``) may be left out, but a wrong one is refused.
 
@@ -78,7 +80,7 @@ def read_turn(state: np.void, text: str) -> list[int]:
 
 
 def read_one(state: np.void, text: str) -> list[int]:
-    """`notation.read_move`, whose error also says which rule is against the move.
+    """Return `notation.read_move`, whose error also says which rule is against the move.
 
     Raises:
         NotationError: for a text that is not a move, or not one that can be played now.
@@ -102,7 +104,9 @@ _KINDS = (
 
 
 def _why_not(state: np.void, text: str) -> str | None:
-    """Which rule is against a move, in the game's words; None when it is not about the rules."""
+    """Return which rule is against a move, in the game's words; None when it is not about the
+    rules.
+    """
     phase, seat = int(state["phase"]), int(state["player"])
     typed = ((kind, pattern.match(text)) for kind, pattern in _KINDS)
     kind, found = next(((kind, found) for kind, found in typed if found), (phase, None))
@@ -134,7 +138,7 @@ def _why_not(state: np.void, text: str) -> str | None:
 
 
 def _out_of_order(state: np.void) -> str:
-    """What is to be decided first, or instead."""
+    """Return what is to be decided first, or instead."""
     if state["phase"] == PLACE:
         left = counted(int(state["placements_left"]), "paladin")
         return f"the paladins come first, {left} still to be played"

@@ -37,7 +37,7 @@ _DEFERRED: Final = (
 
 
 def rules_text(rules: Rules) -> str:
-    """The rules of the game for that number of players and those options.
+    """Return the rules of the game for that number of players and those options.
 
     One text, so that it can be read as a player reads it: it is longer than a function should be.
     """
@@ -95,7 +95,7 @@ showing the clan counts as a crown, and no crown can become that clan.{_other_op
 
 
 def _teams(rules: Rules) -> tuple[str, str]:
-    """Who plays for which team, and a paragraph on partners, where there are any."""
+    """Return who plays for which team, and a paragraph on partners, where there are any."""
     teams = [
         [seat for seat in range(rules.players) if rules.team(seat) == team]
         for team in range(rules.teams)
@@ -122,7 +122,7 @@ def _other_options(rules: Rules) -> str:
 
 
 def position_text(state: np.void) -> str:
-    """A position that waits for a decision, as the player to move needs it.
+    """Return a position that waits for a decision, as the player to move needs it.
 
     Raises:
         ValueError: when no decision is due.
@@ -156,7 +156,7 @@ def position_text(state: np.void) -> str:
 
 
 def request_text(state: np.void, *, turns: bool) -> str:
-    """What the player to move is to decide, and how the answer is written.
+    """Return what the player to move is to decide, and how the answer is written.
 
     Args:
         state: one game.
@@ -212,7 +212,7 @@ def _check_due(state: np.void) -> None:
 
 
 def _after_crowns(state: np.void) -> tuple[int, np.void]:
-    """How many crowns are decided now, and the game after them, whatever they become.
+    """Return how many crowns are decided now, and the game after them, whatever they become.
 
     A crown that can become no clan is lost, so there may be fewer than the player has.
     """
@@ -224,7 +224,7 @@ def _after_crowns(state: np.void) -> tuple[int, np.void]:
 
 
 def _next_step(state: np.void) -> str:
-    """What a single decision is about."""
+    """Return what a single decision is about."""
     phase = int(state["phase"])
     if phase == DISC:
         return "play a disc"
@@ -236,7 +236,7 @@ def _next_step(state: np.void) -> str:
 
 
 def _whole_turn(state: np.void) -> str:
-    """What a whole turn is made of, unless it is a disc."""
+    """Return what a whole turn is made of, unless it is a disc."""
     (crowns, then), parts = _after_crowns(state), list[str]()
     if crowns:
         many = "crown" if crowns == 1 else f"{crowns} crowns"
@@ -256,7 +256,7 @@ def _sample(state: np.void) -> str:
 
 
 def _example(state: np.void) -> str:
-    """The form of a whole turn; its clans and regions are the same in every position."""
+    """Return the form of a whole turn; its clans and regions are the same in every position."""
     (crowns, then), parts = _after_crowns(state), list[str]()
     number = int(then["placements_left"])
     if crowns:
@@ -278,7 +278,9 @@ def _team(state: np.void, seat: int) -> str:
 
 
 def _paladins(counts: Iterable[int], held: Iterable[int] = ()) -> str:
-    """``2 red, 1 blue*``, with a star for each clan that is held; ``none`` where there are none."""
+    """Return ``2 red, 1 blue*``, with a star for each clan that is held; ``none`` where there are
+    none.
+    """
     stars = set(held)
     words = [
         f"{n} {CLAN_NAMES[clan]}{'*' if clan in stars else ''}"
@@ -293,7 +295,7 @@ def _round(state: np.void) -> str:
 
 
 def _regions(state: np.void) -> list[str]:
-    """A line for each region, clockwise from the Emperor's."""
+    """Return a line for each region, clockwise from the Emperor's."""
     count, first = int(state["regions"]), int(state["emperor"])
     powers, _ = engine.play.strengths(state)
     lines = []
@@ -311,7 +313,7 @@ def _regions(state: np.void) -> list[str]:
 
 
 def _discs(state: np.void) -> list[str]:
-    """A line for each seat in order: its disc, whether it has acted, its hand."""
+    """Return a line for each seat in order: its disc, whether it has acted, its hand."""
     players, turn, phase = int(state["players"]), int(state["turn"]), int(state["phase"])
     opening = phase == DISC or state["round"] == 0
     lines = ["Discs, in opening order:" if opening else "Discs, in action order:"]
