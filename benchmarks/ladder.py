@@ -34,16 +34,17 @@ GAMES: Final = {1: 600, 2: 120}
 SEED: Final = 7
 _DEALS: Final = 100_000  # numbers of deals that belong to one pair of rungs
 
-_LOW: Final = (
-    "random",
-    *(f"greedy:errors={errors}" for errors in (0.95, 0.88, 0.75, 0.5)),
-    "greedy",
-)
+
+def _low(*errors: float) -> tuple[str, ...]:
+    """Return the lowest rungs, with probabilities of a random move."""
+    return ("random", *(f"greedy:errors={error}" for error in errors), "greedy")
+
+
 _ERRORS: Final = (0.64, 0.56, 0.48, 0.4, 0.33, 0.26, 0.2, 0.14, 0.09, 0.04)
 _FEWER: Final = (0.62, 0.52, 0.42, 0.33, 0.24, 0.15, 0.06)
 RUNGS: Final = {
     2: (
-        *_LOW,
+        *_low(0.95, 0.88, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _ERRORS),
         ladder.ANCHOR,
         "value:2p,errors=0.06",
@@ -53,7 +54,7 @@ RUNGS: Final = {
         "search:2p,sims=100",
     ),
     3: (
-        *_LOW,
+        *_low(0.95, 0.89, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _FEWER),
         ladder.ANCHOR,
         "value:3p,errors=0.04",
@@ -61,7 +62,7 @@ RUNGS: Final = {
         "search:3p,sims=100",
     ),
     4: (
-        *_LOW,
+        *_low(0.95, 0.88, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _ERRORS),
         ladder.ANCHOR,
         "value:4p,errors=0.1",

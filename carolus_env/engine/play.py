@@ -258,8 +258,8 @@ def is_over(states: States) -> npt.NDArray[np.bool_]:
 
 
 def returns(states: States) -> npt.NDArray[np.float64]:
-    """Return the payoff of each seat, 0 until the game is over: ``(N, players)`` float64, rows sum to
-    0.
+    """Return the payoff of each seat, 0 until the game is over: ``(N, players)`` float64, rows sum
+    to 0.
 
     ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
     """

@@ -113,7 +113,9 @@ class FixedOpponents:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Seat the agents as `Opponents.seat` does: they sit clockwise from the learner; the last sits on."""
+        """Seat the agents as `Opponents.seat` does: they sit clockwise from the learner; the last
+        sits on.
+        """
         clockwise = (np.arange(self._players) - learner_seats[:, None]) % self._players
         return np.minimum(np.maximum(clockwise - 1, 0), len(self.agents) - 1)
 

@@ -224,8 +224,8 @@ def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
-    """Return the most likely probabilities under which (mean - 1/2) / deviation is ``t``, by the shares
-    seen.
+    """Return the most likely probabilities under which (mean - 1/2) / deviation is ``t``, by the
+    shares seen.
 
     A fixed point is sought: the condition is made linear in the probabilities around the last
     ones, by which the problem becomes one equation (`_root`). For ``t > 0`` the deviation is

@@ -358,8 +358,8 @@ def advantage(scores, team, teams):
 
 
 def _tangent(x: float) -> tuple[float, float]:
-    """Return the slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding may
-    cost.
+    """Return the slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding
+    may cost.
     """
     slope = 1.0 / (1.0 + math.exp(-x))
     return slope, math.log1p(math.exp(x)) - slope * x - 1e-9

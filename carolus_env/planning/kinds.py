@@ -156,7 +156,9 @@ def _effect(clan, team, before, on_region):
 
 @kernel
 def slack(weights):
-    """Return by how much a difference of rough scores may be wrong, at most; rounding stays far below."""
+    """Return by how much a difference of rough scores may be wrong, at most; rounding stays far
+    below.
+    """
     total = 1.0
     for k in range(weights.shape[0]):
         total += abs(weights[k])

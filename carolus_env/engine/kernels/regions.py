@@ -16,8 +16,8 @@ from carolus_env.system.compiler import kernel, rare
 
 @kernel
 def region_at(s, steps):
-    """Return the index of the region that lies ``steps`` clockwise from the Emperor's, at most twice
-    round.
+    """Return the index of the region that lies ``steps`` clockwise from the Emperor's, at most
+    twice round.
     """
     count = int64(s["regions"])
     region = int64(s["emperor"]) + steps

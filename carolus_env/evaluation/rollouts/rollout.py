@@ -246,7 +246,7 @@ class _Tally:
             self.samples[row] = np.concatenate([self.samples[row], some])
 
     def means(self) -> Floats:
-        """Return of the team that decides."""
+        """Return that of the team that decides."""
         return np.array([some[:, self.team].mean() for some in self.samples])
 
     def best(self) -> int:

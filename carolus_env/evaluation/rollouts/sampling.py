@@ -96,7 +96,8 @@ class Sampler:
     def _first_rolls(
         self, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """Return for each game a number from 0 to 1 that picks its first roll, evenly spread over places.
+        """Return for each game a number from 0 to 1 that picks its first roll, evenly spread over
+        places.
 
         Places are shuffled, so that a game's first roll says nothing about its other dice.
         """
