@@ -122,8 +122,8 @@ def fit(positions: Positions) -> tuple[Array, float]:
         slope = -np.tensordot(error, scaled, axes=2) / len(shares) + 2 * RIDGE * weights
         return float(-(shares * logs).sum() / len(shares) + RIDGE * weights @ weights), slope
 
-    found = minimize(loss, np.zeros(len(spread)), jac=True, method="L-BFGS-B")
-    return found.x / spread, float(found.fun)
+    result = minimize(loss, np.zeros(len(spread)), jac=True, method="L-BFGS-B")
+    return result.x / spread, float(result.fun)
 
 
 def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> Any:
@@ -142,12 +142,12 @@ def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) 
         return np.tile(row, (5, 1))  # by number of players
 
     best = for_all(np.array([FIRST.get(name, 0.0) for name in names]))
-    pool, seen = [best], []
+    pool, played = [best], []
     for number in range(rounds):
         started = time.perf_counter()
         deals = range(games * number, games * (number + 1))
-        seen.append(play(rules, pool[-POOL:], seed, deals))
-        together = Positions(*(np.concatenate(column) for column in zip(*seen, strict=True)))
+        played.append(play(rules, pool[-POOL:], seed, deals))
+        together = Positions(*(np.concatenate(column) for column in zip(*played, strict=True)))
         weights, loss = fit(together)
         new = for_all(weights)
         pool.append(new)
@@ -196,14 +196,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         against = match(Rules(players), pair, options.match_games, seed)
         print(f"  against greedy: {100 * against.win_rate[0]:.1f} %", flush=True)
         if options.write:
-            found = json.loads(path.read_text())
-            found["weights"][str(players)] = row
-            found["found"][str(players)] = (
+            result = json.loads(path.read_text())
+            result["weights"][str(players)] = row
+            result["found"][str(players)] = (
                 f"python -m agents.fit_planner --players {players} --games {options.games} "
                 f"--rounds {options.rounds} --match-games {options.match_games} "
                 f"--seed {options.seed}"
             )
-            write_json(path, found)
+            write_json(path, result)
     return 0
 
 

@@ -122,7 +122,7 @@ def rows(
         anchor=list(rungs).index(anchor),
         seed=SEED,
     )
-    found = []
+    result = []
     for rung, spec in enumerate(rungs):
         below = [low for low in (rung - 1, rung - 2) if low >= 0]
         wins = [
@@ -131,19 +131,19 @@ def rows(
         ]
         row = {name: round(elo, 1) for name, elo in ratings.of(rung).items()}
         gap = [round(elo, 1) for elo in ratings.difference(rung, rung - 1)] if rung else []
-        found.append({"spec": spec, **row, "gap": gap, "wins": [round(w, 4) for w in wins]})
-    return found
+        result.append({"spec": spec, **row, "gap": gap, "wins": [round(w, 4) for w in wins]})
+    return result
 
 
 def write(rungs: Mapping[int, list[dict[str, Any]]], path: Path) -> None:
     """Write the ladder, a rung a line; numbers of players that were not played stay."""
-    found = json.loads(path.read_text())["players"] if path.exists() else {}
-    found |= {str(players): some for players, some in rungs.items()}
+    result = json.loads(path.read_text())["players"] if path.exists() else {}
+    result |= {str(players): some for players, some in rungs.items()}
     tables = [
-        f'  "{players}": [\n' + ",\n".join(f"   {json.dumps(row)}" for row in found[players])
-        for players in sorted(found)
+        f'  "{players}": [\n' + ",\n".join(f"   {json.dumps(row)}" for row in result[players])
+        for players in sorted(result)
     ]
-    head = json.dumps({"hash": ladder.digest(found), "command": COMMAND}, indent=1)
+    head = json.dumps({"hash": ladder.digest(result), "command": COMMAND}, indent=1)
     text = f'{head[:-2]},\n "players": {{\n' + "\n  ],\n".join(tables) + "\n  ]\n }\n}\n"
     write_file(path, text.encode())
 

@@ -57,11 +57,11 @@ def table(rows: list[Row]) -> str:
         [
             *(f"`{learner}`", str(players)),
             *(
-                f"{found[n]:,.0f} {LEARNERS[learner][0].unit}" if n in found else "-"
+                f"{result[n]:,.0f} {LEARNERS[learner][0].unit}" if n in result else "-"
                 for n in workers
             ),
         ]
-        for (learner, players), found in cases.items()
+        for (learner, players), result in cases.items()
     ]
     head = ["learner", "players", *(f"{n} worker{'s' * (n > 1)}" for n in workers)]
     return markdown(head, lines, rows)
@@ -81,9 +81,9 @@ def main() -> int:
             for learner, workers in cases:
                 windows[learner, workers].append(pace(learner, players, workers, options.seconds))
             cases.reverse()  # a slow spell hits all alike
-        for (learner, workers), found in windows.items():
+        for (learner, workers), result in windows.items():
             medians = {
-                name: round(statistics.median(row[name] for row in found), 1)
+                name: round(statistics.median(row[name] for row in result), 1)
                 for name in ("per_s", "us")
             }
             case = {"learner": learner, "players": players, "workers": workers}

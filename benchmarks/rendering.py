@@ -74,20 +74,20 @@ def measure(players: int, frames: int, repeats: int) -> list[Row]:
         {
             "mode": mode,
             "players": players,
-            "ms": round(statistics.median(found), 3),
+            "ms": round(statistics.median(result), 3),
             "repeats": repeats,
-            "min": round(min(found), 3),
-            "max": round(max(found), 3),
+            "min": round(min(result), 3),
+            "max": round(max(result), 3),
         }
-        for mode, found in times.items()
+        for mode, result in times.items()
     ]
 
 
 def table(rows: list[Row]) -> str:
     """Return milliseconds a frame by number of players."""
-    found = {(row["mode"], row["players"]): digits(row["ms"], "ms") for row in rows}
+    result = {(row["mode"], row["players"]): digits(row["ms"], "ms") for row in rows}
     lines = [
-        [f"`{mode}`", made, *(found[mode, players] for players in (2, 3, 4))]
+        [f"`{mode}`", made, *(result[mode, players] for players in (2, 3, 4))]
         for mode, (made, _) in MODES.items()
     ]
     return markdown(["mode", "what is made", "2 players", "3", "4"], lines, rows)

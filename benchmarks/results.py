@@ -45,8 +45,8 @@ def load(name: str) -> Any:
 
 def save(name: str, value: Any) -> None:
     """Write a value under a name; the others stay."""
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    write_json(RESULTS, dict(sorted({**found, name: value}.items())))
+    result = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    write_json(RESULTS, dict(sorted({**result, name: value}.items())))
 
 
 def save_rows(name: str, rows: Iterable[Row], keys: Sequence[str]) -> None:
@@ -55,8 +55,8 @@ def save_rows(name: str, rows: Iterable[Row], keys: Sequence[str]) -> None:
     def case(row: Row) -> tuple[str, ...]:
         return tuple(str(row[key]) for key in keys)
 
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    merged = {case(row): row for row in [*found.get(name, []), *rows]}
+    result = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    merged = {case(row): row for row in [*result.get(name, []), *rows]}
     save(name, list(merged.values()))
 
 

@@ -36,8 +36,8 @@ FIRST_STEPS = {
 from carolus_env import carolus_magnus_v0
 env = carolus_magnus_v0.env()
 env.reset(seed=1)
-seen, *_ = env.last()
-env.step(int(seen["action_mask"].argmax()))
+observation, *_ = env.last()
+env.step(int(observation["action_mask"].argmax()))
 """,
     "first vector step": VECTOR.format(options=""),
     "first vector step against planner": VECTOR.format(options=', opponents="planner"'),

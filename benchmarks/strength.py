@@ -56,7 +56,7 @@ def digest(players: int, pair: tuple[str, str]) -> str:
     """Return what identifies the shipped weights that a pair plays by."""
     kinds = {MODELS[bot] for spec in pair if (bot := spec.partition(":")[0]) in MODELS}
     hashes = [json.loads((FOLDER / f"{k}_{players}p.json").read_text())["sha256"] for k in kinds]
-    return "-".join(sorted(found[:12] for found in hashes))
+    return "-".join(sorted(result[:12] for result in hashes))
 
 
 def match(players: int, pair: tuple[str, str], folder: Path, workers: int) -> Row:

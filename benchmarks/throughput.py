@@ -101,11 +101,11 @@ def aec_game(env: Any, seed: int, draw: Callable[[], float]) -> int:
     env.reset(seed=seed)
     decisions = 0
     for _ in env.agent_iter():
-        seen, _, termination, truncation, _ = env.last()
+        observation, _, termination, truncation, _ = env.last()
         if termination or truncation:
             env.step(None)
             continue
-        legal = seen["action_mask"].nonzero()[0]
+        legal = observation["action_mask"].nonzero()[0]
         env.step(int(legal[int(draw() * len(legal))]))
         decisions += 1
     return decisions
@@ -244,7 +244,7 @@ def measure(mode: str, players: int, batch: int, threads: int, seconds: float, r
 
 def table(rows: list[Row]) -> str:
     """Return decisions a second of every mode by number of players; one thread, the usual batch."""
-    found = {
+    result = {
         (row["mode"], row["players"]): row
         for row in rows
         if row["threads"] == 1 and row["batch"] in (1, BATCH)
@@ -254,15 +254,17 @@ def table(rows: list[Row]) -> str:
         [
             *(f"`{name}`", mode.about),
             *(
-                short(found[name, players]["decisions_per_s"]) if (name, players) in found else "-"
+                short(result[name, players]["decisions_per_s"])
+                if (name, players) in result
+                else "-"
                 for players in (2, 3, 4)
             ),
         ]
         for name, mode in MODES.items()
-        if any(shown == name for shown, _ in found)
+        if any(shown == name for shown, _ in result)
     ]
     head = ["mode", "what is included", "2 players", "3", "4"]
-    return markdown(head, lines, found.values())
+    return markdown(head, lines, result.values())
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -111,21 +111,21 @@ def replayed(record: Record) -> tuple[list[Difference], States]:
     """
     check_record(record)
     game = start_of(record)
-    found: list[Difference] = []
+    result: list[Difference] = []
     passed = bytearray(game.tobytes())
     for index, event in enumerate(record["events"]):
         obstacle = _obstacle(game, event)
         if obstacle is None or obstacle[0] != "due":  # else there is nothing to compare with
-            found += [Difference(index, *rest) for rest in _compared(game, event)]
+            result += [Difference(index, *rest) for rest in _compared(game, event)]
         if obstacle is not None:
-            found.append(Difference(index, *obstacle))
+            result.append(Difference(index, *obstacle))
             break
         # A wrong player is a difference, but does not keep the event from being played.
         play_event(game, {**event, "player": int(game["player"][0])})
         passed += game.tobytes()
     else:
-        found += _compared_result(game, record, len(record["events"]))
-    return found, np.frombuffer(passed, STATE)
+        result += _compared_result(game, record, len(record["events"]))
+    return result, np.frombuffer(passed, STATE)
 
 
 def _obstacle(game: States, event: dict[str, Any]) -> tuple[str, Any, Any] | None:
@@ -241,11 +241,11 @@ def _replay_files(paths: Sequence[str], quiet: bool) -> int:
                 print(entry, file=sys.stderr)
                 problems += 1
                 continue
-            found = replay(entry)
-            if found and not differences and not quiet:
-                print(f"{path}, line {line}, {found[0]}")
+            result = replay(entry)
+            if result and not differences and not quiet:
+                print(f"{path}, line {line}, {result[0]}")
             games += 1
-            differences += len(found)
+            differences += len(result)
     print(f"{games} games, {differences} differences", flush=True)
     return 2 if problems else 1 if differences else 0
 

@@ -156,11 +156,11 @@ def ladder_table() -> str:
 
 def _pairs(players: int) -> list[tuple[str, str, float, float]]:
     """Return all pairs that met: the upper rung, the lower one, its win rate and the expected."""
-    found = ladder.rungs(players)
+    result = ladder.rungs(players)
     return [
         (rung.spec, low.spec, wins, float(ladder.win_rate(players, np.array(rung.elo - low.elo))))
-        for k, rung in enumerate(found)
-        for low, wins in zip(found[max(k - 2, 0) : k][::-1], rung.wins, strict=True)
+        for k, rung in enumerate(result)
+        for low, wins in zip(result[max(k - 2, 0) : k][::-1], rung.wins, strict=True)
     ]
 
 
@@ -219,7 +219,7 @@ def moves_table() -> str:
     """Return what decisions look like, each as it came in games of greedy players."""
     texts = []
     for seed in range(20):
-        for told in notation.tell_turns(*played(2, seed)):
+        for told in notation.turn_texts(*played(2, seed)):
             texts += told.text.split(", ")
     lines = []
     for meaning, pattern in MOVES:

@@ -123,8 +123,8 @@ def train(args: Args) -> nn.Module:
             f"{update * batch:>9,} steps  payoff {np.mean(payoffs):+.2f} in {len(payoffs)} games",
             flush=True,
         )
-    found: nn.Module = agent.actor.encoder.module
-    return found
+    result: nn.Module = agent.actor.encoder.module
+    return result
 
 
 class Trained(ScorerAgent):

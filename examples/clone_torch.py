@@ -60,9 +60,9 @@ def train(data: Arrays, players: int) -> nn.Module:
             optimizer.step()
         with torch.no_grad():
             held_out = data.observations[first:] * scales
-            found = logits_of(network, held_out, data.masks[first:]).argmax(dim=1).numpy()
-        same = (found == data.actions[first:]).mean()
-        print(f"pass {number + 1}: {same:.1%} of {len(found):,} held-out actions", flush=True)
+            result = logits_of(network, held_out, data.masks[first:]).argmax(dim=1).numpy()
+        same = (result == data.actions[first:]).mean()
+        print(f"pass {number + 1}: {same:.1%} of {len(result):,} held-out actions", flush=True)
     return network
 
 

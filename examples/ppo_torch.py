@@ -153,13 +153,13 @@ def advantages(
         ends: ``(T, n)`` bool, whether the decision was a game's last.
         last: ``(n,)`` values of the positions after the last step.
     """
-    found, advantage = torch.zeros_like(rewards), torch.zeros_like(last)
+    result, advantage = torch.zeros_like(rewards), torch.zeros_like(last)
     for t in reversed(range(len(rewards))):
         goes_on = (~ends[t]).float()
         next_values = last if t == len(rewards) - 1 else values[t + 1]
         error = rewards[t] + gamma * goes_on * next_values - values[t]
-        found[t] = advantage = error + gamma * gae_lambda * goes_on * advantage
-    return found
+        result[t] = advantage = error + gamma * gae_lambda * goes_on * advantage
+    return result
 
 
 def make(args: Args, games: int) -> VectorEnv:

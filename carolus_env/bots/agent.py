@@ -115,7 +115,7 @@ class Checked(Agent):
         try:
             given = self.agent.act(states, generators)
         except SystemExit as error:  # which would end the command without a word
-            raise AgentError(self.name, f"fails with {failures.told(error)}") from error
+            raise AgentError(self.name, f"fails with {failures.message(error)}") from error
         try:
             answer = np.asarray(given)
         except ValueError:  # rows of different lengths
@@ -187,13 +187,15 @@ def opinion(
 
 def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
     """Return an agent's opinion; of many games bit by bit, where the work may be stopped."""
-    found = [
+    result = [
         Opinion(*agent.opinion(states[some], generators[some]))
         for some in stopping.portions(len(states))
     ]
-    if len(found) <= 1:
-        return found[0] if found else Opinion(*agent.opinion(states, generators))
-    columns = [[rows for rows in column if rows is not None] for column in zip(*found, strict=True)]
+    if len(result) <= 1:
+        return result[0] if result else Opinion(*agent.opinion(states, generators))
+    columns = [
+        [rows for rows in column if rows is not None] for column in zip(*result, strict=True)
+    ]
     return Opinion(*(np.concatenate(rows) if rows else None for rows in columns))
 
 

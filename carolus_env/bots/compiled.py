@@ -50,7 +50,7 @@ class Entries(NamedTuple):
         def play_games_on(states, generators, seating, place, rows, context):
             decisions = 0
             for i in range(rows.shape[0]):
-                turn = Deciding(choose, generators, seating, place, rows[i], context)
+                turn = PlayOnContext(choose, generators, seating, place, rows[i], context)
                 decisions += play_on(_decide, roll_own, states[rows[i]], 0, turn)[0]
             return decisions
 
@@ -146,7 +146,7 @@ def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
     return False
 
 
-class Deciding(NamedTuple):
+class PlayOnContext(NamedTuple):
     """What a compiled agent needs to play a game on; the fields are those of `Entries.play_on`."""
 
     choose: Any

@@ -31,7 +31,7 @@ from carolus_env.networks.forward import (
     write_value,
 )
 from carolus_env.networks.network import NetworkModel
-from carolus_env.planning.choices import EVERY, Lister, list_choices
+from carolus_env.planning.choices import EVERY, CandidateGenerator, list_choices
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
 from carolus_env.system.compiler import entry, kernel, rare
@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.float32]
 class Policy(NamedTuple):
     """A policy as kernels take it: how candidates are listed, the network, and scratch."""
 
-    lister: Lister
+    proposals: CandidateGenerator
     """How candidates are listed; K of them at most."""
     net: Network
     """The network, with a policy head."""
@@ -68,10 +68,10 @@ class Policy(NamedTuple):
             plans: where paladins may go: an index into `plans.WIDTHS`.
             candidates: how many of a turn's plans are compared, the planner's best ones.
         """
-        lister = Lister.of(plans, all_weights()[players].copy(), candidates)
-        most = len(lister.choices)
+        proposals = CandidateGenerator.of(plans, all_weights()[players].copy(), candidates)
+        most = len(proposals.choices)
         return cls(
-            lister,
+            proposals,
             Network.of(players, weights),
             np.zeros((most, MAX_TEAMS)),
             np.zeros(most, np.float32),
@@ -85,7 +85,7 @@ class Policy(NamedTuple):
 def list_candidates(s, policy):
     """List the candidates in ``s``, to be evaluated one after the other; returns how many."""
     reset_accumulator(policy.net)
-    return list_choices(s, policy.lister)
+    return list_choices(s, policy.proposals)
 
 
 @rare
@@ -97,7 +97,7 @@ def evaluate_candidate(s, k, policy):
     """
     after, net = policy.after[0], policy.net
     policy.after[0] = s
-    play_plan(after, policy.lister.choices[k])
+    play_plan(after, policy.proposals.choices[k])
     write_value(after, net, policy.values[k])
     residual = float32(0)
     if after["phase"] != OVER:
@@ -150,7 +150,7 @@ class Player(NamedTuple):
     """The policy."""
     ahead: Ahead
     """How it looks ahead at discs."""
-    looks: bool
+    looks_ahead: bool
     """Whether it does."""
     temperature: float
     """0: the likeliest candidate."""
@@ -164,13 +164,13 @@ def consider(s, player):
     better than the value *now*.
     """
     policy = player.policy
-    if s["phase"] != DISC or not player.looks:
+    if s["phase"] != DISC or not player.looks_ahead:
         return evaluate_candidates(s, policy)
-    count = list_choices(s, policy.lister)
+    count = list_choices(s, policy.proposals)
     value_discs(s, player.ahead)
     team = int64(s["team"][s["player"]])
     for k in range(count):
-        disc = disc_of(first_of(policy.lister.choices[k]))
+        disc = disc_of(first_of(policy.proposals.choices[k]))
         for other in range(policy.values.shape[1]):
             policy.values[k, other] = player.ahead.discs.values[disc - 1, other]
         policy.odds[k] = log_odds(policy.values[k, team])
@@ -195,7 +195,7 @@ def decide(s, bits, player):
             policy.logits[k] = (policy.logits[k] - most) / float32(player.temperature)
         softmax(count, policy.logits, policy.probabilities)
         best = sample(count, policy.probabilities, generator.fraction(generator.mix(bits)))
-    return policy.lister.choices[best], bits
+    return policy.proposals.choices[best], bits
 
 
 @rare
@@ -263,7 +263,7 @@ def _think(states, player, probabilities, values):
         count = consider(states[g], player)
         softmax(count, policy.logits, policy.probabilities)
         for k in range(count):
-            probabilities[g, first_of(policy.lister.choices[k])] += policy.probabilities[k]
+            probabilities[g, first_of(policy.proposals.choices[k])] += policy.probabilities[k]
             for team in range(values.shape[1]):
                 values[g, team] += policy.probabilities[k] * policy.values[k, team]
 

@@ -37,14 +37,14 @@ from carolus_env.system.untrusted import cut
 Maker = Callable[[str], Agent]
 
 
-class Entry(NamedTuple):
+class Registration(NamedTuple):
     """A kind of agent: the function that makes one of a spec's argument, and a description."""
 
     make: Maker
     about: str
 
 
-_registry: dict[str, Entry] = {}
+_registry: dict[str, Registration] = {}
 
 
 class UnknownAgentError(ValueError):
@@ -64,7 +64,7 @@ def register(name: str, maker: Maker, about: str) -> None:
     """
     if not name.isidentifier():
         raise ValueError(f"an agent's name must be a plain word, got {name!r}")
-    _registry[name] = Entry(maker, about)
+    _registry[name] = Registration(maker, about)
 
 
 def known() -> dict[str, str]:
@@ -120,20 +120,22 @@ def _from_file(path: Path, name: str) -> Agent:
     with _as_script(path):
         try:
             module_spec.loader.exec_module(module)
-            found = getattr(module, name, None)
-            if isinstance(found, type):
+            result = getattr(module, name, None)
+            if isinstance(result, type):
                 failing = f"{name}()"
-                found = found()
+                result = result()
         except (Exception, SystemExit) as error:
-            raise AgentError(str(path), f"{failing} fails with {failures.told(error)}") from error
-    if found is None:
+            raise AgentError(
+                str(path), f"{failing} fails with {failures.message(error)}"
+            ) from error
+    if result is None:
         raise AgentError(str(path), f"the file has no {name!r}")
-    if isinstance(found, Agent):
-        return found
-    if callable(found):
-        return _Function(found)
+    if isinstance(result, Agent):
+        return result
+    if callable(result):
+        return _Function(result)
     raise AgentError(
-        str(path), f"{name!r} must be an Agent or a function, got {type(found).__name__}"
+        str(path), f"{name!r} must be an Agent or a function, got {type(result).__name__}"
     )
 
 

@@ -68,8 +68,8 @@ class Job:
     @property
     def deal(self) -> int:
         """Games of a deal."""
-        found = meetings(self.schedule, self.rules, len(self.agents))
-        return sum(len(meeting.seatings) for meeting in found)
+        result = meetings(self.schedule, self.rules, len(self.agents))
+        return sum(len(meeting.seatings) for meeting in result)
 
     def plans(self) -> list[evaluation.Plan]:
         """Return the parts, each a tournament of its own deals."""
@@ -156,23 +156,23 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     parts = _parts_folder(job, out)
     plans = job.plans()
     total = sum(plan.games for plan in plans)
-    with places.workers_of(options, job.agents) as workers, counting("games", total) as told:
+    with places.workers_of(options, job.agents) as workers, counting("games", total) as progress:
         done = 0
         for number, plan in enumerate(plans):
             if not (parts / f"{number:05}.safetensors").exists():
-                _play(plan, parts, number, workers, lambda n, before=done: told(before + n))
+                _play(plan, parts, number, workers, lambda n, before=done: progress(before + n))
             done += plan.games
-            told(done)
+            progress(done)
     files = [parts / f"{number:05}.safetensors" for number in range(len(plans))]
     games = Packed.joined([read_packed(file) for file in files])
     tables = np.concatenate([np.load(file.with_suffix(".npy")) for file in files])
-    with counting("games to arrays", total) as told:
+    with counting("games to arrays", total) as progress:
         data = to_arrays(
             games,
             observation=options.observation,
             out=parts / "whole",
             threads=min(options.workers or cores(), 256),
-            progress=told,
+            progress=progress,
         )
     whole = parts / "whole"
     write_packed(whole / "games.safetensors", games)
@@ -184,9 +184,9 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     shutil.rmtree(parts)
     print(f"{out}: {total:,} games, {games.decisions:,} decisions; {out / 'README.md'} says more")
     if options.minari is not None:
-        with counting("games to Minari", total) as told:
+        with counting("games to Minari", total) as progress:
             made = minari.to_minari(
-                out, options.minari, observation=options.observation, progress=told
+                out, options.minari, observation=options.observation, progress=progress
             )
         print(f"Minari data set {made.id}: {made.total_episodes:,} episodes")
 
@@ -206,12 +206,12 @@ def _parts_folder(job: Job, out: Path) -> Path:
     return parts
 
 
-def _play(plan: evaluation.Plan, parts: Path, number: int, workers: Workers, told: Any) -> None:
+def _play(plan: evaluation.Plan, parts: Path, number: int, workers: Workers, progress: Any) -> None:
     """Play one part, and keep its games and tables."""
     records = parts / "records.jsonl"
     records.unlink(missing_ok=True)
     cup = evaluation.Tournament(plan)
-    cup.run(workers=workers, records=records, progress=told)
+    cup.run(workers=workers, records=records, progress=progress)
     file = parts / f"{number:05}.safetensors"
     np.save(file.with_suffix(".npy"), cup.results.tables.astype(np.uint8))
     write_packed(file, read_games(records))

@@ -74,7 +74,7 @@ def _answer(agent: Agent, data: bytes) -> dict[str, Any]:
             return {**protocol.GREETING, "name": agent.name}
         return _decision(agent, asked)
     except Exception as error:  # a user's agent can fail in any way
-        text = str(error) if isinstance(error, ValueError) else failures.told(error)
+        text = str(error) if isinstance(error, ValueError) else failures.message(error)
         return {"id": asked.get("id"), "error": text}
 
 

@@ -27,7 +27,7 @@ from carolus_env.evaluation.summary import extra
 from carolus_env.system import failures, places
 from carolus_env.system.files import BusyError, check_writable, locked, write_json
 from carolus_env.system.options import add_arguments, from_arguments
-from carolus_env.system.processes import Here, WorkerError, Workers
+from carolus_env.system.processes import InProcess, WorkerError, Workers
 
 PROGRAM: Final = "python evaluate.py"
 DONE, WRITE_FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
         return code
     except UserError as error:
         if options.traceback and error.__cause__ is not None:
-            _note(failures.whole(error.__cause__).rstrip())
+            _note(failures.full_traceback(error.__cause__).rstrip())
         return _fail(options, str(error), USER_ERROR)
     except MemoryError:
         return _fail(options, "not enough memory for so many games", USER_ERROR)
@@ -162,7 +162,7 @@ def _bench(options: argparse.Namespace) -> int:
         raise UserError(f"--bench measures one agent, got {len(options.agents)}")
     _refuse(options, "--bench", *_PLAY, "json")
     [agent], [name] = _make_agents(options.agents), options.agents
-    found: dict[int, dict[str, Any]] = {}
+    by_players: dict[int, dict[str, Any]] = {}
     for players in bench.DEALS if options.players is None else [options.players]:
         out = options.out and options.out / f"{players}p"
         try:
@@ -178,8 +178,8 @@ def _bench(options: argparse.Namespace) -> int:
         code, cup = _evaluate(argparse.Namespace(**{**vars(options), **fixed}), plan)
         if code:
             return code
-        found[players] = bench.result(plan, cup.results, agent)
-    for players, result in found.items():
+        by_players[players] = bench.result(plan, cup.results, agent)
+    for players, result in by_players.items():
         low, high = result["elo_ci95"]
         loss, below, above = (100 * share for share in result["loss"]["all"][:3])
         print(
@@ -188,7 +188,7 @@ def _bench(options: argparse.Namespace) -> int:
         )
     if options.out:
         about = {"protocol": bench.NAME, "agent": name, "ladder": bench.LADDER}
-        write_json(options.out / BENCH_FILE, {**about, "players": found})
+        write_json(options.out / BENCH_FILE, {**about, "players": by_players})
     return DONE
 
 
@@ -250,7 +250,7 @@ def _evaluated(
     unrated: str,
 ) -> tuple[int, evaluation.Tournament]:
     """Return `_evaluate`, with all that it needs."""
-    several = not isinstance(workers, Here)  # workers make their own agents
+    several = not isinstance(workers, InProcess)  # workers make their own agents
     try:
         cup = evaluation.Tournament(plan, options.agents if several else made)
     except ValueError as error:

@@ -303,10 +303,11 @@ class _Display:
             numbers="  ".join(numbers),
         )
         if progress.evaluation:
-            found = progress.evaluation
+            evaluation = progress.evaluation
             rates = ", ".join(
-                f"{result['win_rate']:.1%} against {spec}" for spec, result in found.results.items()
+                f"{result['win_rate']:.1%} against {spec}"
+                for spec, result in evaluation.results.items()
             )
             self._console.print(
-                f"  after {progress.done:,} {self._unit}: {_rating(found)}, {rates}"
+                f"  after {progress.done:,} {self._unit}: {_rating(evaluation)}, {rates}"
             )

@@ -35,7 +35,7 @@ from carolus_env.envs.gym import (
     CarolusVectorEnv,
 )
 from carolus_env.envs.learner import FixedOpponents, LearnerGames
-from carolus_env.system.failures import told
+from carolus_env.system.failures import message
 from carolus_env.system.machine import cores
 from carolus_env.system.options import command_parser
 
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
                         print(f"  {name:{width}}  {future.result():5.1f} s", flush=True)
                     except Exception as error:  # of a package that is missing, or a user's file
                         failures += 1
-                        print(f"  {name:{width}}  failed: {told(error)}", file=sys.stderr)
+                        print(f"  {name:{width}}  failed: {message(error)}", file=sys.stderr)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

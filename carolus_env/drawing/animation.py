@@ -152,8 +152,8 @@ def _gif_colours(samples: Sequence[Any]) -> Any:
     sheet = image.new("RGB", (width, height * len(samples)))
     for i, sample in enumerate(samples):
         sheet.paste(sample, (0, i * height))
-    found = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
-    plain = [part for _, colour in found[:_PLAIN_COLOURS] for part in colour]
+    result = sorted(sheet.getcolors(sheet.width * sheet.height), reverse=True)
+    plain = [part for _, colour in result[:_PLAIN_COLOURS] for part in colour]
     some = sheet.resize((-(-sheet.width // 2), -(-sheet.height // 2)), image.Resampling.NEAREST)
     mixed = some.quantize(_GIF_COLOURS - _PLAIN_COLOURS).getpalette()
     colours = image.new("P", (1, 1))
@@ -264,15 +264,15 @@ def _merge(
     """
     before = [piece.markup for piece in previous]
     match = difflib.SequenceMatcher(None, before, leaves, autojunk=False)
-    found: list[_Piece | None] = [None] * len(leaves)
+    result: list[_Piece | None] = [None] * len(leaves)
     for a, b, size in match.get_matching_blocks():
-        found[b : b + size] = previous[a : a + size]
+        result[b : b + size] = previous[a : a + size]
     ordered: list[_Piece] = []
     done = 0  # pieces before this place are in ``ordered`` or behind all leaves to come
     added: list[tuple[int, _Piece]] = []
-    for i, piece in enumerate(found):
+    for i, piece in enumerate(result):
         if piece is None:  # was it in an earlier frame, between its neighbours?
-            following = next((one.place for one in found[i:] if one is not None), len(pieces))
+            following = next((one.place for one in result[i:] if one is not None), len(pieces))
             between = pieces[done:following]
             piece = next((one for one in between if one.markup == leaves[i]), None)
         if piece is None:

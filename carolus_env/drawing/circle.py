@@ -20,7 +20,7 @@ from carolus_env.drawing.shapes import (
     GOLD,
     MIDDLE,
     NUMBER_RADIUS,
-    TEAM_LOOKS,
+    TEAM_STYLES,
     Point,
     angle_of,
     polar,
@@ -87,7 +87,7 @@ def _ground(scene: Scene, k: int, is_open: bool) -> Iterator[str]:
     if owner == NOBODY:
         yield f'<path class="f-land s-edge" stroke-width="2" d="{outline}"/>'
     else:
-        look, seams = TEAM_LOOKS[owner], ""
+        look, seams = TEAM_STYLES[owner], ""
         if size > 1:
             seams = (
                 f'<path class="line" stroke="{look.line}" stroke-width="1.5" '
@@ -112,7 +112,7 @@ def _territory(scene: Scene, territory: int, owner: int) -> Iterator[str]:
     if owner == NOBODY:
         yield pieces.text(x, y, number, 16, "f-ink")
         return
-    look = TEAM_LOOKS[owner]
+    look = TEAM_STYLES[owner]
     yield pieces.text(x, y, number, 16, "number", look.text)
     x, y = polar(CASTLE_RADIUS, angle_of(territory))
     yield pieces.castle(x, y, 17.0, owner)
@@ -261,7 +261,7 @@ def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
         disc_words = f"disc {disc}" if disc else "no disc yet"
         yield f"<g><title>{escape(scene.names[seat])}: {disc_words}</title>"
         yield pieces.castle(at - 18, y + 2, 15, team)
-        yield from pieces.disc(at + 20, y, 18, disc or "-", TEAM_LOOKS[team], 1.0)
+        yield from pieces.disc(at + 20, y, 18, disc or "-", TEAM_STYLES[team], 1.0)
         if seat == scene.player:
             yield pieces.line(f"M{at - 34:.1f} {y + 30}h72", "s-ink", 4)
         yield "</g>"
@@ -279,7 +279,7 @@ def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterat
     yield f'<g class="values"><title>expected share of the win: {escape(shares)}</title>'
     at = x - wide / 2
     for team, value in enumerate(values):
-        share, look = wide * value / total, TEAM_LOOKS[team]
+        share, look = wide * value / total, TEAM_STYLES[team]
         yield pieces.box(at, y, share, high, f'fill="{look.fill}"')
         if share > 44:
             percent = f"{100 * value:.0f}"

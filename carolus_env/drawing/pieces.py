@@ -8,11 +8,11 @@ from functools import cache
 from html import escape
 
 from carolus_env.drawing.shapes import (
-    CLAN_LOOKS,
+    CLAN_STYLES,
     GOLD,
-    TEAM_LOOKS,
+    TEAM_STYLES,
     TEXT_DROP,
-    Look,
+    PieceStyle,
     castle_shape,
     clan_shape,
 )
@@ -22,7 +22,7 @@ def token(
     x: float, y: float, radius: float, clan: int, count: int, *, always: bool = False
 ) -> Iterator[str]:
     """Yield a clan's shape with the number of paladins; 1 is written only with ``always``."""
-    look = CLAN_LOOKS[clan]
+    look = CLAN_STYLES[clan]
     yield piece(x, y, clan_shape(clan, radius), look)
     if count != 1 or always:
         size = radius * (1.12 if count < 10 else 0.95)
@@ -33,7 +33,7 @@ def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
     """Return the clan's marker in a court, or its outline where the player does not control the
     clan.
     """
-    look, shape = CLAN_LOOKS[clan], clan_shape(clan, 10.0)
+    look, shape = CLAN_STYLES[clan], clan_shape(clan, 10.0)
     at = f'transform="translate({x:g} {y:.1f})"'
     if not controlled:
         return "".join(
@@ -48,11 +48,11 @@ def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
 
 def castle(x: float, y: float, size: float, team: int) -> str:
     """Return a castle of ``team``, centred on ``x``, ``y``, as an SVG element."""
-    return piece(x, y, castle_shape(size), TEAM_LOOKS[team])
+    return piece(x, y, castle_shape(size), TEAM_STYLES[team])
 
 
 def disc(
-    x: float, y: float, radius: float, label: object, look: Look, opacity: float
+    x: float, y: float, radius: float, label: object, look: PieceStyle, opacity: float
 ) -> Iterator[str]:
     """Yield a disc with ``label`` on it, as SVG."""
     faint = f' opacity="{opacity:g}"' if opacity < 1 else ""
@@ -63,7 +63,7 @@ def disc(
     )
 
 
-def piece(x: float, y: float, shape: str, look: Look) -> str:
+def piece(x: float, y: float, shape: str, look: PieceStyle) -> str:
     """Return a shape that is given about the origin, moved to ``x``, ``y``."""
     return (
         f'<path transform="translate({x:.1f} {y:.1f})" fill="{look.fill}" stroke="{look.line}" '

@@ -32,7 +32,7 @@ class Scene:
         phase, player: of ``data``.
         names, teams: names of the seats and of the teams.
         legal: legal actions to highlight; empty where they are not asked for.
-        last: the last decision, which is told in words; None where there is none.
+        last: the last decision, described in words; None where there is none.
         marks: the decisions that are marked.
         new_castles: territories whose castle is another team's than before the first of them.
         values: each team's expected share of the win, or None.
@@ -99,10 +99,10 @@ class Scene:
         """Return the start tag of a group, which can be chosen where one of ``actions``
         is legal.
         """
-        found = [action for action in actions if action in self.legal]
-        if not found:
+        result = [action for action in actions if action in self.legal]
+        if not result:
             return f'<g class="{kind}"{attributes}>'
-        number = f' data-action="{found[0]}"' if numbered else ""
+        number = f' data-action="{result[0]}"' if numbered else ""
         return f'<g class="{kind} open"{attributes}{number}>'
 
 
@@ -150,9 +150,9 @@ def _territories(state: np.void, region: int) -> Sequence[int]:
 
 def owners(state: np.void) -> list[int]:
     """Return the team with a castle on each territory, `NOBODY` where there is none."""
-    found = [NOBODY] * TERRITORIES
+    result = [NOBODY] * TERRITORIES
     for region in range(int(state["regions"])):
         at = (int(state["emperor"]) + region) % int(state["regions"])
         for territory in _territories(state, region):
-            found[territory] = int(state["region_owner"][at])
-    return found
+            result[territory] = int(state["region_owner"][at])
+    return result

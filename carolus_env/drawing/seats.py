@@ -8,7 +8,7 @@ from typing import Final
 
 from carolus_env.drawing import pieces, words
 from carolus_env.drawing.scene import Scene
-from carolus_env.drawing.shapes import CLAN_LOOKS, GOLD, TEAM_LOOKS, clan_shape, crown_shape
+from carolus_env.drawing.shapes import CLAN_STYLES, GOLD, TEAM_STYLES, clan_shape, crown_shape
 from carolus_env.engine.rules import CLAN_NAMES, CLANS, DISCS, court_action, disc_action
 from carolus_env.notation.words import counted
 
@@ -76,7 +76,7 @@ def _disc(scene: Scene, seat: int, disc: int) -> Iterator[str]:
         edge = f'stroke="{GOLD.line}" stroke-width="1.5"'
         yield f'<circle class="{kind}" {edge} cx="{x}" cy="{y}" r="21"/>'
     opacity = 1.0 if disc in hand or disc == played else 0.35
-    yield from pieces.disc(x, y, 17, disc, TEAM_LOOKS[team], opacity)
+    yield from pieces.disc(x, y, 17, disc, TEAM_STYLES[team], opacity)
     if to_move and action in scene.legal:
         yield pieces.ring(x, y, 20, "s-open") + pieces.target(x, y, 21, 24)
     yield "</g>"
@@ -141,7 +141,7 @@ def _row(left: float, y: float, width: float, clan: int, count: int) -> Iterator
     many.
     """
     pitch = min(18.5, width / max(1.0, count + 0.45 * ((count - 1) // 5)))
-    look = CLAN_LOOKS[clan]
+    look = CLAN_STYLES[clan]
     yield f'<g fill="{look.fill}" stroke="{look.line}" stroke-width="1.5">'
     for i in range(count):
         x = left + pitch * (i + 0.45 * (i // 5))

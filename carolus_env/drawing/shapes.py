@@ -83,8 +83,8 @@ def rounded(points: list[Point], radius: float) -> str:
     return "".join(parts) + "Z"
 
 
-class Look(NamedTuple):
-    """A piece's colours."""
+class PieceStyle(NamedTuple):
+    """Colours of a piece."""
 
     fill: str
     line: str
@@ -93,23 +93,23 @@ class Look(NamedTuple):
 
 _INK, _PAPER = "#1f1b24", "#fffaf0"
 
-CLAN_LOOKS: Final = (
-    Look("#c4252f", _PAPER, _PAPER),
-    Look("#f4a3c4", _INK, _INK),
-    Look("#2457b0", _PAPER, _PAPER),
-    Look("#f6c92f", _INK, _INK),
-    Look("#23794b", _PAPER, _PAPER),
+CLAN_STYLES: Final = (
+    PieceStyle("#c4252f", _PAPER, _PAPER),
+    PieceStyle("#f4a3c4", _INK, _INK),
+    PieceStyle("#2457b0", _PAPER, _PAPER),
+    PieceStyle("#f6c92f", _INK, _INK),
+    PieceStyle("#23794b", _PAPER, _PAPER),
 )
 """By clan: red, pink, blue, yellow, green."""
 
-TEAM_LOOKS: Final = (
-    Look("#2c2a33", "#d9d3c4", _PAPER),
-    Look("#fffdf5", "#3b3742", _INK),
-    Look("#8d8a95", "#332f3a", _INK),
+TEAM_STYLES: Final = (
+    PieceStyle("#2c2a33", "#d9d3c4", _PAPER),
+    PieceStyle("#fffdf5", "#3b3742", _INK),
+    PieceStyle("#8d8a95", "#332f3a", _INK),
 )
 """By team: black, white and gray, as the castles of the board game."""
 
-GOLD: Final = Look("#f2b61c", "#4a3305", "#2e2003")
+GOLD: Final = PieceStyle("#f2b61c", "#4a3305", "#2e2003")
 
 _CORNERS: Final[tuple[tuple[Point, ...], ...]] = (
     ((-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)),  # square

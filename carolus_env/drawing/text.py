@@ -24,8 +24,8 @@ _PLACES = (
 )
 
 # Terminal styles as SGR parameters, from the 256 colours those that can be read on black and white.
-CLAN_LOOKS: Final = ("38;5;160", "38;5;169", "38;5;33", "38;5;136", "38;5;28")
-TEAM_LOOKS: Final = ("38;5;231;48;5;238", "38;5;16;48;5;255", "38;5;16;48;5;247")
+CLAN_STYLES: Final = ("38;5;160", "38;5;169", "38;5;33", "38;5;136", "38;5;28")
+TEAM_STYLES: Final = ("38;5;231;48;5;238", "38;5;16;48;5;255", "38;5;16;48;5;247")
 EMPEROR_LOOK: Final = "38;5;16;48;5;214"
 _BOLD, _END = "1", "\x1b[0m"
 _UNIT = re.compile(r"(?:\x1b\[[0-9;]+m)*[^\x1b](?:\x1b\[0m)*")  # a character with its style
@@ -101,7 +101,7 @@ def _cells(state: np.void, paint: Paint) -> list[tuple[str, str]]:
         owner, castles = int(state["region_owner"][region]), ""
         if owner != NOBODY:
             castles = f"{TEAM_LETTERS[owner]}{state['region_castles'][region]}"
-            castles = " " + paint(castles, TEAM_LOOKS[owner])
+            castles = " " + paint(castles, TEAM_STYLES[owner])
         emperor = " " + paint("E", EMPEROR_LOOK) if region == state["emperor"] else ""
         first = int(firsts[region])
         size = (firsts[(region + 1) % count] - first) % TERRITORIES
@@ -128,7 +128,7 @@ def _player(state: np.void, seat: int, paint: Paint) -> str:
     reserve = "".join(
         text for text, number in zip(_paladins(numbers, paint), numbers, strict=True) if number
     )
-    castles = paint(castles, TEAM_LOOKS[team]) + " " * (5 - len(castles))
+    castles = paint(castles, TEAM_STYLES[team]) + " " * (5 - len(castles))
     court += " " * (19 - _width(court))
     return f"{paint(to_move, _BOLD)} {seat} {castles}{court} {reserve}{crowns}"
 
@@ -140,7 +140,9 @@ def _paladins(numbers: np.ndarray, paint: Paint, held: np.ndarray | None = None)
         holds = held is not None and held[clan]
         letter = CLAN_LETTERS[clan].upper() if holds else CLAN_LETTERS[clan]
         words.append(
-            paint(f"{letter}{number}", f"{_BOLD};{CLAN_LOOKS[clan]}" if holds else CLAN_LOOKS[clan])
+            paint(
+                f"{letter}{number}", f"{_BOLD};{CLAN_STYLES[clan]}" if holds else CLAN_STYLES[clan]
+            )
         )
     return words
 

@@ -227,10 +227,10 @@ def observe(
     if out is None:
         out = np.empty(shape, dtype)
     elif not is_buffer(out, shape, dtype):
-        found = array("out", out)
+        result = array("out", out)
         raise ValueError(
             f"out must be a contiguous, writeable {dtype} array of shape {shape}, "
-            f"got shape {found.shape} and dtype {found.dtype}"
+            f"got shape {result.shape} and dtype {result.dtype}"
         )
     if viewers is None:
         seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
@@ -255,12 +255,12 @@ def observation_dtype(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
         ValueError: unless it is uint8 or float32; ``name`` is the argument's.
     """
     try:
-        found = np.dtype(dtype)
+        result = np.dtype(dtype)
     except (TypeError, ValueError):
-        found = None
-    if dtype is None or found not in (np.uint8, np.float32):
+        result = None
+    if dtype is None or result not in (np.uint8, np.float32):
         raise ValueError(f"{name} must be uint8 or float32, got {shown(dtype)}")
-    return found
+    return result
 
 
 @entry

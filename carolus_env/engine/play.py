@@ -280,10 +280,10 @@ def _of_seats(
 ) -> npt.NDArray[np.float64]:
     """Return ``(N, players)`` float64 that an entry writes, a number for each seat."""
     as_states(states)
-    found = np.zeros((len(states), MAX_PLAYERS))
-    write(states, found)
+    result = np.zeros((len(states), MAX_PLAYERS))
+    write(states, result)
     players = int(states["players"].max()) if len(states) else MAX_PLAYERS
-    return found[:, :players]
+    return result[:, :players]
 
 
 def forfeit(states: States, *, rows: Ints | None = None) -> None:

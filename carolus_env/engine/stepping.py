@@ -28,7 +28,7 @@ class Views(NamedTuple):
     scaled: npt.NDArray[np.float32] | None  # (n, length) float32 observations
 
 
-class Fresh(NamedTuple):
+class ResetSource(NamedTuple):
     """What a new game is made from."""
 
     blank: States  # (1,) a record with the rules only
@@ -150,7 +150,7 @@ def play_batch(
     numbers, masks, whole, scales, scaled,
 ):  # fmt: skip
     """Play a legal action in every game, with dice, outcomes, new games and views."""
-    fresh, outcomes = Fresh(blank, territories), Outcomes(rewards, terminated, truncated)
+    fresh, outcomes = ResetSource(blank, territories), Outcomes(rewards, terminated, truncated)
     views = Views(masks, whole, scales, scaled)
     for g in range(states.shape[0]):
         s = states[g]
@@ -183,7 +183,7 @@ def rollout(
     numbers, masks, whole, scales, scaled,
 ):  # fmt: skip
     """Play random decisions in every game, all views written at each; returns games that ended."""
-    fresh, views = Fresh(blank, territories), Views(masks, whole, scales, scaled)
+    fresh, views = ResetSource(blank, territories), Views(masks, whole, scales, scaled)
     ended = 0
     for _ in range(decisions):
         for g in range(states.shape[0]):
@@ -205,7 +205,7 @@ class Buffers(NamedTuple):
     states: States
     generators: npt.NDArray[np.uint64]
     actions: npt.NDArray[np.int64]
-    fresh: Fresh
+    fresh: ResetSource
     outcomes: Outcomes
     totals: npt.NDArray[np.float64]  # (1, players) sums of the payoffs of games that ended
     numbers: npt.NDArray[np.int64]  # of the legal sets

@@ -107,9 +107,9 @@ def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.u
     roots, names = np.broadcast_arrays(
         np.asarray(streams, np.uint64), np.asarray(numbers, np.uint64)
     )
-    found = np.empty(roots.shape, np.uint64)
-    _branch_all(np.array(roots).ravel(), np.array(names).ravel(), found.reshape(-1))
-    return found
+    result = np.empty(roots.shape, np.uint64)
+    _branch_all(np.array(roots).ravel(), np.array(names).ravel(), result.reshape(-1))
+    return result
 
 
 @kernel
@@ -124,6 +124,6 @@ def branch(stream, number):
 
 
 @entry
-def _branch_all(streams, numbers, found):
-    for i in range(found.shape[0]):
-        found[i] = branch(streams[i], numbers[i])
+def _branch_all(streams, numbers, out):
+    for i in range(out.shape[0]):
+        out[i] = branch(streams[i], numbers[i])

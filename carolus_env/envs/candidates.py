@@ -1,4 +1,4 @@
-"""What a learner sees that chooses whole turns: a row of numbers for each candidate.
+"""Observations for learners that choose whole turns: a row of features for each candidate.
 
 A candidate is a disc, a crown or a turn, and its row tells the position after it, before the dice,
 as the player who chooses sees it: seats are counted clockwise from that player's, but a partner
@@ -47,7 +47,7 @@ from carolus_env.system.compiler import kernel, part, rare
 VERSION: Final = 1
 """Of the layout of a row."""
 AHEAD: Final = 8
-"""So many regions ahead of the Emperor are seen one by one."""
+"""So many regions ahead of the Emperor have entries of their own."""
 KINDS: Final = ("disc", "crown", "turn")
 LIMIT: Final = 8.0
 """Entries lie from -LIMIT to LIMIT; none but a rare count is cut off there."""
@@ -260,12 +260,12 @@ def write_row(s, player, kind, view, row):
 
 
 @rare
-def write_candidates(s, lister, view, choices, rows):
-    """List what the player to move chooses among in ``s``, and write what is seen of each.
+def write_candidates(s, proposals, view, choices, rows):
+    """List what the player to move chooses among in ``s``, and write the row of each.
 
     Args:
         s: a position in which somebody must decide, or that is over.
-        lister: a `Lister`; ``lister.plan.found`` then holds how many candidates there were, those
+        proposals: a `CandidateGenerator`; ``proposals.plan.total`` then holds how many candidates there were, those
             left out too.
         view: a `View`.
         choices: ``(K, A)`` int8, written: the actions of each candidate, then -1.
@@ -276,14 +276,14 @@ def write_candidates(s, lister, view, choices, rows):
     """
     count = 0
     if s["phase"] == OVER:
-        lister.plan.found[0] = 0
+        proposals.plan.total[0] = 0
     else:
-        count = list_choices(s, lister)
+        count = list_choices(s, proposals)
         kind = 2 if in_turn(s) else (0 if s["phase"] == DISC else 1)
         for k in range(count):
             view.after[0] = s
-            play_plan(view.after[0], lister.choices[k])
-            plan = lister.choices[k]
+            play_plan(view.after[0], proposals.choices[k])
+            plan = proposals.choices[k]
             for place in range(choices.shape[1]):
                 choices[k, place] = first_of(plan)  # -1 when none is left
                 plan = rest_of(plan)

@@ -7,9 +7,9 @@
 
 After ``import carolus_env`` the ids need no ``carolus_env:``.
 
-In ``CarolusMagnus-v0`` a step is a single decision: ``Discrete(95)``, seen by the observation of
+In ``CarolusMagnus-v0`` a step is a single decision: ``Discrete(95)``, observed as by
 `engine.observation` from the learner's seat. In ``CarolusMagnusTurns-v0`` a step is a disc, a crown
-or a whole turn: one of at most K candidates, by its index, seen by a row of numbers for each
+or a whole turn: one of at most K candidates, by its index, observed as a row of features for each
 (`envs.candidates`).
 
 The mask of legal actions is in ``info["action_mask"]`` and from ``action_masks()``. The reward is 0

@@ -120,7 +120,7 @@ class FixedOpponents:
         return np.minimum(np.maximum(clockwise - 1, 0), len(self.agents) - 1)
 
 
-class Ended(NamedTuple):
+class FinishedGames(NamedTuple):
     """The games that ended in a step.
 
     Attributes:
@@ -271,7 +271,7 @@ class LearnerGames:
         rows: Ints | None = None,
         *,
         forfeits: bool = False,
-    ) -> Ended:
+    ) -> FinishedGames:
         """Carry out the learners' decisions; the others play on to the next ones or to the end.
 
         Args:
@@ -290,7 +290,9 @@ class LearnerGames:
         self._play_on(self._decide(np.asarray(actions), played, forfeits))
         over = np.sort(played[self.states["phase"][played] == OVER])
         last = pick(self.states, over)
-        return Ended(over, last, self.seats[over], self._seatings[over], engine.returns(last))
+        return FinishedGames(
+            over, last, self.seats[over], self._seatings[over], engine.returns(last)
+        )
 
     def restart(self, rows: npt.NDArray[np.int64]) -> None:
         """Start the next game in each row; its dice and draws continue the streams of the last."""
@@ -314,7 +316,7 @@ class LearnerGames:
         viewers = np.where(over, self.seats, self.states["player"])
         return observation.observe(self.states, viewers, dtype=out.dtype, out=out)
 
-    def last_observations(self, ended: Ended, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def last_observations(self, ended: FinishedGames, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return what the learners see of games that ended, from the seats that they are
         paid for.
         """

@@ -19,7 +19,7 @@ from pettingzoo import ParallelEnv
 from carolus_env.envs.aec import raw_env
 from carolus_env.system.arguments import instance
 
-Seen = dict[str, dict[str, npt.NDArray[Any]]]
+Observations = dict[str, dict[str, npt.NDArray[Any]]]
 
 
 class CarolusParallelEnv(ParallelEnv):
@@ -46,7 +46,7 @@ class CarolusParallelEnv(ParallelEnv):
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Seen, dict[str, dict[str, Any]]]:
+    ) -> tuple[Observations, dict[str, dict[str, Any]]]:
         """Start a game; see `raw_env.reset`."""
         self.aec_env.reset(seed, options)
         self.agents = self.possible_agents[:]
@@ -54,7 +54,9 @@ class CarolusParallelEnv(ParallelEnv):
 
     def step(
         self, actions: Mapping[str, int]
-    ) -> tuple[Seen, dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    ) -> tuple[
+        Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
+    ]:
         """Carry out the action of the player to move.
 
         Args:
@@ -99,7 +101,7 @@ class CarolusParallelEnv(ParallelEnv):
         """Close the window, if there is one."""
         self.aec_env.close()
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> Observations:
         return {agent: self.aec_env.observe(agent) for agent in self.agents}
 
     def _infos(self) -> dict[str, dict[str, Any]]:

@@ -27,12 +27,12 @@ from carolus_env.engine.observation import observation_dtype
 from carolus_env.engine.rules import Rules
 from carolus_env.envs import starts
 from carolus_env.envs.aec import RENDER_FPS, observation_box
-from carolus_env.envs.learner import Ended, FixedOpponents, LearnerGames, Opponents
+from carolus_env.envs.learner import FinishedGames, FixedOpponents, LearnerGames, Opponents
 from carolus_env.envs.turns import TurnGames, Turns, candidates_box
 from carolus_env.envs.vector import Pictures
 from carolus_env.system.arguments import array, one_of, seed_number
 
-Others = str | Agent | Sequence[str | Agent] | Opponents
+OpponentSpecs = str | Agent | Sequence[str | Agent] | Opponents
 
 
 class LearnerVecEnv(VecEnv):
@@ -66,7 +66,7 @@ class LearnerVecEnv(VecEnv):
         self._pictures: Pictures | None = None
         if render_mode is not None:
             self._pictures = games.watcher = Pictures(games)
-        self.ended: Ended | None = None
+        self.ended: FinishedGames | None = None
         """The games that ended in the last step, for statistics."""
         self.render_mode = render_mode
         self._next_seed, self._reset_before = seed, False
@@ -251,7 +251,7 @@ class CarolusVecEnv(LearnerVecEnv):
         self,
         rules: Rules,
         n: int,
-        opponents: Others = "random",
+        opponents: OpponentSpecs = "random",
         *,
         seat: int | None = None,
         seed: int | None = None,
@@ -283,7 +283,7 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
         self,
         rules: Rules,
         n: int,
-        opponents: Others = "random",
+        opponents: OpponentSpecs = "random",
         *,
         seat: int | None = None,
         seed: int | None = None,
@@ -295,7 +295,7 @@ class CarolusTurnsVecEnv(LearnerVecEnv):
         super().__init__(games, candidates_box(games), seed, render_mode)
 
 
-def _opponents(rules: Rules, opponents: Others) -> Opponents:
+def _opponents(rules: Rules, opponents: OpponentSpecs) -> Opponents:
     if hasattr(opponents, "seat") and hasattr(opponents, "agents"):
         return cast(Opponents, opponents)
     return FixedOpponents(rules, cast(Any, opponents))

@@ -51,8 +51,8 @@ def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int |
     if seed is None and not (isinstance(given, Mapping) and "generator" in given):
         seed = drawn
     start = position.from_dict(given, seed=seed)
-    if (found := engine.rules_of(start[0])) != rules:
-        raise ValueError(f"reset: the position has {found}, this environment {rules}")
+    if (result := engine.rules_of(start[0])) != rules:
+        raise ValueError(f"reset: the position has {result}, this environment {rules}")
     return start
 
 

@@ -18,8 +18,8 @@ from carolus_env import engine
 from carolus_env.engine.rules import DISCS, PHASE_NAMES, Rules
 from carolus_env.engine.state import pick
 from carolus_env.envs.candidates import LIMIT, View, length, write_candidates
-from carolus_env.envs.learner import Ended, LearnerGames, Opponents
-from carolus_env.planning.choices import EVERY, Lister
+from carolus_env.envs.learner import FinishedGames, LearnerGames, Opponents
+from carolus_env.planning.choices import EVERY, CandidateGenerator
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import MOST_PLACEMENTS, WIDTHS
 from carolus_env.system.arguments import instance, one_of, whole_number
@@ -51,10 +51,10 @@ class Turns:
         whole_number("candidates", self.candidates, DISCS, EVERY)
         one_of("plans", self.plans, WIDTHS)
 
-    def lister(self, players: int) -> Lister:
+    def proposals(self, players: int) -> CandidateGenerator:
         """Return what lists them in games of ``players`` players."""
         weights = all_weights()[players]
-        return Lister.of(WIDTHS.index(self.plans), weights, self.candidates)
+        return CandidateGenerator.of(WIDTHS.index(self.plans), weights, self.candidates)
 
 
 class IllegalChoiceError(engine.IllegalActionError):
@@ -79,7 +79,7 @@ class TurnGames(LearnerGames):
         counts: ``(n,)`` int64, the candidates in each game; 0 when it is over.
         choices: ``(n, K, 5)`` int8, the actions of each candidate in order, then -1.
         left_out: ``(n,)`` int64, how many more there were.
-        rows: ``(n, K, length)`` float32, what is seen of each (`candidates.layout`), then zeros.
+        rows: ``(n, K, length)`` float32, their features (`candidates.layout`), then zeros.
     """
 
     def __init__(
@@ -101,17 +101,17 @@ class TurnGames(LearnerGames):
         self.left_out = np.zeros(n, np.int64)
         self.choices = np.zeros((n, self.actions, MOST_ACTIONS), np.int8)
         self.rows = np.zeros((n, self.actions, length(rules.players)), np.float32)
-        self._lister, self._view = self.turns.lister(rules.players), View.new()
+        self._proposals, self._view = self.turns.proposals(rules.players), View.new()
         super().__init__(rules, n, opponents, seat=seat, seed=seed)
 
     # -------------------------------------------------------------------------------- decisions
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
         """Return which indices are candidates: ``(n, K)`` int8."""
-        found = np.arange(self.actions) < self.counts[:, None]
+        result = np.arange(self.actions) < self.counts[:, None]
         if out is None:
-            return found.astype(np.int8)
-        out[:] = found
+            return result.astype(np.int8)
+        out[:] = result
         return out
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -119,7 +119,7 @@ class TurnGames(LearnerGames):
         out[:] = self.rows
         return out
 
-    def last_observations(self, ended: Ended, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def last_observations(self, ended: FinishedGames, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return zeros: nothing is left to choose."""
         return np.zeros((len(ended.rows), *self.rows.shape[1:]), dtype)
 
@@ -175,7 +175,7 @@ class TurnGames(LearnerGames):
         list_candidates(
             self.states,
             rows,
-            self._lister,
+            self._proposals,
             self._view,
             self.counts,
             self.left_out,
@@ -185,25 +185,25 @@ class TurnGames(LearnerGames):
 
 
 @entry
-def list_candidates(states, rows, lister, view, counts, left_out, choices, seen):
+def list_candidates(states, rows, proposals, view, counts, left_out, choices, encoded):
     """List what the players to move choose among, in some games.
 
     Args:
         states: ``(N,)`` games that wait for a decision, or are over.
         rows: ``(m,)`` int64: which of them.
-        lister: a `Lister` of K candidates.
+        proposals: a `CandidateGenerator` of K candidates.
         view: a `View`.
         counts: ``(N,)`` int64, written: the candidates in each game.
         left_out: ``(N,)`` int64, written: how many more there were.
         choices: ``(N, K, 5)`` int8, written: the actions of each candidate, then -1.
-        seen: ``(N, K, length)`` float32, written: what is seen of each, then zeros.
+        encoded: ``(N, K, length)`` float32, written: the rows of the candidates, then zeros.
     """
     for i in range(rows.shape[0]):
         g = rows[i]
-        counts[g] = write_candidates(states[g], lister, view, choices[g], seen[g])
-        left_out[g] = lister.plan.found[0] - counts[g]
+        counts[g] = write_candidates(states[g], proposals, view, choices[g], encoded[g])
+        left_out[g] = proposals.plan.total[0] - counts[g]
 
 
 def candidates_box(games: TurnGames) -> spaces.Box:
-    """Return the space of what is seen in games of whole turns: K rows."""
+    """Return the observation space of games of whole turns: K rows."""
     return spaces.Box(-LIMIT, LIMIT, games.rows.shape[1:], np.float32)

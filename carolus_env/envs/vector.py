@@ -1,7 +1,7 @@
 """What the Gymnasium environments share: a batch of games of one learner each, and one such game.
 
 `LearnerVectorEnv` wraps `LearnerGames` of any kind, and `LearnerEnv` is one row of it. The games
-say which actions there are and what is seen; `envs.gym` has the environments that users make.
+say which actions there are and the observations; `envs.gym` has the environments that users make.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from carolus_env.engine.rules import BY_FORFEIT, BY_MAX_ROUNDS
 from carolus_env.engine.state import States
 from carolus_env.envs import starts
 from carolus_env.envs.aec import RENDER_FPS, RENDER_MODES
-from carolus_env.envs.learner import Ended, LearnerGames
+from carolus_env.envs.learner import FinishedGames, LearnerGames
 from carolus_env.system.arguments import array, instance, integer, one_of, seed_number
 
 MASKS = ("info", "observation")
@@ -246,7 +246,9 @@ class LearnerVectorEnv(VectorEnv):
             numbers[:] = first + np.arange(self.num_envs, dtype=np.uint64)
         return numbers
 
-    def _decide(self, actions: npt.NDArray[np.integer[Any]], playing: npt.NDArray[Any]) -> Ended:
+    def _decide(
+        self, actions: npt.NDArray[np.integer[Any]], playing: npt.NDArray[Any]
+    ) -> FinishedGames:
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             raise ValueError(
                 f"actions must be {self.num_envs} integers, "
@@ -270,7 +272,7 @@ class LearnerVectorEnv(VectorEnv):
         return {"observation": observation, "action_mask": masks}
 
     def _info(
-        self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: Ended | None = None
+        self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: FinishedGames | None = None
     ) -> dict[str, Any]:
         """Return the masks and more of these rows (None: of all), and which games were
         forfeited.

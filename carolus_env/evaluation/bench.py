@@ -47,14 +47,14 @@ def suite(players: int) -> Suite:
     """
     if players not in DEALS:
         raise ValueError(f"{NAME} has {sorted(DEALS)} players, got {players!r}")
-    found = shipped(players)
+    positions = shipped(players)
     for what, wanted, got in (
         ("ladder", LADDER, ladder.digest()),
-        (f"suite of {players} players", SUITES[players], found.digest),
+        (f"suite of {players} players", SUITES[players], positions.digest),
     ):
         if wanted != got:
             raise ValueError(f"{NAME} has the {what} with hash {wanted}, got {got}")
-    return found
+    return positions
 
 
 def opponents(agent: Agent, players: int) -> tuple[str, ...]:

@@ -87,8 +87,8 @@ def _shares(games: Finished) -> npt.NDArray[np.float64]:
 
 def _castles(games: Finished) -> npt.NDArray[np.uint8]:
     team = games.states["team"][:, : games.tables.shape[1]].astype(np.int64)
-    found: npt.NDArray[np.uint8] = np.take_along_axis(games.states["castles"], team, axis=1)
-    return found
+    result: npt.NDArray[np.uint8] = np.take_along_axis(games.states["castles"], team, axis=1)
+    return result
 
 
 def _rounds(games: Finished) -> npt.NDArray[np.uint32]:

@@ -145,16 +145,16 @@ def _rated(tournament: Tournament) -> list[str]:
     """
     plan = tournament.plan
     try:
-        found = ratings(plan, tournament.results)
+        result = ratings(plan, tournament.results)
     except (ArenaError, ValueError):  # or not all have met
         return []
-    told = [
+    parts = [
         f"{name} {elo:+.0f} [{low:.0f}, {high:.0f}]"
         for name, elo, low, high in zip(
-            labels(plan.agents), found.elo, found.low, found.high, strict=True
+            labels(plan.agents), result.elo, result.low, result.high, strict=True
         )
     ]
-    return [f"Elo so far: {', '.join(told)}"]
+    return [f"Elo so far: {', '.join(parts)}"]
 
 
 def _stop_rule(tournament: Tournament) -> list[str]:

@@ -66,11 +66,11 @@ def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
         what: text after the name, where the error does not name the agent.
     """
     if isinstance(named := getattr(error, "agent", None), str):
-        found = ArenaError(str(error), named, str(getattr(error, "reason", error)))
+        result = ArenaError(str(error), named, str(getattr(error, "reason", error)))
     else:
-        found = ArenaError(f"agent {agent!r}{what}", agent, what.lstrip(": "))
-    found.traceback = failures.whole(error)
-    return found
+        result = ArenaError(f"agent {agent!r}{what}", agent, what.lstrip(": "))
+    result.traceback = failures.full_traceback(error)
+    return result
 
 
 def play_games(
@@ -236,7 +236,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     try:
         given = np.asarray(player.act(states, generators))
     except (Exception, SystemExit) as error:
-        raise agent_error(error, agent.name, f" failed with {failures.told(error)}") from error
+        raise agent_error(error, agent.name, f" failed with {failures.message(error)}") from error
     if theirs and states.tobytes() != before:
         raise ArenaError(f"agent {agent.name!r} {CHANGED}", agent.name, CHANGED)
     if given.dtype.kind not in "iu" or given.shape != states.shape:
@@ -265,9 +265,9 @@ def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
 
 def _positions(rules: Rules) -> States:
     """Return a game in each phase that occurs in one random game."""
-    seen: dict[int, States] = {}
+    by_phase: dict[int, States] = {}
     game, stream = engine.new_games(rules, 1, seed=0), new_streams(0, 1)
-    while not engine.is_over(game)[0] and len(seen) < 4:
-        seen.setdefault(int(game["phase"][0]), copy(game))
+    while not engine.is_over(game)[0] and len(by_phase) < 4:
+        by_phase.setdefault(int(game["phase"][0]), copy(game))
         engine.step(game, engine.random_actions(game, stream))
-    return np.concatenate(list(seen.values()))
+    return np.concatenate(list(by_phase.values()))

@@ -264,10 +264,10 @@ def _read_block(entry: dict[str, Any], agents: int, games: int) -> _Block:
     if not start < stop == games:
         raise DataError(f"the block {shown(entry['block'])} does not end with the last game")
     times = [*get(entry, "seconds", list), entry.get("wall")]
-    found = _array(times, (agents + 1,), 0, _MOST_SECONDS, "if")
-    if found is None:
+    result = _array(times, (agents + 1,), 0, _MOST_SECONDS, "if")
+    if result is None:
         raise DataError(f"seconds must be {agents} numbers, and wall one, got {shown(times)}")
-    return _Block(start, stop, found[:-1].astype(np.float64), times[-1])
+    return _Block(start, stop, result[:-1].astype(np.float64), times[-1])
 
 
 class _Lines:
@@ -285,7 +285,7 @@ class _Lines:
     def results(self) -> Results:
         games, players = len(self.entries), self.plan.rules.players
         planned = _planned(self.plan, 0, games)
-        found = {}
+        result = {}
         for column in COLUMNS:
             shape = column.shape_of(games, players)
             values: Any
@@ -299,11 +299,11 @@ class _Lines:
             else:
                 values = self._column(column, shape[1:])
             if column.name:
-                found[column.name] = np.array(values, column.dtype).reshape(shape)
-        wrong = np.abs(found["shares"].sum(axis=1) - 1) > 1e-9
+                result[column.name] = np.array(values, column.dtype).reshape(shape)
+        wrong = np.abs(result["shares"].sum(axis=1) - 1) > 1e-9
         if wrong.any():
             raise self._error(int(wrong.argmax()), "shares do not sum to 1")
-        return Results(**found)
+        return Results(**result)
 
     def _compare(self, key: str, wanted: list[Any]) -> None:
         for row, (entry, value) in enumerate(zip(self.entries, wanted, strict=True)):
@@ -312,22 +312,22 @@ class _Lines:
 
     def _numbers_of_words(self, column: Column) -> list[int]:
         numbers = {word: number for number, word in enumerate(column.words) if word}
-        found = []
+        result = []
         for row, entry in enumerate(self.entries):
             word = entry.get(column.key)
             if not isinstance(word, str) or word not in numbers:
                 words = ", ".join(numbers)
                 raise self._error(row, f"{column.key} must be one of {words}, got {shown(word)}")
-            found.append(numbers[word])
-        return found
+            result.append(numbers[word])
+        return result
 
     def _column(self, column: Column, shape: tuple[int, ...]) -> Any:
         """Return all values of a key: at once, and line by line only to find a wrong one."""
         values = [entry.get(column.key) for entry in self.entries]
         kinds = "if" if column.dtype.startswith("f") else "i"
-        found = _array(values, (len(values), *shape), column.low, column.high, kinds)
-        if found is not None:
-            return found
+        result = _array(values, (len(values), *shape), column.low, column.high, kinds)
+        if result is not None:
+            return result
         for row, value in enumerate(values):
             if _array(value, shape, column.low, column.high, kinds) is None:
                 wanted = f"numbers of shape {shape}" if shape else "a number"
@@ -347,8 +347,8 @@ def _array(
 ) -> npt.NDArray[Any] | None:
     """Return the values as numbers of these kinds, shape and bounds; None where they are not."""
     try:
-        found = np.array(values)
+        result = np.array(values)
     except (ValueError, OverflowError):
         return None
-    fits = found.shape == shape and found.dtype.kind in kinds
-    return found if fits and (found >= low).all() and (found <= high).all() else None
+    fits = result.shape == shape and result.dtype.kind in kinds
+    return result if fits and (result >= low).all() and (result <= high).all() else None

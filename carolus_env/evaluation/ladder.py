@@ -78,8 +78,8 @@ def digest(players: Mapping[str, Any] | None = None) -> str:
     Args:
         players: the content of `FILE` by number of players; None: the package's.
     """
-    found = json.loads(FILE.read_text())["players"] if players is None else players
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:12]
+    result = json.loads(FILE.read_text())["players"] if players is None else players
+    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def nearest(players: int, elo: float, count: int = 1, *, searchers: bool = False) -> list[Rung]:
@@ -173,15 +173,15 @@ def elo_of(players: int, met: Mapping[str, tuple[float, int]]) -> float:
 
 def _elos(players: int, specs: Iterable[str]) -> Floats:
     known = {rung.spec: rung.elo for rung in rungs(players)}
-    found = list(specs)
-    if not found or not set(found) <= set(known):
-        unknown = [spec for spec in found if spec not in known]
+    result = list(specs)
+    if not result or not set(result) <= set(known):
+        unknown = [spec for spec in result if spec not in known]
         raise ValueError(
             f"no rung of the ladder for {players} players: {unknown[0]!r}"
             if unknown
             else "a place on the ladder needs games against a rung, got none"
         )
-    return np.array([known[spec] for spec in found])
+    return np.array([known[spec] for spec in result])
 
 
 def _most_likely(players: int, elos: Floats, wins: Floats, games: Floats) -> float:

@@ -193,7 +193,7 @@ def mean_interval(
     deals: npt.NDArray[np.int64] | None = None,
     confidence: float = 0.95,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) for the mean of values from 0 to 1, 95 % unless told.
+    """Return the interval (low, high) for the mean of values from 0 to 1, by default 95 %.
 
     For independent zeros and ones this is Wilson's score interval (JASA 22, 1927). It stays
     within 0 and 1 and has a width even at 100 % wins, where the usual mean +- 1.96 s / sqrt(n)

@@ -96,8 +96,8 @@ def evaluate(
 
 def _loss(agent: Agent, players: int, half: str) -> list[float]:
     """Return the agent's loss a decision on a half of the suite."""
-    found = measure(shipped(players), agent, half).summary()[ALL]
-    return [found.mean, found.low, found.high]
+    result = measure(shipped(players), agent, half).summary()[ALL]
+    return [result.mean, result.low, result.high]
 
 
 def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:

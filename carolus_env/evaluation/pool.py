@@ -21,7 +21,7 @@ from carolus_env.evaluation.games import (
 )
 from carolus_env.evaluation.seating import Plan
 from carolus_env.records import record_line
-from carolus_env.system.processes import Here, UnsendableError, WorkerError, Workers
+from carolus_env.system.processes import InProcess, UnsendableError, WorkerError, Workers
 
 BLOCK_SECONDS: Final = 10.0
 """Target time of a block, and so about the most that an interruption loses."""
@@ -183,7 +183,7 @@ class Pool:
         """
         if start == stop:
             return
-        if isinstance(self.workers, Here):
+        if isinstance(self.workers, InProcess):
             yield from self._play_here(start, stop, progress)
             return
         try:

@@ -66,10 +66,10 @@ class Fixtures(NamedTuple):
         tables = seatings_array(self.tables, agents, players)
         numbers = {}
         for name in ("meetings", "deals", "seatings"):
-            found = whole_numbers(name, getattr(self, name), (len(tables),)).astype(np.int64)
-            if found.min(initial=0) < 0:
-                raise ValueError(f"{name} must not be negative, got {found.min()}")
-            numbers[name] = found
+            result = whole_numbers(name, getattr(self, name), (len(tables),)).astype(np.int64)
+            if result.min(initial=0) < 0:
+                raise ValueError(f"{name} must not be negative, got {result.min()}")
+            numbers[name] = result
         return Fixtures(**numbers, tables=tables)
 
     @classmethod
@@ -254,10 +254,10 @@ class Plan:
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """All pairs of agents that meet, ascending."""
-        found = {
+        result = {
             pair for meeting in self.meetings for pair in itertools.combinations(meeting.agents, 2)
         }
-        return sorted(found)
+        return sorted(result)
 
     @property
     def games_per_deal(self) -> int:
@@ -269,7 +269,7 @@ class Plan:
         """Number of games in all deals."""
         return self.deals * self.games_per_deal
 
-    def looks(self) -> Iterator[int]:
+    def checkpoints(self) -> Iterator[int]:
         """Yield the numbers of deals at which the stop rule is asked; the last is `deals`."""
         deals = 0
         while deals < self.deals:
@@ -347,14 +347,14 @@ def seatings_array(
     Raises:
         ValueError: for another dtype or shape, or an agent that does not exist.
     """
-    found = array("tables", tables)
-    if found.dtype.kind not in "iu" or found.ndim != 2 or players not in (None, found.shape[1]):
+    result = array("tables", tables)
+    if result.dtype.kind not in "iu" or result.ndim != 2 or players not in (None, result.shape[1]):
         raise ValueError(
             f"tables must be whole numbers of shape (games, {players or 'players'}), "
-            f"got shape {found.shape} and dtype {found.dtype}"
+            f"got shape {result.shape} and dtype {result.dtype}"
         )
-    if found.size and not 0 <= found.min() <= found.max() < agents:
+    if result.size and not 0 <= result.min() <= result.max() < agents:
         raise ValueError(
-            f"tables must name agents 0 to {agents - 1}, got {found.min()} to {found.max()}"
+            f"tables must name agents 0 to {agents - 1}, got {result.min()} to {result.max()}"
         )
-    return np.array(found, np.int64, order="C")
+    return np.array(result, np.int64, order="C")

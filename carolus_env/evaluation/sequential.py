@@ -55,7 +55,7 @@ MOST_ELO: Final = 2000.0
 BEST_DEALS: Final = 500
 """Number of deals at which `widening` is least, compared with any other choice."""
 
-_SEEN: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was seen, as in fishtest
+_SEEN: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was observed, as in fishtest
 _TOLERANCE: Final = 1e-9
 _ROUNDS: Final = 100  # of an iteration; it takes about five
 _CHUNK: Final = 4096  # deals whose ratio is computed at once
@@ -126,8 +126,8 @@ class SequentialTest:
         shares = seen / total[:, None]
         scale = math.sqrt(games) / NELO
         fits = [_log_fit(scores, shares, elo * scale) for elo in (self.elo0, self.elo1)]
-        found: Floats = total * (shares * (fits[1] - fits[0])).sum(axis=1)
-        return found
+        result: Floats = total * (shares * (fits[1] - fits[0])).sum(axis=1)
+        return result
 
     def path(self, scores: npt.ArrayLike, games: int) -> Floats:
         """Return the log-likelihood ratio after each deal, ``(D,)``.
@@ -174,11 +174,11 @@ def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
     """Return normalised Elo of deal scores ``(D,)``; None where all are the same, or
     there is none.
     """
-    found = np.asarray(scores, float)
-    deviation = float(found.std()) if len(found) else 0.0
+    result = np.asarray(scores, float)
+    deviation = float(result.std()) if len(result) else 0.0
     if deviation < _TOLERANCE:
         return None
-    return NELO * (float(found.mean()) - 0.5) / (math.sqrt(games) * deviation)
+    return NELO * (float(result.mean()) - 0.5) / (math.sqrt(games) * deviation)
 
 
 # ------------------------------------------------------------------------------------ intervals
@@ -204,12 +204,12 @@ def widening(deals: int) -> float:
 
 def _levels(scores: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return the different scores, ascending, and the number of each deal's among them."""
-    found = np.asarray(scores, float)
-    low, high = float(found.min(initial=0.5)), float(found.max(initial=0.5))
+    result = np.asarray(scores, float)
+    low, high = float(result.min(initial=0.5)), float(result.max(initial=0.5))
     if not (low >= -_TOLERANCE and high <= 1 + _TOLERANCE):
         raise ValueError(f"deal scores must be from 0 to 1, got {low} to {high}")
-    found = np.clip(found, 0, 1)
-    values, places = np.unique(np.round(found, 9), return_inverse=True)
+    result = np.clip(result, 0, 1)
+    values, places = np.unique(np.round(result, 9), return_inverse=True)
     return values, places.reshape(-1)
 
 
@@ -243,7 +243,7 @@ def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
     seen = shares > 0
     mean = np.full(len(shares), 0.5 + 0.5 * t / math.sqrt(1 + t * t))
     deviation = np.full(len(shares), 0.5 / math.sqrt(1 + t * t))
-    found = np.zeros(shares.shape)
+    result = np.zeros(shares.shape)
     rows = np.arange(len(shares))
     root = np.zeros(len(shares))
     for _ in range(_ROUNDS if t else 1):
@@ -254,15 +254,15 @@ def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
         log = -np.log1p(root[rows, None] * slopes)
         fitted = shares[rows] * np.exp(log)
         fitted /= fitted.sum(axis=1, keepdims=True)
-        moved = np.abs(log - found[rows]).max(axis=1) > _TOLERANCE
-        found[rows] = log
+        moved = np.abs(log - result[rows]).max(axis=1) > _TOLERANCE
+        result[rows] = log
         mean[rows] = fitted @ values
         square = (fitted * np.square(values - mean[rows, None])).sum(axis=1)
         deviation[rows] = np.sqrt(square)
         rows = rows[moved]
         if not len(rows):
             break
-    return found
+    return result
 
 
 def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
@@ -278,10 +278,10 @@ def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
     """
     low = -1 / slopes.max(axis=1)
     high = -1 / slopes.min(axis=1)
-    found = np.where((guess > low) & (guess < high), guess, 0.0)
+    result = np.where((guess > low) & (guess < high), guess, 0.0)
     rows = np.arange(len(slopes))
     for _ in range(_ROUNDS):
-        x = found[rows]
+        x = result[rows]
         parts = slopes[rows] / (1 + x[:, None] * slopes[rows])
         weighted = shares[rows] * parts
         value, slope = weighted.sum(axis=1), (weighted * parts).sum(axis=1)
@@ -290,8 +290,8 @@ def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
         high[rows] = np.where(above, high[rows], x)
         step = x + value / slope
         inside = (step > low[rows]) & (step < high[rows])
-        found[rows] = np.where(inside, step, (low[rows] + high[rows]) / 2)
-        rows = rows[np.abs(found[rows] - x) > 1e-12 * (1 + np.abs(x))]
+        result[rows] = np.where(inside, step, (low[rows] + high[rows]) / 2)
+        rows = rows[np.abs(result[rows] - x) > 1e-12 * (1 + np.abs(x))]
         if not len(rows):
             break
-    return found
+    return result

@@ -107,11 +107,11 @@ def summary(
     counted = whole_deals(plan, results)
     if not len(counted):
         raise ValueError("no deal has been played in all seatings")
-    found = pairings(plan, counted)
+    paired = pairings(plan, counted)
     rating = ratings(plan, counted) if rated else None
     agents = []
     for k, spec in enumerate(plan.agents):
-        rates = [result.win_rate[pair.index(k)] for pair, result in found if k in pair]
+        rates = [result.win_rate[pair.index(k)] for pair, result in paired if k in pair]
         agents.append(
             {
                 "spec": spec,
@@ -131,7 +131,7 @@ def summary(
         "games": len(counted),
         "complete": complete,
         "agents": agents,
-        "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in found],
+        "pairings": [{"pair": list(pair), **result.to_dict()} for pair, result in paired],
         "cycle": cycle(plan, counted),
         "play": {
             "mean_rounds": float(counted.rounds.mean()),
@@ -162,10 +162,10 @@ def cycle(plan: Plan, results: Results) -> str | None:
         elif high < 0.5:
             beats[j, i] = 1 - rate
     circles = [((i, j), (j, k), (k, i)) for i, j, k in itertools.permutations(range(len(names)), 3)]
-    found = [links for links in circles if all(link in beats for link in links)]
-    if not found:
+    result = [links for links in circles if all(link in beats for link in links)]
+    if not result:
         return None
-    clearest = max(found, key=lambda links: min(beats[link] for link in links))
+    clearest = max(result, key=lambda links: min(beats[link] for link in links))
     return ", ".join(
         f"{names[i]} beats {names[j]} ({100 * beats[i, j]:.0f} %)" for i, j in clearest
     )
@@ -177,11 +177,11 @@ def check_summary(data: Any) -> Summary:
     Raises:
         ValueError: when its format or version is another one.
     """
-    found = data if isinstance(data, Mapping) else {}
+    result = data if isinstance(data, Mapping) else {}
     for key, wanted in (("format", FORMAT), ("version", VERSION)):
-        if found.get(key) != wanted:
+        if result.get(key) != wanted:
             raise ValueError(
                 f"not the summary of a tournament: {key} must be {wanted!r}, "
-                f"got {shown(found.get(key))}"
+                f"got {shown(result.get(key))}"
             )
-    return found
+    return result

@@ -168,7 +168,7 @@ class Tournament:
         self.complete = False
         pool = Pool(self._task, workers, records=log is not None)
         since = time.perf_counter()
-        for deals in self.plan.looks():
+        for deals in self.plan.checkpoints():
             stop = deals * self.plan.games_per_deal
             if stop < self.games:  # asked before the tournament was resumed
                 continue
@@ -200,8 +200,8 @@ class Tournament:
         return stopping.standing(self.plan, counted, ratings)
 
     def _stops(self) -> bool:
-        found = self.standing(rated=True)
-        return found is not None and found["reached"]
+        result = self.standing(rated=True)
+        return result is not None and result["reached"]
 
 
 def _no_results(plan: Plan) -> Results:

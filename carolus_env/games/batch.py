@@ -132,7 +132,7 @@ class GameBatch:
                 self.states[rows],
                 self._generators[rows],
                 self._actions[rows],
-                stepping.Fresh(self._blank, self._territories[worker]),
+                stepping.ResetSource(self._blank, self._territories[worker]),
                 stepping.Outcomes(self.rewards[rows], self.terminated[rows], self.truncated[rows]),
                 self._totals[worker],
                 self._numbers[rows],

@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     returns: tuple[float, ...]
 
 
-class _Kept(NamedTuple):
+class _HistoryEntry(NamedTuple):
     """A decision of the history, and the bytes of the game before it."""
 
     action: int
@@ -119,7 +119,7 @@ class Game:
             raise ValueError(f"state must be a batch of one game, got {len(state)}")
         else:
             self.states = copy(state)
-        self._history: list[_Kept] | None = [] if history else None
+        self._history: list[_HistoryEntry] | None = [] if history else None
         self._prepare(None if observe is None else observing.observation_dtype("observe", observe))
         self.refresh()
 
@@ -172,11 +172,11 @@ class Game:
             raise engine.refusal(self.states, 0, number)
         self._look(due)
 
-    def _play_and_keep(self, action: int, history: list[_Kept]) -> int:
+    def _play_and_keep(self, action: int, history: list[_HistoryEntry]) -> int:
         before = self.states.tobytes()
         due: int = play_one(self.states, action, *self._observed)
         if due != ILLEGAL:
-            history.append(_Kept(action, before))
+            history.append(_HistoryEntry(action, before))
         return due
 
     def _read(self, text: str) -> list[int]:
@@ -348,7 +348,7 @@ class Game:
         return hash(self.to_bytes())
 
 
-def _continued(state: States, observe: str | None, history: list[_Kept] | None) -> Game:
+def _continued(state: States, observe: str | None, history: list[_HistoryEntry] | None) -> Game:
     game = Game(state=state, observe=observe)
     game._history = None if history is None else history.copy()
     return game

@@ -71,8 +71,8 @@ class DecisionAgent(Agent):
             AgentError: for games of another number of players.
         """
         _check_players(self, states)
-        seen = observation.observe(states, dtype=self._dtype)
-        return self.choose(seen, engine.legal_masks(states).astype(bool))
+        observations = observation.observe(states, dtype=self._dtype)
+        return self.choose(observations, engine.legal_masks(states).astype(bool))
 
 
 class TurnAgent(Agent):
@@ -129,7 +129,7 @@ class TurnAgent(Agent):
         counts, left_out = np.zeros((2, n), np.int64)
         actions = np.zeros((n, most, MOST_ACTIONS), np.int8)
         rows = np.zeros((n, most, self._length), np.float32)
-        lister, view = self.turns.lister(self.players), View.new()
+        lister, view = self.turns.proposals(self.players), View.new()
         list_candidates(states, np.arange(n), lister, view, counts, left_out, actions, rows)
         answer = np.asarray(self.choose(rows, np.arange(most) < counts[:, None]))
         if answer.shape != (n,) or answer.dtype.kind not in "iu":
@@ -174,6 +174,6 @@ def agent_of(
 
 
 def _check_players(agent: DecisionAgent | TurnAgent, states: States) -> None:
-    found = np.unique(states["players"]).tolist()
-    if found not in ([], [agent.players]):
-        raise AgentError(agent.name, f"plays games of {agent.players} players, got {found}")
+    result = np.unique(states["players"]).tolist()
+    if result not in ([], [agent.players]):
+        raise AgentError(agent.name, f"plays games of {agent.players} players, got {result}")

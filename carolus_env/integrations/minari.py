@@ -227,10 +227,10 @@ def rules_of_all(games: Packed) -> Rules:
     Raises:
         ValueError: when there are several, or no games.
     """
-    found = {engine.rules_of(state) for state in games.starts}
-    if len(found) != 1:
-        raise ValueError(f"a data set has games of one set of rules, got {len(found)}: {found}")
-    return found.pop()
+    result = {engine.rules_of(state) for state in games.starts}
+    if len(result) != 1:
+        raise ValueError(f"a data set has games of one set of rules, got {len(result)}: {result}")
+    return result.pop()
 
 
 def _some(games: Packed, first: int, last: int) -> Packed:

@@ -458,6 +458,6 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
         """Return ``(players,)`` the mean payoff of each seat."""
         if state.in_set_up:
-            found: npt.NDArray[np.float32] = super().evaluate(state).astype(np.float32)
-            return found
+            result: npt.NDArray[np.float32] = super().evaluate(state).astype(np.float32)
+            return result
         return playout(state.states, self._stream, repeats=self.n_rollouts).returns[0]

@@ -168,19 +168,21 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         """Return what the player to move sees; its legal actions are those that can be sampled."""
         mask = self.games.masks()[0]
         self._samples[self.player].mask = mask
-        seen = self.games.observations(np.zeros((1, *self._box.shape), np.float32))[0]
-        return {self.player: {"action_mask": mask.astype(np.float32), "observations": seen}}
+        observations = self.games.observations(np.zeros((1, *self._box.shape), np.float32))[0]
+        return {self.player: {"action_mask": mask.astype(np.float32), "observations": observations}}
 
     def _last_seen(self, states: States) -> dict[str, Any]:
         """Return what everyone sees of a game that is over."""
-        seen = np.zeros((len(self.agents), *self._box.shape), np.float32)
+        observations = np.zeros((len(self.agents), *self._box.shape), np.float32)
         if not isinstance(self.games, TurnGames):
             seats = np.arange(len(self.agents))
-            observation.observe(states.repeat(len(seats)), seats, dtype=np.float32, out=seen)
+            observation.observe(
+                states.repeat(len(seats)), seats, dtype=np.float32, out=observations
+            )
         mask = np.zeros(self._numbers, np.float32)
         return {
             agent: {"action_mask": mask.copy(), "observations": row}
-            for agent, row in zip(self.agents, seen, strict=True)
+            for agent, row in zip(self.agents, observations, strict=True)
         }
 
     def _infos(self) -> dict[str, Any]:
@@ -256,9 +258,9 @@ class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
 
     def _scores(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits and values of the candidates, ``(N, K)`` each."""
-        seen = batch[Columns.OBS]
-        logits, values = self.scorer(seen["observations"]).unbind(dim=-1)
-        return logits.masked_fill(seen["action_mask"] == 0, NO_CANDIDATE), values
+        inputs = batch[Columns.OBS]
+        logits, values = self.scorer(inputs["observations"]).unbind(dim=-1)
+        return logits.masked_fill(inputs["action_mask"] == 0, NO_CANDIDATE), values
 
 
 class RLlibAgent(Agent):
@@ -305,10 +307,13 @@ class RLlibAgent(Agent):
 
 @torch.no_grad()
 def likeliest(
-    module: Any, seen: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    module: Any, observations: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
     """Return a module's likeliest action in each game, ``(N,)``."""
-    batch = {"observations": torch.from_numpy(seen), "action_mask": torch.from_numpy(masks).float()}
+    batch = {
+        "observations": torch.from_numpy(observations),
+        "action_mask": torch.from_numpy(masks).float(),
+    }
     logits = module.forward_inference({Columns.OBS: batch})[Columns.ACTION_DIST_INPUTS]
     chosen: npt.NDArray[np.int64] = logits.argmax(dim=-1).numpy()
     return chosen

@@ -63,12 +63,12 @@ class Size:
         inputs, actions = observation.length(self.players), ACTIONS
         if self.candidates:
             inputs, actions = self.candidates * candidates.length(self.players), self.candidates
-        found: dict[str, tuple[int, ...]] = {}
+        result: dict[str, tuple[int, ...]] = {}
         for layer in range(self.layers):
-            found[f"hidden.{layer}.weight"] = self.width, inputs
-            found[f"hidden.{layer}.bias"] = (self.width,)
+            result[f"hidden.{layer}.weight"] = self.width, inputs
+            result[f"hidden.{layer}.bias"] = (self.width,)
             inputs = self.width
-        return {**found, "action.weight": (actions, inputs), "action.bias": (actions,)}
+        return {**result, "action.weight": (actions, inputs), "action.bias": (actions,)}
 
 
 class MlpModel(Model[Size]):

@@ -36,7 +36,7 @@ from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.loop import play_on
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS, TERRITORIES
 from carolus_env.engine.state import STATE, States
-from carolus_env.engine.stepping import Fresh, start_anew
+from carolus_env.engine.stepping import ResetSource, start_anew
 from carolus_env.learners.curve import CurveStyle
 from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.learners.pool import Arrays, SelfPlayLearner, Task
@@ -256,7 +256,7 @@ class SelfPlay(NamedTuple):
     """The game's number."""
     steps: int
     """Decisions to play."""
-    fresh: Fresh
+    fresh: ResetSource
     policy: Policy
     rollout: Rollout
     stats: npt.NDArray[np.float64]
@@ -275,7 +275,7 @@ def _decide(s, t, stream, player):
     rollout.counts[d], rollout.chosen[d] = count, chosen
     rollout.team[d] = int64(s["team"][s["player"]])
     rollout.log_probs[d] = policy.logits[chosen] - total
-    play_plan(s, policy.lister.choices[chosen])
+    play_plan(s, policy.proposals.choices[chosen])
     return True, stream
 
 
@@ -302,7 +302,7 @@ def play(states, streams, fresh, policy, rollout, stats):
     Args:
         states: ``(N,)`` games at a decision, played on in place.
         streams: ``(N,)`` uint64: the stream of each game's choices.
-        fresh: a `stepping.Fresh`.
+        fresh: a `stepping.ResetSource`.
         policy: a `Policy`.
         rollout: a `Rollout`, written.
         stats: float64; added to the first two: games that ended, and their rounds.
@@ -605,7 +605,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
         self._policy = Policy.of(config.players, self.weights, plans, config.candidates)
         self._batch = Batch.new(self._policy)
         blank = engine.blank_games(config.rules, 1)
-        self._fresh = Fresh(blank, np.zeros((1, TERRITORIES), np.int64))
+        self._fresh = ResetSource(blank, np.zeros((1, TERRITORIES), np.int64))
         self._rollout: Rollout | None = None
 
     def optimiser(self) -> Arrays:

@@ -241,8 +241,8 @@ def last_checkpoint(folder: Path) -> Path:
     Raises:
         ValueError: when there is none.
     """
-    found = (folder / "resume").glob("model_*_steps.zip")
-    whole = [path for path in found if _is_whole(path)]
+    result = (folder / "resume").glob("model_*_steps.zip")
+    whole = [path for path in result if _is_whole(path)]
     if not whole:
         raise ValueError(f"{folder}: no readable checkpoint in resume/")
     return max(whole, key=lambda path: int(path.stem.split("_")[1]))

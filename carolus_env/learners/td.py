@@ -23,7 +23,7 @@ import numpy.typing as npt
 from numpy import float32, int64
 
 from carolus_env.bots.value.bot import ValueBot
-from carolus_env.bots.value.choice import Chooser, value_choices
+from carolus_env.bots.value.choice import CandidateSelector, value_choices
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.kernels import generator, turns
 from carolus_env.engine.loop import play_on, roll_own
@@ -169,7 +169,7 @@ class History(NamedTuple):
 class Memory(NamedTuple):
     """What the kernels of a worker need. Nothing in it is shared with another worker."""
 
-    chooser: Chooser
+    selector: CandidateSelector
     """The network and how it chooses."""
     squares: Weights
     """The sum of the squares of each weight's gradients."""
@@ -188,7 +188,7 @@ class Memory(NamedTuple):
 @part
 def _keep_inputs(s, memory, t):
     """Keep the network's inputs for ``s``, which it has just evaluated."""
-    inputs, history = memory.chooser.net.inputs, memory.history
+    inputs, history = memory.selector.net.inputs, memory.history
     history.lengths[t] = inputs.length[0]
     history.stages[t] = inputs.stage[0]
     history.first_team[t] = int64(s["team"][s["player"]])
@@ -208,10 +208,10 @@ class SelfPlay(NamedTuple):
 def _decide(s, count, bits, player):
     """Take a decision, and remember the position after it: an ``act`` of `play_on`."""
     memory = player.memory
-    chooser, history = memory.chooser, memory.history
-    net, after = chooser.net, chooser.after[0]
-    choices = list_choices(s, chooser.lister)
-    best = value_choices(s, chooser, choices)
+    selector, history = memory.selector, memory.history
+    net, after = selector.net, selector.after[0]
+    choices = list_choices(s, selector.proposals)
+    best = value_choices(s, selector, choices)
     bits = generator.step(bits)
     chosen = best
     if generator.fraction(generator.mix(bits)) < player.exploration:
@@ -219,13 +219,13 @@ def _decide(s, count, bits, player):
         chosen = generator.below(generator.mix(bits), choices)
     t = count % LONGEST  # of a longer game as if it began later
     history.followed[t] = chosen == best
-    chooser.after[0] = s
-    play_plan(after, chooser.lister.choices[best])
+    selector.after[0] = s
+    play_plan(after, selector.proposals.choices[best])
     reset_accumulator(net)
     write_value(after, net, history.values[t])
     if chosen != best:
-        chooser.after[0] = s
-        play_plan(after, chooser.lister.choices[chosen])
+        selector.after[0] = s
+        play_plan(after, selector.proposals.choices[chosen])
         if after["phase"] != OVER:
             evaluate(after, net)
     memory.state[0] = after
@@ -266,7 +266,7 @@ def update(memory, first_team, rate):
     Returns:
         The cross-entropy before the step.
     """
-    net, squares, deltas, target = memory.chooser.net, memory.squares, memory.deltas, memory.target
+    net, squares, deltas, target = memory.selector.net, memory.squares, memory.deltas, memory.target
     weights, inputs, activations = net.weights, net.inputs, net.activations
     stage, teams, loss = inputs.stage[0], activations.values.shape[0], 0.0
     add_up(weights, inputs, activations.sums)
@@ -286,7 +286,7 @@ def update(memory, first_team, rate):
 def _learn_from_game(memory, positions, trace, rate):
     """Learn from the game that is over, its last position first; returns the sum of losses."""
     s, history, target = memory.state[0], memory.history, memory.target
-    inputs = memory.chooser.net.inputs
+    inputs = memory.selector.net.inputs
     teams, loss = int64(s["teams"]), 0.0
     for team in range(teams):
         target[team] = turns.team_win_share(s, team)
@@ -343,7 +343,7 @@ class TdLearner(SelfPlayLearner[TdConfig]):
         net = Network.of(config.players, self.weights)
         listing = all_weights()[config.players].copy()
         self._memory = Memory(
-            Chooser.of(net, WIDTHS.index(config.plans), listing, config.candidates),
+            CandidateSelector.of(net, WIDTHS.index(config.plans), listing, config.candidates),
             self.grouped("squares"),
             History.new(),
             Deltas.new(net.activations),

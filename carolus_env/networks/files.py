@@ -158,11 +158,11 @@ def _read_weights(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
     from safetensors.numpy import load as from_bytes
 
     data = _read(path, LARGEST)
-    found = hashlib.sha256(data).hexdigest()
-    if found != digest:
+    result = hashlib.sha256(data).hexdigest()
+    if result != digest:
         raise ModelError(
             f"{path}: not the weights that its JSON describes: sha256 must be {shown(digest)}, "
-            f"got {found}"
+            f"got {result}"
         )
     try:
         return {name: np.array(w) for name, w in from_bytes(data).items()}
@@ -191,10 +191,10 @@ def _differences(
     wrong = [f"{name} is missing" for name in shapes if name not in weights]
     wrong += [f"{shown(name)} is unknown" for name in weights if name not in shapes]
     for name in shapes.keys() & weights.keys():
-        found, shape = weights[name], shapes[name]
-        if found.shape != shape or found.dtype != np.float32:
-            wrong.append(f"{name} must be float32 {shape}, got {found.dtype} {found.shape}")
-        elif not np.isfinite(found).all():
+        result, shape = weights[name], shapes[name]
+        if result.shape != shape or result.dtype != np.float32:
+            wrong.append(f"{name} must be float32 {shape}, got {result.dtype} {result.shape}")
+        elif not np.isfinite(result).all():
             wrong.append(f"{name} holds NaN or infinity")
     return sorted(wrong)
 

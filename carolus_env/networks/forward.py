@@ -333,13 +333,13 @@ def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
         weights: of a network for that number of players.
     """
     players = common_players(as_states(states), "values")
-    found = np.zeros((len(states), MAX_TEAMS))
-    _values(states, Network.of(players, weights), found)
-    return found[:, : TEAMS[players]]
+    result = np.zeros((len(states), MAX_TEAMS))
+    _values(states, Network.of(players, weights), result)
+    return result[:, : TEAMS[players]]
 
 
 @entry
-def _values(states, net, found):
+def _values(states, net, out):
     for g in range(states.shape[0]):
         reset_accumulator(net)  # so that a value does not depend on the games before
-        write_value(states[g], net, found[g])
+        write_value(states[g], net, out[g])

@@ -429,18 +429,18 @@ def encode_all(states: States) -> InputArrays:
     if (states["phase"] == OVER).any():
         raise ValueError("a game that is over has no inputs: its value is known")
     one = Inputs.new()
-    found = InputArrays(
+    result = InputArrays(
         np.full((len(states), MOST_ROWS), -1, np.int32),
         np.zeros((len(states), TEAMS[players] * len(FEATURES)), np.float32),
         np.zeros(len(states), np.int64),
     )
-    _encode_all(states, layout(players), one, found)
-    return found
+    _encode_all(states, layout(players), one, result)
+    return result
 
 
 @entry
-def _encode_all(states, layout, inputs, found):
+def _encode_all(states, layout, inputs, out):
     for g in range(states.shape[0]):
         encode(states[g], layout, inputs)
-        found.stages[g] = inputs.stage[0]
-        store_inputs(inputs, found.rows[g], found.features[g])
+        out.stages[g] = inputs.stage[0]
+        store_inputs(inputs, out.rows[g], out.features[g])

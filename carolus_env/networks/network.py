@@ -142,15 +142,15 @@ def scores(weights: Arrays, inputs: InputArrays) -> Floats:
     first = _leaky(sums[:, :-LINEAR])
     second = np.einsum("ni,nij->nj", first, weights["hidden"][stages])
     units = np.hstack([_leaky(second + weights["hidden_bias"][stages]), sums[:, -LINEAR:]])
-    found = np.einsum("nj,ntj->nt", units, weights["out"][stages]) + weights["out_bias"][stages]
-    return np.asarray(found, np.float32)
+    result = np.einsum("nj,ntj->nt", units, weights["out"][stages]) + weights["out_bias"][stages]
+    return np.asarray(result, np.float32)
 
 
 def values(weights: Arrays, inputs: InputArrays) -> Floats:
     """Return each team role's expected share of the win: ``(N, teams)`` float32, rows sum to 1."""
     teams = inputs.features.shape[1] // len(FEATURES)
-    found = scores(weights, inputs)[:, :teams]
-    odds = np.exp(found - found.max(axis=1, keepdims=True))
+    result = scores(weights, inputs)[:, :teams]
+    odds = np.exp(result - result.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True), np.float32)
 
 

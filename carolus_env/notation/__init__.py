@@ -1,6 +1,6 @@
 """Moves, games and positions in text that reads like the game; docs/notation.md has the grammar."""
 
-from carolus_env.notation.games import Told, game_text, read_game, tell_turns, turn_text
+from carolus_env.notation.games import TurnText, game_text, read_game, turn_text, turn_texts
 from carolus_env.notation.moves import (
     NotationError,
     event_text,
@@ -16,7 +16,7 @@ from carolus_env.notation.positions import from_text, to_line
 
 __all__ = [
     "NotationError",
-    "Told",
+    "TurnText",
     "event_text",
     "from_text",
     "game_text",
@@ -28,7 +28,7 @@ __all__ = [
     "read_roll",
     "region_text",
     "roll_text",
-    "tell_turns",
     "to_line",
     "turn_text",
+    "turn_texts",
 ]

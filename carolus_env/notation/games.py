@@ -18,7 +18,7 @@ from carolus_env.records import Played, PositionError, play_event, play_events
 from carolus_env.system.untrusted import shown
 
 
-class Told(NamedTuple):
+class TurnText(NamedTuple):
     """Events of a game by one player, in text.
 
     Attributes:
@@ -34,7 +34,7 @@ class Told(NamedTuple):
     text: str
 
 
-def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[Told]:
+def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[TurnText]:
     """Yield a text for each player's turn; equal moves become ``2 blue>7-9``.
 
     A turn is a disc, the paladins, Emperor and dice of one player, or a roll of the set-up.
@@ -48,7 +48,7 @@ def tell_turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
         ValueError, TypeError: for an event that cannot be played; see `records.play_events`.
     """
     for turn in _turns(start, events):
-        yield _told(turn)
+        yield _as_text(turn)
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
@@ -56,18 +56,18 @@ def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
     ended.
 
     Raises:
-        ValueError, TypeError: see `tell_turns`.
+        ValueError, TypeError: see `turn_texts`.
     """
     end = as_states(start, "start")
     lines, current = [to_line(end[0])], None
     for turn in _turns(start, events):
-        told = _told(turn)
-        if told.round != current:
-            current = told.round
+        text = _as_text(turn)
+        if text.round != current:
+            current = text.round
             lines.append(f"round {current}")
         end = turn[-1].after
-        team = TEAM_LETTERS[int(end["team"][0, told.seat])]
-        lines.append(f"  {told.seat} {team}  {told.text}")
+        team = TEAM_LETTERS[int(end["team"][0, text.seat])]
+        lines.append(f"  {text.seat} {team}  {text.text}")
     return "\n".join([*lines, situation(end[0])]) + "\n"
 
 
@@ -106,8 +106,8 @@ def read_game(text: str) -> tuple[States, list[dict[str, Any]]]:
 def _read_line(game: States, line: str) -> Iterator[dict[str, Any]]:
     """Play the moves of a line and yield their events."""
     state = game[0]
-    found = _TURN.fullmatch(line)
-    if not found:
+    result = _TURN.fullmatch(line)
+    if not result:
         heading = re.fullmatch(r"round ([0-9]{1,10})", line, re.IGNORECASE)
         if (heading and int(heading[1]) == state["round"]) or line == situation(state):
             return
@@ -115,12 +115,12 @@ def _read_line(game: States, line: str) -> Iterator[dict[str, Any]]:
             f"expected a turn such as '0 A  red>court, E+2', 'round {state['round']}' or "
             f"{situation(state)!r}, got {shown(line)}"
         )
-    for move in found["moves"].split(","):
+    for move in result["moves"].split(","):
         seat = int(state["player"])
         team = TEAM_LETTERS[int(state["team"][seat])]
-        if state["phase"] == OVER or found["seat"] + found["team"].upper() != f"{seat}{team}":
+        if state["phase"] == OVER or result["seat"] + result["team"].upper() != f"{seat}{team}":
             raise NotationError(
-                f"move {shown(move.strip())} of player {found['seat']} {found['team']}, "
+                f"move {shown(move.strip())} of player {result['seat']} {result['team']}, "
                 f"but it is {situation(state)}"
             )
         for event in _read_event(state, move):
@@ -160,9 +160,9 @@ def _run(alike: list[Played]) -> str:
     return run_text(first.before[0], first.event["action"], last, len(alike))
 
 
-def _told(turn: list[Played]) -> Told:
+def _as_text(turn: list[Played]) -> TurnText:
     before = turn[0].before[0]
-    return Told(turn[0].number, int(before["round"]), int(before["player"]), _turn_text(turn))
+    return TurnText(turn[0].number, int(before["round"]), int(before["player"]), _turn_text(turn))
 
 
 def _turn_of(played: Played) -> tuple[int, ...]:

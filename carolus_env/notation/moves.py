@@ -180,7 +180,7 @@ _TIMES = r"(?:(?P<times>[0-9]{1,2}) )?"
 _REST = r"(?: (?P<rest>.*))?"
 
 
-class _Form(NamedTuple):
+class _Syntax(NamedTuple):
     """How the decisions of a phase are typed; the pattern has one space between tokens."""
 
     pattern: re.Pattern[str]
@@ -188,17 +188,17 @@ class _Form(NamedTuple):
 
 
 _FORMS: Final = {
-    DISC: _Form(re.compile(rf"d (?P<number>[0-9]{{1,2}}){_REST}"), "a disc such as 'd3'"),
-    CROWN_CHOICE: _Form(
+    DISC: _Syntax(re.compile(rf"d (?P<number>[0-9]{{1,2}}){_REST}"), "a disc such as 'd3'"),
+    CROWN_CHOICE: _Syntax(
         re.compile(rf"{_TIMES}crown = (?P<clan>[a-z]+){_REST}"), "a crown such as 'crown=red'"
     ),
-    PLACE: _Form(
+    PLACE: _Syntax(
         re.compile(
             rf"{_TIMES}(?P<clan>[a-z]+) > (?P<where>court|[0-9]{{1,2}}(?: - [0-9]{{1,2}})?){_REST}"
         ),
         "a paladin such as 'red>court', 'blue>7' or '2 blue>7-9'",
     ),
-    MOVE: _Form(re.compile(rf"e \+ (?P<number>[0-9]{{1,2}}){_REST}"), "a move such as 'E+2'"),
+    MOVE: _Syntax(re.compile(rf"e \+ (?P<number>[0-9]{{1,2}}){_REST}"), "a move such as 'E+2'"),
 }
 
 
@@ -219,10 +219,10 @@ def read_move(state: np.void, text: str) -> list[int]:
     if phase not in _FORMS:
         raise _refused(text, "no decision is due")
     form = _FORMS[phase]
-    found = form.pattern.fullmatch(_plain(text))
-    if not found:
+    result = form.pattern.fullmatch(_plain(text))
+    if not result:
         raise _refused(text, f"expected {form.expected}; {_legal(state)}")
-    typed = found.groupdict()
+    typed = result.groupdict()
     action = _action(state, phase, typed, text)
     if action not in engine.legal_actions(state).tolist():
         raise _refused(text, f"player {state['player']} may not play that now; {_legal(state)}")

@@ -164,8 +164,8 @@ def _read_round(data: dict[str, Any], words: list[str]) -> None:
 
 def _read_turn(data: dict[str, Any], words: list[str]) -> None:
     over = rf"over ([a-z_]{{1,20}}) ({_NONE}|[A-C]{{1,3}})"
-    found = _match("turn", rf"{over}|([0-9]) ([a-z]{{1,20}})(?: ([0-9]))?", words)
-    reason, winners, player, phase, left = found.groups()
+    result = _match("turn", rf"{over}|([0-9]) ([a-z]{{1,20}})(?: ([0-9]))?", words)
+    reason, winners, player, phase, left = result.groups()
     data["placements_left"] = int(left or 0)
     if reason:
         data["phase"], data["player"] = _OVER, None
@@ -184,13 +184,13 @@ def _read_emperor(data: dict[str, Any], words: list[str]) -> None:
 def _read_regions(data: dict[str, Any], words: list[str]) -> None:
     territory, data["regions"] = data.pop("emperor"), []
     for word in words:
-        found = _match("regions", rf"(?:([A-C])([0-9]{{1,2}}))?({_COUNTS})", [word])
-        owner = NOBODY if found[1] is None else TEAM_LETTERS.index(found[1])
-        castles = int(found[2] or 0)
+        result = _match("regions", rf"(?:([A-C])([0-9]{{1,2}}))?({_COUNTS})", [word])
+        owner = NOBODY if result[1] is None else TEAM_LETTERS.index(result[1])
+        castles = int(result[2] or 0)
         data["regions"].append(
             {
                 "territories": [(territory + k) % TERRITORIES for k in range(castles or 1)],
-                "paladins": _read_counts("regions", found[3])[0],
+                "paladins": _read_counts("regions", result[3])[0],
                 "owner": owner,
                 "castles": castles,
             }
@@ -201,8 +201,8 @@ def _read_regions(data: dict[str, Any], words: list[str]) -> None:
 def _read_courts(data: dict[str, Any], words: list[str]) -> None:
     data["courts"], data["control"] = [], [NOBODY] * CLANS
     for seat, word in enumerate(words):
-        found = _match("courts", rf"(?i:{_COUNTS})", [word])
-        numbers, held = _read_counts("courts", found[0])
+        result = _match("courts", rf"(?i:{_COUNTS})", [word])
+        numbers, held = _read_counts("courts", result[0])
         data["courts"].append(numbers)
         for clan in held:
             if data["control"][clan] != NOBODY:
@@ -214,9 +214,9 @@ def _read_courts(data: dict[str, Any], words: list[str]) -> None:
 def _read_reserves(data: dict[str, Any], words: list[str]) -> None:
     data["reserves"], data["crowns"] = [], []
     for word in words:
-        found = _match("reserves", rf"({_COUNTS})?(?:\+([0-9]))?", [word])
-        data["reserves"].append(_read_counts("reserves", found[1] or _NONE)[0])
-        data["crowns"].append(int(found[2] or 0))
+        result = _match("reserves", rf"({_COUNTS})?(?:\+([0-9]))?", [word])
+        data["reserves"].append(_read_counts("reserves", result[1] or _NONE)[0])
+        data["crowns"].append(int(result[2] or 0))
 
 
 def _read_discs(data: dict[str, Any], words: list[str]) -> None:
@@ -224,12 +224,12 @@ def _read_discs(data: dict[str, Any], words: list[str]) -> None:
     played, hands = [0] * players, list[list[int]]([[]] * players)
     data["order"] = []
     for word in words:
-        found = _match("discs", rf"([0-9]):([1-5]|{_NONE})/([1-5]{{1,5}}|{_NONE})", [word])
-        seat = int(found[1])
+        result = _match("discs", rf"([0-9]):([1-5]|{_NONE})/([1-5]{{1,5}}|{_NONE})", [word])
+        seat = int(result[1])
         data["order"].append(seat)
         if seat < players:
-            played[seat] = 0 if found[2] == _NONE else int(found[2])
-            hands[seat] = [] if found[3] == _NONE else [int(disc) for disc in found[3]]
+            played[seat] = 0 if result[2] == _NONE else int(result[2])
+            hands[seat] = [] if result[3] == _NONE else [int(disc) for disc in result[3]]
     data["discs_played"], data["discs_in_hand"] = played, hands
 
 
@@ -324,8 +324,8 @@ FIELDS: Final = (
 
 def _match(name: str, pattern: str, words: list[str]) -> re.Match[str]:
     text = " ".join(words)
-    if found := re.fullmatch(pattern, text):
-        return found
+    if result := re.fullmatch(pattern, text):
+        return result
     raise _wrong(name, text)
 
 

@@ -20,7 +20,7 @@ EVERY: Final = 4096
 """More plans than a turn has, but for some turns with paladins anywhere."""
 
 
-class Lister(NamedTuple):
+class CandidateGenerator(NamedTuple):
     """How choices are listed, the list, and scratch."""
 
     width: int
@@ -37,7 +37,7 @@ class Lister(NamedTuple):
     """``(K,)`` float64: what the evaluation says of a turn's plans."""
 
     @classmethod
-    def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> Lister:
+    def of(cls, width: int, weights: npt.NDArray[np.float64], most: int) -> CandidateGenerator:
         """Return a list with scratch of its own.
 
         Args:
@@ -76,14 +76,14 @@ def list_actions(s, choices):
 
 
 @rare
-def list_choices(s, lister):
+def list_choices(s, proposals):
     """Write the choices in ``s``: a turn's plans, or the legal actions; returns how many.
 
-    ``lister.plan.found`` holds how many there were, those left out too.
+    ``proposals.plan.total`` holds how many there were, those left out too.
     """
     if in_turn(s):
-        choices, scores = lister.choices[: lister.most], lister.scores
-        return list_plans(s, lister.width, lister.weights, lister.plan, choices, scores)
-    count = list_actions(s, lister.choices)
-    lister.plan.found[0] = count
+        choices, scores = proposals.choices[: proposals.most], proposals.scores
+        return list_plans(s, proposals.width, proposals.weights, proposals.plan, choices, scores)
+    count = list_actions(s, proposals.choices)
+    proposals.plan.total[0] = count
     return count

@@ -117,7 +117,7 @@ class Kinds(NamedTuple):
         )
 
 
-class Given(NamedTuple):
+class PlanContext(NamedTuple):
     """What plans are listed for."""
 
     before: np.void
@@ -179,7 +179,7 @@ def begin_kinds(given, kinds):
     """Forget the position before, and learn what the paladins of each clan can do in this one.
 
     Args:
-        given: a `Given`.
+        given: a `PlanContext`.
         kinds: a `Kinds`.
     """
     s, weights = given.before, given.weights
@@ -258,11 +258,11 @@ def _region_with(s, territory):
     """Return the index of the region that the territory belongs to; the last may go on past the
     first.
     """
-    found = int64(s["regions"]) - 1
+    result = int64(s["regions"]) - 1
     for region in range(int64(s["regions"])):
         if int64(s["region_first"][region]) <= territory:
-            found = region
-    return found
+            result = region
+    return result
 
 
 @kernel
@@ -346,7 +346,7 @@ def kind_after(shares, effect, target, stop, given, kinds):
         target: where those that are not for the court go, in steps from the Emperor; any region
             where there are none.
         stop: the Emperor's steps.
-        given: a `Given`.
+        given: a `PlanContext`.
         kinds: a `Kinds`, for which `begin_kinds` was called.
     """
     serial = kinds.serial[0]
@@ -421,7 +421,7 @@ def write_scores_after(row, shares, effect, given, kinds, scores):
         row: of its kind.
         shares: the placements.
         effect: the sum of their effects.
-        given: a `Given`.
+        given: a `PlanContext`.
         kinds: a `Kinds`.
         scores: ``(3,)`` float64, written.
     """

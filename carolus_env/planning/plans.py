@@ -33,8 +33,8 @@ from carolus_env.planning.heuristic import (
 from carolus_env.planning.kinds import (
     TO_COURT,
     TO_REGION,
-    Given,
     Kinds,
+    PlanContext,
     begin_kinds,
     kind_after,
     share_of,
@@ -75,7 +75,7 @@ class Listing(NamedTuple):
 
     width: int
     """`STOP`, `ONE` or `ALL`."""
-    given: Given
+    given: PlanContext
     """The position and the weights of the evaluation."""
     left: int
     """The paladins to place."""
@@ -107,7 +107,7 @@ class PlanScratch(NamedTuple):
     """``(3,)`` float64: what the clans add to it."""
     kinds: Kinds
     """What plans have in common."""
-    found: npt.NDArray[np.int64]
+    total: npt.NDArray[np.int64]
     """``(1,)`` int64: how many plans there were, those that were not kept too."""
 
     @classmethod
@@ -201,14 +201,14 @@ def _begin(s, width, weights, scratch):
     """Return the `Listing` of ``s``; nothing is placed yet."""
     regions, level = int64(s["regions"]), scratch.levels[0]
     stops = min(emperor_steps(s), regions)
-    given = Given(s, weights, 1 + (stops if width == STOP else regions))
+    given = PlanContext(s, weights, 1 + (stops if width == STOP else regions))
     begin_kinds(given, scratch.kinds)
     level["clan"], level["target"], level["went"] = 0, 0, 0
     level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
     level["reserve"] = int64(clan_word(s["reserves"][s["player"]]))
     if width == ALL:
         scratch.states[0] = s
-    scratch.found[0] = 0
+    scratch.total[0] = 0
     left, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
     return Listing(width, given, left, regions, stops, team, int64(s["teams"]), slack(weights))
 
@@ -271,7 +271,7 @@ def _keep_stops(listing, scratch, kept, plans, values):
     shares, effect, went = int64(level["shares"]), int64(level["effect"]), int64(level["went"])
     bound = listing.width == STOP and went != 0  # else he may stop anywhere
     nearest, farthest = went if bound else 1, went if bound else listing.stops
-    scratch.found[0] += farthest + 1 - nearest
+    scratch.total[0] += farthest + 1 - nearest
     if level["scattered"] == 0:
         write_weighed_clans(shares, kinds, scratch.weighed)
     for stop in range(nearest, farthest + 1):
@@ -325,8 +325,8 @@ def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]
     """
     plans, values = np.zeros(most, np.int64), np.zeros(most)
     weights = all_weights()[int(state["players"])].copy()
-    found = _list(single(state), WIDTHS.index(width), weights, PlanScratch.new(), plans, values)
-    return [actions_of(int(plan)) for plan in plans[:found]]
+    result = _list(single(state), WIDTHS.index(width), weights, PlanScratch.new(), plans, values)
+    return [actions_of(int(plan)) for plan in plans[:result]]
 
 
 @entry

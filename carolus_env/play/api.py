@@ -306,8 +306,8 @@ class Api:
         game: GameInPlay | None = None,
     ) -> Response:
         adviser, now = self._made(spec or ""), state.copy()
-        found = await self._thought(request, adviser, lambda: hint(adviser, now, seed), game)
-        return Answer(views.hint_view(now, found, played))
+        result = await self._thought(request, adviser, lambda: hint(adviser, now, seed), game)
+        return Answer(views.hint_view(now, result, played))
 
     async def _thought(
         self,
@@ -399,9 +399,9 @@ class Api:
         adviser = self._made(given["agent"] or "")
         states = replay.states[replay.decisions]
         opinion = await self._thought(request, adviser, lambda: bots.opinion(adviser, states))
-        if (found := opinion.values) is None:
+        if (result := opinion.values) is None:
             raise RequestError(422, f"{adviser.name} does not value positions")
-        return Answer({"agent": adviser.name, "values": [views.shares(row) for row in found]})
+        return Answer({"agent": adviser.name, "values": [views.shares(row) for row in result]})
 
     # -------------------------------------------------------------------------------- positions
 

@@ -53,7 +53,7 @@ class Decision(NamedTuple):
     text: str
 
 
-class Thought(NamedTuple):
+class PendingDecision(NamedTuple):
     """What the agent to move has decided, before it is played.
 
     Attributes:
@@ -131,7 +131,7 @@ class Session:
             self._take(event)
         self._roll_on()
         self._streams = branches(new_streams(self.seed, 1), np.arange(self.rules.players))
-        self._asked = _NOBODY_ASKED  # this and the stream: see `Thought`
+        self._asked = _NOBODY_ASKED  # this and the stream: see `PendingDecision`
         self._stream = self._streams[:1]
 
     @classmethod
@@ -262,7 +262,7 @@ class Session:
             raise TurnError(f"it is {self.names[int(self.state['player'])]}'s turn")
         self._decide(operator.index(action))
 
-    def ask_agent(self, decided: Thought | None = None) -> int:
+    def ask_agent(self, decided: PendingDecision | None = None) -> int:
         """Play one decision of the agent to move, and return it; may take long.
 
         Args:
@@ -279,7 +279,7 @@ class Session:
         self._decide(thought.action)
         return thought.action
 
-    def think(self) -> Thought:
+    def think(self) -> PendingDecision:
         """Return the decision of the agent to move; nothing is played yet, and the session is as it
         was.
 
@@ -305,7 +305,7 @@ class Session:
             action = int(agent.act(_hidden(self._states[index], stream, index), stream)[0])
         if not engine.are_legal(self._states[-1], np.array([action]))[0]:
             raise ValueError(f"agent {agent.name!r} chose action {action}, which is illegal")
-        return Thought(action, (begun, now + 1), stream)
+        return PendingDecision(action, (begun, now + 1), stream)
 
     def _run_start(self, seat: int) -> int:
         """Return the index of the first event of the consecutive decisions that ``seat``
@@ -432,18 +432,18 @@ def seat_names(
     for what, those in (("agents", agents), ("names", given)):
         if len(those) != players:
             raise ValueError(f"{what} must be {players}, one for each seat, got {len(those)}")
-    found = []
+    result = []
     for seat, (agent, name) in enumerate(zip(agents, given, strict=True)):
         if name is not None and (not isinstance(name, str) or not name.strip().isprintable()):
             raise ValueError(f"names[{seat}] must be printable text, got {shown(name)}")
         name = "" if name is None else name.strip()[:LONGEST_NAME]
-        found.append(name or (f"Player {seat + 1}" if agent is None else agent.name))
-    twice = {name for name in found if found.count(name) > 1}
-    for seat, name in enumerate(found):
+        result.append(name or (f"Player {seat + 1}" if agent is None else agent.name))
+    twice = {name for name in result if result.count(name) > 1}
+    for seat, name in enumerate(result):
         if name in twice:
             numbers = range(seat + 1, seat + 2 + players)
-            found[seat] = next(free for k in numbers if (free := f"{name} {k}") not in found)
-    return tuple(found)
+            result[seat] = next(free for k in numbers if (free := f"{name} {k}") not in result)
+    return tuple(result)
 
 
 # ------------------------------------------------------------------------------------ hints

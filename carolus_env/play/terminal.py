@@ -25,7 +25,14 @@ from carolus_env.bots import Agent
 from carolus_env.drawing.text import board_text
 from carolus_env.engine.rules import CLAN_NAMES, CROWN_CHOICE, DISC, MOVE, PLACE, Rules
 from carolus_env.engine.state import single
-from carolus_env.notation import NotationError, Told, legal_text, move_text, read_moves, tell_turns
+from carolus_env.notation import (
+    NotationError,
+    TurnText,
+    legal_text,
+    move_text,
+    read_moves,
+    turn_texts,
+)
 from carolus_env.notation.words import TEAM_LETTERS, counted
 from carolus_env.play.library import agents_of, names_of
 from carolus_env.play.roster import Roster, RosterError
@@ -127,7 +134,7 @@ class Terminal:
 
     def _report(self) -> None:
         """Show what has happened since the last report, a line for each turn."""
-        for turn in tell_turns(self._position, self.session.events[self._reported :]):
+        for turn in turn_texts(self._position, self.session.events[self._reported :]):
             self._show_turn(turn)
         self._report_from_here()
 
@@ -135,7 +142,7 @@ class Terminal:
         self._reported = len(self.session.events)
         self._position = single(self.session.state)
 
-    def _show_turn(self, turn: Told) -> None:
+    def _show_turn(self, turn: TurnText) -> None:
         self._say(turn.text, first=f"{self._who(turn.seat)}  ", rest=" " * 4)
 
     def _who(self, seat: int) -> str:
@@ -254,7 +261,7 @@ class Terminal:
         if number and not re.fullmatch("[0-9]{1,6}", number):
             raise TerminalError(f"log needs a number of turns, got {number[:40]!r}")
         record = self.session.record()
-        turns = list(tell_turns(start_of(record), record["events"]))
+        turns = list(turn_texts(start_of(record), record["events"]))
         for turn in turns[max(len(turns) - int(number), 0) :] if number else turns:
             self._show_turn(turn)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from carolus_env.drawing.board import board_svg, board_words
-from carolus_env.drawing.shapes import CLAN_LOOKS, TEAM_LOOKS, castle_shape, clan_shape
+from carolus_env.drawing.shapes import CLAN_STYLES, TEAM_STYLES, castle_shape, clan_shape
 from carolus_env.engine.rules import CLAN_NAMES, NOBODY, OVER, PHASE_NAMES, Rules, action_parts
 from carolus_env.notation import to_line
 from carolus_env.notation.words import team_names
@@ -109,10 +109,10 @@ def state_view(
 def icons_view() -> View:
     """Return colours and shapes of clans and teams for the page's icons, about the origin."""
     clans = [
-        {"name": name, **CLAN_LOOKS[clan]._asdict(), "path": clan_shape(clan, 10.0)}
+        {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
         for clan, name in enumerate(CLAN_NAMES)
     ]
-    teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_LOOKS]
+    teams = [{**look._asdict(), "path": castle_shape(10.0)} for look in TEAM_STYLES]
     return {"clans": clans, "teams": teams}
 
 

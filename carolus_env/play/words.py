@@ -159,7 +159,7 @@ def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
     """
     powers, strongest = engine.strengths(state)
     count = int(state["regions"])
-    found = []
+    regions = []
     for region in range(count):
         owner = int(state["region_owner"][(int(state["emperor"]) + region) % count])
         strengths, heir = powers[region].tolist(), int(strongest[region])
@@ -172,8 +172,8 @@ def regions_of(state: np.void, teams: Sequence[str]) -> list[Region]:
             result = f"{tie}nobody would build"
         else:
             result = f"{tie}{teams[owner]} would keep it"
-        found.append(Region(region_text(state, region), strengths, result))
-    return found
+        regions.append(Region(region_text(state, region), strengths, result))
+    return regions
 
 
 def placements(
@@ -194,14 +194,14 @@ def placements(
     actions = engine.legal_actions(state)
     after = np.repeat(single(state), len(actions))
     engine.step(after, actions, roll=False)
-    found: dict[int, Region | str] = {}
+    result: dict[int, Region | str] = {}
     for action, then in zip(actions.tolist(), after, strict=True):
         _, _, clan, destination = action_parts(action)
         if destination:
-            found[action] = regions_of(then, teams)[destination - 1]
+            result[action] = regions_of(then, teams)[destination - 1]
         else:
-            found[action] = _control_text(state, then, clan, names)
-    return found
+            result[action] = _control_text(state, then, clan, names)
+    return result
 
 
 def _control_text(before: np.void, after: np.void, clan: int, names: Sequence[str]) -> str:

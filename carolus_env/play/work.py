@@ -1,4 +1,4 @@
-"""Work in threads for requests: it is told to stop when nobody waits for it any more.
+"""Work in threads for requests, which is stopped when nobody waits for it any more.
 
 The work checks a flag (`carolus_env.system.stopping`) and soon gives its core back. An agent in a
 user's file may not check it; then its answer is dropped.
@@ -46,7 +46,7 @@ async def in_thread(work: Callable[[], T], stop: Stop | None = None) -> T:
         stop: tells it to end.
 
     Raises:
-        RequestError: when it was told to end.
+        RequestError: when it was stopped.
         Exception: whatever ``work`` raises.
     """
     loop, stop = asyncio.get_running_loop(), stop or Stop()
@@ -81,7 +81,7 @@ async def while_asked(request: Request, work: Callable[[], T], stop: Stop) -> T:
     """Do work in a thread, until the client hangs up; then ``stop`` is set.
 
     Raises:
-        RequestError: when it was told to end.
+        RequestError: when it was stopped.
         Exception: whatever ``work`` raises.
     """
     done = asyncio.ensure_future(in_thread(work, stop))

@@ -205,7 +205,7 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
     """
     data = Path(path).read_bytes()
     try:
-        found = load(data)
+        result = load(data)
     except SafetensorError as error:
         raise ValueError(f"{path}: not a file of packed games: {error}") from None
     about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
@@ -214,18 +214,18 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
             raise ValueError(f"{path}: {key} must be {value!r}, got {about.get(key)!r}")
     wanted = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
     for name, (dtype, dimensions) in wanted.items():
-        given = found.get(name)
+        given = result.get(name)
         if given is None or given.dtype != dtype or given.ndim != dimensions:
             raise ValueError(
                 f"{path}: not a file of packed games: {name!r} must be an array of "
                 f"{np.dtype(dtype)} with {dimensions} dimensions"
             )
-    bounds, events = found["bounds"], found["events"]
+    bounds, events = result["bounds"], result["events"]
     steps = np.diff(bounds)
     if not len(bounds) or bounds[0] or bounds[-1] != len(events) or (steps < 0).any():
         raise ValueError(f"{path}: the bounds do not divide its {len(events)} events")
     try:
-        starts = from_bytes(found["starts"].tobytes())
+        starts = from_bytes(result["starts"].tobytes())
         if len(starts) != len(steps):
             raise ValueError(f"{len(starts)} games have {len(steps)} rows of events")
         common_players(starts, "observations")
@@ -355,10 +355,10 @@ def _unroll(
         )
         return None if fault[0] < 0 else (own.start + int(fault[0]), int(fault[1]))
 
-    for found in together(share, runs(part.stop - part.start, threads)):
-        if found is None:
+    for result in together(share, runs(part.stop - part.start, threads)):
+        if result is None:
             continue
-        game, event = found
+        game, event = result
         begin, end = games.bounds[game : game + 2].tolist()
         if event == end:
             raise ValueError(f"game {game} is not over after its {end - begin} bytes of events")
@@ -388,10 +388,10 @@ class _Folder:
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return an array of zeros."""
         if self._beside is None or not shape[0]:
-            found = np.zeros(shape, dtype)
+            result = np.zeros(shape, dtype)
             if self._beside is not None:
-                np.save(self._beside / f"{name}.npy", found)
-            return found
+                np.save(self._beside / f"{name}.npy", result)
+            return result
         file = self._beside / f"{name}.npy"
         mapped: npt.NDArray[Any] = np.lib.format.open_memmap(file, "w+", np.dtype(dtype), shape)
         return mapped

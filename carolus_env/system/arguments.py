@@ -92,13 +92,13 @@ def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> n
     Raises:
         ValueError: for another dtype or shape.
     """
-    found = array(name, values)
-    if found.dtype.kind not in "iu" or found.shape != shape:
+    result = array(name, values)
+    if result.dtype.kind not in "iu" or result.shape != shape:
         raise ValueError(
             f"{name} must be whole numbers of shape {shape}, "
-            f"got shape {found.shape} and dtype {found.dtype}"
+            f"got shape {result.shape} and dtype {result.dtype}"
         )
-    return found
+    return result
 
 
 def is_buffer(given: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:

@@ -128,7 +128,7 @@ class Cluster(Workers):
         try:
             answer = self._ray.get(asked)
         except self._ray.exceptions.RayError as error:
-            raise WorkerError(_told(self._ray, error)) from error
+            raise WorkerError(_message(self._ray, error)) from error
         return unwrapped(answer)
 
     def _abandon(self) -> None:
@@ -141,7 +141,7 @@ class Cluster(Workers):
             self._ray.shutdown()
 
 
-def _told(ray: Any, error: Exception) -> str:
+def _message(ray: Any, error: Exception) -> str:
     """Return an error of Ray in a line."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     if isinstance(error, ray.exceptions.RayTaskError):  # before a task began

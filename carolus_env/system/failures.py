@@ -1,4 +1,4 @@
-"""How errors of other people's code are told: what, and where in their file."""
+"""Messages about errors in other people's code: what failed, and where in their file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PACKAGE: Final = str(Path(__file__).parent.parent)
 _NOT_THEIRS: Final = (_PACKAGE, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
 
 
-def told(error: BaseException) -> str:
+def message(error: BaseException) -> str:
     """Return the error in a line, with the place in the caller's code that led to it.
 
     ``"KeyError: 'lost' (my_bot.py, line 12)"``: the innermost line that belongs neither to this
@@ -31,6 +31,6 @@ def install(extra: str) -> str:
     return f"pip install 'carolus-env[{extra}]' (in a clone: pip install -e '.[{extra}]')"
 
 
-def whole(error: BaseException) -> str:
+def full_traceback(error: BaseException) -> str:
     """Return the error as Python prints it, with every line that led to it."""
     return "".join(traceback.format_exception(error))

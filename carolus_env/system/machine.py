@@ -15,11 +15,11 @@ def versions(*modules: str) -> dict[str, str]:
     """Return versions of this package, Python, NumPy, Numba, and of those ``modules`` that are
     loaded.
     """
-    found = {"carolus-env": __version__, "python": platform.python_version()}
+    result = {"carolus-env": __version__, "python": platform.python_version()}
     for name in ("numpy", "numba", *modules):
         if name in sys.modules:
-            found[name] = str(sys.modules[name].__version__)
-    return found
+            result[name] = str(sys.modules[name].__version__)
+    return result
 
 
 def machine() -> dict[str, str | int]:

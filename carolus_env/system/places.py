@@ -91,7 +91,7 @@ def files_of(spec: str) -> list[Path]:
     Raises:
         ValueError: for one outside the current folder, which no other machine would have.
     """
-    found = []
+    result = []
     for word in dict.fromkeys([*re.split(r"[:,=]", spec), *re.split(r"[:,=\s]", spec)]):
         for path in (Path(word), *(Path(f"{word}{end}") for end in (".json", ".safetensors"))):
             if word and not path.is_absolute() and path.is_file():
@@ -100,5 +100,5 @@ def files_of(spec: str) -> list[Path]:
                         f"{spec}: on a cluster, name a file below the current folder, or by an "
                         "absolute path that all machines have"
                     )
-                found.append(path)
-    return found
+                result.append(path)
+    return result

@@ -131,8 +131,8 @@ class Workers(ABC):
 
     def all(self, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return the results of tasks, in the order of the tasks."""
-        found = dict(self.streamed(tasks))
-        return [found[number] for number in range(len(found))]
+        result = dict(self.streamed(tasks))
+        return [result[number] for number in range(len(result))]
 
     def __enter__(self) -> Workers:
         return self
@@ -141,7 +141,7 @@ class Workers(ABC):
         self.close()
 
 
-class Here(Workers):
+class InProcess(Workers):
     """This process alone: a task is done when its result is taken."""
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ class Processes(Workers):
         self._at_work[connection] = number
 
     def take(self) -> list[Result]:
-        found = []
+        result = []
         for connection in wait(list(self._at_work)):
             assert isinstance(connection, Connection)
             try:
@@ -235,8 +235,8 @@ class Processes(Workers):
                 raise self._death(connection) from None
             self._answered = True
             self._idle.append(connection)
-            found.append((self._at_work.pop(connection), unwrapped(answer)))
-        return found
+            result.append((self._at_work.pop(connection), unwrapped(answer)))
+        return result
 
     def _abandon(self) -> None:
         self.close()
@@ -279,7 +279,7 @@ def processes(count: int) -> Workers:
         raise ValueError(
             f"workers must be a whole number from 1 to {MOST_PROCESSES}, got {count!r}"
         )
-    return Here() if count == 1 else Processes(count)
+    return InProcess() if count == 1 else Processes(count)
 
 
 def ready(workers: int | Workers) -> contextlib.AbstractContextManager[Workers]:
@@ -318,15 +318,15 @@ class Failure:
         if type(error) is ValueError or type(error).__module__.startswith("carolus_env."):
             with contextlib.suppress(Exception):  # one that cannot be pickled is told
                 self.error = pickle.loads(pickle.dumps(error))
-        self.told, self.whole = failures.told(error), failures.whole(error)
+        self.text, self.traceback = failures.message(error), failures.full_traceback(error)
 
     def raised(self) -> Exception:
         """Return the error to raise for it."""
         if self.error is not None:
             return self.error
-        found = WorkerError(f"a worker failed with {self.told}")
-        found.traceback = self.whole
-        return found
+        result = WorkerError(f"a worker failed with {self.text}")
+        result.traceback = self.traceback
+        return result
 
 
 def unwrapped(answer: Any) -> Any:

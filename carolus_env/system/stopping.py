@@ -35,14 +35,14 @@ class Stop:
 
     @property
     def is_set(self) -> bool:
-        """Whether the work was told to end."""
+        """Whether the work was stopped."""
         return self._event.is_set()
 
     def check(self) -> None:
         """Do nothing, or end the work.
 
         Raises:
-            Stopped: when it was told to end.
+            Stopped: when it was stopped.
         """
         if self._event.is_set():
             raise Stopped("the work was stopped")

@@ -199,15 +199,15 @@ def table(
     """
     value, name = get(data, key, list, where), named(key, where)
     try:
-        found = np.array(value, object)
+        result = np.array(value, object)
     except ValueError:  # rows of different lengths
-        found = np.array(None)
-    if found.shape != shape or any(type(number) is not int for number in found.flat):
+        result = np.array(None)
+    if result.shape != shape or any(type(number) is not int for number in result.flat):
         size = " x ".join(map(str, shape))
         raise DataError(f"{name} must be {size} whole numbers, got {shown(value)}")
-    if found.size and (found.min() < low or found.max() > high):
+    if result.size and (result.min() < low or result.max() > high):
         raise DataError(f"{name} must be from {low} to {high}, got {shown(value)}")
-    return found.astype(np.int64)
+    return result.astype(np.int64)
 
 
 def only(data: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:

@@ -80,8 +80,8 @@ class SearchOptions(TreeOptions):
         timed = self.seconds > 0
         width = self.width or (_NARROW if timed else _WIDE)
         crowns = CROWNS[timed] if self.crowns == AUTO else self.crowns
-        found = TreeOptions.settings(replace(self, width=width), leaf)
-        return found._replace(crowns=CROWNS.index(crowns))
+        result = TreeOptions.settings(replace(self, width=width), leaf)
+        return result._replace(crowns=CROWNS.index(crowns))
 
 
 class SearchBot(TreeSearch):
@@ -154,15 +154,15 @@ class SearchBot(TreeSearch):
 
     def _evaluated(self, states: States) -> npt.NDArray[np.float64]:
         assert self._evaluator is not None
-        found = np.asarray(self._evaluator.evaluate(states), np.float64)
+        result = np.asarray(self._evaluator.evaluate(states), np.float64)
         shape = (len(states), TEAMS[int(states["players"][0])])
-        if found.shape != shape or not np.isfinite(found).all():
+        if result.shape != shape or not np.isfinite(result).all():
             raise ValueError(
                 f"{type(self._evaluator).__name__}.evaluate of {shape[0]} positions must return "
-                f"finite numbers of shape {shape}, got shape {found.shape}"
-                + (" with NaN or infinity" if found.shape == shape else "")
+                f"finite numbers of shape {shape}, got shape {result.shape}"
+                + (" with NaN or infinity" if result.shape == shape else "")
             )
-        return found
+        return result
 
 
 @entry

@@ -141,9 +141,9 @@ class TreeSearch(Agent):
         new = np.array([row for row, plan in enumerate(plans) if not plan], np.int64)
         if len(new):
             streams = generators[new]
-            found = self._considered(states[new], streams, fully=False)
+            result = self._considered(states[new], streams, fully=False)
             generators[new] = streams
-            for row, choices in zip(new.tolist(), found, strict=True):
+            for row, choices in zip(new.tolist(), result, strict=True):
                 plans[row] = choices[0].actions
         return self._remembered.keep(states, generators, plans)
 
@@ -188,15 +188,15 @@ class TreeSearch(Agent):
     ) -> list[list[Choice]]:
         """Search from each position; unless ``fully``, only until the choice is settled."""
         legal = engine.legal_masks(states)
-        found = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
+        result = [[_only(mask, state)] for mask, state in zip(legal, states, strict=True)]
         undecided = np.flatnonzero(legal.sum(axis=1) > 1)
         for rows in self._groups(states, undecided):
             streams = generators[rows]
             searched = self._searched(states[rows], streams, fully)
             for row, choices in zip(rows, searched, strict=True):
-                found[row] = choices
+                result[row] = choices
             generators[rows] = streams
-        return found
+        return result
 
     # -------------------------------------------------------------------------------- valuing
 

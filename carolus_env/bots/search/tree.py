@@ -210,9 +210,9 @@ def best_edge(nodes, edges, node, exploration):
     spread = exploration * np.sqrt(float(nodes[node]["visits"]) + 1.0)
     chosen, best = first, -1.0
     for edge in range(first, first + int64(nodes[node]["edges"])):
-        seen = 1.0 + edges[edge]["visits"]
-        mean = (edges[edge]["first_value"] + edges[edge]["value"][team]) / seen
-        score = mean + spread * edges[edge]["prior"] / seen
+        visits = 1.0 + edges[edge]["visits"]
+        mean = (edges[edge]["first_value"] + edges[edge]["value"][team]) / visits
+        score = mean + spread * edges[edge]["prior"] / visits
         if score > best:
             chosen, best = edge, score
     return chosen

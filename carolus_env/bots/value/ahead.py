@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy import int64, uint64
 
-from carolus_env.bots.value.choice import Chooser, best_choice, value_choices
+from carolus_env.bots.value.choice import CandidateSelector, best_choice, value_choices
 from carolus_env.engine.chance import chance_outcomes
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import (
@@ -60,7 +60,7 @@ def discs_option() -> str:
 class Ahead(NamedTuple):
     """What it takes to look ahead."""
 
-    chooser: Chooser
+    selector: CandidateSelector
     """How a player chooses in positions ahead; its scratch is not the asking player's."""
     discs: DiscScratch
     """Scratch to look ahead at discs, and the shares of the win after each."""
@@ -88,13 +88,13 @@ class Ahead(NamedTuple):
         Args:
             players: number of players.
             weights: of the network.
-            candidates: turns that are compared in positions ahead, see `Chooser.of`; paladins go
-                to the court or to the region where the Emperor stops.
+            candidates: turns that are compared in positions ahead, see `CandidateSelector.of`;
+                paladins go to the court or to the region where the Emperor stops.
             best, rolls: see the attributes; by default turns are not followed through the dice.
         """
         outcomes = chance_outcomes(DICE[players])
         return cls(
-            _chooser(players, weights, candidates),
+            _selector(players, weights, candidates),
             DiscScratch.new(),
             best,
             rolls,
@@ -106,27 +106,27 @@ class Ahead(NamedTuple):
         )
 
 
-def _chooser(players: int, weights: Weights, candidates: int) -> Chooser:
+def _selector(players: int, weights: Weights, candidates: int) -> CandidateSelector:
     """Return how a player chooses in positions ahead."""
     listing = all_weights()[players].copy()
-    return Chooser.of(Network.of(players, weights), STOP, listing, candidates)
+    return CandidateSelector.of(Network.of(players, weights), STOP, listing, candidates)
 
 
 # ------------------------------------------------------------------------------------ discs
 
 
 @rare
-def value_next(s, chooser, values):
+def value_next(s, selector, values):
     """Play the best next choice, and write each team's share of the win after it.
 
     The player's crowns, if there are any, come first.
     """
     while s["phase"] == CROWN_CHOICE:
-        play_plan(s, best_choice(s, chooser))
+        play_plan(s, best_choice(s, selector))
     if s["phase"] != OVER and s["phase"] != ROLL:
-        play_plan(s, best_choice(s, chooser))
-    reset_accumulator(chooser.net)
-    write_value(s, chooser.net, values)
+        play_plan(s, best_choice(s, selector))
+    reset_accumulator(selector.net)
+    write_value(s, selector.net, values)
 
 
 @rare
@@ -140,7 +140,7 @@ def value_discs(s, ahead):
     Returns:
         The best disc, as an action.
     """
-    return search_discs(s, legal.playable_discs, value_next, ahead.chooser, ahead.discs)
+    return search_discs(s, legal.playable_discs, value_next, ahead.selector, ahead.discs)
 
 
 # ------------------------------------------------------------------------------------ the next turn
@@ -149,7 +149,7 @@ def value_discs(s, ahead):
 @kernel
 def _add_roll(s, ahead, weight):
     """Count what follows the position after a roll, which is ``s``."""
-    value_next(s, ahead.chooser, ahead.one)
+    value_next(s, ahead.selector, ahead.one)
     for team in range(ahead.means.shape[0]):
         ahead.means[team] += weight * ahead.one[team]
 
@@ -194,7 +194,7 @@ def follow(s, plan, ahead, rolls, bits):
 
 
 @rare
-def best_turn(s, chooser, ahead):
+def best_turn(s, selector, ahead):
     """Return the best choice, a plan, of those that are best now, by what follows the dice.
 
     Sampled dice depend on the round and the seat only: after each placement of a turn the same ones
@@ -202,27 +202,27 @@ def best_turn(s, chooser, ahead):
 
     Args:
         s: a position of an action turn.
-        chooser: a `Chooser`.
+        selector: a `CandidateSelector`.
         ahead: an `Ahead`.
     """
     bits = generator.mix(uint64(s["round"]) * uint64(MAX_PLAYERS) + uint64(s["player"]))
     team = int64(s["team"][s["player"]])
-    count = list_choices(s, chooser.lister)
-    value_choices(s, chooser, count)
-    chosen, best = chooser.lister.choices[0], -1.0
+    count = list_choices(s, selector.proposals)
+    value_choices(s, selector, count)
+    chosen, best = selector.proposals.choices[0], -1.0
     most, rolls = ahead.best, ahead.rolls
     if s["regions"] <= LATE:
         most, rolls = most * LATE_TURNS, rolls * LATE_ROLLS
     for _ in range(min(most, count)):
         k = 0
         for other in range(count):
-            k = other if chooser.values[other] > chooser.values[k] else k
-        now = chooser.values[k]
-        chooser.values[k] = -2.0  # taken
-        if follow(s, chooser.lister.choices[k], ahead, rolls, bits):
+            k = other if selector.values[other] > selector.values[k] else k
+        now = selector.values[k]
+        selector.values[k] = -2.0  # taken
+        if follow(s, selector.proposals.choices[k], ahead, rolls, bits):
             now = ahead.means[team]
         if now > best:
-            chosen, best = chooser.lister.choices[k], now
+            chosen, best = selector.proposals.choices[k], now
     return chosen
 
 
@@ -242,13 +242,13 @@ def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.
         candidates: turns that are compared, the planner's best ones.
     """
     players = common_players(as_states(states), "values")
-    found = np.zeros((len(states), MAX_TEAMS))
-    _values_ahead(states, _chooser(players, weights, candidates), np.zeros(1, STATE), found)
-    return found[:, : TEAMS[players]]
+    result = np.zeros((len(states), MAX_TEAMS))
+    _values_ahead(states, _selector(players, weights, candidates), np.zeros(1, STATE), result)
+    return result[:, : TEAMS[players]]
 
 
 @entry
-def _values_ahead(states, chooser, spare, found):
+def _values_ahead(states, selector, spare, out):
     for g in range(states.shape[0]):
         spare[0] = states[g]
-        value_next(spare[0], chooser, found[g])
+        value_next(spare[0], selector, out[g])

@@ -17,7 +17,7 @@ from carolus_env.bots.errors import error, errors_option, with_errors
 from carolus_env.bots.models import Models, parse_model
 from carolus_env.bots.options import BotOptions
 from carolus_env.bots.value.ahead import COMPARED, LATE, Ahead, best_turn, discs_option, value_discs
-from carolus_env.bots.value.choice import Chooser, best_choice
+from carolus_env.bots.value.choice import CandidateSelector, best_choice
 from carolus_env.engine.kernels.actions import disc_of
 from carolus_env.engine.rules import ACTIONS, DISC, MAX_TEAMS, TEAMS
 from carolus_env.engine.state import States, common_players
@@ -69,11 +69,11 @@ class ValueOptions(BotOptions):
 class Player(NamedTuple):
     """What the kernels of the bot need."""
 
-    chooser: Chooser
+    selector: CandidateSelector
     """The network and how it chooses."""
     ahead: Ahead
     """How it looks ahead."""
-    looks: bool
+    looks_ahead: bool
     """Whether it looks ahead at discs."""
     errors: float
     """How likely a decision is an error."""
@@ -86,7 +86,7 @@ class Player(NamedTuple):
         plans = PLANS[teams] if options.plans == "auto" else options.plans
         compared = min(candidates, COMPARED[teams])
         return cls(
-            Chooser.of(net, WIDTHS.index(plans), listing, candidates),
+            CandidateSelector.of(net, WIDTHS.index(plans), listing, candidates),
             Ahead.of(players, weights, compared, int(options.next), int(options.rolls)),
             options.discs == "turn",
             float(options.errors),
@@ -96,11 +96,11 @@ class Player(NamedTuple):
 @rare
 def decide(s, player):
     """Return the bot's choice, a plan."""
-    if s["phase"] == DISC and player.looks:
+    if s["phase"] == DISC and player.looks_ahead:
         return value_discs(s, player.ahead) + 1  # a plan of one action
     if player.ahead.best > 0 and in_turn(s):
-        return best_turn(s, player.chooser, player.ahead)
-    return best_choice(s, player.chooser)
+        return best_turn(s, player.selector, player.ahead)
+    return best_choice(s, player.selector)
 
 
 @rare
@@ -151,19 +151,19 @@ class ValueBot(CompiledByPlayers):
 @entry
 def _think(states, player, actions, values):
     """Write each game's first action of the choice, and the value after the whole choice."""
-    after = player.chooser.after[0]
+    after = player.selector.after[0]
     for g in range(states.shape[0]):
         s = states[g]
         choice = decide(s, player)
         actions[g] = first_of(choice)
-        if s["phase"] == DISC and player.looks:
+        if s["phase"] == DISC and player.looks_ahead:
             for team in range(values.shape[1]):
                 values[g, team] = player.ahead.discs.values[disc_of(actions[g]) - 1, team]
         else:
-            player.chooser.after[0] = s
+            player.selector.after[0] = s
             play_plan(after, choice)
-            reset_accumulator(player.chooser.net)
-            write_value(after, player.chooser.net, values[g])
+            reset_accumulator(player.selector.net)
+            write_value(after, player.selector.net, values[g])
 
 
 def make_value(argument: str) -> Agent:

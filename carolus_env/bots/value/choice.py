@@ -15,17 +15,17 @@ from numpy import int64
 
 from carolus_env.engine.state import STATE, States
 from carolus_env.networks.forward import Network, reset_accumulator, team_value
-from carolus_env.planning.choices import Lister, list_choices
+from carolus_env.planning.choices import CandidateGenerator, list_choices
 from carolus_env.planning.plans import play_plan
 from carolus_env.system.compiler import rare
 
 
-class Chooser(NamedTuple):
+class CandidateSelector(NamedTuple):
     """What the kernels of this module need: a network, how candidates are listed, and scratch."""
 
     net: Network
     """The network."""
-    lister: Lister
+    proposals: CandidateGenerator
     """How choices are listed; K of them at most."""
     values: npt.NDArray[np.float64]
     """``(K,)`` float64: the share of the win after each choice, of the team to move."""
@@ -35,8 +35,8 @@ class Chooser(NamedTuple):
     @classmethod
     def of(
         cls, net: Network, width: int, weights: npt.NDArray[np.float64], candidates: int
-    ) -> Chooser:
-        """Return a chooser with scratch of its own.
+    ) -> CandidateSelector:
+        """Return a selector with scratch of its own.
 
         Args:
             net: the network.
@@ -44,26 +44,26 @@ class Chooser(NamedTuple):
             weights: ``(F,)`` float64, of the evaluation.
             candidates: how many of a turn's plans are kept.
         """
-        lister = Lister.of(width, weights, candidates)
-        return cls(net, lister, np.zeros(len(lister.choices)), np.zeros(1, STATE))
+        proposals = CandidateGenerator.of(width, weights, candidates)
+        return cls(net, proposals, np.zeros(len(proposals.choices)), np.zeros(1, STATE))
 
 
 @rare
-def value_choices(s, chooser, count):
+def value_choices(s, selector, count):
     """Write the value after each of the first choices; returns the best one's index."""
     team, best = int64(s["team"][s["player"]]), 0
-    reset_accumulator(chooser.net)
+    reset_accumulator(selector.net)
     for k in range(count):
-        chooser.after[0] = s
-        play_plan(chooser.after[0], chooser.lister.choices[k])
-        chooser.values[k] = team_value(chooser.after[0], team, chooser.net)
-        if chooser.values[k] > chooser.values[best]:
+        selector.after[0] = s
+        play_plan(selector.after[0], selector.proposals.choices[k])
+        selector.values[k] = team_value(selector.after[0], team, selector.net)
+        if selector.values[k] > selector.values[best]:
             best = k
     return best
 
 
 @rare
-def best_choice(s, chooser):
+def best_choice(s, selector):
     """Return the best choice by the position after it, a plan."""
-    count = list_choices(s, chooser.lister)
-    return chooser.lister.choices[value_choices(s, chooser, count)]
+    count = list_choices(s, selector.proposals)
+    return selector.proposals.choices[value_choices(s, selector, count)]

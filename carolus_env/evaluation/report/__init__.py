@@ -16,7 +16,7 @@ from pathlib import Path
 from carolus_env.evaluation.report.page import page
 from carolus_env.evaluation.report.plots import plots
 from carolus_env.evaluation.report.standings import (
-    Standing,
+    StandingsRow,
     cross_table,
     standings,
     table_rows,
@@ -25,7 +25,7 @@ from carolus_env.evaluation.summary import Summary
 from carolus_env.system.files import write_file
 
 __all__ = [
-    "Standing",
+    "StandingsRow",
     "cross_table",
     "standings",
     "table_rows",

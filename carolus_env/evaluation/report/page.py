@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from carolus_env.evaluation.columns import BAR, FIGURES, Figure
-from carolus_env.evaluation.report.standings import Standing, table_rows
+from carolus_env.evaluation.report.standings import StandingsRow, table_rows
 from carolus_env.evaluation.report.texts import (
     BLUE,
     GREY,
@@ -38,7 +38,7 @@ _STYLE: Final = Path(__file__).with_name("report.css")
 _TEXT_COLUMNS: Final = ("agent", "against", "ended by")  # left-aligned
 
 
-def page(summary: Summary, lines: Sequence[Standing], drawn: str) -> str:
+def page(summary: Summary, lines: Sequence[StandingsRow], drawn: str) -> str:
     """Return the page.
 
     Args:
@@ -67,7 +67,7 @@ def page(summary: Summary, lines: Sequence[Standing], drawn: str) -> str:
 # ------------------------------------------------------------------------------------ sections
 
 
-def _ranking(summary: Summary, lines: Sequence[Standing], drawn: str) -> _Html:
+def _ranking(summary: Summary, lines: Sequence[StandingsRow], drawn: str) -> _Html:
     head, *rows = table_rows(summary)
     first = head.index("1")
     cells = []
@@ -96,7 +96,7 @@ def _ranking(summary: Summary, lines: Sequence[Standing], drawn: str) -> _Html:
     )
 
 
-def _pairings(summary: Summary, lines: Sequence[Standing]) -> _Html:
+def _pairings(summary: Summary, lines: Sequence[StandingsRow]) -> _Html:
     """Return every pairing, seen from its stronger agent."""
     rank = {line.agent: place for place, line in enumerate(lines)}
     rows = []
@@ -123,7 +123,7 @@ def _pairings(summary: Summary, lines: Sequence[Standing]) -> _Html:
     return _tag("section", _tag("h2", "Pairings"), _table(head, rows))
 
 
-def _play(summary: Summary, lines: Sequence[Standing]) -> _Html:
+def _play(summary: Summary, lines: Sequence[StandingsRow]) -> _Html:
     play, agents = summary["play"], summary["agents"]
     figures = [
         ("rounds a game", f"{play['mean_rounds']:.1f}"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
-from carolus_env.evaluation.report.standings import Standing
+from carolus_env.evaluation.report.standings import StandingsRow
 from carolus_env.evaluation.report.texts import (
     BLUE,
     GREY,
@@ -42,7 +42,7 @@ _STYLE: Final[dict[Any, Any]] = {
 }
 
 
-def plots(lines: Sequence[Standing]) -> dict[str, bytes]:
+def plots(lines: Sequence[StandingsRow]) -> dict[str, bytes]:
     """Return the plots as files by name; those of ratings only where there are ratings."""
     import matplotlib
 
@@ -66,7 +66,7 @@ def _images(name: str, figure: Figure) -> dict[str, bytes]:
     return files
 
 
-def _ratings_plot(lines: Sequence[Standing]) -> Figure:
+def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
     """Return points with their intervals, the strongest agent on top, numbers at the right."""
     from matplotlib.figure import Figure
 
@@ -102,7 +102,7 @@ def _ratings_plot(lines: Sequence[Standing]) -> Figure:
     return figure
 
 
-def _wins_plot(lines: Sequence[Standing]) -> Figure:
+def _wins_plot(lines: Sequence[StandingsRow]) -> Figure:
     """Return a square for each pair of agents: the win rate of the row's agent in percent."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle

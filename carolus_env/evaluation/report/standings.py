@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StandingsRow:
     """One agent's line of the cross table."""
 
     agent: int
@@ -39,7 +39,7 @@ class Standing:
     """Its win rate against each agent, in the order of the standings; None: they never met."""
 
 
-def standings(summary: Summary) -> list[Standing]:
+def standings(summary: Summary) -> list[StandingsRow]:
     """Return the agents by rating, the strongest first; by win rate where there are no ratings.
 
     Raises:
@@ -58,7 +58,7 @@ def standings(summary: Summary) -> list[Standing]:
         i, j = pairing["pair"]
         rates[i, j], rates[j, i] = pairing["win_rate"]
     return [
-        Standing(
+        StandingsRow(
             agent=k,
             name=names[k],
             rating=ratings[k],

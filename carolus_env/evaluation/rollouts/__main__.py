@@ -28,7 +28,7 @@ from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.words import TEAM_LETTERS, situation
 from carolus_env.system import places
 from carolus_env.system.options import command_parser
-from carolus_env.system.processes import Here, WorkerError
+from carolus_env.system.processes import InProcess, WorkerError
 from carolus_env.system.terminal import aligned, counting
 
 PROGRAM: Final = "python -m carolus_env.evaluation.rollouts"
@@ -55,13 +55,13 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
             places.workers_of(given, filter(None, (given.base, given.value))) as workers,
             counting("games", given.games * len(choices)) as progress,
         ):
-            found = roll_out(
+            result = roll_out(
                 game[0],
                 choices,
                 options,
                 seed=given.seed,
                 progress=progress,
-                workers=None if isinstance(workers, Here) else workers,
+                workers=None if isinstance(workers, InProcess) else workers,
             )
     except (ValueError, WorkerError) as error:
         print(f"carolus_env.evaluation.rollouts: {error}", file=sys.stderr)
@@ -73,9 +73,9 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     if given.json:
-        print(json.dumps(as_data(found, game), indent=1))
+        print(json.dumps(as_data(result, game), indent=1))
     else:
-        _print(found, game, options)
+        _print(result, game, options)
     return DONE
 
 
@@ -115,28 +115,28 @@ def _position(text: str) -> States:
     return from_text(text if "|" in text else Path(text).read_text())
 
 
-def as_data(found: Rollout, game: States) -> dict[str, Any]:
+def as_data(rollout: Rollout, game: States) -> dict[str, Any]:
     """Return a rollout as plain values for JSON."""
     return {
-        "team": found.team,
-        "ended": found.ended,
-        "games": found.games,
-        "decisions": found.decisions,
-        "seconds": found.seconds,
+        "team": rollout.team,
+        "ended": rollout.ended,
+        "games": rollout.games,
+        "decisions": rollout.decisions,
+        "seconds": rollout.seconds,
         "candidates": [
             {
                 **{name: np.asarray(value).tolist() for name, value in asdict(one).items()},
                 "text": choice_text(game, one.actions),
             }
-            for one in found.candidates
+            for one in rollout.candidates
         ],
     }
 
 
-def _print(found: Rollout, game: States, options: Options) -> None:
+def _print(rollout: Rollout, game: States, options: Options) -> None:
     rows = []
-    for one in found.candidates:
-        mean, error = one.mean[found.team], one.error[found.team]
+    for one in rollout.candidates:
+        mean, error = one.mean[rollout.team], one.error[rollout.team]
         behind = (f"{100 * one.loss:.1f}", f"{100 * one.loss_error:.1f}") if one.loss else ("", "")
         rows.append(
             (
@@ -147,12 +147,12 @@ def _print(found: Rollout, game: States, options: Options) -> None:
                 f"{one.games:,}{' dropped' if one.dropped else ''}",
             )
         )
-    team = TEAM_LETTERS[found.team]
+    team = TEAM_LETTERS[rollout.team]
     print(f"{situation(game[0])}; percent of the win for team {team}, with standard errors")
     print("\n".join(aligned([_HEADINGS, *rows], right=True)))
     print(
-        f"{ENDS[found.ended]}: {found.games:,} games by {options.base} in {found.seconds:.1f} s "
-        f"({1e6 * found.seconds / max(found.decisions, 1):.1f} us a decision)"
+        f"{ENDS[rollout.ended]}: {rollout.games:,} games by {options.base} in "
+        f"{rollout.seconds:.1f} s ({1e6 * rollout.seconds / max(rollout.decisions, 1):.1f} us a decision)"
     )
 
 

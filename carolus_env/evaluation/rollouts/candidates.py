@@ -11,7 +11,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PHASE_NAMES, PLACE, ROLL
 from carolus_env.engine.state import RAW, States, pick, single
-from carolus_env.notation import tell_turns
+from carolus_env.notation import turn_texts
 from carolus_env.planning.plans import best_plans
 
 KINDS: Final = ("disc", "turn", "crown")
@@ -78,8 +78,8 @@ def after(state: np.void, choices: list[tuple[int, ...]]) -> States:
 
 def choice_text(game: States, actions: Sequence[int]) -> str:
     """Return a choice in notation; ``game`` is the position, ``(1,)``."""
-    told = tell_turns(game, [{"action": action} for action in actions])
-    return ", ".join(turn.text for turn in told)
+    turns = turn_texts(game, [{"action": action} for action in actions])
+    return ", ".join(turn.text for turn in turns)
 
 
 def distinct(states: States) -> npt.NDArray[np.int64]:

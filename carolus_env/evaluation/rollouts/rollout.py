@@ -284,12 +284,12 @@ class _Tally:
             range(self.candidates),
             key=lambda row: (row != best, self.dropped[row], -self.means()[row]),
         )
-        found = []
+        result = []
         for row in rows:
             some = self.samples[row]
             loss, error = self.behind(row, best) if row != best else (0.0, 0.0)
             errors = np.array([_error(some[:, team]) for team in range(self.teams)])
-            found.append(
+            result.append(
                 Estimate(
                     choices[row],
                     some.mean(axis=0),
@@ -300,7 +300,7 @@ class _Tally:
                     bool(self.dropped[row]),
                 )
             )
-        return Rollout(tuple(found), self.team, ended, self.decisions, seconds)
+        return Rollout(tuple(result), self.team, ended, self.decisions, seconds)
 
 
 def _error(values: Floats) -> float:

@@ -82,8 +82,8 @@ def value_function(spec: str, players: int) -> Value:
     weights = Weights.of(model.weights)
 
     def ahead(states: States) -> Floats:
-        found = values_ahead(states, weights)
-        shares: Floats = found / found.sum(axis=1, keepdims=True)  # the network's are float32
+        result = values_ahead(states, weights)
+        shares: Floats = result / result.sum(axis=1, keepdims=True)  # the network's are float32
         return shares
 
     return Value(spec, version, ahead)

@@ -206,12 +206,12 @@ def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
     events = get(game, "events", list, where)
     if len(events) > _MOST_EVENTS:
         raise DataError(f"{where}.events must be at most {_MOST_EVENTS:,}, got {len(events):,}")
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for index, event in enumerate(events):
         if isinstance(event, str) and 1 <= len(event) <= 9 and set(event) <= set("012345"):
-            found.append({"roll": [int(face) for face in event]})
+            result.append({"roll": [int(face) for face in event]})
         else:
-            found.append({"action": check(event, int, f"{where}.events[{index}]")})
+            result.append({"action": check(event, int, f"{where}.events[{index}]")})
     record: Record = {
         "format": RECORD_FORMAT,
         "version": RECORD_VERSION,
@@ -220,7 +220,7 @@ def _record(game: dict[str, Any], rules: Rules, where: str) -> Record:
             "territories": get(game, "territories", list, where),
             "first_player": whole(game, "first_player", 0, rules.players - 1, where),
         },
-        "events": found,
+        "events": result,
         "result": None,
     }
     if len(record["setup"]["territories"]) != TERRITORIES:
@@ -344,7 +344,7 @@ def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
     given_candidates = get(line, "candidates", list)
     if len(given_candidates) < 2:
         raise DataError(f"candidates must be two or more, got {len(given_candidates)}")
-    found = Decision(
+    result = Decision(
         number,
         get(line, "position", str),
         one_of(line, "kind", KINDS),
@@ -355,8 +355,8 @@ def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
         get(line, "game", dict),
         tuple(_candidate(one, f"candidates[{k}]") for k, one in enumerate(given_candidates)),
     )
-    _check_position(found, header)
-    return found
+    _check_position(result, header)
+    return result
 
 
 def _candidate(data: object, where: str) -> Candidate:
@@ -383,13 +383,13 @@ def _candidate(data: object, where: str) -> Candidate:
 
 def _check_position(decision: Decision, header: dict[str, Any]) -> None:
     state = decision.state()
-    found: Sequence[tuple[str, object, object]] = (
+    result: Sequence[tuple[str, object, object]] = (
         ("players", header["players"], int(state["players"][0])),
         ("kind", decision.kind, kind_of(state[0])),
         ("stage", decision.stage, STAGES[int(stages_of(state)[0])]),
         ("team", decision.team, int(state["team"][0, state["player"][0]])),
     )
-    for name, given, real in found:
+    for name, given, real in result:
         if given != real:
             raise DataError(f"{name} must be {real!r}, as in the position, got {shown(given)}")
     ends = after(state[0], [one.actions for one in decision.candidates])

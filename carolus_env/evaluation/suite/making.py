@@ -119,15 +119,15 @@ class Plan:
         Shares hold as nearly as whole numbers allow; what is left over goes to the first ones.
         """
         kinds = _shared(self.decisions, [SHARES[kind] for kind in KINDS])
-        found = []
+        result = []
         for kind, of_kind in zip(KINDS, kinds, strict=True):
             parts = _shared(of_kind, [Fraction(1, len(STAGES))] * len(STAGES))
             for stage, count in zip(STAGES, parts, strict=True):
                 for k in range(count):
                     place = Fraction(2 * k + 1, 2 * count)
-                    found.append((place, (kind, stage, HALVES[k % 2])))
-        found.sort(key=lambda one: one[0])  # stable: cells of one place stay in their order
-        return [cell for _, cell in found]
+                    result.append((place, (kind, stage, HALVES[k % 2])))
+        result.sort(key=lambda one: one[0])  # stable: cells of one place stay in their order
+        return [cell for _, cell in result]
 
     def header(self) -> dict[str, Any]:
         """Return the first line of the file, but for what is counted by playing."""
@@ -154,11 +154,11 @@ class Plan:
 def _shared(total: int, shares: list[Fraction]) -> list[int]:
     """Return whole numbers that sum to the total, nearest to its shares."""
     exact = [total * share for share in shares]
-    found = [int(part) for part in exact]
+    result = [int(part) for part in exact]
     order = sorted(range(len(shares)), key=lambda k: (int(exact[k]) - exact[k], k))
-    for k in order[: total - sum(found)]:
-        found[k] += 1
-    return found
+    for k in order[: total - sum(result)]:
+        result[k] += 1
+    return result
 
 
 # ------------------------------------------------------------------------------------ a decision
@@ -214,21 +214,21 @@ class _Game:
         own = branches(np.repeat(new_streams(seed, 1), plan.players), np.arange(plan.players))
         games = lockstep.Games(game, np.arange(plan.players)[None, :], own[None, :])
         steps = list(lockstep.play(games, [_agent(spec) for spec in met]))
-        found = np.concatenate([step.shown for step in steps])
-        found["generator"] = 0
-        return cls(met, seed, found, [int(step.actions[0]) for step in steps])
+        result = np.concatenate([step.shown for step in steps])
+        result["generator"] = 0
+        return cls(met, seed, result, [int(step.actions[0]) for step in steps])
 
     def places(self, kind: str, stage: str) -> list[int]:
         """Return where decisions of a kind and a stage begin."""
         stages = stages_of(self.states)
-        found, before = [], None
+        result, before = [], None
         for at, state in enumerate(self.states):
             turn = (kind_of(state), int(state["round"]), int(state["turn"]))
             begins = turn[0] != "turn" or turn != before
             before = turn
             if begins and turn[0] == kind and STAGES[stages[at]] == stage:
-                found.append(at)
-        return found
+                result.append(at)
+        return result
 
     def until(self, at: int) -> dict[str, Any]:
         """Return the game up to a decision, in short."""
@@ -245,18 +245,18 @@ def _agent(spec: str) -> bots.Agent:
 
 def _choices(plan: Plan, state: np.void, number: int) -> list[tuple[int, ...]]:
     """Return the candidates of a position, those that lead to different ones."""
-    found = candidates(state, most=plan.turns)
+    result = candidates(state, most=plan.turns)
     if kind_of(state) == "turn":
         for spec in plan.proposers:
-            found += choose(_agent(spec), single(state), np.array([number]), plan.seed).actions
-    ends = after(state, found)
-    return [found[row] for row in distinct(ends)]
+            result += choose(_agent(spec), single(state), np.array([number]), plan.seed).actions
+    ends = after(state, result)
+    return [result[row] for row in distinct(ends)]
 
 
 def _is_decided(plan: Plan, state: np.void, choices: list[tuple[int, ...]]) -> bool:
     """Return whether the value function finds that nothing is left to decide."""
-    found = _value(plan.value, plan.players)(after(state, choices))
-    worth = found[:, int(state["team"][state["player"]])]
+    result = _value(plan.value, plan.players)(after(state, choices))
+    worth = result[:, int(state["team"][state["player"]])]
     return bool(worth.max() < plan.decided or worth.min() > 1 - plan.decided)
 
 
@@ -266,20 +266,20 @@ _value = cache(value_function)
 def _rolled_out(
     plan: Plan, state: np.void, choices: list[tuple[int, ...]], seed: int
 ) -> dict[str, Any]:
-    found = roll_out(state, choices, plan.options(), seed=seed)
+    result = roll_out(state, choices, plan.options(), seed=seed)
     return {
-        "team": found.team,
+        "team": result.team,
         "candidates": [
             {
                 "actions": list(one.actions),
-                "value": round(float(one.mean[found.team]), _ROUNDED),
-                "error": round(float(one.error[found.team]), _ROUNDED),
+                "value": round(float(one.mean[result.team]), _ROUNDED),
+                "error": round(float(one.error[result.team]), _ROUNDED),
                 "loss": round(one.loss, _ROUNDED),
                 "loss_error": round(one.loss_error, _ROUNDED),
                 "games": one.games,
                 "dropped": one.dropped,
             }
-            for one in found.candidates
+            for one in result.candidates
         ],
     }
 

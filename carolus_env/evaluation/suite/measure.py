@@ -80,7 +80,7 @@ class Measured:
         kinds = np.array([one.kind for one in self.decisions])
         stages = np.array([one.stage for one in self.decisions])
         parts = {name: kinds == name for name in KINDS} | {name: stages == name for name in STAGES}
-        found, drawn = {}, {}
+        result, drawn = {}, {}
         for k, (name, part) in enumerate(parts.items()):
             if not part.any():
                 continue
@@ -88,17 +88,17 @@ class Measured:
             # Each part draws by itself, and equal for all agents, so that they are compared alike.
             rows = np.random.default_rng(k).integers(len(values), size=(_DRAWN, len(values)))
             drawn[name] = values[rows].mean(axis=1)
-            found[name] = _loss(values.mean(), drawn[name], len(values))
+            result[name] = _loss(values.mean(), drawn[name], len(values))
         for name, weight in ((ALL, None), (GAME, self.suite.header["per_game"])):
             weights = {
-                kind: found[kind].decisions / len(kinds) if weight is None else weight[kind]
+                kind: result[kind].decisions / len(kinds) if weight is None else weight[kind]
                 for kind in KINDS
-                if kind in found
+                if kind in result
             }
-            mean = sum(found[kind].mean * often for kind, often in weights.items())
+            mean = sum(result[kind].mean * often for kind, often in weights.items())
             total = np.sum([drawn[kind] * often for kind, often in weights.items()], axis=0)
-            found[name] = _loss(mean, total, len(kinds))
-        return found
+            result[name] = _loss(mean, total, len(kinds))
+        return result
 
     def worst(self, count: int) -> list[int]:
         """Return rows of the decisions that cost most, the worst first."""

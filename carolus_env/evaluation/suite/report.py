@@ -77,15 +77,15 @@ def suites(players: int | None) -> list[Suite]:
     """
     if players is not None:
         return [shipped(players)]
-    found = []
+    chosen = []
     for number in (2, 3, 4):
         try:
-            found.append(shipped(number))
+            chosen.append(shipped(number))
         except SuiteError:
             continue
-    if not found:
+    if not chosen:
         raise SuiteError("the package has no suites")
-    return found
+    return chosen
 
 
 # ------------------------------------------------------------------------------------ table
@@ -107,8 +107,8 @@ def table(measured: Sequence[Measured]) -> str:
     head = ("agent", *(f"a {kind}" for kind in kinds), "a decision", "listed", "s")
     rows = [head]
     for one in measured:
-        found = one.summary()
-        cells = [_cell(found[name]) for name in (*kinds, ALL)]
+        losses = one.summary()
+        cells = [_cell(losses[name]) for name in (*kinds, ALL)]
         rows.append((one.agent, *cells, f"{100 * one.listed.mean():.0f} %", f"{one.seconds:.1f}"))
     return "\n".join([*lines, *aligned(rows), ""])
 
@@ -126,7 +126,7 @@ def records(measured: Measured, count: int) -> list[Record]:
 
     They end with the choice. The name of the seat that decides says which one it is.
     """
-    found = []
+    lines = []
     for row in measured.worst(count):
         one = measured.decisions[row]
         seat = int(one.state()["player"][0])
@@ -139,21 +139,21 @@ def records(measured: Measured, count: int) -> list[Record]:
             record["events"] += [{"action": action, "player": seat} for action in actions]
             names = [f"seat {k}" for k in range(len(one.met))]
             names[seat] = name
-            found.append({**record, "game": one.number, "names": names})
-    return found
+            lines.append({**record, "game": one.number, "names": names})
+    return lines
 
 
 # ------------------------------------------------------------------------------------ JSON
 
 
-def result(found: Sequence[Sequence[Measured]]) -> dict[str, Any]:
+def result(measurements: Sequence[Sequence[Measured]]) -> dict[str, Any]:
     """Return all that was measured, JSON-ready."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "half": HALF,
         "games_if_unlisted": GAMES,
-        "suites": [_suite(measured) for measured in found],
+        "suites": [_suite(measured) for measured in measurements],
     }
 
 

@@ -1,4 +1,4 @@
-"""Where in a game a position is: opening, middle or end, told from the position alone."""
+"""Stages of a game: opening, middle and end, by the position alone."""
 
 from __future__ import annotations
 

@@ -122,19 +122,19 @@ class Chat:
             raise ChatError(str(error), again=False) from None
         status, reason, data = self._exchange(json.dumps(body).encode(), secret)
         try:
-            found = parse_json(data)
+            result = parse_json(data)
         except DataError as error:
-            found = None
+            result = None
             trouble = str(error)
         if status != 200:
-            said = _of(found, "error", "message") or data[:1000].decode(errors="replace")
+            said = _of(result, "error", "message") or data[:1000].decode(errors="replace")
             text = cut(f"HTTP {status} {reason}: {said}".replace(secret or "\0", "[key]"))
             if 300 <= status < 400:
                 text = f"HTTP {status}: redirects are not followed"
             raise ChatError(text, again=status in _TEMPORARY or status >= 500)
-        if found is None:
+        if result is None:
             raise ChatError(f"the endpoint's answer is {cut(trouble)}".replace(secret or "\0", ""))
-        choice = _of(found, "choices", 0, "message")
+        choice = _of(result, "choices", 0, "message")
         if not isinstance(choice, dict):
             raise ChatError("the endpoint's answer has no choices[0].message")
         content = choice.get("content") or ""

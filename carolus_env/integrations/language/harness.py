@@ -103,7 +103,7 @@ def generate_prompt(
 
     Args:
         observation: as `observe` gives it; without ``answers`` a move is a single decision.
-        history: texts of earlier turns, oldest first, such as those of `notation.tell_turns`; the
+        history: texts of earlier turns, oldest first, such as those of `notation.turn_texts`; the
             last ones that fit are shown.
         previous_response: what the model answered before, when that was no legal move.
         previous_action: the move of that response, `Parsed.raw_action`; None where it had none.
@@ -125,8 +125,8 @@ def generate_prompt(
         parts.append(_again(previous_response, previous_action, observation))
     room = LONGEST_PROMPT - sum(len(part) + 2 for part in parts)
     if lines := last_lines(history, min(room, LONGEST_HISTORY) - 100):
-        told = "THE LAST TURNS, oldest first\n\n" + "\n".join(lines)
-        parts.insert(1, told)
+        history = "THE LAST TURNS, oldest first\n\n" + "\n".join(lines)
+        parts.insert(1, history)
     return "\n\n".join(parts)
 
 
@@ -164,7 +164,7 @@ def move_of(response: str) -> tuple[str | None, str]:
 
     A list of texts is taken as one text, its parts separated by commas.
     """
-    text, start, found = response[-_LONGEST_RESPONSE:], 0, list[Any]()
+    text, start, result = response[-_LONGEST_RESPONSE:], 0, list[Any]()
     broken = ""
     while (start := text.find("{", start)) >= 0:
         try:
@@ -174,11 +174,11 @@ def move_of(response: str) -> tuple[str | None, str]:
             start += 1
             continue
         if "move" in value:
-            found.append(value["move"])
-    if not found:
+            result.append(value["move"])
+    if not result:
         why = f" ({broken} in what comes after a '{{')" if broken else ""
         return None, f'there is no JSON object with the key "move" in the answer{why}'
-    move = found[-1]
+    move = result[-1]
     if isinstance(move, list) and move and all(isinstance(part, str) for part in move):
         move = ", ".join(move)
     if not isinstance(move, str) or not move.strip():

@@ -68,10 +68,10 @@ def read_turn(state: np.void, text: str) -> list[int]:
     for move in filter(str.strip, re.split(r"[,;\n]", text)):
         if actions and not goes_on(game, state):
             raise NotationError(f"{shown(move.strip())} is one move too many: {_complete(state)}")
-        found = read_one(game[0], move)
-        for action in found:
+        result = read_one(game[0], move)
+        for action in result:
             engine.step(game, np.array([action]), roll=False)
-        actions += found
+        actions += result
     if not actions:
         raise NotationError(f"there is no move in the answer; {_missing(state)}")
     if goes_on(game, state):
@@ -109,26 +109,26 @@ def _why_not(state: np.void, text: str) -> str | None:
     """
     phase, seat = int(state["phase"]), int(state["player"])
     typed = ((kind, pattern.match(text)) for kind, pattern in _KINDS)
-    kind, found = next(((kind, found) for kind, found in typed if found), (phase, None))
+    kind, result = next(((kind, result) for kind, result in typed if result), (phase, None))
     if kind != phase:
         return _out_of_order(state)
-    if found is None:
+    if result is None:
         return None
     if phase == DISC:
-        return _no_such_disc(state, seat, int(found["number"]))
+        return _no_such_disc(state, seat, int(result["number"]))
     if phase == MOVE:
         most = int(state["discs_played"][seat])
-        if not 1 <= int(found["number"]) <= most:
+        if not 1 <= int(result["number"]) <= most:
             return f"you played disc {most}, so the Emperor moves 1 to {most} steps"
         return None
-    clan = next((c for c, n in enumerate(CLAN_NAMES) if n.startswith(found["clan"].lower())), None)
+    clan = next((c for c, n in enumerate(CLAN_NAMES) if n.startswith(result["clan"].lower())), None)
     if clan is None:
         return None
     if phase == CROWN_CHOICE:
         taken = state["supply"][clan] > 0 or state["courts"][: state["players"], clan].all()
         name = CLAN_NAMES[clan]
         return None if taken else f"neither the supply nor every court holds a {name} paladin"
-    held, times = int(state["reserves"][seat][clan]), int(found["times"] or 1)
+    held, times = int(state["reserves"][seat][clan]), int(result["times"] or 1)
     left = int(state["placements_left"])
     if held < times:
         return f"your reserve holds {held} {CLAN_NAMES[clan]}"
