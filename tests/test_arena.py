@@ -249,14 +249,6 @@ def test_agents_cannot_look_at_the_dice() -> None:
         assert not shown & plain.dice
 
 
-def test_branches_of_neighbouring_seeds_and_numbers_never_meet() -> None:
-    """Seeds and numbers are scattered by the same function; they must not be exchangeable."""
-    roots = seed_generators(0, 300)
-    found = branches(roots[:, None], np.arange(300))
-    assert len(np.unique(np.r_[found.ravel(), roots])) == 300 * 300 + 300
-    assert np.array_equal(branches(roots[7], [5, 6]), found[7, 5:7])
-
-
 # ------------------------------------------------------------------------------------ agents
 
 
@@ -289,22 +281,21 @@ def test_shares_are_the_parts_of_the_win_that_the_returns_pay(players: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("agent", "said"),
+    ("agent", "named"),
     [
-        (failing(KeyError("lost")), "failed with KeyError: 'lost'"),
+        (failing(KeyError("lost")), "KeyError: 'lost'"),
         (failing(NamedError("spy", "is for two players")), "is for two players$"),
-        (Spy(after=lambda actions: actions[:-1]), r"one whole number a game, shape \(20,\), got"),
-        (Spy(after=lambda actions: actions * 1.0), "whole number .* dtype float64"),
-        (Spy(after=lambda actions: actions * 0 + 94), "answered action 94 .* legal are"),
-        (Spy(after=lambda actions: actions - 99), "answered action -9. "),
+        (Spy(after=lambda actions: actions[:-1]), r"\(20,\).*\(19,\)"),
+        (Spy(after=lambda actions: actions * 1.0), "float64"),
+        (Spy(after=lambda actions: actions * 0 + 94), r"94 .*\["),
+        (Spy(after=lambda actions: actions - 99), "-9. "),
     ],
 )
-def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, said: str) -> None:
-    with pytest.raises(ArenaError, match=f"^agent 'spy' .*{said}") as caught:
+def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, named: str) -> None:
+    with pytest.raises(ArenaError, match=f"^agent 'spy' .*{named}") as caught:
         evaluation.play_games(np.zeros((20, 2), int), [agent], Rules(players=2), seed=0)
-    assert str(caught.value).count("spy") == 1
-    assert caught.value.agent == "spy"
-    assert re.search(said, caught.value.reason)
+    assert str(caught.value).count("spy") == 1 and caught.value.agent == "spy"
+    assert re.search(named, caught.value.reason)
     again = pickle.loads(pickle.dumps(caught.value))  # as a worker sends it
     assert (str(again), again.agent) == (str(caught.value), "spy")
 
@@ -346,16 +337,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_time_is_shared_out_among_the_decisions_of_a_call(clock: Clock) -> None:
-    rules = Rules(max_rounds=1)
     slow = clock.passes(0.5)
-    results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], rules, seed=0)
+    results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], Rules(max_rounds=1), seed=0)
     assert results.seconds[:, 0].sum() == pytest.approx(clock.now)
     assert clock.now < 0.5 * results.decisions[:, 0].sum()
     assert not results.seconds[:, 1].any()
-
-
-def test_loading_at_the_first_decision_is_not_counted_as_thinking(clock: Clock) -> None:
-    lazy = clock.passes(0.5)
+    lazy, clock.now = clock.passes(0.5), 0.0
     loading = lazy._before
 
     def once(*given: Any) -> None:
@@ -364,38 +351,26 @@ def test_loading_at_the_first_decision_is_not_counted_as_thinking(clock: Clock) 
 
     lazy._before = once
     result = evaluation.play_pairing((lazy, RANDOM), Rules(), 2, seed=0)
-    assert clock.now == 0.5 and result.seconds == (0, 0)
-
-
-def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: Any) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text("def bad(states, generators):\n    return states['player'] * 0 + 90\n")
-    spec = f"{path}:bad"
-    with pytest.raises(ArenaError) as caught:
-        evaluation.play_games([[0, 0]], [bots.make(spec)], Rules(players=2), seed=0)
-    assert str(caught.value).count(spec) == 1
+    assert clock.now == 0.5 and result.seconds == (0, 0), "loading does not count"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "named"),
     [
-        ({"tables": [[0, 1, 0]]}, r"shape \(games, 2\), got shape \(1, 3\)"),
-        ({"tables": [[0.0, 1.0]]}, "dtype float64"),
-        ({"tables": [[0, 2]]}, "agents 0 to 1, got 0 to 2"),
+        ({"tables": [[0, 1, 0]]}, r"\(1, 3\)"),
+        ({"tables": [[0.0, 1.0]]}, "float64"),
+        ({"tables": [[0, 2]]}, "0 to 2"),
         *(
-            (
-                {"tables": evaluation.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: numbers})},
-                f"{name} must ",
-            )
+            ({"tables": evaluation.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: bad})}, name)
             for name in ("deals", "seatings", "meetings")
-            for numbers in ([0], [0, -1], [0.0, 1.0])
+            for bad in ([0], [0, -1], [0.0, 1.0])
         ),
-        *(({"seed": seed}, "seed must be a whole number from 0 to") for seed in (-1, 2**64, 1.5)),
+        *(({"seed": seed}, f"seed .*{seed}") for seed in (-1, 2**64, 1.5)),
     ],
 )
-def test_impossible_games_are_refused(given: dict[str, Any], said: str) -> None:
+def test_impossible_games_are_refused(given: dict[str, Any], named: str) -> None:
     games_of_two = {"tables": [[0, 1], [1, 0]], "seed": 0, **given}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=named):
         evaluation.play_games(agents=[GREEDY, RANDOM], rules=Rules(), **games_of_two)
 
 
@@ -459,25 +434,22 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "named"),
     [
-        ({"agents": ("a",)}, "a pairing needs two agents, got 1"),
-        ({"schedule": "swiss"}, "must be one of round_robin, field, mixed, strangers, got 'swiss'"),
-        ({"schedule": "mixed"}, "mixed needs three agents, got 2"),
-        ({"schedule": "mixed", "rules": Rules(4)}, "mixed is for 3 players, got 4"),
-        ({"schedule": "strangers"}, "strangers is for 4 players, got 3"),
-        ({"schedule": "strangers", "rules": Rules(4)}, "strangers needs three agents, got 2"),
-        ({"deals": 0}, "deals must be a whole number from 1 to 16,666,666, got 0"),
-        ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, got -1"),
-        ({"until": float("nan")}, "until must be above 0 Elo points, got nan"),
-        (
-            {"until": 10, "test": evaluation.SequentialTest()},
-            "one stop rule, until or test, got both",
-        ),
+        ({"agents": ("a",)}, "got 1"),
+        ({"schedule": "swiss"}, "'swiss'"),
+        ({"schedule": "mixed"}, "mixed .*agents.* 2"),
+        ({"schedule": "mixed", "rules": Rules(4)}, "mixed .*players.* 4"),
+        ({"schedule": "strangers"}, "strangers .*players.* 3"),
+        ({"schedule": "strangers", "rules": Rules(4)}, "strangers .*agents.* 2"),
+        ({"deals": 0}, "deals .* 0"),
+        ({"seed": -1}, "seed .*-1"),
+        ({"until": float("nan")}, "until .*nan"),
+        ({"until": 10, "test": evaluation.SequentialTest()}, "until .*test"),
     ],
 )
-def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
         Plan(**{"rules": Rules(3), "agents": ("a", "b"), **given})
 
 
@@ -502,10 +474,8 @@ def test_a_plan_survives_json() -> None:
 def test_a_pairing_takes_specs_as_a_plan_does() -> None:
     by_name = evaluation.play_pairing(("greedy", "random"), Rules(), 20, seed=8)
     by_agent = evaluation.play_pairing((GREEDY, RANDOM), Rules(), 20, seed=8)
-    assert (by_name.wins, by_name.win_rate) == (by_agent.wins, by_agent.win_rate)
     assert by_name.agents == ("greedy", "random")
-    with pytest.raises(ValueError, match="unknown agent 'greddy'"):
-        evaluation.play_pairing(("greddy", "random"), Rules(), 20, seed=8)
+    assert (by_name.wins, by_name.win_rate) == (by_agent.wins, by_agent.win_rate)
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -552,12 +522,6 @@ def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
     assert result.decisions == (30, 60)
     assert result.seconds == (1.5, 1.5)
     assert result.to_dict()["agents"] == ("a", "b")
-
-
-def test_a_pairing_without_games_cannot_be_counted() -> None:
-    results = evaluation.play_games(np.zeros((0, 2), int), [RANDOM, RANDOM], Rules(), seed=0)
-    with pytest.raises(ValueError, match="no game of 'a' and 'b'"):
-        evaluation.pairing_result(("a", "b"), results)
 
 
 # ------------------------------------------------------------------------------------ intervals
@@ -628,15 +592,6 @@ def test_the_interval_covers_where_games_of_a_deal_go_together(
     assert covered >= 0.91  # 5 deals are few
     if deals == 200:
         assert covered <= 0.99
-
-
-def test_games_of_a_deal_that_go_together_widen_the_interval() -> None:
-    deals = np.repeat(np.arange(50), 2)
-    alike, opposite = np.repeat([0.0, 1.0] * 25, 2), np.tile([0.0, 1.0], 50)
-    widths = [np.diff(evaluation.mean_interval(v, deals)).item() for v in (opposite, alike)]
-    alone = np.diff(evaluation.mean_interval(alike)).item()
-    assert widths[0] < 0.3 * alone, "luck that cancels within every deal"
-    assert widths[1] == pytest.approx(2**0.5 * alone, rel=0.05)
 
 
 def test_the_interval_does_not_depend_on_the_order_of_the_games() -> None:

@@ -124,23 +124,23 @@ def test_actions_may_be_read_only_or_of_any_whole_dtype():
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    "option",
     [
-        ({"n": 0}, "n, the number of games, must be a whole number from 1 to 1,000,000, got 0"),
-        ({"n": 1_000_001}, "must be a whole number from 1 to 1,000,000"),
-        ({"observation": "int8"}, "observation must be .*, got 'int8'"),
-        ({"threads": 0}, "threads must be a whole number from 1 to 256, got 0"),
-        ({"threads": 2.0}, "threads must be a whole number"),
-        ({"seed": -1}, "seed"),
+        {"n": 0},
+        {"n": 1_000_001},
+        {"observation": "int8"},
+        {"threads": 0},
+        {"threads": 2.0},
+        {"seed": -1},
     ],
+    ids=str,
 )
-def test_impossible_options_are_refused(options, text):
-    with pytest.raises(ValueError, match=text):
-        GameBatch(Rules(), **{"n": 2, **options})
-
-
-def test_a_negative_rollout_is_refused():
-    with pytest.raises(ValueError, match="decisions must be a whole number of at least 0, got -1"):
+def test_impossible_options_are_refused(option):
+    [(name, value)] = option.items()
+    shown = f"{value:,}" if name == "n" and value else repr(value)
+    with pytest.raises(ValueError, match=f"{name}.*got ({shown}|{value!r})"):
+        GameBatch(Rules(), **{"n": 2, **option})
+    with pytest.raises(ValueError, match=r"decisions .*-1"):
         GameBatch(Rules(), 1).rollout(-1)
 
 
@@ -184,19 +184,13 @@ def test_weights_say_how_likely_an_action_is(dtype):
     assert (np.abs(drawn - expected) <= 5.5 * np.sqrt(expected)).all()
 
 
-@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
-def test_weights_that_choose_nothing_are_refused(wrong):
+def test_weights_that_choose_nothing_or_do_not_fit_are_refused():
     batch = GameBatch(Rules(), 3, seed=4)
-    weights = np.ones(batch.masks.shape)
-    weights[2] = wrong
-    with pytest.raises(ValueError, match="game 2: the legal actions must have weights"):
-        batch.sample(weights)
-
-
-def test_weights_of_another_shape_or_dtype_are_refused():
-    batch = GameBatch(Rules(), 3, seed=4)
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        weights = np.ones(batch.masks.shape)
+        weights[2] = wrong
+        with pytest.raises(ValueError, match="game 2"):
+            batch.sample(weights)
     for weights in (np.ones((3, 94)), np.ones((3, ACTIONS), np.int64)):
-        with pytest.raises(
-            ValueError, match=r"weights must be float32 or float64 of shape \(3, 95"
-        ):
+        with pytest.raises(ValueError, match=r"weights .*\(3, 95\)"):
             batch.sample(weights)
