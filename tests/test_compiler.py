@@ -111,19 +111,6 @@ def test_a_terminal_is_told_what_is_compiled(package):
     assert told.endswith(b"\x1b[2K"), "and nothing stays behind"
 
 
-@pytest.mark.slow
-def test_a_read_only_package_without_a_home_works(package):
-    """No folder can be made in the package: code is kept in the temporary one."""
-    (package / "__pycache__").write_text("in the way, for a user whom permissions do not stop")
-    package.chmod(0o555)
-    try:
-        assert run(package) == (RIGHT, NOTICE)
-        assert run(package) == (RIGHT, "")
-    finally:
-        package.chmod(0o755)
-    assert list((package.parent / "temporary").glob("carolus_env-*/*.nbc"))
-
-
 def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
     assert run(package, NUMBA_DISABLE_JIT="1") == (RIGHT, "")
     assert not (package / "__pycache__").exists()
@@ -201,15 +188,6 @@ def test_a_changed_constant_in_any_hashed_file_changes_the_stamp(package, monkey
     assert constants >= 5
 
 
-def test_an_edited_bot_does_not_change_the_stamp_of_the_engine(package, monkeypatch):
-    monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
-    stamp = kernel_cache.sources_stamp.__wrapped__
-    before = stamp("carolus_env.engine.play", "")
-    with (package / "bots" / "greedy.py").open("a") as source:
-        source.write("NEW = 1\n")
-    assert stamp("carolus_env.engine.play", "") == before
-
-
 def test_an_entry_of_a_users_own_file_follows_it_and_the_package(package, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
     stamp = kernel_cache.sources_stamp.__wrapped__
@@ -268,13 +246,9 @@ print(linking is not None and linking.linking_works())
     [
         pytest.param("", True, id="nothing is strange"),
         pytest.param("del codegen.JITCodeLibrary", False, id="a class is gone"),
-        pytest.param(
-            "codegen.JITCodeLibrary.__init_subclass__ = {}.popitem", False, id="a class is closed"
-        ),
         pytest.param("compiler.CompileResult._replace = None", False, id="a method is another"),
         pytest.param(
-            "del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt",
-            True,
+            *("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True),
             id="an option is gone",
         ),
     ],

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import carolus_env as ce
-from carolus_env import carolus_magnus_v0, evaluation
-from carolus_env.engine import observation
+from carolus_env import evaluation
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -58,15 +57,7 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     assert list(game) == keys
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "bots",
-        "environments",
-        "language",
-        "tutorial",
-    ],
-)
+@pytest.mark.parametrize("page", ["bots", "environments", "language", "tutorial"])
 def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -167,12 +158,6 @@ def test_links_in_pages_lead_somewhere():
     for page in (ROOT / "README.md", *pages, ROOT / "CONTRIBUTING.md"):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
-
-
-def test_pages_give_the_lengths_of_observations_and_of_a_state():
-    lengths = [observation.length(players) for players in (2, 3, 4)]
-    assert "{} (2 players), {} (3), {} (4)".format(*lengths) in carolus_magnus_v0.__doc__
-    assert f"(len(rows), {lengths[0]}) uint8" in README
 
 
 def test_a_game_without_a_render_mode_imports_nothing_heavy():

@@ -504,7 +504,7 @@ def test_legal_actions_take_a_record_or_a_batch_of_one():
         engine.legal_actions(games)
 
 
-def test_action_numbers_are_those_of_the_rulings():
+def test_action_numbers_are_those_of_the_rules():
     assert [disc_action(number) for number in range(1, 6)] == [0, 1, 2, 3, 4]
     assert [crown_action(clan) for clan in range(5)] == [5, 6, 7, 8, 9]
     assert ACTIONS == 95 and PHASE_NAMES[PLACE] == "place"

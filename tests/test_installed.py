@@ -107,7 +107,7 @@ def test_what_needs_an_extra_says_so_before_it_begins(carolus, tmp_path):
     assert done.returncode == 2 and "carolus-env[evaluation]" in done.stderr and not done.stdout
     assert not (tmp_path / "cup" / "games.jsonl").exists()
     done = carolus("train")
-    assert done.returncode == 1 and "tyro is missing; train needs the extra" in done.stderr
+    assert done.returncode == 1 and "tyro is missing; train needs the extra 'train'" in done.stderr
     done = carolus("play", "--no-open")
     assert done.returncode == 2 and "carolus-env[play]" in done.stderr
 

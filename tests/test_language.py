@@ -153,13 +153,6 @@ def test_a_position_in_words_says_what_the_figure_shows():
     assert "Now play 3 paladins from your reserve, then move the Emperor 1 to 3 steps." in asked
 
 
-def test_words_need_a_decision():
-    game = ce.new_games(ce.Rules(), 1, seed=1, roll=False)
-    for write in (words.position_text, lambda state: words.request_text(state, turns=True)):
-        with pytest.raises(ValueError, match="no decision is due"):
-            write(game[0])
-
-
 # ------------------------------------------------------------------------------------ harness
 
 
@@ -216,10 +209,14 @@ def test_an_observation_does_not_tell_the_dice_to_come():
     assert observe(one[0]) == observe(other[0])
     assert observe(one[0])["playerId"] == int(one["player"][0])
     assert not observe(one[0])["isTerminal"]
-    with pytest.raises(ValueError, match=r"answers must be one of \('turn', 'decision'\), got 'x'"):
+    with pytest.raises(ValueError, match=r"answers .*'x'"):
         observe(one[0], "x")
     with pytest.raises(ce.PositionError):
         get_legal_moves({"observationString": "nonsense"})
+    waiting = ce.new_games(ce.Rules(), 1, seed=1, roll=False)[0]
+    for write in (words.position_text, lambda state: words.request_text(state, turns=True)):
+        with pytest.raises(ValueError, match="no decision is due"):
+            write(waiting)
 
 
 GOOD = "2 red>court, yellow>7, E+1"
