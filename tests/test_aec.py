@@ -10,7 +10,6 @@ import pickle
 import random
 import re
 import warnings
-from functools import partial
 
 import gymnasium
 import numpy as np
@@ -20,9 +19,8 @@ from pettingzoo.test import api_test, seed_test
 from carolus_env import carolus_magnus_v0, engine
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import IllegalActionError, observation
-from carolus_env.engine.rules import ACTIONS, MOVE, REASON_NAMES, Rules
+from carolus_env.engine.rules import ACTIONS, REASON_NAMES, Rules
 from carolus_env.engine.state import STATE
-from carolus_env.envs.gym import CarolusEnv, CarolusVectorEnv
 from carolus_env.records import position
 from carolus_env.records.validity import PositionError
 from carolus_env.replay import replay
@@ -320,28 +318,6 @@ def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, of_of
 # ------------------------------------------------------------------------------------ options
 
 
-@pytest.mark.parametrize(
-    ("config", "allowed"),
-    [
-        ({"players": 5}, "2 to 4"),
-        ({"crown_choice": "later"}, "on_roll or deferred"),
-        ({"partners": "none"}, "opposite or adjacent"),
-        ({"paladins_per_clan": 2}, "3 to 200"),
-        ({"max_rounds": 0}, "1 to 65,535 or None"),
-        ({"illegal": "ignore"}, "('raise', 'forfeit')"),
-        ({"observation": "int64"}, "('float32', 'uint8')"),
-        ({"render_mode": "rgb"}, "'ansi', 'rgb_array'"),
-    ],
-)
-@pytest.mark.parametrize("make", [carolus_magnus_v0.env, CarolusEnv, partial(CarolusVectorEnv, 2)])
-def test_an_impossible_option_is_refused_and_the_possible_ones_are_named(make, config, allowed):
-    [(name, value)] = config.items()
-    with pytest.raises(ValueError, match=re.escape(name)) as caught:
-        make(**config)
-    assert allowed in str(caught.value).replace("(None, ", "") or make is not carolus_magnus_v0.env
-    assert f"got {value!r}" in str(caught.value)
-
-
 def test_the_board_is_rendered_as_text_where_that_is_asked_for():
     env = started(render_mode="ansi")
     for _ in range(3):
@@ -417,9 +393,7 @@ def lacking(key):
     [
         ({"territories": [0] * 15}, ValueError, "territories"),
         ({"first_player": 2}, ValueError, "first_player .*2"),
-        ({"first_player": 0.5}, ValueError, "first_player"),
         ({"position": None}, PositionError, "None"),
-        ({"position": {}}, PositionError, "rules"),
         ({"position": lacking("courts")}, PositionError, "courts"),
         ({"position": THREE}, ValueError, r"Rules\(players=3.*Rules\(players=2"),
         ({"position": lacking(""), "first_player": 0}, ValueError, "position .*first_player"),
@@ -436,12 +410,9 @@ def test_a_refused_reset_leaves_the_game_as_it_was(options, error, named):
     assert is_over(env)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "one"])
-def test_an_impossible_seed_is_refused(seed):
-    with pytest.raises((ValueError, TypeError)):
-        carolus_magnus_v0.env().reset(seed=seed)
+def test_an_unknown_option_of_reset_is_ignored_with_a_warning():
     env = carolus_magnus_v0.env()
-    with pytest.warns(UserWarning, match="'teritories'"):  # an unknown option is no error
+    with pytest.warns(UserWarning, match="'teritories'"):
         env.reset(seed=1, options={"teritories": TERRITORIES})
     assert env.games.tobytes() == started(1).games.tobytes()
 
@@ -565,15 +536,6 @@ def test_the_page_gives_the_sizes_of_spaces():
             assert seen["observation"].shape == env.state_space.shape == (length,)
             assert rows["Action space"] == f"`{env.action_space(agent)}`"
             assert f"action_mask={seen['action_mask']}" in rows["Observation space"]
-
-
-def test_moves_are_rolled_inside_step():
-    env, generator = started(), np.random.default_rng(1)
-    while env.games["phase"][0] != MOVE:
-        env.step(random_action(env, generator))
-    rolls = sum("roll" in event for event in env.record()["events"])
-    env.step(random_action(env, generator))
-    assert sum("roll" in event for event in env.record()["events"]) == rolls + 1
 
 
 def test_nothing_can_be_done_before_the_first_reset():

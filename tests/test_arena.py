@@ -358,14 +358,13 @@ def test_time_is_shared_out_among_the_decisions_of_a_call(clock: Clock) -> None:
     ("given", "named"),
     [
         ({"tables": [[0, 1, 0]]}, r"\(1, 3\)"),
-        ({"tables": [[0.0, 1.0]]}, "float64"),
         ({"tables": [[0, 2]]}, "0 to 2"),
         *(
             ({"tables": evaluation.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: bad})}, name)
             for name in ("deals", "seatings", "meetings")
             for bad in ([0], [0, -1], [0.0, 1.0])
         ),
-        *(({"seed": seed}, f"seed .*{seed}") for seed in (-1, 2**64, 1.5)),
+        ({"seed": 2**64}, f"seed .*{2**64}"),
     ],
 )
 def test_impossible_games_are_refused(given: dict[str, Any], named: str) -> None:
@@ -556,11 +555,7 @@ def test_the_interval_holds_the_mean_and_stays_within_0_and_1(part: float, n: in
 @pytest.mark.parametrize("n", [60, 1000])
 @pytest.mark.parametrize(
     "chances",  # of 0, 1/3, 1/2, 2/3 and 1
-    [
-        (0.5, 0, 0, 0, 0.5),
-        (0.1, 0, 0, 0, 0.9),
-        (0.03, 0.5, 0, 0.4, 0.07),
-    ],
+    [(0.5, 0, 0, 0, 0.5), (0.1, 0, 0, 0, 0.9), (0.03, 0.5, 0, 0.4, 0.07)],
 )
 def test_the_interval_covers_the_true_mean_in_95_of_100_runs(
     chances: tuple[float, ...], n: int

@@ -123,25 +123,12 @@ def test_actions_may_be_read_only_or_of_any_whole_dtype():
     batch.step(batch.sample().tolist())
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"n": 0},
-        {"n": 1_000_001},
-        {"observation": "int8"},
-        {"threads": 0},
-        {"threads": 2.0},
-        {"seed": -1},
-    ],
-    ids=str,
-)
-def test_impossible_options_are_refused(option):
-    [(name, value)] = option.items()
-    shown = f"{value:,}" if name == "n" and value else repr(value)
-    with pytest.raises(ValueError, match=f"{name}.*got ({shown}|{value!r})"):
-        GameBatch(Rules(), **{"n": 2, **option})
-    with pytest.raises(ValueError, match=r"decisions .*-1"):
-        GameBatch(Rules(), 1).rollout(-1)
+def test_impossible_numbers_are_refused():
+    for n in (0, 1_000_001):
+        with pytest.raises(ValueError, match="n, the number of games"):
+            GameBatch(Rules(), n)
+    with pytest.raises(ValueError, match=r"threads .* 0"):
+        GameBatch(Rules(), 2, threads=0)
 
 
 def test_refresh_shows_games_that_were_changed_by_hand():
