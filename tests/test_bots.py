@@ -345,45 +345,32 @@ def test_a_kind_of_agent_can_be_registered(monkeypatch):
 BOT_FILE = """
 import numpy as np
 from carolus_env import Agent, legal_masks
-
 class Low(Agent):
     def act(self, states, generators):
         return legal_masks(states).argmax(axis=1)
-
 ready = Low()
-
 def high(states, generators):
     return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
-
 class Unfinished(Agent):
     pass
-
 class Choosy(Agent):
     def __init__(self):
         raise RuntimeError("no weights here")
-
     def act(self, states, generators):
         ...
-
 number = 7
-
 def floats(states, generators):
     return high(states, generators) * 1.0
-
 def too_many(states, generators):
     return np.append(high(states, generators), 0)
-
 def ragged(states, generators):
     return [[5], [5, 6]]
-
 def illegal(states, generators):
     actions = high(states, generators)
     actions[2] = 94
     return actions
-
 def beyond(states, generators):
     return np.full(len(states), 2**63, np.uint64)
-
 def cheat(states, generators):
     states["courts"] += 1
     return high(states, generators)

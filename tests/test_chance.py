@@ -95,11 +95,8 @@ def test_dice_of_one_game_are_fair_from_roll_to_roll():
     assert stats.chisquare(np.bincount(pairs, minlength=FACES**2)).pvalue > 0.001
     within = rolled[:, 0] * FACES + rolled[:, 1]
     assert stats.chisquare(np.bincount(within, minlength=FACES**2)).pvalue > 0.001
-
-
-def test_games_with_neighbouring_seeds_roll_independently():
     rolled = chance.draw_faces(engine.new_games(Rules(), 100_000, seed=3, roll=False))
-    pairs = rolled[:-1, 0] * FACES + rolled[1:, 0]
+    pairs = rolled[:-1, 0] * FACES + rolled[1:, 0]  # of games with neighbouring seeds
     assert stats.chisquare(np.bincount(pairs, minlength=FACES**2)).pvalue > 0.001
 
 
@@ -171,15 +168,6 @@ def apply_what_is_due(states):
     while (due := chance.roll_due(states)).any():
         for row in np.flatnonzero(due)[:, None]:
             chance.apply_roll(states, chance.draw_faces(states, rows=row), rows=row)
-
-
-def test_a_roll_is_due_where_dice_are():
-    for kind in strategies.ALL_KINDS:
-        states = history(kind, 0, games=2, limit=100).reshape(-1)
-        assert (chance.roll_due(states) == (states["dice_due"] > 0)).all()
-        due = states[chance.roll_due(states)]
-        in_set_up = due["round"] == 0
-        assert (due["dice_due"] == np.where(in_set_up, kind.reserve, kind.dice)).all()
 
 
 def test_drawing_takes_nothing_but_moves_the_generator():

@@ -288,19 +288,14 @@ OWN = "package/__pycache__/kernels"
 @pytest.mark.parametrize(
     ("own", "environment", "kept_in"),
     [
-        pytest.param("free", {}, OWN, id="beside the package's code"),
-        pytest.param("free", {"HOME": "home"}, OWN, id="there before the home"),
-        pytest.param("free", {"NUMBA": "n"}, "n/carolus_env", id="where Numba is told to"),
-        pytest.param("taken", {"HOME": "h"}, "h/.cache/carolus_env", id="in the home"),
-        pytest.param(
-            *("taken", {"HOME": "h", "XDG_CACHE_HOME": "x"}, "x/carolus_env"), id="in the cache"
-        ),
-        pytest.param("taken", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}", id="temporarily"),
-        pytest.param(
-            *("open", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}"),
-            id="not where others can write: cached code is run",
-        ),
-        pytest.param("taken", {}, None, id="nowhere"),
+        ("free", {}, OWN),
+        ("free", {"HOME": "home"}, OWN),
+        ("free", {"NUMBA": "n"}, "n/carolus_env"),
+        ("taken", {"HOME": "h"}, "h/.cache/carolus_env"),
+        ("taken", {"HOME": "h", "XDG_CACHE_HOME": "x"}, "x/carolus_env"),
+        ("taken", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}"),
+        ("open", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}"),  # others can write, code is run
+        ("taken", {}, None),
     ],
 )
 def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(

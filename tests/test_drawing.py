@@ -168,7 +168,8 @@ def test_all_decisions_of_a_turn_are_marked():
         root = drawn(states[0], turn=turn)
         parts = [(before, action_parts(action)) for before, action in turn]
         for name, to_court in (("row", True), ("region", False)):
-            came = [number for g in groups(root, name) for number in numbers_in_plus(g)]
+            said = [t.text or "" for g in groups(root, name) for t in g.iter(f"{SVG}text")]
+            came = [int(text[1:]) for text in said if text.startswith("+")]
             placed = [part for _, part in parts if part.kind == "place"]
             assert sum(came) == sum((part.destination == 0) == to_court for part in placed)
         assert len(groups(root, "walk")) == sum(p.kind == "move" for _, p in parts)
@@ -180,12 +181,6 @@ def test_all_decisions_of_a_turn_are_marked():
         turn = []
     assert seen > 5
     assert "s-last" not in re.sub("<style>.*</style>", "", board_svg(states[0], turn=[]))
-
-
-def numbers_in_plus(group):
-    """The numbers after a plus in a group."""
-    said = [text.text or "" for text in group.iter(f"{SVG}text")]
-    return [int(text[1:]) for text in said if text.startswith("+")]
 
 
 def test_texts_fit_where_they_stand():

@@ -185,15 +185,6 @@ def test_an_impossible_argument_of_a_new_game_is_refused(name, value, named):
             new_streams(value, 2)
 
 
-def test_a_batch_may_be_empty():
-    games = engine.new_games(Rules(), 0, seed=0)
-    assert len(games) == 0
-    assert engine.legal_masks(games).shape == (0, ACTIONS)
-    engine.step(games, np.zeros(0, int))
-    assert len(engine.returns(games)) == len(engine.is_over(games)) == 0
-    assert len(engine.next_games(games)) == 0
-
-
 def test_new_games_stop_at_the_first_roll_or_the_first_decision():
     waiting = engine.new_games(Rules(), 50, seed=0, roll=False)
     assert chance.roll_due(waiting).all() and (waiting["dice_due"] == 7).all()
@@ -308,16 +299,6 @@ def test_read_only_input_needs_no_second_compilation():
     assert compiled[0] == compiled[1]
 
 
-def test_step_stops_at_a_roll_where_it_is_told_to():
-    games = in_phase(MOVE)
-    rolled, waiting = games.copy(), games.copy()
-    engine.step(rolled, [10] * len(games))
-    engine.step(waiting, [10] * len(games), roll=False)
-    assert not chance.roll_due(rolled).any() and chance.roll_due(waiting).all()
-    chance.roll(waiting)
-    assert to_bytes(rolled) == to_bytes(waiting)
-
-
 @pytest.mark.parametrize(
     ("phase", "action", "meaning", "legal"),
     [
@@ -361,23 +342,16 @@ def test_an_illegal_action_error_can_be_sent_to_another_process():
         assert isinstance(again, ValueError)
 
 
-def test_a_game_that_is_over_takes_no_action():
+def test_a_game_that_is_over_or_waits_for_a_roll_takes_no_action():
     games = in_phase(DISC)
     engine.forfeit(games, rows=np.array([3]))
-    before = to_bytes(games)
-    with pytest.raises(ValueError, match=r"^game 3 is over: no action can be played, got 0$"):
-        engine.step(games, engine.legal_masks(games).argmax(axis=1))
-    assert to_bytes(games) == before
-
-
-def test_a_game_that_waits_for_a_roll_takes_no_action():
-    games = engine.new_games(Rules(players=3), 2, seed=0, roll=False, first_player=2)
-    before = to_bytes(games)
-    expected = "^game 0 waits for a roll of 9 dice by player 2, not for action 7$"
-    with pytest.raises(ValueError, match=expected) as error:
-        engine.step(games, [7, 7])
-    assert not isinstance(error.value, IllegalActionError)
-    assert to_bytes(games) == before
+    due = engine.new_games(Rules(players=3), 2, seed=0, roll=False, first_player=2)
+    for states, named in ((games, "game 3 is over.* 0"), (due, "game 0 .*9 dice by player 2.* 7")):
+        before, actions = to_bytes(states), engine.legal_masks(states).argmax(axis=1)
+        with pytest.raises(ValueError, match=named) as error:
+            engine.step(states, actions if states is games else [7, 7])
+        assert not isinstance(error.value, IllegalActionError)
+        assert to_bytes(states) == before
 
 
 @pytest.mark.parametrize(
@@ -400,13 +374,17 @@ def test_non_actions_are_rejected(actions, error, named):
     assert to_bytes(games) == before
 
 
-def test_no_rows_are_no_games():
+def test_no_rows_and_an_empty_batch_are_no_games():
     games = in_phase(DISC)
     before, none = to_bytes(games), np.zeros(0, np.int64)
-    engine.step(games, np.zeros(0, int), rows=none)
     engine.forfeit(games, rows=none)
-    assert engine.legal_masks(games, rows=none).shape == (0, ACTIONS)
-    assert engine.random_actions(games, new_streams(0, 4), rows=none).shape == (0,)
+    for states, rows in ((games, none), (engine.new_games(Rules(), 0, seed=0), None)):
+        engine.step(states, np.zeros(0, int), rows=rows)
+        assert engine.legal_masks(states, rows=rows).shape == (0, ACTIONS)
+        drawn = engine.random_actions(states, new_streams(0, len(states)), rows=rows)
+        assert drawn.shape == (0,)
+    assert len(engine.returns(states)) == len(engine.is_over(states)) == 0
+    assert len(engine.next_games(states)) == 0
     assert to_bytes(games) == before
 
 

@@ -33,18 +33,14 @@ BOTS = """
 import os, shutil, signal, sys
 from pathlib import Path
 from carolus_env.bots import RandomBot
-
 class Mine(RandomBot):
     pass
-
 class Illegal(RandomBot):
     def act(self, states, generators):
         return super().act(states, generators) + 95
-
 class Broken(RandomBot):
     def act(self, states, generators):
         raise RuntimeError("two\\nlines")
-
 class Stops(RandomBot):
     calls = 0
     def act(self, states, generators):
@@ -52,7 +48,6 @@ class Stops(RandomBot):
         if Stops.calls == int(os.environ.get("STOP_AT", 100)):
             signal.raise_signal(signal.SIGINT)
         return super().act(states, generators)
-
 class Vandal(RandomBot):
     def act(self, states, generators):
         shutil.rmtree(Path(__file__).parent / "results", ignore_errors=True)
