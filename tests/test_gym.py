@@ -99,6 +99,10 @@ def test_masks_may_be_a_part_of_the_observation(name, one, many, mode):
         env = gymnasium.make(name, masks="observation").unwrapped
         assert isinstance(env, one)
         check_env(env, skip_render_check=True)
+    wrapped = gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make(name))
+    _, info = wrapped.reset(seed=1)
+    for masks in (wrapped.get_wrapper_attr("action_masks")(), wrapped.unwrapped.action_masks()):
+        np.testing.assert_array_equal(masks, info["action_mask"])
     options = {"opponents": "random", "max_rounds": 6}
     plain = gymnasium.make_vec(name, 3, autoreset_mode=mode, **options)
     full = gymnasium.make_vec(name, 3, autoreset_mode=mode, masks="observation", **options)
@@ -208,11 +212,3 @@ def test_nothing_is_played_before_the_first_reset_nor_actions_of_a_wrong_shape()
     envs.reset(seed=1)
     with pytest.raises(ValueError, match=r"actions .*\(3,\)"):
         envs.step(np.zeros(3, np.int64))
-
-
-@pytest.mark.parametrize("name", ["CarolusMagnus-v0", "CarolusMagnusTurns-v0"])
-def test_masks_are_within_reach_through_gymnasiums_wrappers(name):
-    env = gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make(name))
-    _, info = env.reset(seed=1)
-    np.testing.assert_array_equal(env.get_wrapper_attr("action_masks")(), info["action_mask"])
-    np.testing.assert_array_equal(env.unwrapped.action_masks(), info["action_mask"])
