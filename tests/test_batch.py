@@ -62,16 +62,6 @@ def test_the_number_of_threads_changes_nothing(observation):
         assert everything(one) == everything(other)
 
 
-def test_a_game_does_not_depend_on_the_batch():
-    many = GameBatch(SHORT, 9, seed=20, observation="uint8")
-    few = GameBatch(SHORT, 2, seed=25, observation="uint8")
-    for large, small in zip(random_steps(many, 150), random_steps(few, 150), strict=True):
-        for all_rows, rows in zip(large, small, strict=True):
-            np.testing.assert_array_equal(all_rows[5:7], rows)
-    many.rollout(50), few.rollout(50)
-    assert many.states[5:7].tobytes() == few.states.tobytes()
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_rollout_is_as_many_steps_with_sampled_actions(players):
     rules = Rules(players=players, max_rounds=5)

@@ -170,17 +170,6 @@ def apply_what_is_due(states):
             chance.apply_roll(states, chance.draw_faces(states, rows=row), rows=row)
 
 
-def test_drawing_takes_nothing_but_moves_the_generator():
-    games = engine.new_games(Rules(), 5, seed=4, roll=False)
-    before = games.copy()
-    first = chance.draw_faces(games)
-    assert (games["generator"] != before["generator"]).all()
-    games["generator"] = before["generator"]
-    assert to_bytes(games) == to_bytes(before)
-    assert (chance.draw_faces(games) == first).all()
-    assert first.shape == (5, 7) and first.dtype == np.uint8
-
-
 def test_rows_pick_the_games_that_roll_and_a_given_roll_moves_no_generator():
     games = engine.new_games(Rules(), 4, seed=6, roll=False)
     before, alike = games.copy(), games.copy()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,8 @@ def begun(learner: str, folder: Path, name: str, *more: str) -> subprocess.Popen
 def wait_for_checkpoint(process: subprocess.Popen[str], learner: str, folder: Path) -> None:
     """Return when the run is under way and can be resumed."""
     while process.poll() is None:
-        time.sleep(0.002)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.002)
         try:
             numbers = json.loads((folder / "resume" / "numbers.json").read_text())
         except (OSError, ValueError):
