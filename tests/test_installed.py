@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from test_docs import SNIPPETS
 
+from carolus_env.system.kernel_cache import cache_folder
+
 ROOT = Path(__file__).parent.parent
 GYMNASIUM = """
 import gymnasium
@@ -57,6 +59,10 @@ def test_without_extras_all_works_or_says_what_it_needs_before_it_begins(dist, t
     programs, [wheel] = tmp_path / "venv" / "bin", dist.glob("*.whl")
     subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", wheel], check=True)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    if (kernels := cache_folder()) is not None:  # they are of the same sources
+        (tmp_path / "cache").mkdir()
+        (tmp_path / "cache" / "carolus_env").symlink_to(kernels)
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
 
     def run(program, *words, code=0):
         command = [programs / program, *words]
@@ -65,18 +71,15 @@ def test_without_extras_all_works_or_says_what_it_needs_before_it_begins(dist, t
         assert done.returncode == code, done.stderr
         return done
 
-    done = run(
-        "carolus", *["evaluate", "greedy", "random", "--games", "10", "--json", "result.json"]
-    )
+    evaluate = "carolus", "evaluate", "greedy", "random"
+    done = run(*evaluate, "--games", "10", "--json", "result.json")
     assert "greedy : random  10" in done.stdout, "played and told, but not rated"
     assert "No module named 'scipy'" in done.stderr and "carolus-env[evaluation]" in done.stderr
     assert (tmp_path / "result.json").stat().st_size > 100
-    done = run("carolus", *["evaluate", "greedy", "random", "--out", "cup"], code=2)
+    done = run(*evaluate, "--out", "cup", code=2)
     assert "carolus-env[evaluation]" in done.stderr and not done.stdout
     assert not (tmp_path / "cup" / "games.jsonl").exists()
-    assert (
-        "tyro is missing; train needs the extra 'train'" in run("carolus", "train", code=1).stderr
-    )
+    assert "tyro is missing; train needs the extra" in run("carolus", "train", code=1).stderr
     assert "carolus-env[play]" in run("carolus", "play", "--no-open", code=2).stderr
     assert run("python", "-c", GYMNASIUM).stdout == "0.0\n"
     for snippet in SNIPPETS:
