@@ -426,6 +426,10 @@ def test_payoffs_follow_from_the_shares_of_the_win(rules, winners, expected):
     games = engine.new_games(Rules(**rules), 2, seed=0)
     games["phase"], games["winners"] = OVER, sum(1 << team for team in winners)
     assert engine.returns(games).tolist() == [expected] * 2
+    shares, teams = engine.win_shares(games), games[0]["teams"]
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    parts = shares * (len(expected) / teams)  # partners split their team's
+    np.testing.assert_allclose((teams * parts - 1) / (teams - 1), [expected] * 2)
 
 
 def test_a_forfeit_ends_a_game_in_any_phase():

@@ -115,11 +115,13 @@ def game_lines(folder: Path) -> list[str]:
 def test_the_file_holds_what_was_played(run: Any, tmp_path: Path, players: int) -> None:
     path = tmp_path / "result.json"
     words = ("greedy", "random", "--players", players, "--games", 18, "--seed", 3, "--json", path)
+    words += ("--crown-choice", "deferred", "--paladins-per-clan", 30, "--max-rounds", "none")
     assert run(*words, "--quiet") == (0, "", "")
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     report = json.loads(path.read_text())
-    assert (report["rules"]["players"], report["games"], report["seed"]) == (players, 18, 3)
+    rules = Rules(players, "deferred", paladins_per_clan=30, max_rounds=None)
+    assert (report["rules"], report["games"], report["seed"]) == (rules.to_dict(), 18, 3)
     assert [agent["spec"] for agent in report["agents"]] == ["greedy", "random"]
     assert report["agents"][1]["rating"]["elo"] == 100
     assert report["complete"] is True
@@ -147,16 +149,6 @@ def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path) -> No
     assert {result["games"] for result in report["pairings"]} == {4}
     for words in ("greedy : random #1", "random #1 : random #2", "[red]bots.py:Mine : random"):
         assert words in out
-
-
-def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
-    words = "--players 4 --crown-choice deferred --partners adjacent --paladins-per-clan 30"
-    path = tmp_path / "r.json"
-    code, _, _ = run("random", "random", "--games", 2, *words.split(), "--json", path)
-    assert code == 0
-    assert json.loads(path.read_text())["rules"] == Rules(4, "deferred", "adjacent", 30).to_dict()
-    run("greedy", "random", "--games", 4, "--max-rounds", "none", "--json", path)
-    assert json.loads(path.read_text())["rules"]["max_rounds"] is None
 
 
 def test_without_rich_the_table_is_plain_and_says_the_same(run, monkeypatch):

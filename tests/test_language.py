@@ -213,6 +213,10 @@ def test_an_observation_does_not_tell_the_dice_to_come():
         observe(one[0], "x")
     with pytest.raises(ce.PositionError):
         get_legal_moves({"observationString": "nonsense"})
+    engine.forfeit(other)
+    over = observe(other[0])
+    assert over["isTerminal"] and get_legal_moves(over) == {}
+    assert parse_response(answer("d1"), over).error == "no decision is due"
     waiting = ce.new_games(ce.Rules(), 1, seed=1, roll=False)[0]
     for write in (words.position_text, lambda state: words.request_text(state, turns=True)):
         with pytest.raises(ValueError, match="no decision is due"):
@@ -266,11 +270,3 @@ def test_one_decision_is_one_decision():
     assert parse_response(answer("red>court"), observation).actions == (15,)
     del observation["answers"]
     assert parse_response(answer("red>court"), observation).actions == (15,)
-
-
-def test_a_game_that_is_over_has_no_moves():
-    game = ce.Game(ce.Rules(2), seed=1)
-    engine.forfeit(game.states)
-    observation = observe(game.states[0])
-    assert observation["isTerminal"] and get_legal_moves(observation) == {}
-    assert parse_response(answer("d1"), observation).error == "no decision is due"
