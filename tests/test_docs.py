@@ -75,10 +75,8 @@ def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
         assert names["again"].startswith(names["generate_prompt"](names["observation"]))
 
 
-def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path, monkeypatch):
-    [bot], [learner, wrapper], [climber] = map(
-        snippets, ("write_a_bot", "own_loop", "add_a_learner")
-    )
+def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path):
+    [bot], [learner, wrapper] = map(snippets, ("write_a_bot", "own_loop"))
     (tmp_path / "my_bot.py").write_text(bot)
     specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
     for players in (2, 3, 4):
@@ -89,11 +87,15 @@ def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path
     assert abs(names["total"]) == pytest.approx(1), "the potential is taken back"
     assert names["reward"] != names["total"], "the last reward is shaped"
     assert run(learner, tmp_path)["match"].win_rate[0] > 0.9
+
+
+@pytest.mark.slow
+def test_the_page_for_learners_has_a_snippet_that_the_command_trains(tmp_path, monkeypatch):
     pytest.importorskip("tyro")
     from carolus_env import learners
     from carolus_env.commands import train
 
-    (tmp_path / "climb.py").write_text(climber)
+    (tmp_path / "climb.py").write_text(*snippets("add_a_learner"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))
     importlib.import_module("climb")

@@ -69,8 +69,9 @@ def check_resumed(folder: Path) -> None:
     assert curves[0] == curves[1]
 
 
-@pytest.mark.parametrize("learner", ["ppo", pytest.param("value", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("killed", ["run", pytest.param("worker", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["ppo", "value"])
+@pytest.mark.parametrize("killed", ["run", "worker"])
 def test_a_killed_run_continues_bit_by_bit(learner: str, killed: str, tmp_path: Path) -> None:
     assert begun(learner, tmp_path, "whole").wait() == 0, "by threads"
     more = ["--on", "processes"] if killed == "worker" else []
