@@ -1,9 +1,7 @@
 """The tests' independent oracle: a slow, plain reading of Carolus Magnus.
 
-Written from ``shared/rules/rulebook.txt`` and ``shared/rules/rulings.md`` only, in the standard
-library only, beside nobody else's code. The fast engine is compared against it, so nothing here
-is clever: every small function is one phrase of the rules. Read it beside the rulings; their
-words are used throughout (region, court, reserve, supply, disc, crown, castle).
+Written from the rulebook and docs/rules.md only, in the standard library only. The fast engine is
+compared against it, so nothing here is clever: every small function is one phrase of the rules.
 
 ``ReferenceGame`` plays a game from given chance results. ``legal_from_state`` is a second reader,
 which derives the legal actions from a game record's ``state`` object alone.
@@ -18,14 +16,14 @@ CLANS = range(5)
 CROWN = 5  # the die's sixth face
 NOBODY = -1
 
-# Action numbers (rulings, "Actions: 95 numbers").
+# Action numbers (docs/rules.md, "Actions").
 FIRST_DISC = 0  # disc d is action d - 1
 FIRST_CROWN = 5
 FIRST_MOVE = 10  # n steps are action 9 + n
 FIRST_PLACE = 15
 PLACES_PER_CLAN = 16  # the own court, then at most 15 regions
 
-# Rulings, "Sizes": per number of players the reserve, the dice (= paladins a turn), the castles.
+# By number of players: the reserve, the dice (= paladins a turn), the castles that win.
 SIZES = {2: (7, 3, 10), 3: (9, 4, 8), 4: (7, 3, 10)}
 
 FEWEST_REGIONS = 4  # the game ends when fewer than this many are left

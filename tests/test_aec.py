@@ -19,7 +19,7 @@ from pettingzoo.test import api_test, seed_test
 from carolus_env import carolus_magnus_v0, engine
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import IllegalActionError, observation
-from carolus_env.engine.rules import ACTIONS, MOVE, REASON_NAMES, Rules
+from carolus_env.engine.rules import ACTIONS, REASON_NAMES, Rules
 from carolus_env.engine.state import STATE
 from carolus_env.records import position
 from carolus_env.records.validity import PositionError
@@ -97,9 +97,7 @@ def test_pettingzoos_api_test_passes_and_warns_of_nothing_new(config, capsys):
         warnings.simplefilter("always")
         api_test(carolus_magnus_v0.env(**config), num_cycles=400)
     said = {str(warning.message) for warning in caught}
-    assert {text for text in said if not any(known in text for known in WARNINGS_OF_API_TEST)} == (
-        set()
-    )
+    assert [text for text in said if not any(known in text for known in WARNINGS_OF_API_TEST)] == []
     assert any("unknown option 'options'" in text for text in said)
     assert "Passed API test" in capsys.readouterr().out
 
@@ -140,9 +138,8 @@ def test_at_every_step_the_player_who_decides_has_the_legal_set_and_nobody_else_
             assert seen["action_mask"].dtype == np.int8
             legal = engine.legal_masks(games)[0] * (agent == env.agent_selection)
             np.testing.assert_array_equal(seen["action_mask"], legal)
-            np.testing.assert_array_equal(
-                seen["observation"], observation.observe(games, [seat], dtype=dtype)[0]
-            )
+            there = observation.observe(games, [seat], dtype=dtype)[0]
+            np.testing.assert_array_equal(seen["observation"], there)
         assert env.last()[0]["action_mask"].any()
         assert env.state_space.contains(env.state())
         np.testing.assert_array_equal(env.state(), env.observe("player_0")["observation"])
@@ -153,9 +150,8 @@ def test_at_every_step_the_player_who_decides_has_the_legal_set_and_nobody_else_
     for seat, agent in enumerate(env.possible_agents):
         seen = env.observe(agent)
         assert observation_spaces[agent].contains(seen)
-        np.testing.assert_array_equal(
-            seen["observation"], observation.observe(env.games, [seat], dtype=dtype)[0]
-        )
+        there = observation.observe(env.games, [seat], dtype=dtype)[0]
+        np.testing.assert_array_equal(seen["observation"], there)
         assert seen["action_mask"].any() == (not is_over(env) and agent == env.agent_selection)
 
 
@@ -204,29 +200,20 @@ def test_last_gives_every_agent_the_payoff_and_the_loser_a_negative_one(config):
         assert {(seat, 1.0), (seat, least)} <= seen
 
 
-def test_a_finished_agent_takes_no_action_but_none():
-    env = play(started(), np.random.default_rng(1))
-    with pytest.raises(ValueError, match="only valid action is None"):
+@pytest.mark.parametrize("rounds", [1, 2, 100])
+def test_a_finished_agent_takes_no_action_but_none(rounds):
+    """A game that reaches max_rounds is truncated and worth nothing."""
+    env = play(started(max_rounds=rounds), np.random.default_rng(1))
+    cut_off = rounds < 100
+    with pytest.raises(ValueError, match="None"):
         env.step(0)
-    assert env.agents == ["player_0", "player_1"]
-    env.step(None)
-    assert env.agents == ["player_1"]
-    env.step(None)
-    assert env.agents == []
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-@pytest.mark.parametrize("max_rounds", [1, 2])
-def test_a_game_that_reaches_max_rounds_is_truncated_and_worth_nothing(players, max_rounds):
-    env = play(started(players=players, max_rounds=max_rounds), np.random.default_rng(1))
-    assert env.games["round"][0] == max_rounds
-    assert set(env.truncations.values()) == {True}
-    assert set(env.terminations.values()) == {False}
-    for _ in range(players):
+    for left in (["player_0", "player_1"], ["player_1"]):
+        assert env.agents == left
         _, reward, terminated, truncated, _ = env.last()
-        assert (reward, terminated, truncated) == (0.0, False, True)
+        assert (reward == 0, terminated, truncated) == (cut_off, not cut_off, cut_off)
         env.step(None)
     assert env.agents == []
+    assert not cut_off or env.games["round"][0] == rounds
 
 
 # ------------------------------------------------------------------------------------ illegal
@@ -244,9 +231,8 @@ def test_an_illegal_action_is_refused_with_the_legal_ones_and_the_game_goes_on(m
             env.step(wrong)
         assert caught.value.action == wrong
         assert caught.value.legal == legal.tolist()
-        said = str(caught.value)
-        assert f"player {env.agent_selection[-1]} may not play action {wrong} (" in said
-        assert re.search(rf"legal are {legal[0]}\b", said)
+        said = rf"player {env.agent_selection[-1]} .* {wrong} \(.* {legal[0]}\b"
+        assert re.search(said, str(caught.value))
         assert env.games.tobytes() == other.games.tobytes()
         assert env.infos == other.infos and env.rewards == other.rewards
         env.step(random_action(env, generator))
@@ -259,7 +245,7 @@ def test_what_is_no_whole_number_is_no_action(illegal):
     env = started(illegal=illegal)
     before = env.games.tobytes()
     for action in (None, float("nan"), 3.0, "3", np.array([5])):
-        with pytest.raises(TypeError, match=r"action of player_\d must be a whole number"):
+        with pytest.raises(TypeError, match=r"player_\d"):
             env.step(action)
         assert env.games.tobytes() == before
         assert not is_over(env)
@@ -272,7 +258,7 @@ def test_numbers_that_are_no_action_at_all_are_illegal(action, neighbour):
     while not env.last()[0]["action_mask"][neighbour]:  # the first disc, the last placement
         env.step(random_action(env, generator))
     before = env.games.tobytes()
-    with pytest.raises(IllegalActionError, match="legal are") as caught:
+    with pytest.raises(IllegalActionError) as caught:
         env.step(action)
     assert caught.value.action == int(action)
     assert env.games.tobytes() == before
@@ -280,15 +266,6 @@ def test_numbers_that_are_no_action_at_all_are_illegal(action, neighbour):
     env.reset(options={"position": position.to_dict(np.frombuffer(before, STATE)[0])})
     env.step(action)
     assert is_over(env)
-
-
-def test_every_kind_of_whole_number_is_an_action():
-    games = set()
-    for kind in (int, np.int8, np.uint8, np.int64, np.uint64, np.array):
-        env = started()
-        env.step(kind(7))
-        games.add(env.games.tobytes())
-    assert len(games) == 1 and started().games.tobytes() not in games
 
 
 @pytest.mark.parametrize(
@@ -323,12 +300,9 @@ def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, of_of
         others = [given[a] for a in env.possible_agents if rules.team(int(a[-1])) != team]
         assert (ours, others) == (of_offender, of_others)
         assert sum(given.values()) == 0
-    for seed in (7, 8):  # without the dead steps
-        env.reset(seed=seed)
-        assert all(info == {} for info in env.infos.values())
-        env.step(illegal_action(env))
-        assert sum(env.rewards.values()) == 0
-    env.reset(seed=9)
+    env.reset(seed=7)
+    env.step(illegal_action(env))
+    env.reset(seed=9)  # without the dead steps
     play(env, generator)
     assert REASON_NAMES[env.games["reason"][0]] in ("castles", "regions")
     assert all(info == {} for info in env.infos.values())
@@ -337,33 +311,12 @@ def test_who_plays_illegally_forfeits_and_the_others_share_the_win(config, of_of
 # ------------------------------------------------------------------------------------ options
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
-        ({"crown_choice": "later"}, "crown_choice must be on_roll or deferred, got 'later'"),
-        ({"partners": "none"}, "partners must be opposite or adjacent"),
-        ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200"),
-        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65,535 or None"),
-        ({"illegal": "ignore"}, "illegal must be one of ('raise', 'forfeit'), got 'ignore'"),
-        ({"observation": "float64"}, "observation must be one of ('float32', 'uint8')"),
-        ({"render_mode": "rgb"}, "render_mode must be one of (None, 'ansi', 'rgb_array', 'human')"),
-    ],
-)
-def test_an_impossible_option_is_refused_and_the_possible_ones_are_named(config, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
-        carolus_magnus_v0.env(**config)
-
-
-def test_the_board_is_rendered_as_text():
+def test_the_board_is_rendered_as_text_where_that_is_asked_for():
     env = started(render_mode="ansi")
     for _ in range(3):
         assert env.render() == board_text(env.games[0])
         play(env, np.random.default_rng(1), 20)
     assert carolus_magnus_v0.env().metadata["render_modes"] == ["ansi", "rgb_array", "human"]
-
-
-def test_render_without_a_mode_warns_how_to_get_one():
     with pytest.warns(UserWarning, match="render_mode='ansi'"):
         assert started().render() is None
 
@@ -420,39 +373,29 @@ def test_a_positions_dice_are_its_own_a_seeds_or_the_environments():
     assert future(without, env=env) != future(without, env=env)
 
 
+THREE = position.to_dict(engine.new_games(Rules(players=3))[0])
+
+
 def lacking(key):
     whole = position.to_dict(engine.new_games(Rules(), seed=1)[0])
     return {name: value for name, value in whole.items() if name != key}
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "named"),
     [
-        ({"territories": [0] * 15}, ValueError, "territories must hold each clan 0 to 4 exactly 3"),
-        ({"territories": TERRITORIES[:14]}, ValueError, r"shape \(15,\)"),
-        ({"first_player": 2}, ValueError, "first_player must be from 0 to 1, got 2"),
-        ({"first_player": -1}, ValueError, "first_player must be from 0 to 1, got -1"),
-        ({"first_player": 0.5}, ValueError, "first_player must be a seat"),
-        ({"position": None}, PositionError, "must be an object, got None"),
-        ({"position": 7}, PositionError, "must be an object, got"),
-        ({"position": {}}, PositionError, "position: rules is missing"),
-        ({"position": lacking("courts")}, PositionError, "position: courts is missing"),
-        (
-            {"position": position.to_dict(engine.new_games(Rules(players=3))[0])},
-            ValueError,
-            r"position has Rules\(players=3.*this environment Rules\(players=2",
-        ),
-        (
-            {"position": lacking("none"), "first_player": 0},
-            ValueError,
-            "position excludes territories and first_player",
-        ),
+        ({"territories": [0] * 15}, ValueError, "territories"),
+        ({"first_player": 2}, ValueError, "first_player .*2"),
+        ({"position": None}, PositionError, "None"),
+        ({"position": lacking("courts")}, PositionError, "courts"),
+        ({"position": THREE}, ValueError, r"Rules\(players=3.*Rules\(players=2"),
+        ({"position": lacking(""), "first_player": 0}, ValueError, "position .*first_player"),
     ],
 )
-def test_a_refused_reset_leaves_the_game_as_it_was(options, error, said):
+def test_a_refused_reset_leaves_the_game_as_it_was(options, error, named):
     env = play(started(), np.random.default_rng(1), 30)
     before, record = env.games.tobytes(), env.record()
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=named):
         env.reset(options=options)
     assert env.games.tobytes() == before
     assert env.record() == record
@@ -460,24 +403,11 @@ def test_a_refused_reset_leaves_the_game_as_it_was(options, error, said):
     assert is_over(env)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "one"])
-def test_an_impossible_seed_is_refused(seed):
-    with pytest.raises((ValueError, TypeError)):
-        carolus_magnus_v0.env().reset(seed=seed)
-
-
 def test_an_unknown_option_of_reset_is_ignored_with_a_warning():
     env = carolus_magnus_v0.env()
-    with pytest.warns(UserWarning, match="unknown option 'teritories', known are"):
+    with pytest.warns(UserWarning, match="'teritories'"):
         env.reset(seed=1, options={"teritories": TERRITORIES})
     assert env.games.tobytes() == started(1).games.tobytes()
-
-
-def test_nothing_can_be_done_before_reset():
-    env = carolus_magnus_v0.env()
-    for call in (lambda: env.step(5), lambda: env.observe("player_0"), env.state, env.last):
-        with pytest.raises((AssertionError, AttributeError), match=r"before"):
-            call()
 
 
 # ------------------------------------------------------------------------------------ copies, seeds
@@ -531,20 +461,17 @@ def test_games_after_a_seed_differ_and_are_those_of_the_seed():
     first, second = started(5), started(5)
     games = []
     for _ in range(5):
-        first.reset()
-        second.reset()
+        for env in (first, second):
+            env.reset()
         assert first.games.tobytes() == second.games.tobytes()
         games.append(first.games.tobytes())
     assert len({*games, started(5).games.tobytes()}) == 6
 
 
-def test_a_game_is_that_of_the_engine_with_the_same_seed():
-    for config in CONFIGS.values():
-        options = {k: v for k, v in config.items() if k not in ("illegal", "observation")}
-        assert (
-            started(77, **config).games.tobytes()
-            == engine.new_games(Rules(**options), seed=77).tobytes()
-        )
+@every_config
+def test_a_game_is_that_of_the_engine_with_the_same_seed(config):
+    rules = Rules(**{k: v for k, v in config.items() if k not in ("illegal", "observation")})
+    assert started(77, **config).games.tobytes() == engine.new_games(rules, seed=77).tobytes()
 
 
 # ------------------------------------------------------------------------------------ records
@@ -604,19 +531,14 @@ def test_the_page_gives_the_sizes_of_spaces():
             assert f"action_mask={seen['action_mask']}" in rows["Observation space"]
 
 
-def test_moves_are_rolled_inside_step():
-    env, generator = started(), np.random.default_rng(1)
-    while env.games["phase"][0] != MOVE:
-        env.step(random_action(env, generator))
-    rolls = sum("roll" in event for event in env.record()["events"])
-    env.step(random_action(env, generator))
-    assert sum("roll" in event for event in env.record()["events"]) == rolls + 1
-
-
-def test_nothing_can_be_asked_of_a_game_before_the_first_reset():
+def test_nothing_can_be_done_before_the_first_reset():
+    env = carolus_magnus_v0.env()
+    for call in (lambda: env.step(5), lambda: env.observe("player_0"), env.state, env.last):
+        with pytest.raises((AssertionError, AttributeError), match=r"before"):
+            call()
     env = carolus_magnus_v0.raw_env(render_mode="ansi")
     calls = (env.state, env.render, env.record, lambda: env.games, lambda: env.observe("player_0"))
     for call in calls:
-        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
             call()
     assert env._repr_svg_() is None

@@ -1,6 +1,6 @@
 """The engine against an independent reading of the rules, decision by decision.
 
-`reference.py` is slow plain Python written from the rulebook and the rulings alone. Both play the
+`reference.py` is slow plain Python written from the rulebook and docs/rules.md alone. Both play the
 same games with the engine's dice: at every roll and decision phase, player, dice, legal set and
 state must agree, and in the end the result.
 """

@@ -87,16 +87,8 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
     rules = Rules(players=players)
     count = len(tables)
     team = np.tile([rules.team(seat) for seat in range(players)], (count, 1))
-    shares = np.array(
-        [
-            [
-                1 / rules.teams if not won else (rules.team(seat) in won) / len(won)
-                for seat in range(players)
-            ]
-            for won in winners
-        ]
-    )
-    shares /= players / rules.teams  # partners split their team's
+    parts = [[t in won for t in team[0]] if won else [True] * players for won in winners]
+    shares = np.array(parts) / np.sum(parts, axis=1, keepdims=True)  # partners split their team's
     reasons = [BY_CASTLES if won else BY_MAX_ROUNDS for won in winners]
     each = np.zeros((count, players), np.int32)
     return Results(
@@ -121,9 +113,7 @@ def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_results_do_not_depend_on_how_many_games_are_played_at_once(
-    players: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_do_not_depend_on_how_many_games_are_played_at_once(players, monkeypatch):
     wanted = paired(Rules(players=players), 9)
     whole = evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5)
     monkeypatch.setattr(games, "SIDE_BY_SIDE", 7)
@@ -180,6 +170,7 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) ->
         game = plain.play(table, (GREEDY, RANDOM))
         team = [rules.team(seat) for seat in range(rules.players)]
         assert results.returns[g].tolist() == engine.returns(game)[0].tolist()
+        assert results.shares[g].tolist() == engine.win_shares(game)[0].tolist()
         assert results.castles[g].tolist() == game["castles"][0][team].tolist()
         assert results.rounds[g] == game["round"][0]
         assert results.reasons[g] == game["reason"][0]
@@ -199,30 +190,6 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) ->
 
 
 # ------------------------------------------------------------------------------------ deals
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_a_seat_rolls_the_same_in_all_games_of_a_deal_whatever_is_played(players: int) -> None:
-    rules = Rules(players)
-    results, log = evaluation.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=2)
-    rolls: dict[tuple[int, int], list[Any]] = {}
-    compared = 0
-    setups: dict[int, Any] = {}
-    for g, actions in enumerate(log):
-        deal = int(results.deals[g])
-        record = evaluation.game_record(rules, 2, deal, actions)
-        assert setups.setdefault(deal, record["setup"]) == record["setup"]
-        for seat in range(players):
-            mine = [e["roll"] for e in record["events"] if "roll" in e and e["player"] == seat]
-            before = rolls.setdefault((deal, seat), mine)
-            compared += min(len(mine), len(before))
-            for one, other in zip(mine, before, strict=False):
-                assert one == other
-            rolls[deal, seat] = max(mine, before, key=len)
-    assert compared > 2 * len(rolls), "more than the set-up's rolls"
-    assert len({str(setup) for setup in setups.values()}) == 4
-    dice = [str(seen[: len(min(rolls.values(), key=len))]) for seen in rolls.values()]
-    assert len(set(dice)) == len(dice), "every seat of every deal has dice of its own"
 
 
 def test_agents_cannot_look_at_the_dice() -> None:
@@ -249,14 +216,6 @@ def test_agents_cannot_look_at_the_dice() -> None:
         assert not shown & plain.dice
 
 
-def test_branches_of_neighbouring_seeds_and_numbers_never_meet() -> None:
-    """Seeds and numbers are scattered by the same function; they must not be exchangeable."""
-    roots = seed_generators(0, 300)
-    found = branches(roots[:, None], np.arange(300))
-    assert len(np.unique(np.r_[found.ravel(), roots])) == 300 * 300 + 300
-    assert np.array_equal(branches(roots[7], [5, 6]), found[7, 5:7])
-
-
 # ------------------------------------------------------------------------------------ agents
 
 
@@ -273,38 +232,22 @@ def test_an_agent_cannot_touch_the_games() -> None:
     assert same(wanted, evaluation.play_games(tables, [vandal], Rules(), seed=3))
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_shares_are_the_parts_of_the_win_that_the_returns_pay(players: int) -> None:
-    rules = Rules(players=players, max_rounds=8)  # some games are cut off, so some payoffs are 0
-    results = evaluation.play_games(np.zeros((300, players), int), [RANDOM], rules, seed=2)
-    assert np.allclose(results.shares.sum(axis=1), 1)
-    seats_of_a_team = players / rules.teams
-    s = results.shares * seats_of_a_team
-    assert np.allclose((rules.teams * s - 1) / (rules.teams - 1), results.returns)
-    running = engine.new_games(rules, 3, seed=0)
-    assert (engine.win_shares(running) == 1 / players).all()
-    assert (engine.returns(running) == 0).all()
-    assert (results.returns[results.reasons == BY_MAX_ROUNDS] == 0).all()
-    assert set(results.reasons.tolist()) >= {BY_CASTLES, BY_MAX_ROUNDS}
-
-
 @pytest.mark.parametrize(
-    ("agent", "said"),
+    ("agent", "named"),
     [
-        (failing(KeyError("lost")), "failed with KeyError: 'lost'"),
+        (failing(KeyError("lost")), "KeyError: 'lost'"),
         (failing(NamedError("spy", "is for two players")), "is for two players$"),
-        (Spy(after=lambda actions: actions[:-1]), r"one whole number a game, shape \(20,\), got"),
-        (Spy(after=lambda actions: actions * 1.0), "whole number .* dtype float64"),
-        (Spy(after=lambda actions: actions * 0 + 94), "answered action 94 .* legal are"),
-        (Spy(after=lambda actions: actions - 99), "answered action -9. "),
+        (Spy(after=lambda actions: actions[:-1]), r"\(20,\).*\(19,\)"),
+        (Spy(after=lambda actions: actions * 1.0), "float64"),
+        (Spy(after=lambda actions: actions * 0 + 94), r"94 .*\["),
+        (Spy(after=lambda actions: actions - 99), "-9. "),
     ],
 )
-def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, said: str) -> None:
-    with pytest.raises(ArenaError, match=f"^agent 'spy' .*{said}") as caught:
+def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, named: str) -> None:
+    with pytest.raises(ArenaError, match=f"^agent 'spy' .*{named}") as caught:
         evaluation.play_games(np.zeros((20, 2), int), [agent], Rules(players=2), seed=0)
-    assert str(caught.value).count("spy") == 1
-    assert caught.value.agent == "spy"
-    assert re.search(said, caught.value.reason)
+    assert str(caught.value).count("spy") == 1 and caught.value.agent == "spy"
+    assert re.search(named, caught.value.reason)
     again = pickle.loads(pickle.dumps(caught.value))  # as a worker sends it
     assert (str(again), again.agent) == (str(caught.value), "spy")
 
@@ -346,16 +289,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_time_is_shared_out_among_the_decisions_of_a_call(clock: Clock) -> None:
-    rules = Rules(max_rounds=1)
     slow = clock.passes(0.5)
-    results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], rules, seed=0)
+    results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], Rules(max_rounds=1), seed=0)
     assert results.seconds[:, 0].sum() == pytest.approx(clock.now)
     assert clock.now < 0.5 * results.decisions[:, 0].sum()
     assert not results.seconds[:, 1].any()
-
-
-def test_loading_at_the_first_decision_is_not_counted_as_thinking(clock: Clock) -> None:
-    lazy = clock.passes(0.5)
+    lazy, clock.now = clock.passes(0.5), 0.0
     loading = lazy._before
 
     def once(*given: Any) -> None:
@@ -364,38 +303,25 @@ def test_loading_at_the_first_decision_is_not_counted_as_thinking(clock: Clock) 
 
     lazy._before = once
     result = evaluation.play_pairing((lazy, RANDOM), Rules(), 2, seed=0)
-    assert clock.now == 0.5 and result.seconds == (0, 0)
-
-
-def test_an_agent_from_a_file_is_checked_once_and_called_by_its_spec(tmp_path: Any) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text("def bad(states, generators):\n    return states['player'] * 0 + 90\n")
-    spec = f"{path}:bad"
-    with pytest.raises(ArenaError) as caught:
-        evaluation.play_games([[0, 0]], [bots.make(spec)], Rules(players=2), seed=0)
-    assert str(caught.value).count(spec) == 1
+    assert clock.now == 0.5 and result.seconds == (0, 0), "loading does not count"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "named"),
     [
-        ({"tables": [[0, 1, 0]]}, r"shape \(games, 2\), got shape \(1, 3\)"),
-        ({"tables": [[0.0, 1.0]]}, "dtype float64"),
-        ({"tables": [[0, 2]]}, "agents 0 to 1, got 0 to 2"),
+        ({"tables": [[0, 1, 0]]}, r"\(1, 3\)"),
+        ({"tables": [[0, 2]]}, "0 to 2"),
         *(
-            (
-                {"tables": evaluation.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: numbers})},
-                f"{name} must ",
-            )
+            ({"tables": evaluation.Fixtures.of([[0, 1], [1, 0]])._replace(**{name: bad})}, name)
             for name in ("deals", "seatings", "meetings")
-            for numbers in ([0], [0, -1], [0.0, 1.0])
+            for bad in ([0], [0, -1], [0.0, 1.0])
         ),
-        *(({"seed": seed}, "seed must be a whole number from 0 to") for seed in (-1, 2**64, 1.5)),
+        ({"seed": 2**64}, f"seed .*{2**64}"),
     ],
 )
-def test_impossible_games_are_refused(given: dict[str, Any], said: str) -> None:
+def test_impossible_games_are_refused(given: dict[str, Any], named: str) -> None:
     games_of_two = {"tables": [[0, 1], [1, 0]], "seed": 0, **given}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=named):
         evaluation.play_games(agents=[GREEDY, RANDOM], rules=Rules(), **games_of_two)
 
 
@@ -439,9 +365,7 @@ def test_a_mixed_table_seats_each_agent_in_each_seat_equally_often() -> None:
         ("mixed", [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]),
     ],
 )
-def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
-    schedule: str, pairs: list[tuple[int, int]]
-) -> None:
+def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(schedule, pairs):
     plan = Plan(Rules(3), tuple("abcd"), schedule=schedule, deals=3)
     assert plan.pairs == pairs
     fixtures = plan.fixtures(0, plan.games)
@@ -459,63 +383,36 @@ def test_a_plan_plays_every_deal_in_all_seatings_of_all_meetings(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "named"),
     [
-        ({"agents": ("a",)}, "a pairing needs two agents, got 1"),
-        ({"schedule": "swiss"}, "must be one of round_robin, field, mixed, strangers, got 'swiss'"),
-        ({"schedule": "mixed"}, "mixed needs three agents, got 2"),
-        ({"schedule": "mixed", "rules": Rules(4)}, "mixed is for 3 players, got 4"),
-        ({"schedule": "strangers"}, "strangers is for 4 players, got 3"),
-        ({"schedule": "strangers", "rules": Rules(4)}, "strangers needs three agents, got 2"),
-        ({"deals": 0}, "deals must be a whole number from 1 to 16,666,666, got 0"),
-        ({"seed": -1}, r"seed must be a whole number from 0 to 2\^64 - 1, got -1"),
-        ({"until": float("nan")}, "until must be above 0 Elo points, got nan"),
-        (
-            {"until": 10, "test": evaluation.SequentialTest()},
-            "one stop rule, until or test, got both",
-        ),
+        ({"agents": ("a",)}, "got 1"),
+        ({"schedule": "swiss"}, "'swiss'"),
+        ({"schedule": "mixed"}, "mixed .*agents.* 2"),
+        ({"schedule": "mixed", "rules": Rules(4)}, "mixed .*players.* 4"),
+        ({"schedule": "strangers"}, "strangers .*players.* 3"),
+        ({"schedule": "strangers", "rules": Rules(4)}, "strangers .*agents.* 2"),
+        ({"deals": 0}, "deals .* 0"),
+        ({"seed": -1}, "seed .*-1"),
+        ({"until": float("nan")}, "until .*nan"),
+        ({"until": 10, "test": evaluation.SequentialTest()}, "until .*test"),
     ],
 )
-def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_plan_that_cannot_be_played_is_refused(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
         Plan(**{"rules": Rules(3), "agents": ("a", "b"), **given})
 
 
-def test_a_plan_survives_json() -> None:
+def test_a_plan_survives_json():
     plan = Plan(Rules(3, "deferred"), ("a", "b", "a"), "mixed", 77, 5, until=20)
-    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
-    tested = Plan(Rules(2), ("a", "b"), test=evaluation.SequentialTest(-5, 5))
-    assert Plan.from_dict(json.loads(json.dumps(tested.to_dict()))) == tested
-    for broken in (
-        {},
-        {**plan.to_dict(), "agents": "ab"},
-        {**plan.to_dict(), "until": {"x": 1}},
-        {**plan.to_dict(), "test": {"x": 1}},
-    ):
-        with pytest.raises(ValueError, match=r"missing|must be a list|not the plan"):
-            Plan.from_dict(broken)
+    for one in (plan, Plan(Rules(2), ("a", "b"), test=evaluation.SequentialTest(-5, 5))):
+        assert Plan.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    broken = {"agents": "ab"}, {"until": {"x": 1}}, {"test": {"x": 1}}
+    for data in ({}, *({**plan.to_dict(), **change} for change in broken)):
+        with pytest.raises(ValueError, match=r"missing|agents|not the plan"):
+            Plan.from_dict(data)
 
 
 # ------------------------------------------------------------------------------------ win rates
-
-
-def test_a_pairing_takes_specs_as_a_plan_does() -> None:
-    by_name = evaluation.play_pairing(("greedy", "random"), Rules(), 20, seed=8)
-    by_agent = evaluation.play_pairing((GREEDY, RANDOM), Rules(), 20, seed=8)
-    assert (by_name.wins, by_name.win_rate) == (by_agent.wins, by_agent.win_rate)
-    assert by_name.agents == ("greedy", "random")
-    with pytest.raises(ValueError, match="unknown agent 'greddy'"):
-        evaluation.play_pairing(("greddy", "random"), Rules(), 20, seed=8)
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
-    result = evaluation.play_pairing((RANDOM, RANDOM), Rules(players=players), 3000, seed=8)
-    assert result.win_rate[0] == pytest.approx(0.5, abs=4 * 0.5 / 3000**0.5)
-    assert sum(result.win_rate) == pytest.approx(1)
-    assert sum(result.wins) + result.draws == 3000
-    # The chance that a table of three is won says who sits there twice, not who is better.
-    assert result.wins[0] / 3000 == pytest.approx(0.5, abs=0.06)
 
 
 @pytest.mark.parametrize(
@@ -531,9 +428,7 @@ def test_equal_agents_have_a_win_rate_of_one_half(players: int) -> None:
         ([1, 0, 1, 0], [], 1 / 2, (0, 0), 1),
     ],
 )
-def test_part_of_the_win(
-    table: list[int], winners: list[int], part: float, wins: tuple[int, int], draws: int
-) -> None:
+def test_part_of_the_win(table, winners, part, wins, draws):
     result = evaluation.pairing_result(("a", "b"), games_won([table], [winners], len(table)))
     assert result.win_rate == pytest.approx((part, 1 - part))
     assert (result.wins, result.draws) == (wins, draws)
@@ -554,12 +449,6 @@ def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
     assert result.to_dict()["agents"] == ("a", "b")
 
 
-def test_a_pairing_without_games_cannot_be_counted() -> None:
-    results = evaluation.play_games(np.zeros((0, 2), int), [RANDOM, RANDOM], Rules(), seed=0)
-    with pytest.raises(ValueError, match="no game of 'a' and 'b'"):
-        evaluation.pairing_result(("a", "b"), results)
-
-
 # ------------------------------------------------------------------------------------ intervals
 
 
@@ -573,9 +462,7 @@ def test_a_pairing_without_games_cannot_be_counted() -> None:
         (81, 263, 0.2553, 0.3662),
     ],
 )
-def test_the_interval_of_wins_and_losses_is_wilsons(
-    won: int, n: int, low: float, high: float
-) -> None:
+def test_the_interval_of_wins_and_losses_is_wilsons(won, n, low, high):
     values = np.r_[np.ones(won), np.zeros(n - won)]
     assert evaluation.mean_interval(values) == pytest.approx((low, high), abs=5e-5)
 
@@ -592,15 +479,9 @@ def test_the_interval_holds_the_mean_and_stays_within_0_and_1(part: float, n: in
 @pytest.mark.parametrize("n", [60, 1000])
 @pytest.mark.parametrize(
     "chances",  # of 0, 1/3, 1/2, 2/3 and 1
-    [
-        (0.5, 0, 0, 0, 0.5),
-        (0.1, 0, 0, 0, 0.9),
-        (0.03, 0.5, 0, 0.4, 0.07),
-    ],
+    [(0.5, 0, 0, 0, 0.5), (0.1, 0, 0, 0, 0.9), (0.03, 0.5, 0, 0.4, 0.07)],
 )
-def test_the_interval_covers_the_true_mean_in_95_of_100_runs(
-    chances: tuple[float, ...], n: int
-) -> None:
+def test_the_interval_covers_the_true_mean_in_95_of_100_runs(chances, n):
     values = np.array([0, 1 / 3, 1 / 2, 2 / 3, 1])
     runs = 2000
     samples = np.random.default_rng(3).choice(values, (runs, n), p=chances)
@@ -613,9 +494,7 @@ def test_the_interval_covers_the_true_mean_in_95_of_100_runs(
 @pytest.mark.parametrize(("deals", "seatings"), [(5, 2), (20, 6), (200, 2)])
 @pytest.mark.parametrize("together", [-0.15, 0.0, 0.5])
 @pytest.mark.parametrize("true", [0.5, 0.9])
-def test_the_interval_covers_where_games_of_a_deal_go_together(
-    deals: int, seatings: int, together: float, true: float
-) -> None:
+def test_the_interval_covers_where_games_of_a_deal_go_together(deals, seatings, together, true):
     """Games of a deal are won where normal numbers with that correlation are low."""
     runs = 400
     spread = np.full((seatings, seatings), together) + (1 - together) * np.eye(seatings)
@@ -628,15 +507,6 @@ def test_the_interval_covers_where_games_of_a_deal_go_together(
     assert covered >= 0.91  # 5 deals are few
     if deals == 200:
         assert covered <= 0.99
-
-
-def test_games_of_a_deal_that_go_together_widen_the_interval() -> None:
-    deals = np.repeat(np.arange(50), 2)
-    alike, opposite = np.repeat([0.0, 1.0] * 25, 2), np.tile([0.0, 1.0], 50)
-    widths = [np.diff(evaluation.mean_interval(v, deals)).item() for v in (opposite, alike)]
-    alone = np.diff(evaluation.mean_interval(alike)).item()
-    assert widths[0] < 0.3 * alone, "luck that cancels within every deal"
-    assert widths[1] == pytest.approx(2**0.5 * alone, rel=0.05)
 
 
 def test_the_interval_does_not_depend_on_the_order_of_the_games() -> None:
@@ -653,18 +523,14 @@ def test_the_interval_does_not_depend_on_the_order_of_the_games() -> None:
 def test_a_third_agent_at_the_table_leaves_half_a_game_to_each() -> None:
     tables = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
     results = games_won(tables, [[2], [2], [0, 1], [0]], 3)  # agents 2, 0, 2 and 0, 0
-    names = "abc"
-    result = evaluation.pairing_result(names, results, (0, 1))
+    result = evaluation.pairing_result("abc", results, (0, 1))
     assert result.win_rate[0] == pytest.approx((0.5 + 1 + 0.75 + 1) / 4)
     assert (result.wins, result.draws) == ((2, 0), 2)
-    result = evaluation.pairing_result(names, results, (1, 2))
+    result = evaluation.pairing_result("abc", results, (1, 2))
     assert result.agents == ("b", "c")
     assert result.win_rate[0] == pytest.approx((0 + 0.5 + 0.25 + 0.5) / 4)
-
-
-def test_only_games_of_both_agents_count() -> None:
-    results = games_won([[0, 1], [0, 2], [2, 1]], [[0], [0], [0]], 2)
-    assert evaluation.pairing_result("abc", results, (0, 1)).games == 1
-    assert evaluation.pairing_result("abc", results, (1, 2)).win_rate == (0, 1)
-    with pytest.raises(ValueError, match="no game of 'a' and 'd'"):
-        evaluation.pairing_result("abcd", results, (0, 3))
+    pairs = games_won([[0, 1], [0, 2], [2, 1]], [[0], [0], [0]], 2)  # only those of both count
+    assert evaluation.pairing_result("abc", pairs, (0, 1)).games == 1
+    assert evaluation.pairing_result("abc", pairs, (1, 2)).win_rate == (0, 1)
+    with pytest.raises(ValueError, match="'a' and 'd'"):
+        evaluation.pairing_result("abcd", pairs, (0, 3))

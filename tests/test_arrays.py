@@ -109,35 +109,19 @@ def test_a_folder_holds_the_same_arrays(tmp_path):
         np.testing.assert_array_equal(array, getattr(there, name))
     only = to_arrays(games, observation=None, masks=False, out=tmp_path / "less")
     assert only.observations is None and load_arrays(tmp_path / "less").masks is None
-    with pytest.raises(FileExistsError, match="data exists: name another folder"):
+    with pytest.raises(FileExistsError, match="data"):
         to_arrays(games, out=tmp_path / "data")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "less"]
-
-
-def test_after_an_error_there_is_no_folder(tmp_path):
-    games = pack(records_of(Rules(2)))
     wrong = games._replace(events=np.where(games.events < FACE, 94, games.events).astype(np.uint8))
     with pytest.raises(ValueError, match="game 0: byte"):
-        to_arrays(wrong, out=tmp_path / "data")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_packed_games_are_written_and_read(tmp_path):
-    games = pack(records_of(Rules(4)))
-    write_packed(tmp_path / "games.safetensors", games)
-    again = read_packed(tmp_path / "games.safetensors")
-    assert again.starts.tobytes() == games.starts.tobytes()
-    np.testing.assert_array_equal(again.events, games.events)
-    np.testing.assert_array_equal(again.bounds, games.bounds)
-    assert again.starts.tobytes() == b"".join(
-        start_of(record).tobytes() for record in records_of(Rules(4))
-    )
+        to_arrays(wrong, out=tmp_path / "none")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "less"]
 
 
 @pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.gz", "games.safetensors"])
 def test_any_file_of_games_is_read(tmp_path, name):
     records = records_of(Rules(3))
     games = pack(records)
+    assert games.starts.tobytes() == b"".join(start_of(record).tobytes() for record in records)
     if name.endswith("safetensors"):
         write_packed(tmp_path / name, games)
     else:
@@ -146,44 +130,42 @@ def test_any_file_of_games_is_read(tmp_path, name):
     assert all(np.array_equal(*pair) for pair in zip(games, again, strict=True))
 
 
-@pytest.mark.parametrize("content", [b"", b"{}\n", b"nonsense", b"\x00" * 8 + b"{"])
-def test_a_file_of_something_else_is_refused(tmp_path, content):
-    path = tmp_path / "games.jsonl"
-    path.write_bytes(content)
-    if not content:
-        assert len(read_games(path).starts) == 0
-        return
-    with pytest.raises(ValueError, match=r"games\.jsonl"):
-        read_games(path)
-
-
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("change", "named"),
     [
-        (lambda t: t.pop("events"), "'events' must be an array of uint8 with 1 dimensions"),
-        (lambda t: t.update(bounds=t["bounds"].astype(np.int32)), "'bounds' must be an array of"),
-        (lambda t: t["bounds"].__setitem__(1, -3), "the bounds do not divide"),
-        (lambda t: t["bounds"].__setitem__(-1, 10**6), "the bounds do not divide"),
-        (lambda t: t.update(starts=t["starts"][1:]), "4 games have 5 rows of events"),
+        (lambda t: t.pop("events"), "'events' .*uint8"),
+        (lambda t: t.update(bounds=t["bounds"].astype(np.int32)), "'bounds'"),
+        (lambda t: t["bounds"].__setitem__(1, -3), "bounds"),
+        (lambda t: t["bounds"].__setitem__(-1, 10**6), "bounds"),
+        (lambda t: t.update(starts=t["starts"][1:]), "4 games .*5"),
         (lambda t: t.update(starts=t["starts"] | 255), "field"),
-        (lambda t: t.update(starts=t["starts"][:, 1:]), "not a whole number of games"),
+        (lambda t: t.update(starts=t["starts"][:, 1:]), "whole number of games"),
+        ("9", "version must be '1', got '9'"),
+        (b"{}\n", ""),
+        (b"nonsense", ""),
+        (b"\x00" * 8 + b"{", ""),
     ],
 )
-def test_a_file_that_is_none_is_refused(tmp_path, change, expected):
+def test_a_file_of_something_else_is_refused(tmp_path, change, named):
     games = pack(records_of(Rules(2)))
     tensors = {
         "starts": games.starts.view(np.uint8).reshape(5, -1).copy(),
         "events": games.events.copy(),
         "bounds": games.bounds.copy(),
     }
-    change(tensors)
-    path = tmp_path / "games.safetensors"
-    path.write_bytes(save(tensors, {"format": arrays.FORMAT, "version": str(arrays.VERSION)}))
-    with pytest.raises(ValueError, match=rf"games\.safetensors: .*{expected}"):
-        read_packed(path)
-    path.write_bytes(b"no tensors")
-    with pytest.raises(ValueError, match="not a file of packed games"):
-        read_packed(path)
+    path, version = tmp_path / "games.jsonl", str(arrays.VERSION)
+    if callable(change):
+        change(tensors)
+    elif isinstance(change, str):
+        version = change
+    path.write_bytes(save(tensors, {"format": arrays.FORMAT, "version": version}))
+    if isinstance(change, bytes):
+        path.write_bytes(change)
+    for read in (read_games, read_packed):
+        with pytest.raises(ValueError, match=rf"games\.jsonl.*{named}"):
+            read(path)
+    path.write_bytes(b"")
+    assert len(read_games(path).starts) == 0
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -284,22 +266,13 @@ def test_an_interrupted_data_set_is_continued(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("random --games 0", "--games must be at least 1, got 0"),
-        ("random greedy random", "the agents must be different, got random greedy random"),
-        ("greddy", "unknown agent 'greddy'"),
-        ("random --players 5", "players must be a whole number from 2 to 4"),
+        ("random --games 0", "--games"),
+        ("random greedy random", "got random greedy random"),
+        ("greddy", "'greddy'"),
+        ("random --players 5", "players"),
         ("value:3p", "3 players"),
     ],
 )
 def test_what_cannot_be_made_is_told(tmp_path, capsys, words, said):
     assert dataset.main([*words.split(), "--out", str(tmp_path / "d"), "--workers", "1"]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_packed_games_of_another_version_are_refused(tmp_path, monkeypatch):
-    path = tmp_path / "games.safetensors"
-    monkeypatch.setattr(arrays, "VERSION", 9)
-    write_packed(path, pack([]))
-    monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"games.safetensors: version must be '1', got '9'"):
-        read_packed(path)

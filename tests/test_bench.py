@@ -31,15 +31,15 @@ def test_other_content_is_refused(monkeypatch):
         bench.suite(2)
 
 
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ("random", "12d5ea758ad61078"),
-        ("greedy", "8dc5630234fdd59c"),
-        ("planner", "e796345d88e4fde8"),
-        ("mcts:sims=100", "5f08148be9253f2f"),
-    ],
-)
+RUNGS = {
+    "random": "12d5ea758ad61078",
+    "greedy": "8dc5630234fdd59c",
+    "planner": "e796345d88e4fde8",
+    "mcts:sims=100": "5f08148be9253f2f",
+}
+
+
+@pytest.mark.parametrize(("spec", "wanted"), RUNGS.items())
 def test_the_rungs_play_as_they_did(spec, wanted):
     """Where this fails on purpose, the protocol gets another version."""
     found = []

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from carolus_env import bots, evaluation
+from carolus_env import bots
 from carolus_env.commands import evaluate
-from carolus_env.engine.rules import Rules
 
 ENDINGS = {
     "at the file's end": "class Bot(RandomBot):\n    pass\nsys.exit(0)\n",
@@ -20,8 +19,6 @@ ENDINGS = {
     "by argparse": "import argparse\nparser = argparse.ArgumentParser()\n"
     "parser.add_argument('model')\nparser.parse_args()\n",
 }
-
-IMPORTS = "import sys\nfrom carolus_env.bots import RandomBot\n"
 
 
 def bot_file(folder: Path, source: str) -> str:
@@ -32,19 +29,16 @@ def bot_file(folder: Path, source: str) -> str:
     return f"{folder / 'my_bot.py'}:Bot"
 
 
-@pytest.mark.parametrize("where", ENDINGS)
-def test_a_bot_that_exits_is_named_and_the_command_fails(tmp_path, capsys, where):
+@pytest.mark.parametrize(
+    ("where", "workers"),
+    [*((where, "1") for where in ENDINGS), pytest.param("in act", "2", marks=pytest.mark.slow)],
+)
+def test_a_bot_that_exits_is_named_and_the_command_fails(tmp_path, capsys, where, workers):
     spec = bot_file(tmp_path, ENDINGS[where])
-    assert evaluate.main([spec, "random", "--games", "4"]) == evaluate.USER_ERROR
+    words = [spec, "random", "--games", "4", "--workers", workers]
+    assert evaluate.main(words) == evaluate.USER_ERROR
     error = capsys.readouterr().err
     assert "my_bot.py" in error and "SystemExit" in error
-
-
-@pytest.mark.slow
-def test_a_bot_that_exits_in_a_worker_is_named(tmp_path, capsys):
-    spec = bot_file(tmp_path, ENDINGS["in act"])
-    assert evaluate.main([spec, "random", "--games", "4", "--workers", "2"]) != 0
-    assert "my_bot.py" in capsys.readouterr().err
 
 
 def test_a_bot_reads_no_arguments_of_the_command(tmp_path, monkeypatch):
@@ -81,9 +75,3 @@ def test_two_versions_of_a_bot_each_have_their_helper(tmp_path):
     before = list(sys.path)
     assert [bots.make(spec).agent.says for spec in specs] == ["old+old", "new+new"]
     assert sys.path == before and "helper" not in sys.modules and "parts.more" not in sys.modules
-
-
-def test_a_bot_that_exits_ends_a_match_with_an_error_of_the_arena(tmp_path):
-    pair = bots.make(bot_file(tmp_path, ENDINGS["in act"])), bots.make("random")
-    with pytest.raises(evaluation.ArenaError, match=r"my_bot\.py.*SystemExit"):
-        evaluation.play_pairing(pair, Rules(), 4, seed=1)

@@ -20,11 +20,6 @@ from carolus_env.engine.rules import (
     MOVE,
     PLACE,
     Rules,
-    court_action,
-    crown_action,
-    disc_action,
-    move_action,
-    region_action,
 )
 from carolus_env.engine.streams import new_streams
 from carolus_env.records import position
@@ -96,10 +91,10 @@ def test_an_error_is_any_legal_action_and_as_likely_as_the_option_says(name, err
     for phase in ("disc", "place", "move"):
         state = position_of(phase)
         legal = engine.legal_masks(state)[0] / engine.legal_masks(state).sum()
-        sure = choices(state, times, agent=name)
+        sure = choices(state, times if name == "greedy" else 1, agent=name)
         found = choices(state, times, agent=f"{name}:errors={errors}")
         for action in np.flatnonzero(legal).tolist():
-            wanted = (1 - errors) * sure[action] / times + errors * legal[action]
+            wanted = (1 - errors) * sure[action] / sure.total() + errors * legal[action]
             assert found[action] / times == pytest.approx(wanted, abs=0.04)
         assert sum(found[action] for action in np.flatnonzero(legal).tolist()) == times
 
@@ -114,12 +109,6 @@ def test_without_errors_no_lot_is_drawn_for_them(name, players):
     np.testing.assert_array_equal(plain, none)
     if name == "planner":
         np.testing.assert_array_equal(plain, new_streams(3, len(states)))
-
-
-@pytest.mark.parametrize("value", ["-0.1", "1.5", "nan"])
-def test_errors_are_a_probability(value):
-    with pytest.raises(bots.AgentError, match="option errors must be a number from 0"):
-        bots.make(f"greedy:errors={value}")
 
 
 # ------------------------------------------------------------------------------------ greedy
@@ -158,30 +147,25 @@ def test_greedy_takes_one_of_the_best_actions_and_any_of_them(rules):
         taken = set(choices(one, times=12 * len(best), seed=row))
         assert taken <= best
         choosy += len(best) < len(legal)
-        if len(best) < 4:  # one of them missed in 12 n tries: less often than once in 10^4
-            assert taken == best
+        assert taken == best or len(best) > 3  # one missed in 12 n tries: once in 10^4
     assert len(states) > 100
     assert choosy > 30
 
 
 @pytest.mark.parametrize(
-    ("phase", "position", "equal"),
+    ("phase", "position", "number"),
     [
-        ("disc", {}, [disc_action(number) for number in (1, 2, 3, 4, 5)]),
-        ("crown", {}, [crown_action(clan) for clan in range(5)]),
-        (
-            "place",
-            {"courts": [[0] * 5, [2] * 5]},
-            [court_action(clan) for clan in range(5)]
-            + [region_action(clan, region) for clan in range(5) for region in range(15)],
-        ),
-        ("move", {}, [move_action(steps) for steps in (1, 2, 3, 4)]),
+        ("disc", {}, 5),
+        ("crown", {}, 5),
+        ("place", {"courts": [[0] * 5, [2] * 5]}, 5 * 16),
+        ("move", {}, 4),
     ],
 )
 @every_bot_that_draws_lots
-def test_equal_actions_are_equally_likely(name, phase, position, equal):
+def test_equal_actions_are_equally_likely(name, phase, position, number):
     states = position_of(phase, **position)
-    assert sorted(equal) == engine.legal_actions(states).tolist()
+    equal = engine.legal_actions(states).tolist()
+    assert len(equal) == number
     counts = choices(states, times=100 * len(equal), seed=1, agent=name)
     assert counts.keys() == set(equal)
     assert stats.chisquare([counts[action] for action in equal]).pvalue > 0.001
@@ -205,6 +189,11 @@ def test_results_do_not_depend_on_how_games_are_grouped(name, players):
         apart[rows] = agent.act(states[rows], own)
         np.testing.assert_array_equal(own, streams[rows])
     np.testing.assert_array_equal(apart, together)
+    streams = new_streams(3, len(states))
+    for row in range(0, len(states), 5):
+        answer = agent.act_one(states[row], streams[row : row + 1])
+        assert type(answer) is int and answer == together[row]
+    assert states.tobytes() == before
 
 
 @every_bot
@@ -217,19 +206,6 @@ def test_games_of_any_numbers_of_players_can_be_mixed(name):
     for part in parts:
         alone += agent.act(part, streams[len(alone) : len(alone) + len(part)]).tolist()
     assert mixed.tolist() == alone
-
-
-@every_bot
-def test_act_one_answers_for_one_game(name):
-    states = middle_games(Rules(2))
-    agent, streams = bots.make(name), new_streams(4, len(states))
-    together = agent.act(states, streams.copy())
-    before = states.tobytes()
-    for row in range(len(states)):
-        own = streams[row : row + 1].copy()
-        answer = agent.act_one(states[row], own)
-        assert type(answer) is int and answer == together[row]
-    assert states.tobytes() == before
 
 
 @every_bot_that_draws_lots
@@ -246,7 +222,7 @@ def test_a_bot_moves_its_streams_on_and_without_one_takes_a_fresh_one(name):
     "generators", [np.zeros(3, np.uint64), np.zeros(4), np.zeros((4, 1), np.uint64)]
 )
 def test_a_bot_wants_one_stream_for_each_game(name, generators):
-    with pytest.raises(ValueError, match=r"generators must be a uint64 array of shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"generators .*uint64 .*\(4,\)"):
         bots.make(name).act(engine.new_games(Rules(), 4, seed=1), generators)
 
 
@@ -325,22 +301,22 @@ def test_a_spec_makes_an_agent_that_is_called_by_it():
     for spec, kind in (("random", bots.RandomBot), ("greedy", bots.GreedyBot)):
         assert isinstance(bots.make(spec), kind)
         assert bots.make(spec).name == spec
+        assert answers(copy.deepcopy(bots.make(spec))) == answers(bots.make(spec))
+    for spec, named in (
+        ("random:foo", "'random'.* 'foo'"),
+        *((f"greedy:errors={value}", "errors") for value in ("-0.1", "1.5", "nan")),
+    ):
+        with pytest.raises(bots.AgentError, match=named):
+            bots.make(spec)
 
 
 @pytest.mark.parametrize("spec", ["gredy", "", "Random", "file", ":random"])
 def test_an_unknown_agent_is_refused_with_the_known_ones(spec):
-    with pytest.raises(
-        bots.UnknownAgentError, match=re.escape(f"unknown agent {spec!r}")
-    ) as caught:
+    with pytest.raises(bots.UnknownAgentError, match=re.escape(repr(spec))) as caught:
         bots.make(spec)
     for name, about in bots.known().items():
         assert re.search(rf"^  {name} +{re.escape(about)}$", str(caught.value), re.MULTILINE)
     assert "FILE.py:NAME" in str(caught.value)
-
-
-def test_a_bot_without_options_takes_none():
-    with pytest.raises(ValueError, match="agent 'random': takes no options, got 'foo'"):
-        bots.make("random:foo")
 
 
 def test_a_kind_of_agent_can_be_registered(monkeypatch):
@@ -351,7 +327,7 @@ def test_a_kind_of_agent_can_be_registered(monkeypatch):
     assert bots.make("mine").name == "mine"
     assert made == ["a:b=1", ""]
     assert bots.known()["mine"] == "my own"
-    with pytest.raises(ValueError, match="must be a plain word, got 'two words'"):
+    with pytest.raises(ValueError, match="'two words'"):
         bots.register("two words", lambda argument: bots.RandomBot(), "")
 
 
@@ -360,45 +336,32 @@ def test_a_kind_of_agent_can_be_registered(monkeypatch):
 BOT_FILE = """
 import numpy as np
 from carolus_env import Agent, legal_masks
-
 class Low(Agent):
     def act(self, states, generators):
         return legal_masks(states).argmax(axis=1)
-
 ready = Low()
-
 def high(states, generators):
     return legal_masks(states).shape[1] - 1 - legal_masks(states)[:, ::-1].argmax(axis=1)
-
 class Unfinished(Agent):
     pass
-
 class Choosy(Agent):
     def __init__(self):
         raise RuntimeError("no weights here")
-
     def act(self, states, generators):
         ...
-
 number = 7
-
 def floats(states, generators):
     return high(states, generators) * 1.0
-
 def too_many(states, generators):
     return np.append(high(states, generators), 0)
-
 def ragged(states, generators):
     return [[5], [5, 6]]
-
 def illegal(states, generators):
     actions = high(states, generators)
     actions[2] = 94
     return actions
-
 def beyond(states, generators):
     return np.full(len(states), 2**63, np.uint64)
-
 def cheat(states, generators):
     states["courts"] += 1
     return high(states, generators)
@@ -428,13 +391,13 @@ def test_an_agent_may_come_from_a_file_as_class_instance_or_function(bot_file):
 @pytest.mark.parametrize(
     ("source", "name", "reason"),
     [
-        (BOT_FILE, "", "name an agent in the file, as in"),
-        (BOT_FILE, "Missing", "the file has no 'Missing'"),
-        (BOT_FILE, "number", "'number' must be an Agent or a function, got int"),
-        (BOT_FILE, "Unfinished", r"Unfinished\(\) fails with TypeError: .*abstract"),
-        (BOT_FILE, "Choosy", r"Choosy\(\) fails with RuntimeError: no weights here"),
-        (None, "Bot", "there is no such file"),
-        ("def act(:", "act", "the file fails with SyntaxError"),
+        (BOT_FILE, "", "name an agent"),
+        (BOT_FILE, "Missing", ".*'Missing'"),
+        (BOT_FILE, "number", "'number' .* got int"),
+        (BOT_FILE, "Unfinished", r"Unfinished\(\) .*TypeError: .*abstract"),
+        (BOT_FILE, "Choosy", r"Choosy\(\) .*RuntimeError: no weights here"),
+        (None, "Bot", ".*no such file"),
+        ("def act(:", "act", ".*SyntaxError"),
     ],
 )
 def test_a_file_without_such_an_agent_is_refused(tmp_path, source, name, reason):
@@ -449,12 +412,12 @@ def test_a_file_without_such_an_agent_is_refused(tmp_path, source, name, reason)
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("floats", "must answer integers, got dtype float64"),
-        ("too_many", r"must answer one action per game, shape \(4,\), got shape \(5,\)"),
-        ("illegal", r"answered action 94 in phase crown; legal are \[5, 6, 7, 8, 9\]"),
-        ("beyond", "answered action 9223372036854775808 in phase crown"),
-        ("ragged", "must answer integers"),
-        ("cheat", "changed the states that it was given"),
+        ("floats", ".*float64"),
+        ("too_many", r".*\(4,\), got .*\(5,\)"),
+        ("illegal", r".* 94 in phase crown; .*\[5, 6, 7, 8, 9\]"),
+        ("beyond", ".* 9223372036854775808 in phase crown"),
+        ("ragged", ".*integers"),
+        ("cheat", "changed the states"),
     ],
 )
 def test_a_wrong_answer_is_named_with_the_agent(bot_file, name, reason):
@@ -464,9 +427,3 @@ def test_a_wrong_answer_is_named_with_the_agent(bot_file, name, reason):
     again = pickle.loads(pickle.dumps(caught.value))  # as a worker sends it
     assert (again.agent, str(again)) == (agent, str(caught.value))
     assert re.match(reason, caught.value.reason)
-
-
-def test_a_copied_agent_plays_alike(bot_file):
-    for spec in ("greedy", "random", f"{bot_file}:Low"):
-        agent = bots.make(spec)
-        assert answers(copy.deepcopy(agent)) == answers(agent)

@@ -111,19 +111,6 @@ def test_a_terminal_is_told_what_is_compiled(package):
     assert told.endswith(b"\x1b[2K"), "and nothing stays behind"
 
 
-@pytest.mark.slow
-def test_a_read_only_package_without_a_home_works(package):
-    """No folder can be made in the package: code is kept in the temporary one."""
-    (package / "__pycache__").write_text("in the way, for a user whom permissions do not stop")
-    package.chmod(0o555)
-    try:
-        assert run(package) == (RIGHT, NOTICE)
-        assert run(package) == (RIGHT, "")
-    finally:
-        package.chmod(0o755)
-    assert list((package.parent / "temporary").glob("carolus_env-*/*.nbc"))
-
-
 def test_with_the_compiler_off_nothing_is_compiled_or_kept(package):
     assert run(package, NUMBA_DISABLE_JIT="1") == (RIGHT, "")
     assert not (package / "__pycache__").exists()
@@ -201,15 +188,6 @@ def test_a_changed_constant_in_any_hashed_file_changes_the_stamp(package, monkey
     assert constants >= 5
 
 
-def test_an_edited_bot_does_not_change_the_stamp_of_the_engine(package, monkeypatch):
-    monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
-    stamp = kernel_cache.sources_stamp.__wrapped__
-    before = stamp("carolus_env.engine.play", "")
-    with (package / "bots" / "greedy.py").open("a") as source:
-        source.write("NEW = 1\n")
-    assert stamp("carolus_env.engine.play", "") == before
-
-
 def test_an_entry_of_a_users_own_file_follows_it_and_the_package(package, monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
     stamp = kernel_cache.sources_stamp.__wrapped__
@@ -269,12 +247,12 @@ print(linking is not None and linking.linking_works())
         pytest.param("", True, id="nothing is strange"),
         pytest.param("del codegen.JITCodeLibrary", False, id="a class is gone"),
         pytest.param(
-            "codegen.JITCodeLibrary.__init_subclass__ = {}.popitem", False, id="a class is closed"
+            *("compiler.CompileResult._replace = None", False),
+            id="a method is another",
+            marks=pytest.mark.slow,
         ),
-        pytest.param("compiler.CompileResult._replace = None", False, id="a method is another"),
         pytest.param(
-            "del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt",
-            True,
+            *("del next(c for c in cpu.CPUTargetOptions.mro() if '_nrt' in vars(c))._nrt", True),
             id="an option is gone",
         ),
     ],
@@ -300,9 +278,8 @@ def test_kernels_are_compiled_plainly_by_a_strange_version_of_numba(package, cha
 )
 def test_a_strange_version_of_numba_compiles_in_every_process(package, change, said):
     before = f"from numba.core import caching, compiler\n{change}\n"
-    run(package)
-    if "_reduce" in change:
-        shutil.rmtree(package / "__pycache__")
+    if "_rebuild" in change:  # there must be something to read
+        run(package)
     for _ in range(2):
         out, err = run(package, before)
         assert out == RIGHT and said in err
@@ -314,19 +291,14 @@ OWN = "package/__pycache__/kernels"
 @pytest.mark.parametrize(
     ("own", "environment", "kept_in"),
     [
-        pytest.param("free", {}, OWN, id="beside the package's code"),
-        pytest.param("free", {"HOME": "home"}, OWN, id="there before the home"),
-        pytest.param("free", {"NUMBA": "n"}, "n/carolus_env", id="where Numba is told to"),
-        pytest.param("taken", {"HOME": "h"}, "h/.cache/carolus_env", id="in the home"),
-        pytest.param(
-            *("taken", {"HOME": "h", "XDG_CACHE_HOME": "x"}, "x/carolus_env"), id="in the cache"
-        ),
-        pytest.param("taken", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}", id="temporarily"),
-        pytest.param(
-            *("open", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}"),
-            id="not where others can write: cached code is run",
-        ),
-        pytest.param("taken", {}, None, id="nowhere"),
+        ("free", {}, OWN),
+        ("free", {"HOME": "home"}, OWN),
+        ("free", {"NUMBA": "n"}, "n/carolus_env"),
+        ("taken", {"HOME": "h"}, "h/.cache/carolus_env"),
+        ("taken", {"HOME": "h", "XDG_CACHE_HOME": "x"}, "x/carolus_env"),
+        ("taken", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}"),
+        ("open", {"TEMP": "t"}, f"t/carolus_env-{os.getuid()}"),  # others can write, code is run
+        ("taken", {}, None),
     ],
 )
 def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(

@@ -40,9 +40,7 @@ KINDS = (
     Rules(players=4),
     # Crowns that wait, courts that fill an empty supply, and an end by `max_rounds`.
     Rules(players=3, crown_choice="deferred", paladins_per_clan=4, max_rounds=12),
-    Rules(
-        players=4, partners="adjacent", crown_choice="deferred", paladins_per_clan=6, max_rounds=20
-    ),
+    Rules(4, "deferred", "adjacent", paladins_per_clan=6, max_rounds=20),
 )
 CONSTANT_MEMORY = 1 << 16  # bytes of constants that a GPU's program may have
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}

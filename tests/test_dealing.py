@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -67,9 +66,7 @@ def sb3(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("play", [tournament, matches, data_set, suite, ppo, td, planner, sb3])
-def test_neighbouring_seeds_share_no_deal(
-    play: Callable[[int, Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neighbouring_seeds_share_no_deal(play, tmp_path, monkeypatch):
     """Whatever plays many games by one seed: all seeds that it gives to games are its own."""
     dealt: list[int] = []
     warm_up = set(seed_generators(0, 1).tolist())  # `games.warm_up` plays it before the clock runs

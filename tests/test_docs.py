@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import carolus_env as ce
-from carolus_env import carolus_magnus_v0, evaluation
-from carolus_env.engine import observation
+from carolus_env import evaluation
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -58,15 +57,7 @@ def test_the_evaluation_page_says_what_happens(tmp_path):
     assert list(game) == keys
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "bots",
-        "environments",
-        "language",
-        "tutorial",
-    ],
-)
+@pytest.mark.parametrize("page", ["bots", "environments", "language", "tutorial"])
 def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -84,10 +75,8 @@ def test_snippets_of_a_page_run(page, tmp_path, monkeypatch, capsys):
         assert names["again"].startswith(names["generate_prompt"](names["observation"]))
 
 
-def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path, monkeypatch):
-    [bot], [learner, wrapper], [climber] = map(
-        snippets, ("write_a_bot", "own_loop", "add_a_learner")
-    )
+def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path):
+    [bot], [learner, wrapper] = map(snippets, ("write_a_bot", "own_loop"))
     (tmp_path / "my_bot.py").write_text(bot)
     specs = [f"{tmp_path / 'my_bot.py'}:OneStep", "random"]
     for players in (2, 3, 4):
@@ -98,11 +87,15 @@ def test_pages_for_writing_your_own_have_snippets_that_do_what_they_say(tmp_path
     assert abs(names["total"]) == pytest.approx(1), "the potential is taken back"
     assert names["reward"] != names["total"], "the last reward is shaped"
     assert run(learner, tmp_path)["match"].win_rate[0] > 0.9
+
+
+@pytest.mark.slow
+def test_the_page_for_learners_has_a_snippet_that_the_command_trains(tmp_path, monkeypatch):
     pytest.importorskip("tyro")
     from carolus_env import learners
     from carolus_env.commands import train
 
-    (tmp_path / "climb.py").write_text(climber)
+    (tmp_path / "climb.py").write_text(*snippets("add_a_learner"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(learners, "LEARNERS", dict(learners.LEARNERS))
     importlib.import_module("climb")
@@ -167,12 +160,6 @@ def test_links_in_pages_lead_somewhere():
     for page in (ROOT / "README.md", *pages, ROOT / "CONTRIBUTING.md"):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
-
-
-def test_pages_give_the_lengths_of_observations_and_of_a_state():
-    lengths = [observation.length(players) for players in (2, 3, 4)]
-    assert "{} (2 players), {} (3), {} (4)".format(*lengths) in carolus_magnus_v0.__doc__
-    assert f"(len(rows), {lengths[0]}) uint8" in README
 
 
 def test_a_game_without_a_render_mode_imports_nothing_heavy():

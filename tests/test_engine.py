@@ -15,7 +15,6 @@ from carolus_env import engine
 from carolus_env.engine import IllegalActionError, chance, play, streams
 from carolus_env.engine.rules import (
     ACTIONS,
-    BY_FORFEIT,
     CROWN_CHOICE,
     DISC,
     MOVE,
@@ -26,7 +25,7 @@ from carolus_env.engine.rules import (
     crown_action,
     disc_action,
 )
-from carolus_env.engine.state import equal, to_bytes, winning_teams
+from carolus_env.engine.state import equal, to_bytes
 from carolus_env.engine.streams import move_on, new_streams, random_bits
 from carolus_env.records.position import to_dict
 
@@ -43,34 +42,20 @@ def in_phase(phase, n=4, seed=0, **rules):
 
 
 @pytest.mark.parametrize(
-    ("option", "expected"),
+    ("name", "value"),
     [
-        *(
-            ({"players": players}, f"players must be a whole number from 2 to 4, got {players!r}")
-            for players in (1, 5, 0, -2, 2.0, "2", None, True, float("nan"))
-        ),
-        ({"dice": 3}, "unknown option 'dice', known are .*'players', "),
-        ({"crown_choice": "later"}, "crown_choice must be on_roll or deferred, got 'later'"),
-        ({"partners": "across"}, "partners must be opposite or adjacent, got 'across'"),
-        ({"paladins_per_clan": 2}, "paladins_per_clan must be a whole number from 3 to 200, got 2"),
-        ({"paladins_per_clan": 201}, "paladins_per_clan must be .* from 3 to 200, got 201"),
-        ({"paladins_per_clan": 40.0}, "paladins_per_clan must be a whole number .*, got 40.0"),
-        ({"max_rounds": 0}, "max_rounds must be a whole number from 1 to 65,535 or None, got 0"),
-        ({"max_rounds": 65536}, "max_rounds must be .* from 1 to 65,535 or None, got 65536"),
-        ({"max_rounds": True}, "max_rounds must be .* or None, got True"),
+        *(("players", players) for players in (1, 5, -2, 2.0, "2", None, True, float("nan"))),
+        ("dice", 3),
+        ("crown_choice", "later"),
+        ("partners", "across"),
+        *(("paladins_per_clan", paladins) for paladins in (2, 201, 40.0)),
+        *(("max_rounds", rounds) for rounds in (0, 65536, True)),
     ],
 )
-def test_impossible_options_are_refused(option, expected):
-    with pytest.raises(ValueError, match=f"^rules: {expected}"):
-        Rules.from_dict(option)
-
-
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_games_know_their_rules(kind):
-    states = engine.new_games(kind, 2, seed=0)
-    play_out(states, 0, limit=20)
-    assert engine.rules_of(states[1]) == kind
-    assert states["team"][0, : kind.players].tolist() == [kind.team(s) for s in range(kind.players)]
+def test_impossible_options_are_refused(name, value):
+    got = f".* got {value!r}$" if name != "dice" else ".* known are "
+    with pytest.raises(ValueError, match=f"^rules: .*{name}{got}"):
+        Rules.from_dict({name: value})
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -88,14 +73,6 @@ def test_numbers_of_numpy_are_numbers():
 # ------------------------------------------------------------------------------------ seeds
 
 
-def test_game_i_of_a_seed_is_game_0_of_the_seed_plus_i():
-    games = engine.new_games(Rules(), 20, seed=100)
-    for i in (0, 1, 19):
-        assert to_bytes(engine.new_games(Rules(), 1, seed=100 + i)) == to_bytes(games[i : i + 1])
-    chosen = engine.new_games(Rules(), 3, seed=np.array([119, 100, 101]))
-    assert equal(chosen, games[[19, 0, 1]]).all()
-
-
 def test_a_seed_means_the_same_game_for_good():
     """On every machine and in every version: results that were published stay what they were."""
     game = to_dict(engine.new_games(Rules(players=3), 1, seed=7)[0])
@@ -111,11 +88,12 @@ def test_without_a_seed_games_are_new_each_time():
     assert not equal(engine.new_games(Rules(), 3), engine.new_games(Rules(), 3)).any()
 
 
-@pytest.mark.parametrize("seed", [2**64 - 1, 2**63, np.uint64(2**64 - 1), np.int8(5), 0])
-def test_seeds_are_any_64_bits(seed):
+@pytest.mark.parametrize("seed", [2**64 - 1, 2**63, np.uint64(2**64 - 1), np.int8(5), 100])
+def test_game_i_of_a_seed_of_64_bits_is_game_0_of_the_seed_plus_i(seed):
     games = engine.new_games(Rules(), 3, seed=seed)
-    start = np.array([(int(seed) + i) % 2**64 for i in range(3)], np.uint64)
-    assert equal(games, engine.new_games(Rules(), 3, seed=start)).all()
+    start = np.array([(int(seed) + i) % 2**64 for i in (2, 0, 1)], np.uint64)
+    assert equal(games[[2, 0, 1]], engine.new_games(Rules(), 3, seed=start)).all()
+    assert equal(games[2:], engine.new_games(Rules(), 1, seed=start[0])).all()
 
 
 def test_streams_belong_to_seeds_not_to_places():
@@ -176,53 +154,35 @@ def test_the_first_player_may_be_given():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "expected"),
+    ("name", "value", "named"),
     [
-        ("n", -1, "n, the number of games, must be a whole number of at least 0, got -1"),
-        ("seed", -1, "seed must be a whole number from 0 to 2^64 - 1, got -1"),
-        ("seed", 2**64, "from 0 to 2^64 - 1, got 18446744073709551616"),
-        ("seed", 1.0, "seed must be a whole number from 0 to 2^64 - 1, got 1.0"),
-        ("seed", np.array(1.7), "seed must be a whole number"),
-        ("seed", float("nan"), "seed must be a whole number"),
-        ("seed", "1", "seed must be a whole number"),
-        ("seed", np.array([1, 2, 3]), "seed must be a number or 2 whole numbers, got shape (3,)"),
-        ("seed", np.array([[1, 2]]), "got shape (1, 2)"),
-        ("seed", np.array([1.0, 2.0]), "dtype float64"),
-        ("seed", np.array([True, True]), "dtype bool"),
-        ("seed", np.array([5, -7]), "seeds must not be negative, got -7"),
-        ("territories", LAID_OUT[:14], "whole numbers of shape (15,) or (2, 15), got shape"),
-        ("territories", [LAID_OUT], "got shape (1, 15)"),
-        ("territories", [LAID_OUT] * 3, "got shape (3, 15)"),
-        ("territories", [0] * 15, "must hold each clan 0 to 4 exactly 3 times, got [0, 0, 0"),
-        ("territories", [*LAID_OUT[:14], 5], "exactly 3 times"),
-        ("territories", [*LAID_OUT[:14], -1], "exactly 3 times"),
-        ("territories", [LAID_OUT, [0] * 15], "exactly 3 times, got [0, 0"),
-        ("territories", np.array(LAID_OUT, float), "dtype float64"),
-        ("territories", np.array(LAID_OUT, bool), "dtype bool"),
-        ("territories", "red", "got shape ()"),
-        ("first_player", 2, "first_player must be from 0 to 1, got 2"),
-        ("first_player", -1, "first_player must be from 0 to 1, got -1"),
-        ("first_player", [0, 2], "first_player must be from 0 to 1, got [0, 2]"),
-        ("first_player", [0, 1, 0], "first_player must be a seat or 2 seats, got shape (3,)"),
-        ("first_player", 0.0, "dtype float64"),
-        ("first_player", True, "dtype bool"),
+        ("seed", 2**64, f"{2**64}"),
+        ("seed", np.array(1.7), "1.7"),
+        ("seed", np.array([1, 2, 3]), "(3,)"),
+        ("seed", np.array([1.0, 2.0]), "float64"),
+        ("seed", np.array([True, True]), "bool"),
+        ("seed", np.array([5, -7]), "-7"),
+        ("territories", LAID_OUT[:14], "(15,) or (2, 15)"),
+        ("territories", [LAID_OUT], "(1, 15)"),
+        ("territories", [0] * 15, "[0, 0, 0"),
+        ("territories", [*LAID_OUT[:14], 5], "5]"),
+        ("territories", [*LAID_OUT[:14], -1], "-1]"),
+        ("territories", [LAID_OUT, [0] * 15], "[0, 0"),
+        ("territories", np.array(LAID_OUT, float), "float64"),
+        ("territories", np.array(LAID_OUT, bool), "bool"),
+        ("territories", "red", "()"),
+        ("first_player", 2, "0 to 1, got 2"),
+        ("first_player", [0, 2], "[0, 2]"),
+        ("first_player", [0, 1, 0], "(3,)"),
+        ("first_player", True, "bool"),
     ],
 )
-def test_an_impossible_argument_of_a_new_game_is_refused(name, value, expected):
-    with pytest.raises(ValueError, match=re.escape(expected)):
+def test_an_impossible_argument_of_a_new_game_is_refused(name, value, named):
+    with pytest.raises(ValueError, match=f"{name}.*{re.escape(named)}"):
         engine.new_games(**{"rules": Rules(), "n": 2, name: value})
     if name == "seed":
-        with pytest.raises(ValueError, match=re.escape(expected)):
+        with pytest.raises(ValueError, match=re.escape(named)):
             new_streams(value, 2)
-
-
-def test_a_batch_may_be_empty():
-    games = engine.new_games(Rules(), 0, seed=0)
-    assert len(games) == 0
-    assert engine.legal_masks(games).shape == (0, ACTIONS)
-    engine.step(games, np.zeros(0, int))
-    assert len(engine.returns(games)) == len(engine.is_over(games)) == 0
-    assert len(engine.next_games(games)) == 0
 
 
 def test_new_games_stop_at_the_first_roll_or_the_first_decision():
@@ -287,7 +247,7 @@ def read_only(array):
 )
 def test_buffers_that_masks_cannot_be_written_into_are_refused(out):
     games = engine.new_games(Rules(), 6, seed=0)
-    with pytest.raises(ValueError, match=r"out must be a contiguous, writeable int8 array of sha"):
+    with pytest.raises(ValueError, match=r"out .*int8"):
         engine.legal_masks(games, out=out)
     assert not out.any()
 
@@ -310,15 +270,6 @@ def test_random_actions_move_each_stream_once_and_change_no_game():
     assert (own == moved).tolist() == [False, True, False, False, False, True]
     again = engine.random_actions(games, new_streams(0, 6))
     assert (actions == again[rows]).all()
-
-
-@pytest.mark.parametrize("generators", [new_streams(0, 5), np.zeros(6, int), np.zeros((6, 1))])
-def test_streams_must_be_one_a_game(generators):
-    games = engine.new_games(Rules(), 6, seed=0)
-    with pytest.raises(
-        ValueError, match=r"generators must be a uint64 array of shape \(6,\), got shape"
-    ):
-        engine.random_actions(games, generators)
 
 
 # ------------------------------------------------------------------------------------ step
@@ -348,50 +299,31 @@ def test_read_only_input_needs_no_second_compilation():
     assert compiled[0] == compiled[1]
 
 
-def test_step_stops_at_a_roll_where_it_is_told_to():
-    games = in_phase(MOVE)
-    rolled, waiting = games.copy(), games.copy()
-    engine.step(rolled, [10] * len(games))
-    engine.step(waiting, [10] * len(games), roll=False)
-    assert not chance.roll_due(rolled).any() and chance.roll_due(waiting).all()
-    chance.roll(waiting)
-    assert to_bytes(rolled) == to_bytes(waiting)
-
-
 @pytest.mark.parametrize(
-    ("phase", "action", "expected"),
+    ("phase", "action", "meaning", "legal"),
     [
-        (DISC, 5, "may not play action 5 (crown becomes red) in phase disc; legal are 0-4"),
-        (CROWN_CHOICE, 0, "may not play action 0 (disc 1) in phase crown; legal are 5-9"),
-        (MOVE, 9, "may not play action 9 (crown becomes green) in phase move; legal are 10"),
-        (PLACE, 14, "may not play action 14 (Emperor 5 steps) in phase place; legal are "),
-        (DISC, 95, "may not play action 95 in phase disc; legal are"),
-        (DISC, -1, "may not play action -1 in phase disc; legal are"),
-        (PLACE, -(2**63), "may not play action -9223372036854775808 in phase place; legal are"),
-        (DISC, 2**63 - 1, "may not play action 9223372036854775807 in phase disc; legal are"),
+        (DISC, 5, "(crown becomes red) ", "0-4"),
+        (CROWN_CHOICE, 0, "(disc 1) ", "5-9"),
+        (MOVE, 9, "(crown becomes green) ", "10"),
+        (PLACE, 14, "(Emperor 5 steps) ", ""),
+        *((DISC, action, "", "") for action in (95, -1, 2**63 - 1)),
+        (PLACE, -(2**63), "", ""),
     ],
 )
-def test_an_illegal_action_is_named_and_no_game_changes(phase, action, expected):
-    """Also where only one of many is illegal, and not the first."""
+def test_an_illegal_action_is_named_and_no_game_changes(phase, action, meaning, legal):
+    """Also where only one of many is illegal, and not the first: by its game, not its row."""
     games = in_phase(phase)
     before = to_bytes(games)
     actions = engine.legal_masks(games).argmax(axis=1)
     actions[2] = action
     with pytest.raises(IllegalActionError) as error:
-        engine.step(games, actions)
-    assert f"game 2: player {games['player'][2]} {expected}" in str(error.value)
+        engine.step(games, actions[::-1].copy(), rows=np.arange(len(games))[::-1].copy())
+    said = f"action {action} {meaning}in phase {PHASE_NAMES[phase]}; legal are {legal}"
+    assert re.match(f"game 2: player {games['player'][2]} .*{re.escape(said)}", str(error.value))
     assert to_bytes(games) == before
     assert (error.value.game, error.value.action) == (2, action)
     assert error.value.player == games["player"][2]
     assert error.value.legal == engine.legal_actions(games[2]).tolist()
-
-
-def test_an_illegal_action_is_named_by_its_game_not_by_its_place_in_rows():
-    games = in_phase(DISC, n=6)
-    before = to_bytes(games)
-    with pytest.raises(IllegalActionError, match=r"^game 2: ") as error:
-        engine.step(games, [0, 90, 0], rows=np.array([4, 2, 5]))
-    assert error.value.game == 2 and to_bytes(games) == before
 
 
 def test_legal_actions_are_told_as_ranges():
@@ -410,58 +342,49 @@ def test_an_illegal_action_error_can_be_sent_to_another_process():
         assert isinstance(again, ValueError)
 
 
-def test_a_game_that_is_over_takes_no_action():
+def test_a_game_that_is_over_or_waits_for_a_roll_takes_no_action():
     games = in_phase(DISC)
     engine.forfeit(games, rows=np.array([3]))
-    before = to_bytes(games)
-    with pytest.raises(ValueError, match=r"^game 3 is over: no action can be played, got 0$"):
-        engine.step(games, engine.legal_masks(games).argmax(axis=1))
-    assert to_bytes(games) == before
-
-
-def test_a_game_that_waits_for_a_roll_takes_no_action():
-    games = engine.new_games(Rules(players=3), 2, seed=0, roll=False, first_player=2)
-    before = to_bytes(games)
-    expected = "^game 0 waits for a roll of 9 dice by player 2, not for action 7$"
-    with pytest.raises(ValueError, match=expected) as error:
-        engine.step(games, [7, 7])
-    assert not isinstance(error.value, IllegalActionError)
-    assert to_bytes(games) == before
+    due = engine.new_games(Rules(players=3), 2, seed=0, roll=False, first_player=2)
+    for states, named in ((games, "game 3 is over.* 0"), (due, "game 0 .*9 dice by player 2.* 7")):
+        before, actions = to_bytes(states), engine.legal_masks(states).argmax(axis=1)
+        with pytest.raises(ValueError, match=named) as error:
+            engine.step(states, actions if states is games else [7, 7])
+        assert not isinstance(error.value, IllegalActionError)
+        assert to_bytes(states) == before
 
 
 @pytest.mark.parametrize(
-    ("actions", "error", "expected"),
+    ("actions", "error", "named"),
     [
-        ([0.0] * 4, TypeError, "actions must be integers, got dtype float64"),
-        (
-            [0, 0, float("nan"), 0],
-            TypeError,
-            "actions must be integers, got dtype float64 with NaN",
-        ),
-        ([True] * 4, TypeError, "actions must be integers, got dtype bool"),
-        (["0"] * 4, TypeError, "actions must be integers, got dtype"),
-        ([None] * 4, TypeError, "actions must be integers, got dtype object"),
-        ([10**30] * 4, TypeError, "actions must be integers, got dtype object"),
-        ([0] * 3, ValueError, r"actions must be one a game, shape \(4,\), got \(3,\)"),
-        (0, ValueError, r"shape \(4,\), got \(\)"),
-        ([[0]] * 4, ValueError, r"shape \(4,\), got \(4, 1\)"),
+        ([0.0] * 4, TypeError, "float64"),
+        ([0, 0, float("nan"), 0], TypeError, "NaN"),
+        ([True] * 4, TypeError, "bool"),
+        ([10**30] * 4, TypeError, "object"),
+        ([0] * 3, ValueError, r"\(4,\).*\(3,\)"),
+        (0, ValueError, r"\(\)"),
+        ([[0]] * 4, ValueError, r"\(4, 1\)"),
     ],
 )
-def test_what_are_no_actions_is_refused(actions, error, expected):
+def test_non_actions_are_rejected(actions, error, named):
     games = in_phase(DISC)
     before = to_bytes(games)
-    with pytest.raises(error, match=expected):
+    with pytest.raises(error, match=f"actions .*{named}"):
         engine.step(games, actions)
     assert to_bytes(games) == before
 
 
-def test_no_rows_are_no_games():
+def test_no_rows_and_an_empty_batch_are_no_games():
     games = in_phase(DISC)
     before, none = to_bytes(games), np.zeros(0, np.int64)
-    engine.step(games, np.zeros(0, int), rows=none)
     engine.forfeit(games, rows=none)
-    assert engine.legal_masks(games, rows=none).shape == (0, ACTIONS)
-    assert engine.random_actions(games, new_streams(0, 4), rows=none).shape == (0,)
+    for states, rows in ((games, none), (engine.new_games(Rules(), 0, seed=0), None)):
+        engine.step(states, np.zeros(0, int), rows=rows)
+        assert engine.legal_masks(states, rows=rows).shape == (0, ACTIONS)
+        drawn = engine.random_actions(states, new_streams(0, len(states)), rows=rows)
+        assert drawn.shape == (0,)
+    assert len(engine.returns(states)) == len(engine.is_over(states)) == 0
+    assert len(engine.next_games(states)) == 0
     assert to_bytes(games) == before
 
 
@@ -503,27 +426,10 @@ def test_payoffs_follow_from_the_shares_of_the_win(rules, winners, expected):
     games = engine.new_games(Rules(**rules), 2, seed=0)
     games["phase"], games["winners"] = OVER, sum(1 << team for team in winners)
     assert engine.returns(games).tolist() == [expected] * 2
-
-
-@pytest.mark.parametrize(
-    ("rules", "player", "winners", "expected"),
-    [
-        ({"players": 2}, 0, [1], [-1, 1]),
-        ({"players": 2}, 1, [0], [1, -1]),
-        ({"players": 3}, 1, [0, 2], [0.25, -0.5, 0.25]),
-        ({"players": 4}, 2, [1], [-1, 1, -1, 1]),
-        ({"players": 4}, 3, [0], [1, -1, 1, -1]),
-        ({"players": 4, "partners": "adjacent"}, 1, [1], [-1, -1, 1, 1]),
-    ],
-)
-def test_a_forfeit_gives_the_win_to_the_others(rules, player, winners, expected):
-    games = engine.new_games(Rules(**rules), 2, seed=0, first_player=player, roll=False)
-    other = games.copy()[1:]
-    engine.forfeit(games, rows=np.array([0]))
-    assert engine.is_over(games).tolist() == [True, False]
-    assert games["reason"][0] == BY_FORFEIT and winning_teams(games[0]) == winners
-    assert engine.returns(games).tolist() == [expected, [0] * len(expected)]
-    assert equal(games[1:], other).all()
+    shares, teams = engine.win_shares(games), games[0]["teams"]
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    parts = shares * (len(expected) / teams)  # partners split their team's
+    np.testing.assert_allclose((teams * parts - 1) / (teams - 1), [expected] * 2)
 
 
 def test_a_forfeit_ends_a_game_in_any_phase():
@@ -560,7 +466,7 @@ def test_legal_actions_take_a_record_or_a_batch_of_one():
         engine.legal_actions(games)
 
 
-def test_action_numbers_are_those_of_the_rulings():
+def test_action_numbers_are_those_of_the_rules():
     assert [disc_action(number) for number in range(1, 6)] == [0, 1, 2, 3, 4]
     assert [crown_action(clan) for clan in range(5)] == [5, 6, 7, 8, 9]
     assert ACTIONS == 95 and PHASE_NAMES[PLACE] == "place"

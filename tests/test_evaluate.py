@@ -33,18 +33,14 @@ BOTS = """
 import os, shutil, signal, sys
 from pathlib import Path
 from carolus_env.bots import RandomBot
-
 class Mine(RandomBot):
     pass
-
 class Illegal(RandomBot):
     def act(self, states, generators):
         return super().act(states, generators) + 95
-
 class Broken(RandomBot):
     def act(self, states, generators):
         raise RuntimeError("two\\nlines")
-
 class Stops(RandomBot):
     calls = 0
     def act(self, states, generators):
@@ -52,7 +48,6 @@ class Stops(RandomBot):
         if Stops.calls == int(os.environ.get("STOP_AT", 100)):
             signal.raise_signal(signal.SIGINT)
         return super().act(states, generators)
-
 class Vandal(RandomBot):
     def act(self, states, generators):
         shutil.rmtree(Path(__file__).parent / "results", ignore_errors=True)
@@ -120,11 +115,13 @@ def game_lines(folder: Path) -> list[str]:
 def test_the_file_holds_what_was_played(run: Any, tmp_path: Path, players: int) -> None:
     path = tmp_path / "result.json"
     words = ("greedy", "random", "--players", players, "--games", 18, "--seed", 3, "--json", path)
+    words += ("--crown-choice", "deferred", "--paladins-per-clan", 30, "--max-rounds", "none")
     assert run(*words, "--quiet") == (0, "", "")
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     report = json.loads(path.read_text())
-    assert (report["rules"]["players"], report["games"], report["seed"]) == (players, 18, 3)
+    rules = Rules(players, "deferred", paladins_per_clan=30, max_rounds=None)
+    assert (report["rules"], report["games"], report["seed"]) == (rules.to_dict(), 18, 3)
     assert [agent["spec"] for agent in report["agents"]] == ["greedy", "random"]
     assert report["agents"][1]["rating"]["elo"] == 100
     assert report["complete"] is True
@@ -139,44 +136,25 @@ def test_the_file_holds_what_was_played(run: Any, tmp_path: Path, players: int) 
     assert list(tmp_path.iterdir()) == [path], "nothing else is left beside the file"
 
 
-def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path, bot_file: Path) -> None:
-    specs = ["greedy", "random", f"{bot_file}:Mine", "random"]
-    code, out, _ = run(*specs, "--games", 4, "--json", tmp_path / "r.json")
+def test_more_than_two_agents_play_every_pairing(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "[red]bots.py"  # a spec with brackets is shown as it is
+    path.write_text(BOTS)
+    specs = ["greedy", "random", f"{path}:Mine", "random"]
+    code, out, err = run(*specs, "--games", 3, "--json", tmp_path / "r.json")
     report = json.loads((tmp_path / "r.json").read_text())
-    assert code == 0
+    assert (code, err.count("\n")) == (0, 1) and "rounded up to 4" in err
     assert [agent["spec"] for agent in report["agents"]] == specs
     pairs = [tuple(result["agents"]) for result in report["pairings"]]
     assert pairs == [(specs[i], specs[j]) for i in range(4) for j in range(i + 1, 4)]
-    assert "greedy : random #1" in out
-    assert "random #1 : random #2" in out
+    assert {result["games"] for result in report["pairings"]} == {4}
+    for words in ("greedy : random #1", "random #1 : random #2", "[red]bots.py:Mine : random"):
+        assert words in out
 
 
-def test_the_options_of_the_rules_are_played(run: Any, tmp_path: Path) -> None:
-    words = "--players 4 --crown-choice deferred --partners adjacent --paladins-per-clan 30"
-    path = tmp_path / "r.json"
-    code, _, _ = run("random", "random", "--games", 2, *words.split(), "--json", path)
-    assert code == 0
-    assert json.loads(path.read_text())["rules"] == Rules(4, "deferred", "adjacent", 30).to_dict()
-    run("greedy", "random", "--games", 4, "--max-rounds", "none", "--json", path)
-    assert json.loads(path.read_text())["rules"]["max_rounds"] is None
-
-
-def test_rounding_up_is_said_in_one_line(run: Any, tmp_path: Path) -> None:
-    path = tmp_path / "r.json"
-    code, _, err = run("greedy", "random", "--players", 3, "--games", 10, "--json", path)
-    assert (code, err) == (0, "10 games rounded up to 12: complete rotations of the seats\n")
-    report = json.loads(path.read_text())
-    assert (report["deals"], report["games"], report["pairings"][0]["games"]) == (2, 12, 12)
-
-
-def test_without_rich_the_table_is_plain_and_says_the_same(
-    run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_rich_the_table_is_plain_and_says_the_same(run, monkeypatch):
     with_rich = run("greedy", "random", "--games", 20)[1]
     assert "the cross table" in with_rich
-    for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    for name in ("rich", "rich.box"):
+    for name in {*(name for name in sys.modules if name.startswith("rich")), "rich", "rich.box"}:
         monkeypatch.setitem(sys.modules, name, None)
     code, plain, _ = run("greedy", "random", "--games", 20)
     assert code == 0
@@ -188,41 +166,33 @@ def test_without_rich_the_table_is_plain_and_says_the_same(
         assert word in with_rich
 
 
-def test_a_spec_with_brackets_is_shown_as_it_is(run: Any, tmp_path: Path) -> None:
-    path = tmp_path / "[red]bots.py"
-    path.write_text(BOTS)
-    code, out, _ = run(f"{path}:Mine", "random", "--games", 2)
-    assert code == 0
-    assert "[red]bots.py:Mine : random" in out
-
-
 # ------------------------------------------------------------------------------------ mistakes
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", "name two agents or more, got 0"),
-        ("greedy nobody", "unknown agent 'nobody'; known are random, greedy, "),
-        ("greedy random --players 5", "players must be a whole number from 2 to 4, got 5"),
-        ("greedy random --games 0", "games must be a whole number from 1 to 100,000,000, got 0"),
-        ("greedy random --seed -1", "seed must be a whole number from 0 to 2^64 - 1, got -1"),
-        ("greedy random --max-rounds few", "65,535 or None, got 'few'"),
-        ("greedy random --sprt 20", "--sprt: must be two numbers with a comma, such as 0,20"),
-        ("greedy random --sprt 0,20 --until 9", "one stop rule, until or test, got both"),
-        ("greedy random --workers 0", "workers must be a whole number from 1 to 256, got 0"),
-        ("greedy random --players 3 --schedule mixed", "mixed needs three agents, got 2"),
-        ("greedy random --resume", "--resume needs --out"),
-        ("greedy random --out FOLDER --resume", "games.jsonl: there is no such file"),
-        ("greedy random --out FILE", "--out FILE: the folder cannot be created: File exists"),
-        ("greedy random --records FILE", "--records FILE: exists; name another file"),
-        ("greedy random --records FOLDER", "is a folder, a file is needed"),
-        ("greedy FILE:Illegal", "FILE:Illegal' answered action "),
-        ("greedy FILE:Broken", "FILE:Broken' failed with RuntimeError: two lines"),
-        ("greedy random --json FOLDER", "is a folder, a file is needed"),
-        ("greedy random --json FOLDER/none/r.json", "there is no folder FOLDER/none"),
-        ("greedy random --json /dev/full", "/dev/full: cannot be written: not a regular file"),
-        (f"greedy random --json FOLDER/{'x' * 300}", "cannot be written: File name too long"),
+        ("", "got 0"),
+        ("greedy nobody", "'nobody'"),
+        ("greedy random --players 5", "players"),
+        ("greedy random --games 0", "games"),
+        ("greedy random --seed -1", "seed"),
+        ("greedy random --max-rounds few", "'few'"),
+        ("greedy random --sprt 20", "--sprt"),
+        ("greedy random --sprt 0,20 --until 9", "until"),
+        ("greedy random --workers 0", "workers"),
+        ("greedy random --players 3 --schedule mixed", "mixed"),
+        ("greedy random --resume", "--out"),
+        ("greedy random --out FOLDER --resume", "FOLDER/games.jsonl"),
+        ("greedy random --out FILE", "--out FILE"),
+        ("greedy random --records FILE", "--records FILE"),
+        ("greedy random --records FOLDER", "FOLDER"),
+        ("greedy FILE:Illegal", "FILE:Illegal"),
+        ("greedy FILE:Broken", "RuntimeError: two lines"),
+        ("greedy random --json FOLDER", "FOLDER"),
+        ("greedy random --json FOLDER/none/r.json", "FOLDER/none"),
+        ("greedy random --json /dev/full", "/dev/full"),
+        (f"greedy random --json FOLDER/{'x' * 300}", "File name too long"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line(run: Any, bot_file: Path, words: str, said: str) -> None:
@@ -231,15 +201,13 @@ def test_a_mistake_is_answered_in_one_line(run: Any, bot_file: Path, words: str,
 
     code, out, err = run(*filled(words).split())
     assert (code, out) == (2, "")
-    assert filled(said) in err
-    assert err.startswith("evaluate.py: ")
+    assert err.count(f"{bot_file}:") <= 1, "an agent of a file is named once"
+    assert filled(said) in err and err.startswith("evaluate.py: ")
     assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
-def test_a_bots_error_is_told_with_its_line_and_all_of_it_where_asked(
-    run: Any, tmp_path: Path, workers: str
-) -> None:
+def test_a_bots_error_is_told_with_its_line_and_all_of_it_where_asked(run, tmp_path, workers):
     path = tmp_path / "faulty.py"
     path.write_text('def raises(states, generators):\n    return {}["no such key"]\n')
     words = ("greedy", f"{path}:raises", "--games", "2", "--workers", workers)
@@ -251,31 +219,13 @@ def test_a_bots_error_is_told_with_its_line_and_all_of_it_where_asked(
     lines = err.splitlines()
     assert code == 2 and lines[0] == "Traceback (most recent call last):"
     assert '    return {}["no such key"]' in lines and lines[-1].endswith("(faulty.py, line 2)")
-
-
-def test_a_file_that_fails_is_shown_whole_where_asked(run: Any, tmp_path: Path) -> None:
-    path = tmp_path / "faulty.py"
     path.write_text("import numpy\n\nnumpy.zeros(-1)\n")
-    code, _, err = run("greedy", f"{path}:Bot")
-    assert code == 2 and err.endswith("(faulty.py, line 3)\n") and err.count("\n") == 1
-    code, _, err = run("greedy", f"{path}:Bot", "--traceback")
-    assert code == 2 and "numpy.zeros(-1)" in err
+    err = run(*words)[2]
+    assert err.endswith("(faulty.py, line 3)\n") and err.count("\n") == 1
+    assert "numpy.zeros(-1)" in run(*words, "--traceback")[2]
 
 
-def test_too_little_memory_is_answered_in_one_line(
-    run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_memory(*_: Any, **__: Any) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(evaluate.evaluation.Tournament, "run", no_memory)
-    code, out, err = run("greedy", "random")
-    assert (code, out, err) == (2, "", "evaluate.py: not enough memory for so many games\n")
-
-
-def test_a_file_that_cannot_be_written_is_refused_before_playing(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_written_is_refused_before_playing(run, tmp_path, monkeypatch):
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -287,9 +237,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_playing(
 
 
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
-def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(
-    run: Any, bot_file: Path, quiet: list[str]
-) -> None:
+def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(run, bot_file, quiet):
     """The agent removes the folder while it plays: no check beforehand can know."""
     path = bot_file.parent / "results" / "r.json"
     path.parent.mkdir()
@@ -299,21 +247,22 @@ def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(
     assert err == f"evaluate.py: {path}: could not be written: No such file or directory\n"
 
 
-def test_deals_before_an_agent_fails_are_kept(
-    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", "raise OSError('gone')"))
+@pytest.mark.parametrize(("stop", "code"), [("raise OSError('gone')", 2), ("", 130)])
+def test_deals_before_an_agent_fails_or_ctrl_c_are_kept(
+    run, tmp_path, bot_file, monkeypatch, stop, code
+):
+    bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", stop) if stop else BOTS)
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 6)
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
-    words = ("greedy", "random", f"{bot_file}:Stops", "--games", 300, "--json", path)
-    code, out, err = run(*words)
-    assert code == 2
-    assert "greedy : random " in out
-    assert f"{bot_file}:Stops' failed with OSError: gone" in err
+    stops = f"{bot_file}:Stops"
+    found, out, err = run("greedy", "random", stops, "--games", 300, "--json", path)
     report = json.loads(path.read_text())
-    assert report["complete"] is False
+    assert found == code and report["complete"] is False and "greedy : random " in out
     assert {pairing["deals"] for pairing in report["pairings"]} == {report["deals"]}
+    assert 0 < report["games"] < 900 and report["games"] % 6 == 0, "whole deals"
+    told = f"{stops}' failed with OSError: gone" if stop else f"{report['games']} counted"
+    assert told in err and (stop or err.count("\n") == 1)
 
 
 # ------------------------------------------------------------------------------------ tournaments
@@ -367,18 +316,6 @@ def test_a_test_stops_by_itself_and_says_its_verdict(run: Any, tmp_path: Path) -
     assert (report["deals"], report["complete"]) == (8, True)
 
 
-@pytest.mark.parametrize(("schedule", "pairs"), [("field", [[0, 1], [0, 2]]), ("mixed", None)])
-def test_schedules(run: Any, tmp_path: Path, schedule: str, pairs: Any) -> None:
-    path = tmp_path / "r.json"
-    words = ("greedy", "random", "random", "--players", 3, "--schedule", schedule, "--games", 12)
-    assert run(*words, "--json", path)[0] == 0
-    report = json.loads(path.read_text())
-    assert report["schedule"] == schedule
-    assert report["games"] == (24 if pairs else 12)
-    wanted = pairs or [[0, 1], [0, 2], [1, 2]]
-    assert [pairing["pair"] for pairing in report["pairings"]] == wanted
-
-
 def test_records_are_written_on_request(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl.gz"
     assert run("greedy", "random", "--players", 4, "--games", 6, "--records", path)[0] == 0
@@ -388,9 +325,7 @@ def test_records_are_written_on_request(run: Any, tmp_path: Path) -> None:
     assert records[1]["agents"] == ["random", "greedy"] * 2
 
 
-def test_without_the_extras_there_are_no_ratings_and_it_is_said(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extras_there_are_no_ratings_and_it_is_said(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "carolus_env.evaluation.ratings", None)
     path = tmp_path / "r.json"
     code, out, err = run("greedy", "random", "--games", 20, "--json", path)
@@ -407,9 +342,7 @@ def test_without_the_extras_there_are_no_ratings_and_it_is_said(
     assert not (tmp_path / "cup" / "games.jsonl").exists()
 
 
-def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(
-    run: Any, bot_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(run, bot_file, monkeypatch):
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 6)
     monkeypatch.setattr(evaluate.console, "_REDRAWN", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
@@ -423,27 +356,9 @@ def test_on_a_terminal_a_bar_and_the_table_so_far_are_shown(
 # ------------------------------------------------------------------------------------ Ctrl-C
 
 
-def test_ctrl_c_prints_and_writes_what_is_complete(
-    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 5)
-    monkeypatch.setenv("STOP_AT", "500")
-    path = tmp_path / "r.json"
-    stops = f"{bot_file}:Stops"
-    code, out, err = run("greedy", "random", stops, "--games", 300, "--json", path)
-    assert code == 130
-    report = json.loads(path.read_text())
-    assert report["complete"] is False
-    assert 0 < report["games"] < 900
-    assert report["games"] % 6 == 0, "whole deals"
-    assert f"{report['games']} counted" in err
-    assert err.count("\n") == 1
-    assert "greedy : random" in out
-
-
 def test_ctrl_c_before_anything_is_complete_leaves_the_file_alone(
-    run: Any, tmp_path: Path, bot_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run, tmp_path, bot_file, monkeypatch
+):
     path = tmp_path / "r.json"
     path.write_text("precious")
     for stop_at in ("1", "10"):  # before the first game, and among the first games
@@ -475,7 +390,7 @@ def test_the_script_runs_from_anywhere_without_torch(tmp_path: Path) -> None:
 
 
 def test_output_that_nobody_can_read_is_no_traceback() -> None:
-    command = [sys.executable, str(SCRIPT), "greedy", "random", "--games", "2"]
+    command = [sys.executable, str(SCRIPT), "random", "random", "--games", "2"]
     reading, closed = os.pipe()
     os.close(reading)
     full_disk = os.open("/dev/full", os.O_WRONLY)
@@ -492,9 +407,7 @@ def test_output_that_nobody_can_read_is_no_traceback() -> None:
 # ------------------------------------------------------------------------------------ protocol
 
 
-def test_the_protocol_rates_an_agent_and_counts_its_losses(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_protocol_rates_an_agent_and_counts_its_losses(run, tmp_path, monkeypatch):
     monkeypatch.undo()  # no stand-ins: with ratings and reports as they are
     for name, value in (("GUESS_GAMES", 2), ("RUNGS", 2), ("DEALS", {2: 4, 3: 1})):
         monkeypatch.setattr(bench, name, value)
@@ -534,10 +447,10 @@ def test_the_protocol_rates_an_agent_and_counts_its_losses(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("random greedy --bench", "--bench measures one agent, got 2"),
-        ("random --bench --players 7", "has [2, 3, 4] players, got 7"),
-        ("random --bench --games 5", "--bench fixes what is played and takes no --games"),
-        ("gredy --bench", "unknown agent 'gredy'"),
+        ("random greedy --bench", "got 2"),
+        ("random --bench --players 7", "[2, 3, 4] players, got 7"),
+        ("random --bench --games 5", "--games"),
+        ("gredy --bench", "'gredy'"),
     ],
 )
 def test_what_the_protocol_fixes_cannot_be_changed(run: Any, words: str, said: str) -> None:

@@ -19,7 +19,9 @@ safetensors = pytest.importorskip("safetensors.torch")
 EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"
 
 
-@pytest.mark.parametrize(("turns", "outputs"), [([], 95), (["--turns"], 1)])
+@pytest.mark.parametrize(
+    ("turns", "outputs"), [([], 95), pytest.param(["--turns"], 1, marks=pytest.mark.slow)]
+)
 def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path, turns, outputs):
     weights = tmp_path / "weights.safetensors"
     options = "--players 3 --envs 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"

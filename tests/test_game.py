@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import re
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from carolus_env import (
 )
 from carolus_env.drawing.text import board_text
 from carolus_env.engine import legal_actions, legal_masks, new_games, returns
-from carolus_env.engine.rules import ACTIONS, CLAN_NAMES, DISC, MOVE, PLACE, action_parts
+from carolus_env.engine.rules import ACTIONS, DISC, MOVE
 from carolus_env.games import Outcome
 from carolus_env.notation import NotationError, to_line
 
@@ -71,30 +72,22 @@ def test_a_game_that_is_over_takes_no_action():
         game.play("d1")
 
 
-@pytest.mark.parametrize("action", [1.0, None, b"d1", [1]])
-def test_what_is_neither_a_whole_number_nor_text_is_no_action(action):
-    with pytest.raises(TypeError):
-        Game(seed=0).play(action)
-
-
-@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.array, bool])
-def test_every_kind_of_whole_number_is_an_action(kind):
-    game, same = Game(seed=0), Game(seed=0)
-    game.play(kind(1))
+def test_every_kind_of_whole_number_is_an_action():
+    same = Game(seed=0)
     same.play(1)
-    assert game == same
+    for kind in (np.int8, np.uint64, np.array, bool):
+        game = Game(seed=0)
+        game.play(kind(1))
+        assert game == same
+    with pytest.raises(ValueError, match="read-only"):
+        same.mask[0] = 0
 
 
-@pytest.mark.parametrize(
-    "duplicate",
-    [
-        Game.copy,
-        Game.clone,
-        copy.copy,
-        copy.deepcopy,
-        lambda game: pickle.loads(pickle.dumps(game)),
-    ],
-)
+def pickled(game):
+    return pickle.loads(pickle.dumps(game))
+
+
+@pytest.mark.parametrize("duplicate", [Game.copy, Game.clone, copy.copy, copy.deepcopy, pickled])
 def test_a_copy_goes_on_alike_and_alone(duplicate):
     game = Game(Rules(players=3), seed=5, observe="uint8", history=True)
     for _ in range(50):
@@ -120,11 +113,6 @@ def test_a_game_can_be_taken_up_from_a_state_where_a_roll_is_due():
         Game(Rules(), state=states)
 
 
-def test_the_mask_cannot_be_written_into():
-    with pytest.raises(ValueError, match="read-only"):
-        Game(seed=0).mask[0] = 0
-
-
 # ------------------------------------------------------------------------------------ text
 
 
@@ -134,14 +122,6 @@ def until(phase, rules=None, seed=1, **options):
     while game.phase != phase:
         game.play(draw.choice(game.legal_actions))
     return game
-
-
-def test_moves_may_be_played_as_text():
-    game, same = (until(PLACE) for _ in range(2))
-    clan = CLAN_NAMES[action_parts(game.legal_actions[0]).clan]
-    game.play(f" {clan} > COURT ")
-    same.play(same.legal_actions[0])
-    assert game == same
 
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
@@ -170,30 +150,17 @@ def test_several_moves_may_be_played_at_once_with_rolls_between_them():
     assert other.states["round"][0] > 2
     game.play(", ".join(moves))
     assert game == other and len(game.history) == 40
-
-
-def test_a_number_before_a_move_plays_it_so_often():
     game, same = Game(seed=296, history=True), Game(seed=296)
     game.play("d2, d3, 2 red>court")
-    for action in ("d2", "d3", "red>court", "red>court"):
-        same.play(action)
+    same.play("d2, d3, red>court, red>court")
     assert game == same and len(game.history) == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("d6", "expected a number|may not play that now"),
-        ("", "expected a disc such as 'd3'"),
-        ("red>court", "expected a disc such as 'd3'"),
-        ("d2, d2", "player . may not play that now"),
-        ("d2, d3, E+1", "expected a paladin"),
-    ],
-)
-def test_text_that_is_no_legal_move_is_refused_and_changes_nothing(text, said):
+@pytest.mark.parametrize("text", ["d6", "", "red>court", "d2, d2", "d2, d3, E+1"])
+def test_text_that_is_no_legal_move_is_refused_and_changes_nothing(text):
     game = Game(seed=296, history=True)
     before = game.copy()
-    with pytest.raises(NotationError, match=said):
+    with pytest.raises(NotationError, match=re.escape(repr(text.split(", ")[-1]))):
         game.play(text)
     assert game == before and game.history == ()
 
@@ -242,15 +209,12 @@ def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
     reason = engine.rules.REASON_NAMES[game.states["reason"][0]]
     assert game.outcome == Outcome(winners, reason, tuple(returns(game.states)[0].tolist()))
     assert bool(winners) == (reason != "max_rounds")
-
-
-def test_a_forfeit_is_an_outcome():
-    game = Game(Rules(players=3), seed=7)
-    loser = game.player
+    game = Game(rules, seed=7)
+    loser = rules.team(game.player)
     engine.forfeit(game.states)
     game.refresh()
-    assert game.outcome.reason == "forfeit"
-    assert game.outcome.winners == tuple(team for team in range(3) if team != loser)
+    rest = tuple(team for team in range(rules.teams) if team != loser)
+    assert game.outcome[:2] == (rest, "forfeit")
 
 
 # ------------------------------------------------------------------------------------ values
@@ -274,6 +238,7 @@ def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
                 game.play(draw.choice(game.legal_actions))
     assert "\n" not in game.to_text() and "\n" not in game.to_json()
     assert repr(game) == f"Game.from_text({to_line(game.states[0])!r})"
+    assert f"{game}\n" == board_text(game.states[0])
 
 
 def test_options_of_a_game_reach_it_from_every_format():
@@ -288,31 +253,19 @@ def test_options_of_a_game_reach_it_from_every_format():
     assert Game.from_text(game.to_text(), seed=5) == Game.from_text(game.to_text(), seed=5) != game
 
 
-@pytest.mark.parametrize(
-    ("make", "data", "error", "said"),
-    [
-        (Game.from_text, "2 | 7", PositionError, "turn is missing"),
-        (Game.from_json, "{}", PositionError, "rules is missing"),
-        (Game.from_bytes, b"1234", ValueError, "not a whole number of games"),
-        (Game.from_bytes, bytes(STATE.itemsize), ValueError, "field 'players' holds 0"),
-        (Game.from_bytes, b"", ValueError, "batch of one game, got 0"),
-    ],
-)
-def test_what_is_no_position_is_refused(make, data, error, said):
-    with pytest.raises(error, match=said):
-        make(data)
-
-
-def test_bytes_of_a_position_that_no_game_can_reach_are_refused():
-    game = Game(seed=1)
-    game.states["supply"][0, 0] += 1
-    with pytest.raises(PositionError):
-        Game.from_bytes(game.to_bytes())
-
-
-def test_a_printed_game_is_its_board():
-    game = Game(Rules(players=3), seed=1)
-    assert f"{game}\n" == board_text(game.states[0])
+def test_what_is_no_position_is_refused():
+    unreachable = Game(seed=1)
+    unreachable.states["supply"][0, 0] += 1
+    for make, data, error, named in (
+        (Game.from_text, "2 | 7", PositionError, "turn"),
+        (Game.from_json, "{}", PositionError, "rules"),
+        (Game.from_bytes, b"1234", ValueError, "whole number of games"),
+        (Game.from_bytes, bytes(STATE.itemsize), ValueError, "'players' .*0"),
+        (Game.from_bytes, b"", ValueError, "got 0"),
+        (Game.from_bytes, unreachable.to_bytes(), PositionError, "red"),
+    ):
+        with pytest.raises(error, match=named):
+            make(data)
 
 
 def test_games_are_equal_and_hashed_by_their_positions():
@@ -368,25 +321,13 @@ def test_a_playout_without_end_is_left_at_the_limit():
     assert result.decisions.tolist() == [10] * 3 and not result.returns.any()
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"repeats": 0}, "repeats must be a whole number of at least 1, got 0"),
-        ({"most_decisions": 0}, "most_decisions must be a whole number of at least 1, got 0"),
-        ({"threads": -1}, "threads must be a whole number"),
-        (
-            {"generators": np.zeros(2, np.uint64)},
-            r"generators must be a uint64 array of shape \(3,\)",
-        ),
-    ],
-)
-def test_impossible_playouts_are_refused(options, text):
-    given = {"generators": new_streams(0, 3), **options}
-    with pytest.raises(ValueError, match=text):
-        playout(new_games(Rules(), 3, seed=0), **given)
-
-
-def test_playouts_of_different_numbers_of_players_are_refused():
-    mixed = np.concatenate([new_games(Rules(players=n), 1, seed=0) for n in (2, 3)])
-    with pytest.raises(ValueError, match="different numbers of players"):
-        playout(mixed, new_streams(0, 2))
+def test_impossible_playouts_are_refused():
+    states, mixed = new_games(Rules(), 3, seed=0), new_games(Rules(), 3, seed=0)
+    mixed[1:2] = new_games(Rules(players=3), 1, seed=0)
+    for given, options, named in (
+        (states, {"repeats": 0}, "repeats .*0"),
+        (states, {"most_decisions": 0}, "most_decisions .*0"),
+        (mixed, {}, "numbers of players"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            playout(given, **{"generators": new_streams(0, 3), **options})

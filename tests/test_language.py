@@ -153,13 +153,6 @@ def test_a_position_in_words_says_what_the_figure_shows():
     assert "Now play 3 paladins from your reserve, then move the Emperor 1 to 3 steps." in asked
 
 
-def test_words_need_a_decision():
-    game = ce.new_games(ce.Rules(), 1, seed=1, roll=False)
-    for write in (words.position_text, lambda state: words.request_text(state, turns=True)):
-        with pytest.raises(ValueError, match="no decision is due"):
-            write(game[0])
-
-
 # ------------------------------------------------------------------------------------ harness
 
 
@@ -216,10 +209,18 @@ def test_an_observation_does_not_tell_the_dice_to_come():
     assert observe(one[0]) == observe(other[0])
     assert observe(one[0])["playerId"] == int(one["player"][0])
     assert not observe(one[0])["isTerminal"]
-    with pytest.raises(ValueError, match=r"answers must be one of \('turn', 'decision'\), got 'x'"):
+    with pytest.raises(ValueError, match=r"answers .*'x'"):
         observe(one[0], "x")
     with pytest.raises(ce.PositionError):
         get_legal_moves({"observationString": "nonsense"})
+    engine.forfeit(other)
+    over = observe(other[0])
+    assert over["isTerminal"] and get_legal_moves(over) == {}
+    assert parse_response(answer("d1"), over).error == "no decision is due"
+    waiting = ce.new_games(ce.Rules(), 1, seed=1, roll=False)[0]
+    for write in (words.position_text, lambda state: words.request_text(state, turns=True)):
+        with pytest.raises(ValueError, match="no decision is due"):
+            write(waiting)
 
 
 GOOD = "2 red>court, yellow>7, E+1"
@@ -244,12 +245,10 @@ def test_prose_fences_and_thoughts_do_not_matter(response):
 @pytest.mark.parametrize(
     ("response", "raw", "why"),
     [
-        ("", None, 'no JSON object with the key "move"'),
+        *((text, None, '"move"') for text in ("", "[" * 100_000)),
         ('{"move": "E+1"', None, "Expecting ',' delimiter"),
-        ('{"move": 7}', None, 'must be a text such as "E+1", got 7'),
-        ('{"move": " "}', None, "must be a text"),
+        *((f'{{"move": {given}}}', None, "must be a text") for given in ("7", '" "')),
         ('{"move": "E+1"}', "E+1", "the paladins come first"),
-        ("[" * 100_000, None, 'no JSON object with the key "move"'),
     ],
 )
 def test_a_response_without_a_legal_move_is_a_described_failure(response, raw, why):
@@ -271,11 +270,3 @@ def test_one_decision_is_one_decision():
     assert parse_response(answer("red>court"), observation).actions == (15,)
     del observation["answers"]
     assert parse_response(answer("red>court"), observation).actions == (15,)
-
-
-def test_a_game_that_is_over_has_no_moves():
-    game = ce.Game(ce.Rules(2), seed=1)
-    engine.forfeit(game.states)
-    observation = observe(game.states[0])
-    assert observation["isTerminal"] and get_legal_moves(observation) == {}
-    assert parse_response(answer("d1"), observation).error == "no decision is due"

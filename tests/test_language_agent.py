@@ -7,7 +7,6 @@ import pickle
 import re
 import socket
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -74,7 +73,7 @@ class Stub:
                 for k in range(0, len(data), 64) if stub.drips else [0]:
                     self.wfile.write(data[k : k + 64] if stub.drips else data)
                     self.wfile.flush()
-                    time.sleep(0.05 if stub.drips else 0)
+                    stub.closing.wait(0.05 if stub.drips else 0)
                 return None
 
             def log_message(self, *args):
@@ -167,18 +166,6 @@ def test_the_request_is_that_of_a_chat(serve, monkeypatch):
     assert "Authorization" not in stub.headers[-1]
 
 
-def test_forced_decisions_are_not_asked_for(serve):
-    stub = serve(well)
-    game = ce.Game(ce.Rules(2), seed=296)
-    game.play("d1")
-    for _ in range(60):  # until a disc is the last one
-        if len(game.legal_actions) == 1:
-            break
-        game.play(game.legal_actions[0])
-    assert make(stub).act_one(game.states[0]) == game.legal_actions[0]
-    assert not stub.prompts
-
-
 def test_one_decision_at_a_time(serve):
     def first_listed(prompt, number):
         return answer(re.search(r" are:\n(.*)\n", prompt)[1].split(", ")[0])
@@ -193,14 +180,17 @@ def test_one_decision_at_a_time(serve):
 
 
 def test_games_are_asked_for_at_the_same_time(serve):
-    def slow(prompt, number):
-        time.sleep(0.2)
+    meet = threading.Barrier(4)
+
+    def together(prompt, number):
+        if number < 4:
+            meet.wait(20)  # nobody is answered before four have asked
         return well(prompt, number)
 
-    stub = serve(slow)
+    stub = serve(together)
     games = ce.new_games(ce.Rules(2), 8, seed=1)
     make(stub, "parallel=4").act(games, ce.new_streams(1, 8))
-    assert 2 <= stub.most_at_once <= 4
+    assert stub.most_at_once == 4
     stub.most_at_once = 0
     make(stub, "parallel=1").act(games[:3], ce.new_streams(1, 3))
     assert stub.most_at_once == 1
@@ -244,9 +234,9 @@ def test_an_illegal_answer_is_asked_for_again_with_what_was_wrong(serve):
     ("reply", "why"),
     [
         ('{"move": "E+1"}', "the paladins come first"),
-        (b"not JSON", "the endpoint's answer is not JSON"),
-        (b'{"choices": []}', r"no choices\[0\].message"),
-        (b'{"choices": [{"message": {"content": 5}}]}', "no text in choices"),
+        (b"not JSON", "not JSON"),
+        (b'{"choices": []}', r"choices\[0\].message"),
+        (b'{"choices": [{"message": {"content": 5}}]}', "choices"),
         ((500, b"oh"), "HTTP 500 Internal Server Error: oh"),
         ((503, b'{"error": {"message": "busy"}}'), "HTTP 503 Service Unavailable: busy"),
         ((429, b""), "HTTP 429 Too Many Requests"),
@@ -262,10 +252,7 @@ def test_after_its_tries_the_agent_is_at_fault(serve, reply, why):
     assert "gave no legal move as player" in caught.value.reason
 
 
-@pytest.mark.parametrize(
-    ("status", "why"),
-    [(400, "HTTP 400 .*: no such model"), (302, "redirects are not followed")],
-)
+@pytest.mark.parametrize(("status", "why"), [(400, "400 .*: no such model"), (302, "redirects")])
 def test_a_refusal_for_good_is_not_repeated_and_no_redirect_followed(serve, status, why):
     stub = serve(lambda prompt, number: (status, b'{"error": {"message": "no such model"}}'))
     with pytest.raises(AgentError, match=why):
@@ -284,21 +271,15 @@ def test_an_endpoint_that_is_not_there_is_asked_again_after_longer_and_longer(mo
 
 
 @pytest.mark.parametrize("drips", [False, True])
-def test_an_answer_must_come_in_time(serve, drips):
+def test_an_answer_must_come_in_time_and_has_a_largest_size(serve, drips, monkeypatch):
     stub = serve(lambda prompt, number: "x" * 10_000 if drips else None)
     stub.drips = drips
-    started = time.monotonic()
-    with pytest.raises(AgentError, match=r"no answer within 0.3 s"):
+    with pytest.raises(AgentError, match=r" 0.3 s"):
         make(stub, "timeout=0.3,tries=2").act_one(first_turn().states[0])
     assert len(stub.prompts) == 2
-    assert 0.5 < time.monotonic() - started < 5
-
-
-def test_an_answer_has_a_largest_size(serve, monkeypatch):
     monkeypatch.setattr("carolus_env.integrations.language.chat._LARGEST", 1000)
-    stub = serve(lambda prompt, number: "x" * 1000)
-    with pytest.raises(ChatError, match="longer than 1,000 bytes"):
-        Chat(stub.url, "m").ask("hello")
+    with pytest.raises(ChatError, match="1,000"):
+        Chat(serve(lambda prompt, number: "x" * 1000).url, "m").ask("hello")
 
 
 def test_random_moves_are_played_only_if_the_spec_says_so_and_are_counted(serve):
@@ -396,16 +377,16 @@ def test_the_key_appears_nowhere(serve, monkeypatch, tmp_path, capfd):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (f"url=http://h/v1,model=m,key={SECRET}", "not the key itself"),
-        ("url=http://h/v1,model=m,key=NO_SUCH_VARIABLE", "empty or not set"),
-        ("url=http://h/v1,model=m,key=BROKEN_KEY", "characters that no key has"),
-        (f"url=http://me:{SECRET[:14]}@h/v1,model=m", "no user, password"),
-        (f"url=http://h/v1?key={SECRET},model=m", "no user, password, query"),
-        (f"url={SECRET},model=m", "url must be that of an endpoint"),
-        (f"url=http://h/v1,model=m,{SECRET[:-2]}", "options are key=value of"),
-        (f"url=http://h/v1,model=m,tries={SECRET}", "option tries must be a whole number"),
-        ("url=http://h/v1", "model must be the name"),
-        ("url=http://h/v1,model=m,temperature=-0.5", "temperature must be -1, or from 0 on"),
+        (f"url=http://h/v1,model=m,key={SECRET}", "key"),
+        ("url=http://h/v1,model=m,key=NO_SUCH_VARIABLE", "not set"),
+        ("url=http://h/v1,model=m,key=BROKEN_KEY", "characters"),
+        (f"url=http://me:{SECRET[:14]}@h/v1,model=m", "password"),
+        (f"url=http://h/v1?key={SECRET},model=m", "query"),
+        (f"url={SECRET},model=m", "url"),
+        (f"url=http://h/v1,model=m,{SECRET[:-2]}", "key=value"),
+        (f"url=http://h/v1,model=m,tries={SECRET}", "tries"),
+        ("url=http://h/v1", "model"),
+        ("url=http://h/v1,model=m,temperature=-0.5", "temperature"),
     ],
 )
 def test_errors_about_options_name_them_and_repeat_no_key(options, why, monkeypatch):
@@ -416,14 +397,14 @@ def test_errors_about_options_name_them_and_repeat_no_key(options, why, monkeypa
     assert caught.value.__cause__ is None
 
 
-def test_a_short_key_is_not_taken_out_of_answers(serve, monkeypatch):
-    monkeypatch.setenv("STUB_KEY", "E")
-    assert make(serve(well), "key=STUB_KEY").act_one(first_turn().states[0]) >= 0
-
-
 def test_no_proxy_is_used(serve, monkeypatch):
     proxy, stub = serve(well), serve(well)
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, proxy.url)
     make(stub).act_one(first_turn().states[0])
     assert len(stub.prompts) == 1 and not proxy.prompts
+    game = ce.Game(ce.Rules(2), seed=296)
+    while len(game.legal_actions) > 1:
+        game.play(game.legal_actions[0])
+    assert make(stub).act_one(game.states[0]) == game.legal_actions[0]
+    assert len(stub.prompts) == 1, "forced decisions are not asked for"
