@@ -7,8 +7,6 @@ import hashlib
 import json
 import pickle
 import re
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -316,17 +314,3 @@ def test_models_of_the_package_are_for_their_number_of_players(kind):
     for name in models.NAMES:
         size = models.find(kind, name).size
         assert (f"{size.players}p", size.policy) == (name, kind == "ppo")
-
-
-def test_a_network_is_an_opponent_without_torch():
-    code = (
-        "import sys, carolus_env, gymnasium\n"
-        "assert 'safetensors' not in sys.modules\n"
-        "envs = gymnasium.make_vec('CarolusMagnus-v0', num_envs=4, players=2, opponents='ppo:2p')\n"
-        "seen, info = envs.reset(seed=1)\n"
-        "for _ in range(30):\n"
-        "    seen, *_, info = envs.step(info['action_mask'].argmax(axis=1))\n"
-        "print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
