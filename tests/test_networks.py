@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import plain_scores, positions, random_model, slope
+from networks import plain_scores, positions, random_model
 from numpy import float32
 from strategies import ALL_KINDS, history, renamed
 
@@ -245,26 +245,12 @@ def gradients_of_some_positions(players, policy):
 
 @with_and_without_head
 @every_number
-def test_gradients_are_the_slopes_of_the_plain_network(players, policy):
-    weights, gradients, loss = gradients_of_some_positions(players, policy)
-    random = np.random.default_rng(2)
-    assert not gradients.pop("sharpness").any(), "it is no part of the scores"
-    for name, gradient in gradients.items():
-        places = np.argwhere(gradient)
-        for place in [*random.permutation(places)[:8], *np.argwhere(gradient == 0)[:2]]:
-            at = tuple(place)
-            expected = slope(loss, weights, name, at)
-            assert gradient[at] == pytest.approx(expected, rel=1e-3, abs=1e-3), (name, at)
-
-
-@with_and_without_head
-@every_number
 def test_gradients_are_those_of_pytorch(players, policy):
     torch = pytest.importorskip("torch")
     weights, gradients, loss = gradients_of_some_positions(players, policy)
     leaves = {name: torch.tensor(array, requires_grad=True) for name, array in weights.items()}
     loss(leaves).backward()
-    del gradients["sharpness"]
+    assert not gradients.pop("sharpness").any(), "it is no part of the scores"
     for name, gradient in gradients.items():
         expected = leaves[name].grad.numpy()
         np.testing.assert_allclose(gradient, expected, atol=1e-4 * np.abs(expected).max())
