@@ -24,19 +24,6 @@ from carolus_env.records.validity import PositionError, check
 # ------------------------------------------------------------------------------------ round trips
 
 
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_positions_of_all_phases_come_back_as_they_were(kind):
-    states = sample(history(kind, 4, games=16, limit=1500), 4, 60)
-    phases = {PHASE_NAMES[phase] for phase in states["phase"]}
-    if kind.paladins_per_clan > 3:  # else nothing can be taken, and nothing is played
-        assert {"crown", "place"} <= phases
-    assert {"roll", "disc", "move", "over"} <= phases
-    for state in states:
-        assert to_bytes(from_dict(to_dict(state))) == state.tobytes()
-        line = to_json(state)
-        assert to_bytes(from_json(line.encode())) == state.tobytes() and "\n" not in line
-
-
 def test_a_seed_gives_a_position_other_dice():
     data = to_dict(engine.new_games(Rules(), 1, seed=5)[0])
     dice = {seed: int(from_dict(data, seed=seed)["generator"][0]) for seed in (0, 1, 2)}
