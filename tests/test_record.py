@@ -34,7 +34,6 @@ from carolus_env.records import (
     state_of,
     write_records,
 )
-from carolus_env.records.check import RESULT_KEYS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -64,7 +63,8 @@ def test_a_record_holds_the_game_that_was_played_with_its_own_dice(rules: Rules)
     last = states[-1:].copy()
     last["generator"] = game["generator"]  # which a record does not hold
     assert last.tobytes() == game.tobytes()
-    assert made["result"] == result_of(game)
+    assert made["result"] == result_of(game) == result_of(game[0])
+    assert result_of(start) is None
     assert json.loads(json.dumps(made)) == made
 
 
@@ -125,15 +125,6 @@ def test_a_forfeit_is_no_result_and_a_forfeited_game_no_start() -> None:
     assert make_record(start, actions)["result"] is None
     with pytest.raises(ValueError, match="before its first roll"):
         make_record(game, [])
-
-
-def test_result_of_takes_a_game_or_a_batch_of_one_and_is_none_until_the_end() -> None:
-    start, _, game = played(Rules(players=3), 1)
-    assert result_of(start) is None
-    assert result_of(game) == result_of(game[0])
-    result = result_of(game)
-    assert result is not None and list(result) == list(RESULT_KEYS)
-    assert sum(result["returns"]) == pytest.approx(0)
 
 
 def test_an_illegal_action_is_refused_with_its_place() -> None:
@@ -350,16 +341,13 @@ def games(count: int) -> list[bytes]:
     ]
 
 
-def test_an_empty_file_holds_no_games(tmp_path: Path) -> None:
-    for name in ("a.jsonl", "a.gz"):
-        (tmp_path / name).write_bytes(b"")
-        assert read(tmp_path / name) == ([], None)
-
-
 def test_blank_lines_are_skipped_but_counted_and_line_ends_may_be_windows(tmp_path: Path) -> None:
     one, two = games(2)
     (tmp_path / "a").write_bytes(b"\n \t\n" + one + b"\r\n" + two[:-1] + b"\r\n\n")
     assert read(tmp_path / "a") == ([3, 5], None)
+    for empty in ("b", "b.gz"):
+        (tmp_path / empty).write_bytes(b"")
+        assert read(tmp_path / empty) == ([], None)
     (tmp_path / "a").write_bytes(one + two[:-1])  # a last line without an end is a line
     assert read(tmp_path / "a") == ([1, 2], None)
 
