@@ -17,7 +17,7 @@ from strategies import ALL_KINDS, played
 
 from carolus_env import replay as replay_module
 from carolus_env.engine.rules import Rules
-from carolus_env.records import RecordError, make_record, positions, read_records, write_records
+from carolus_env.records import make_record, positions, read_records, write_records
 from carolus_env.replay import Difference, main, replay, replayed
 
 ROOT = Path(__file__).parent.parent
@@ -277,11 +277,6 @@ def test_other_rules_or_another_set_up_are_found() -> None:
         assert replay(changed(change))
 
 
-def test_a_shape_that_is_none_is_refused() -> None:
-    with pytest.raises(RecordError, match="version must be 1, got 2"):
-        replay(changed(lambda it: it.update(version=2)))
-
-
 def test_nonsense_is_shown_short_and_without_escape_codes() -> None:
     deep: Any = 0
     for _ in range(100_000):
@@ -298,10 +293,6 @@ def test_nonsense_is_shown_short_and_without_escape_codes() -> None:
 # ------------------------------------------------------------------------------------ command line
 
 
-def test_without_a_difference_the_exit_status_is_0(run: Callable[..., Any]) -> None:
-    assert run(a=[GAME, GAME], b=[GAME]) == (0, "3 games, 0 differences\n", "")
-
-
 def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_is_1(
     run: Callable[..., Any],
 ) -> None:
@@ -309,7 +300,7 @@ def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_i
     text = f"b.jsonl, line 2, {replay(one)[0]}\n4 games, 3 differences\n"
     assert run(a=[GAME], b=[GAME, one, two]) == (1, text, "")
     assert run("-q", a=[one]) == (1, "1 games, 1 differences\n", "")
-    assert run("--quiet", a=[GAME]) == (0, "1 games, 0 differences\n", "")
+    assert run("--quiet", a=[GAME, GAME], b=[GAME]) == (0, "3 games, 0 differences\n", "")
 
 
 def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(
@@ -317,32 +308,29 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(
 ) -> None:
     line = json.dumps(GAME).encode() + b"\n"
     different = json.dumps(changed(lambda it: it.update(result=None))).encode() + b"\n"
-    status, out, err = run("-q", a=line + b"\n{}\n" + different + b"[]\n", b=line + line[:-9])
+    files = {
+        "a": line + b"\n{}\n" + different + b"[]\n",
+        "b": line + line[:-9],
+        "c": b"",
+        "d": gzip.compress(b"", mtime=0),
+        "e": b"\x1f\x8bjunk" * 9,
+    }
+    status, out, err = run("-q", **files)
     assert (status, out) == (2, "3 games, 1 differences\n")
-    assert err.startswith(
-        "a.jsonl, line 3: format is missing\n"
-        "a.jsonl, line 5: a game record must be an object, got []\n"
-        "b.jsonl, line 2: "
-    )
-    assert "cut short" in err and err.count("\n") == 3
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "a.jsonl: it holds no game record"),
-        (gzip.compress(b"", mtime=0), "a.jsonl: it holds no game record"),
-        (b"\x1f\x8bjunk" * 9, "a.jsonl, line 1: damaged gzip data ("),
-        (b"hello\n", "a.jsonl, line 1: not JSON: Expecting value, column 1"),
-    ],
-)
-def test_what_is_no_record_is_named_with_the_reason_and_the_exit_status_is_2(
-    run: Callable[..., Any], content: bytes, reason: str
-) -> None:
-    status, out, err = run(a=content, b=[GAME])
-    assert (status, out) == (2, "1 games, 0 differences\n")
-    assert err.startswith(reason)
-    assert "Traceback" not in err
+    for said, names in zip(
+        err.splitlines(),
+        (
+            "line 3|format",
+            "line 5|[]",
+            "line 2|cut short",
+            "no game record",
+            "no game record",
+            "gzip",
+        ),
+        strict=True,
+    ):
+        assert all(name in said for name in names.split("|"))
+    assert [said[:7] for said in err.splitlines()] == [f"{name}.jsonl" for name in "aabcde"]
 
 
 def test_missing_files_directories_and_unreadable_files_are_named_and_the_others_replayed(
