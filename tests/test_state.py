@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -10,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import strategies
-from strategies import history
 
 from carolus_env import engine
 from carolus_env.engine import chance
@@ -41,11 +38,6 @@ def games(n=3, seed=0, **rules):
 # ------------------------------------------------------------------------------------ layout
 
 
-def test_a_game_takes_at_most_256_bytes():
-    assert STATE.itemsize <= 256
-    assert len(to_bytes(games(7))) == 7 * STATE.itemsize
-
-
 def test_fields_lie_side_by_side_in_little_endian():
     """So that bytes mean the same on every machine, and none of them is padding."""
     at = 0
@@ -53,19 +45,7 @@ def test_fields_lie_side_by_side_in_little_endian():
         dtype, offset = STATE.fields[field.name]
         assert offset == at and dtype.base == dtype.base.newbyteorder("<")
         at += dtype.itemsize
-    assert at == STATE.itemsize
-
-
-def test_fields_are_plain_arrays():
-    states = games(6, players=4)
-    assert states["courts"].shape == states["reserves"].shape == (6, 4, 5)
-    assert states["region_paladins"].shape == (6, 5, 16)
-    assert states["control"].shape == states["supply"].shape == (6, 5)
-    assert states["region_owner"].shape == (6, 16)
-    assert states["castles"].shape == (6, 3)
-    assert states["round"].shape == (6,)
-    states["courts"][2, 3, 4] = 9
-    assert states[2]["courts"][3, 4] == 9
+    assert at == STATE.itemsize <= 256
 
 
 def test_ranges_fit_the_types_and_every_field_says_what_it_means():
@@ -74,27 +54,6 @@ def test_ranges_fit_the_types_and_every_field_says_what_it_means():
         info = np.iinfo(field.dtype)
         assert info.min <= field.low < field.high <= info.max
         assert len(field.meaning) > 10
-
-
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_every_state_of_a_game_is_within_the_ranges(kind):
-    states = history(kind, 1, games=16).reshape(-1)
-    for field in FIELDS:
-        values = states[field.name]
-        assert values.min() >= field.low and values.max() <= field.high, field.name
-
-
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_unused_seats_teams_and_regions_are_zero(kind):
-    states = history(kind, 2).reshape(-1)
-    for name in ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves"):
-        assert not states[name][:, kind.players :].any()
-    assert not states["castles"][:, kind.teams :].any()
-    unused = np.arange(16) >= states["regions"][:, None]
-    for name in ("region_first", "region_owner", "region_castles"):
-        assert not states[name][unused].any()
-    assert not states["region_paladins"].swapaxes(1, 2)[unused].any()
-    assert unused.any() or kind.paladins_per_clan == 3  # too few for a castle
 
 
 def test_fields_table_has_a_row_for_each_field():
@@ -208,20 +167,6 @@ def test_any_difference_makes_games_unequal(field):
     other[field.name] = flat.reshape(other[field.name].shape)
     assert equal(states, other).tolist() == [True, False]
     assert hashes(states)[0] == hashes(other)[0] and hashes(states)[1] != hashes(other)[1]
-
-
-def test_games_reached_in_different_orders_are_equal():
-    """Paladins to court in another order, and the same game stands there."""
-    ends = []
-    for order in itertools.permutations([15 + 16 * 0, 15 + 16 * 1, 15 + 16 * 2 + 3]):
-        game = engine.new_games(Rules(), 1, territories=[0, 1, 2, 3, 4] * 3, first_player=0,
-                                seed=1, roll=False)  # fmt: skip
-        chance.apply_roll(game, [0, 1, 2, 2, 3, 3, 4])
-        chance.apply_roll(game, [0, 1, 2, 2, 3, 3, 4])
-        for action in (0, 1, *order):
-            engine.step(game, [action])
-        ends.append(hashes(game)[0])
-    assert len(set(ends)) == 1
 
 
 # ------------------------------------------------------------------------------------ copies
