@@ -228,51 +228,6 @@ def test_a_file_that_ends_anywhere_is_gone_on_with(
     assert evaluation.read_games(tmp_path / "part").plan == plan
 
 
-KILLED = """
-import time
-from pathlib import Path
-from carolus_env import evaluation
-from carolus_env.evaluation import pool
-from carolus_env.bots import GreedyBot
-from carolus_env.engine.rules import Rules
-
-class Slow(GreedyBot):
-    def act(self, states, generators):
-        time.sleep(0.0005)
-        return super().act(states, generators)
-
-if __name__ == "__main__":
-    pool.SIDE_BY_SIDE = 4
-    plan = evaluation.Plan(Rules(2), ("greedy", "slow.py:Slow"), deals=60, seed=5)
-    evaluation.Tournament(plan).run(file="games.jsonl")
-"""
-
-
-def test_a_tournament_that_is_killed_and_resumed_is_as_an_undisturbed_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("slow.py").write_text(KILLED)
-    file, other = Path("games.jsonl"), Path("undisturbed.jsonl")
-    process = subprocess.Popen([sys.executable, "slow.py"])
-    while not file.exists() or file.read_bytes().count(b"\n") < 20:
-        assert process.poll() is None, "it ended by itself"
-    process.kill()
-    process.wait()
-    plan, before = Plan(Rules(2), ("greedy", "slow.py:Slow"), deals=60, seed=5), game_lines(file)
-    assert 10 < len(before) < plan.games
-    with file.open("ab") as torn:
-        torn.write(b'{"game":')  # as if in the middle of a line
-    resumed, notices = Tournament(plan), []
-    resumed.run(file=file, resume=True, notice=notices.append)
-    assert ["last line" in notice for notice in notices] == [True]
-    undisturbed = played(plan, other)
-    assert game_lines(file) == game_lines(other)
-    assert game_lines(file)[: len(before)] == before
-    [first], [second] = resumed.pairings(), undisturbed.pairings()
-    assert (first.games, first.win_rate) == (second.games, second.win_rate)
-
-
 def test_a_finished_file_is_read_and_nothing_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +285,13 @@ def test_a_file_of_another_version_of_the_package_is_refused(tmp_path: Path) -> 
         Tournament(plan_of()).run(file=path, resume=True)
 
 
+@pytest.fixture(scope="module")
+def whole_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("cup") / "games"
+    played(plan_of(1), path)
+    return path.read_text()
+
+
 def changed(line: str, **values: Any) -> str:
     return json.dumps({**json.loads(line), **values})
 
@@ -360,11 +322,9 @@ def changed(line: str, **values: Any) -> str:
     ],
 )
 def test_a_damaged_line_is_refused_by_its_number(
-    tmp_path: Path, number: int, edit: Any, said: str
+    tmp_path: Path, whole_file: str, number: int, edit: Any, said: str
 ) -> None:
-    path = tmp_path / "games"
-    played(plan_of(1), path)
-    lines = path.read_text().splitlines()
+    path, lines = tmp_path / "games", whole_file.splitlines()
     number = number if number > 0 else len(lines)
     lines[number - 1] = edit(lines[number - 1])
     path.write_text("\n".join(lines) + "\n", errors="surrogateescape")
