@@ -298,20 +298,6 @@ def test_infos_hold_the_actions_behind_the_candidates():
 # ------------------------------------------------------------------------------------ SB3
 
 
-def test_a_stock_maskable_ppo_learns_on_whole_turns():
-    MaskablePPO = pytest.importorskip("sb3_contrib").MaskablePPO
-    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
-
-    env = CarolusTurnsVecEnv(Rules(), 8, "greedy", seed=1, turns=Turns(8))
-    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=64, seed=1)
-    before = {k: v.clone() for k, v in model.policy.state_dict().items()}
-    model.learn(256)
-    after = model.policy.state_dict()
-    assert any((before[k] != after[k]).any() for k in after)
-    chosen, _ = model.predict(env.look(), action_masks=env.action_masks(), deterministic=True)
-    assert (chosen < env.games.counts).all()
-
-
 def test_stable_baselines3s_checker_only_finds_a_matrix_unusual():
     sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
     with warnings.catch_warnings():
