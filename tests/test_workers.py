@@ -424,14 +424,6 @@ def test_threads_and_other_workers_learn_the_same(
     assert there.cpu_seconds > 0
 
 
-@pytest.mark.parametrize(("given", "minutes"), [({"on": "ray"}, 3.0), ({"games": 9}, None)])
-def test_a_run_may_continue_elsewhere_with_its_length(given: Any, minutes: float | None) -> None:
-    longer = TdConfig(minutes=3.0).extended(given)
-    assert longer.minutes == minutes
-    for name, value in given.items():
-        assert getattr(longer, name) == value
-
-
 @pytest.mark.parametrize("words", ["--on threads", "--on processes", "--games 50"])
 def test_a_run_that_was_begun_on_a_cluster_continues_here(
     words: str, tmp_path: Path, fake: FakeRay
