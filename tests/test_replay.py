@@ -247,7 +247,7 @@ def test_other_decisions_and_dice_are_found_by_what_follows() -> None:
     other = next(one for one in EVENTS[at]["legal"] if one != EVENTS[at]["action"])
     assert replay(with_event(at, action=other))[0].event == at + 1
     assert replay(with_event(ROLL, roll=[5, 5, 5]))[0].event == ROLL + 1
-    for gap in range(0, END - 1, 7):
+    for gap in range(0, END - 1, 29):
         assert replay(without_event(gap))
 
 
@@ -317,18 +317,8 @@ def test_a_bad_line_is_reported_the_other_games_count_and_the_exit_status_is_2(
     }
     status, out, err = run("-q", **files)
     assert (status, out) == (2, "3 games, 1 differences\n")
-    for said, names in zip(
-        err.splitlines(),
-        (
-            "line 3|format",
-            "line 5|[]",
-            "line 2|cut short",
-            "no game record",
-            "no game record",
-            "gzip",
-        ),
-        strict=True,
-    ):
+    named = ("line 3|format", "line 5|[]", "line 2|cut short", *["no game record"] * 2, "gzip")
+    for said, names in zip(err.splitlines(), named, strict=True):
         assert all(name in said for name in names.split("|"))
     assert [said[:7] for said in err.splitlines()] == [f"{name}.jsonl" for name in "aabcde"]
 
@@ -373,12 +363,15 @@ def test_an_interrupt_ends_it_without_a_traceback(
     assert run(a=[GAME]) == (130, "", "interrupted\n")
 
 
-def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback() -> None:
+def test_output_that_nobody_reads_or_that_cannot_be_written_gives_no_traceback(
+    tmp_path: Path,
+) -> None:
+    write_records(tmp_path / "game.jsonl", [GAME])
     reader, closed = os.pipe()
     os.close(reader)
     for output, status in ((closed, 141), (os.open("/dev/full", os.O_WRONLY), 2)):
         done = subprocess.run(
-            [sys.executable, "-m", "carolus_env.replay", str(GOLDEN / "full.jsonl.gz")],
+            [sys.executable, "-m", "carolus_env.replay", str(tmp_path / "game.jsonl")],
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": ""},  # or the end could not fail to flush
             stdout=output,
