@@ -142,9 +142,6 @@ def set_up(*rolls, first_player=0, **rules):
     return game
 
 
-# ------------------------------------------------------------------------------------ figures
-
-
 def figure_5(player=WHITE, **changes):
     """Courts as in the text; of the reserves it gives white 2 red and 3 yellow, black 3 red."""
     return position(

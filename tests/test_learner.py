@@ -427,7 +427,10 @@ def test_sb3_gets_pictures_of_all_games(kind):
 def test_sb3_plays_the_games_of_gymnasium_with_the_same_seed(players, turns):
     """Some end in the opponents' moves, some are cut off."""
     sb3 = pytest.importorskip("carolus_env.envs.sb3")
-    options = {"max_rounds": 4 if turns else 9, "autoreset_mode": "SameStep"}
+    options = {
+        "max_rounds": {2: 9, 3: 6, 4: 4}[players] if turns else 9,
+        "autoreset_mode": "SameStep",
+    }
     rules, n = Rules(players, max_rounds=options["max_rounds"]), 8
     if turns:
         ours = sb3.CarolusTurnsVecEnv(rules, n, "greedy", seed=5)

@@ -47,9 +47,6 @@ def same(found, other):
     return True
 
 
-# ------------------------------------------------------------------------------------ any search
-
-
 @every_number
 @every_kind
 def test_a_search_counts_every_simulation_and_offers_legal_choices_once(spec, players):
@@ -208,9 +205,6 @@ def test_a_copy_plays_alike():
 def test_a_wrong_option_is_refused_with_the_right_ones(spec, reason):
     with pytest.raises(ValueError, match=f"^agent 'mcts'.*{reason}"):
         bots.make(spec)
-
-
-# ------------------------------------------------------------------------------------ exact chance
 
 
 def expectimax(game):

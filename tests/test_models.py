@@ -58,9 +58,6 @@ def decisions(players=2, n=64, seed=3, steps=12):
     return states
 
 
-# ------------------------------------------------------------------------------------ files
-
-
 def test_what_was_saved_is_read_back(saved):
     for name in (saved, saved.with_suffix(".json"), str(saved.with_suffix(".safetensors"))):
         again = NetworkModel.load(name)
@@ -230,9 +227,6 @@ def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
     assert {path.name: path.read_bytes() for path in saved.parent.iterdir()} == before
 
 
-# ------------------------------------------------------------------------------------ playing
-
-
 @pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "value:discs=now", "search:sims=3"])
 def test_decisions_do_not_depend_on_the_batch(spec):
     """Nor on who else is in it: numbers of players may be mixed."""
@@ -245,9 +239,6 @@ def test_decisions_do_not_depend_on_the_batch(spec):
     ]
     assert together.tolist() == one_by_one
     assert ce.engine.are_legal(states, together).all()
-
-
-# ------------------------------------------------------------------------------------ specs
 
 
 def test_spec_strings_make_the_agents(saved):

@@ -30,9 +30,6 @@ def rotated(states, rules):
     return np.concatenate(turned), np.array([after[team] for team in range(rules.teams)])
 
 
-# ------------------------------------------------------------------------------------ inputs
-
-
 def table_of(rows, players, name):
     """The rows that belong to a table, counted from its first."""
     layout = tables.layout(players)
@@ -137,9 +134,6 @@ def test_a_game_that_is_over_has_no_inputs():
         encode_all(mixed)
 
 
-# ------------------------------------------------------------------------------------ forward
-
-
 @entry
 def _evaluate(states, net, by_updates):
     if not by_updates:
@@ -197,9 +191,6 @@ def test_sizes_that_no_network_has_are_refused(size):
         network.Size(**{"players": 2, **size})
 
 
-# ------------------------------------------------------------------------------------ backward
-
-
 @entry
 def _add_gradients(net, deltas, hidden, gradients):
     """Do what learners do with a position: forward, back, and down to each weight."""
@@ -255,9 +246,6 @@ def test_gradients_are_those_of_pytorch(players, policy):
         expected = leaves[name].grad.numpy()
         np.testing.assert_allclose(gradient, expected, atol=1e-4 * np.abs(expected).max())
         assert gradient.any(), name
-
-
-# ------------------------------------------------------------------------------------ optimisers
 
 
 @entry

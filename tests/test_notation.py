@@ -57,9 +57,6 @@ def merged():
     )
 
 
-# ------------------------------------------------------------------------------------ moves
-
-
 @given(strategies.rules, strategies.seeds)
 def test_every_legal_move_is_read_back_with_and_without_its_outcome(rules, seed):
     states = history(rules, seed, games=2, limit=150).reshape(-1)
@@ -241,9 +238,6 @@ def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
     game = np.array(state).reshape(1)
     for action in actions:
         engine.step(game, np.array([action]), roll=False)
-
-
-# ------------------------------------------------------------------------------------ games
 
 
 @given(strategies.rules, strategies.seeds)

@@ -25,8 +25,6 @@ LINE = (
     "00000000000000ff"
 )
 
-# ------------------------------------------------------------------------------------ round trips
-
 
 @given(strategies.rules, strategies.seeds)
 def test_positions_of_random_games_come_back_as_they_were(rules, seed):
@@ -70,9 +68,6 @@ def test_what_decides_the_game_is_kept():
     chance.roll(again)
     chance.roll(started)
     assert again.tobytes() == started.tobytes()
-
-
-# ------------------------------------------------------------------------------------ refusals
 
 
 @pytest.mark.parametrize(

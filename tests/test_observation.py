@@ -43,9 +43,6 @@ def positions(rules, games=8, every=9, seed=1):
     return np.concatenate([states[::every].ravel(), states[-1]])
 
 
-# ------------------------------------------------------------------------------------ plain reading
-
-
 def team_of(seat, rules):
     if rules["players"] < 4:
         return seat
@@ -191,9 +188,6 @@ def test_rows_pick_games_in_the_order_given():
     )
 
 
-# ------------------------------------------------------------------------------------ numbers
-
-
 @every_rules
 def test_float32_is_the_counts_times_the_scales(rules):
     states = positions(rules)
@@ -261,9 +255,6 @@ def test_rounds_left_counts_down_to_one_in_the_last_round(players):
         assert left[-1] == 1
 
 
-# ------------------------------------------------------------------------------------ layout
-
-
 @every_number
 def test_blocks_tile_the_vector(players):
     ends = [0]
@@ -292,9 +283,6 @@ def test_a_changed_layout_has_a_new_version():
     parts = [tuple(block)[:4] for players in (2, 3, 4) for block in layout(players)]
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
     assert {1: "8a4bcfb88de51d1d"}[observation.VERSION] == digest
-
-
-# ------------------------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize("players", [0, 1, 5, "2"])

@@ -62,9 +62,6 @@ def happen(state: Any, random: Any) -> None:
     state.apply_action(int(random.choice(state.legal_actions(), p=chances)))
 
 
-# ------------------------------------------------------------------------------------ the game
-
-
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_game_in_openspiel_is_that_game(options: dict[str, Any]) -> None:
     wanted, random = Rules(**options), np.random.default_rng(1)
@@ -160,9 +157,6 @@ def test_an_illegal_action_is_refused_and_changes_nothing() -> None:
         assert state.legal_actions(1 - state.current_player()) == []
 
 
-# ------------------------------------------------------------------------------------ copies
-
-
 def test_a_clone_is_independent() -> None:
     for moves in (7, 40):
         state = some_state(load(), moves)
@@ -196,9 +190,6 @@ def test_equal_positions_have_equal_text_however_they_came_about() -> None:
     assert orders[0].history() != orders[1].history()
     assert str(orders[0]) == str(orders[1])
     assert orders[0].states.tobytes() == orders[1].states.tobytes()
-
-
-# ------------------------------------------------------------------------------------ parameters
 
 
 def test_every_option_of_the_rules_is_a_parameter() -> None:
@@ -252,9 +243,6 @@ def test_the_longest_game_is_counted_from_the_position() -> None:
         assert game.info.max_game_length == 2 * (7 + 2 * 8)
 
 
-# ------------------------------------------------------------------------------------ text
-
-
 def test_actions_are_written_in_the_notation() -> None:
     state = load(position=PLACING).new_initial_state()
     for action in state.legal_actions():
@@ -273,9 +261,6 @@ def test_the_set_up_is_written() -> None:
     assert str(state) == "set-up | y r"
     state = some_state(load(), 15)
     assert state.action_to_string(adapter.CHANCE, 1) == "first player 1"
-
-
-# ------------------------------------------------------------------------------------ observations
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -309,9 +294,6 @@ def test_in_the_set_up_a_seat_sees_what_is_laid_out() -> None:
     assert np.argwhere(laid).tolist() == [[0, 2], [4, 0], [4, 1]]
     assert laid.max() == pytest.approx(whole["region_paladins"].max() / 200)
     assert sum(np.count_nonzero(block) for block in seen.values()) == 3
-
-
-# ------------------------------------------------------------------------------------ players
 
 
 def test_an_agent_plays_as_a_bot() -> None:

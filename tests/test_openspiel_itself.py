@@ -18,8 +18,6 @@ from carolus_env import engine
 from carolus_env.engine import chance, rules
 from carolus_env.engine.state import from_bytes
 
-# ------------------------------------------------------------------------------------ exact values
-
 
 def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
     """The payoffs under best play of a game ``(1,)``, by the engine's explicit chance alone."""
@@ -75,9 +73,6 @@ def test_a_late_position_is_worth_what_its_note_says() -> None:
 def test_the_whole_late_position_is_worth_25_of_27() -> None:
     found = exact_value(load(position=LATE).new_initial_state().states, {})
     assert found == pytest.approx([-25 / 27, 25 / 27], abs=1e-12)
-
-
-# ------------------------------------------------------------------------------------ OpenSpiel
 
 
 @needs_openspiel

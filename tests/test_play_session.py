@@ -70,9 +70,6 @@ def play_to(session, phase, seat=0):
     return session
 
 
-# ------------------------------------------------------------------------------------ a game
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_game_is_that_of_the_engine_with_the_same_seed(players):
     session = play_on(fresh(None, *["greedy"] * (players - 1)), 40)
@@ -112,9 +109,6 @@ def test_a_game_taken_up_goes_on_as_it_would_have_gone_on(spec):
     events = len(whole.events)
     for cut in range(5, events, 7):  # in mid-turn too, where the agent has planned all of it
         assert play_on(taken_up(whole, cut)).events == whole.events, cut
-
-
-# ------------------------------------------------------------------------------------ undo
 
 
 def test_decisions_are_undone_until_dice_fall():
@@ -181,9 +175,6 @@ def test_a_game_of_whims_undone_and_taken_up_is_its_record(players, crown_choice
     seen = Replay(json.loads(record_line(record)))
     assert seen.log == session.log()
     assert seen.outcome() == session.outcome()
-
-
-# ------------------------------------------------------------------------------------ previews
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

@@ -56,9 +56,6 @@ def answers(*lines, session=None):
     return said.rpartition(f"> {lines[-1]}\n")[2].rpartition("\n")[0]
 
 
-# ------------------------------------------------------------------------------------ playing
-
-
 @pytest.mark.parametrize(("people", "players"), [(1, 2), (2, 3), (4, 4)])
 def test_a_whole_game_is_played_by_typing(people, players):
     session = a_session(people, players, seed=5)
@@ -99,9 +96,6 @@ def test_what_others_did_is_told_turn_by_turn():
         for text in re.findall(rf"^  {seat} [AB]  (.*)$", told, re.MULTILINE):
             first = text.split(",")[0]
             assert f"{seat} {'AB'[seat]} {name}  {first}" in said
-
-
-# ------------------------------------------------------------------------------------ commands
 
 
 def test_legal_moves_are_listed_with_what_the_emperor_would_do():

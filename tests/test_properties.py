@@ -39,9 +39,6 @@ from carolus_env.records import position, validity
 ROOT = Path(__file__).parent.parent
 
 
-# ------------------------------------------------------------------------------------ legal sets
-
-
 @given(rules, seeds)
 def test_mask_is_the_legal_set_of_the_independent_reader(rules, seed):
     states = sample(history(rules, seed), seed, 60)
@@ -84,9 +81,6 @@ def test_random_actions_are_legal_and_all_equally_likely(rules, seed):
         assert (copies == state).all()
 
 
-# ------------------------------------------------------------------------------------ copies
-
-
 @given(rules, seeds)
 def test_copies_are_independent(rules, seed):
     states = sample(history(rules, seed), seed, 20)
@@ -121,9 +115,6 @@ def test_every_state_of_a_game_is_a_possible_position(rules, seed):
     validity.check(sample(history(rules, seed), seed, 100))
 
 
-# ------------------------------------------------------------------------------------ the end
-
-
 @given(rules, seeds)
 def test_payoffs_are_what_the_rulings_say(rules, seed):
     states = history(rules, seed, games=16)
@@ -154,9 +145,6 @@ def test_random_games_reach_what_the_properties_are_about():
         waiting = (states["crowns"].max(axis=-1) > 0) & (states["phase"] != CROWN_CHOICE)
         seen["crown waits"] += int(waiting.sum())
     assert min(seen.values()) > 0, seen
-
-
-# ------------------------------------------------------------------------------------ batches
 
 
 def final_games(rules, seed, n, limit=400):
@@ -218,9 +206,6 @@ def test_games_are_the_same_with_array_bounds_checked(tmp_path):
     other = in_another_process(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
     assert "Error" not in other.stderr
     assert other.stdout.strip() == strategies.digest()
-
-
-# ------------------------------------------------------------------------------------ symmetry
 
 
 def renamed_action(action, clans):

@@ -68,9 +68,6 @@ def play(
     return won[:, team] / np.bincount(team)[team]
 
 
-# ------------------------------------------------------------------------------------ the model
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_known_strengths_come_back_from_a_round_robin(players: int) -> None:
     elo = np.array([-150.0, -20.0, 30.0, 140.0])
@@ -145,9 +142,6 @@ def test_ratings_of_three_at_a_table_are_those_of_choix() -> None:
     assert rate(tables, shares, [0, 1, 2], deals, 4).elo == pytest.approx(wanted, abs=0.01)
 
 
-# ------------------------------------------------------------------------------------ invariances
-
-
 @pytest.fixture(scope="module")
 def some() -> tuple[Any, Any, Any]:
     """Tables, shares and deals of 300 games of four agents."""
@@ -216,9 +210,6 @@ def test_the_seed_decides_the_intervals_alone(some: Any) -> None:
     assert np.array_equal(one.elo, other.elo)
 
 
-# ------------------------------------------------------------------------------------ intervals
-
-
 @pytest.mark.parametrize("wins", [0, 1, 12, 30])
 def test_two_agents_and_independent_games_give_jeffreys_interval(wins: int) -> None:
     shares = np.array([[1, 0]] * wins + [[0, 1]] * (30 - wins))
@@ -277,9 +268,6 @@ def coverage(
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_intervals_hold_the_truth(players: int) -> None:
     assert 0.89 < coverage(players, 3, 60, spread=300, shared=0.5, times=100, bootstraps=300) < 0.99
-
-
-# ------------------------------------------------------------------------------------ refusals
 
 
 def test_agents_that_no_games_compare_are_refused() -> None:

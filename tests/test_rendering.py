@@ -69,9 +69,6 @@ def play(env, decisions, seed=0):
     return last
 
 
-# ------------------------------------------------------------------------------------ PettingZoo
-
-
 @pytest.mark.parametrize("players", [2, 4])
 def test_pettingzoos_render_test_passes(players, small):
     with warnings.catch_warnings():
@@ -115,9 +112,6 @@ def test_the_human_mode_shows_reset_and_every_step_by_itself(frames):
     assert frames[-1][1] is None, "a second look does not wait"
     env.step(int((env.last()[0]["action_mask"] == 0).argmax()))
     np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))  # no decision
-
-
-# ------------------------------------------------------------------------------------ Gymnasium
 
 
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array", "human"])
@@ -209,9 +203,6 @@ def test_a_vector_has_no_window():
         gymnasium.make_vec("CarolusMagnus-v0", num_envs=2, render_mode="human")
 
 
-# ------------------------------------------------------------------------------------ notebooks
-
-
 def test_a_game_an_environment_and_a_state_show_their_board():
     game = ce.Game(Rules(players=3), seed=1)
     expected = board_svg(game.states[0], layout="wide", width=raster.WIDTH)
@@ -288,9 +279,6 @@ def test_a_picture_is_saved_as_its_name_says(n, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-# ------------------------------------------------------------------------------------ memory
-
-
 def render(mode, frames):
     """Draw so many frames, each of another state, over several games."""
     env = carolus_magnus_v0.raw_env(players=3, render_mode=None if mode == "svg" else mode)
@@ -318,9 +306,6 @@ def test_frames_leave_nothing_in_memory(mode, monkeypatch):
     before = resident()
     render(mode, 60)
     assert resident() - before < 2_000_000
-
-
-# ------------------------------------------------------------------------------------ pages
 
 
 def test_the_rendering_page_has_snippets_that_run(tmp_path, monkeypatch):

@@ -78,9 +78,6 @@ def run(
     return call
 
 
-# ------------------------------------------------------------------------------------ agreement
-
-
 def test_the_golden_games_replay_without_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(GOLDEN / f"{name}.jsonl.gz") for name in ("full", "legal")]
     assert main(files) == 0
@@ -120,8 +117,6 @@ def test_positions_go_on_after_a_difference_that_can_be_played() -> None:
         assert [difference.what for difference in found] == differences
         assert states.tobytes() == positions(GAME).tobytes()
 
-
-# ------------------------------------------------------------------------------------ differences
 
 ACTION, LATER, ROLL = index_of("action", 5), index_of("action", 9), index_of("roll", 3)
 DISC, PLACE = in_phase("disc", 2), in_phase("place", 4)
@@ -288,9 +283,6 @@ def test_nonsense_is_shown_short_and_without_escape_codes() -> None:
         assert str(found).isascii() and "\x1b" not in str(found)
     (found,) = replay(with_state(at, **{"\x1b\ud800": 1}))
     assert str(found).isascii() and "\x1b" not in str(found)
-
-
-# ------------------------------------------------------------------------------------ command line
 
 
 def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_is_1(

@@ -105,9 +105,6 @@ class Page(HTMLParser):
             self.text += f" {data}"
 
 
-# ------------------------------------------------------------------------------------ the table
-
-
 def test_the_cross_table_has_the_strongest_agent_first() -> None:
     assert table_rows(three()) == [
         ["#", "agent", "Elo [95 %]", "won %", "1", "2", "3", "a decision"],
@@ -153,9 +150,6 @@ def test_agents_of_the_same_spec_and_long_specs_stay_different() -> None:
     table = printed(summary)
     assert "ppo:/home/" in table
     assert "\u2026" in table
-
-
-# ------------------------------------------------------------------------------------ the page
 
 
 def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
@@ -254,9 +248,6 @@ def test_perfect_scores_do_not_stretch_the_plot() -> None:
     axes = _ratings_plot(standings(summary)).axes[0]
     assert axes.get_xlim()[1] < 1000
     assert ">" in [line.get_marker() for line in axes.lines], "an arrow says that it goes on"
-
-
-# ------------------------------------------------------------------------------------ refusals
 
 
 @pytest.mark.parametrize(

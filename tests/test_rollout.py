@@ -48,9 +48,6 @@ def waiting(players: int) -> States:
     return found[:40]
 
 
-# ------------------------------------------------------------------------------------ values
-
-
 def test_values_are_shares_of_each_team_and_real_where_a_game_is_over() -> None:
     for players in PLAYERS:
         states = games(players, 50, 60)
@@ -81,9 +78,6 @@ def test_a_value_functions_version_says_which_weights_it_has() -> None:
     versions = {value_function(s, p).version for s in ("planner", "ppo", "value") for p in PLAYERS}
     assert len(versions) == 9 and all(len(version) == 12 for version in versions)
     assert value_function("ppo", 2).version == value_function("ppo:2p", 2).version
-
-
-# ------------------------------------------------------------------------------------ sampling
 
 
 @pytest.mark.parametrize("players", PLAYERS)
@@ -182,9 +176,6 @@ def test_rollouts_agree_with_random_playouts(players: int) -> None:
         error = shares[:, k].std() / np.sqrt(count)
         assert abs(shares[:, k].mean() - wanted) < 4 * error + 0.015
     assert np.allclose(shares.sum(axis=1), 1)
-
-
-# ------------------------------------------------------------------------------------ rollouts
 
 
 def winning_position() -> tuple[States, int]:
@@ -311,9 +302,6 @@ def test_candidates_are_all_discs_and_crowns_and_the_best_turns(players: int) ->
             else:
                 assert [turn[0] for turn in listed] == legal
     assert kinds == {"disc", "turn", "crown"}
-
-
-# ------------------------------------------------------------------------------------ the command
 
 
 def test_the_command_prints_a_table_and_json(capsys: Any, tmp_path: Any) -> None:

@@ -31,9 +31,6 @@ def model(candidates=6, players=2, seed=1):
     return MlpModel(size, weights, {"seed": seed})
 
 
-# ------------------------------------------------------------------------------------ the bot
-
-
 @BOTH
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_model_plays_in_the_arena_and_as_an_opponent(tmp_path, players, candidates):
@@ -65,9 +62,6 @@ def test_a_file_that_is_no_such_model_is_refused(tmp_path):
         bots.make("sb3")
     with pytest.raises(ModelError, match=r"nowhere.json: cannot be read"):
         bots.make("sb3:nowhere")
-
-
-# ------------------------------------------------------------------------------------ the learner
 
 
 def run(folder, *more):

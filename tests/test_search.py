@@ -150,9 +150,6 @@ def test_a_search_by_the_clock_has_defaults_of_its_own():
     assert (said.width, said.root_width, said.crowns) == (9, 9, BY_PLANNER)
 
 
-# ------------------------------------------------------------------------------------ specs
-
-
 def test_a_spec_names_a_network_and_options(saved):
     states = decisions()[:4]
     found = search(sims=9).consider(states, new_streams(1, 4))
@@ -160,9 +157,6 @@ def test_a_spec_names_a_network_and_options(saved):
         bot = bots.make(f"search:{saved}{suffix},sims=9")
         assert bot.options.sims == 9
         assert told(bot.consider(states, new_streams(1, 4))) == told(found)
-
-
-# ------------------------------------------------------------------------------------ evaluators
 
 
 class ByNetwork(Evaluator):

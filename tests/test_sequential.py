@@ -30,9 +30,6 @@ def drawn(seed: int, shape: Any, shares: Any = (0.1, 0.2, 0.4, 0.2, 0.1)) -> Any
     return np.random.default_rng(seed).choice(PAIRS, shape, p=shares)
 
 
-# ------------------------------------------------------------------------------------ the test
-
-
 def test_normalised_elo_is_the_one_of_fishtest() -> None:
     scores = np.repeat(PAIRS, [1, 4, 10, 6, 2])
     a_game = math.sqrt(2) * scores.std()
@@ -189,9 +186,6 @@ def test_error_rates_are_about_those_stated(shares: Any) -> None:
     assert 0.95 - slack < rates[1] < 0.99
 
 
-# ------------------------------------------------------------------------------------ intervals
-
-
 def test_widening_is_the_published_boundary() -> None:
     rho = math.sqrt((-2 * math.log(0.05) + math.log(-2 * math.log(0.05)) + 1) / 500)
     for deals in (1, 50, 500, 20_000):
@@ -199,9 +193,6 @@ def test_widening_is_the_published_boundary() -> None:
         half = math.sqrt(2 * (n + 1) / (deals**2 * rho**2) * math.log(math.sqrt(n + 1) / 0.05))
         assert widening(deals) == pytest.approx(half * math.sqrt(deals) / 1.959964, rel=1e-6)
     assert min(widening(deals) for deals in (50, 200, 2000, 20_000)) > 1.5
-
-
-# ------------------------------------------------------------------------------------ tournaments
 
 
 def plan_of(test: SequentialTest, agents: Any = ("greedy", "random"), players: int = 2) -> Plan:

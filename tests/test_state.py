@@ -35,9 +35,6 @@ def games(n=3, seed=0, **rules):
     return engine.new_games(Rules(**rules), n, seed=seed)
 
 
-# ------------------------------------------------------------------------------------ layout
-
-
 def test_fields_lie_side_by_side_in_little_endian():
     """So that bytes mean the same on every machine, and none of them is padding."""
     at = 0
@@ -62,9 +59,6 @@ def test_fields_table_has_a_row_for_each_field():
     assert "| `generator` | uint64 | - | 0 to 2^64 - 1 | SplitMix64" in rows[0]
     assert "| `control` | int8 | 5 | -1 to 3 | seat that controls each clan" in fields_table()
     assert "| `courts` | uint8 | 4x5 | 0 to 197 |" in fields_table()
-
-
-# ------------------------------------------------------------------------------------ bytes
 
 
 @pytest.mark.parametrize("length", [1, STATE.itemsize - 1, STATE.itemsize + 1, 1000])
@@ -147,9 +141,6 @@ def test_hostile_bytes_never_lead_outside_an_array(tmp_path):
     assert run.stdout == "played\n", run.stderr
 
 
-# ------------------------------------------------------------------------------------ equality
-
-
 def test_games_are_equal_by_value():
     states = games(3)
     same = np.concatenate([games(3), games(3)])[3:]
@@ -167,9 +158,6 @@ def test_any_difference_makes_games_unequal(field):
     other[field.name] = flat.reshape(other[field.name].shape)
     assert equal(states, other).tolist() == [True, False]
     assert hashes(states)[0] == hashes(other)[0] and hashes(states)[1] != hashes(other)[1]
-
-
-# ------------------------------------------------------------------------------------ copies
 
 
 def test_games_are_picked_as_a_copy_and_put_where_they_are_told():
@@ -201,9 +189,6 @@ def test_a_copy_has_the_same_bytes_and_changes_alone(count):
             engine.copy(wrong)
         with pytest.raises(TypeError, match="array of game records"):
             engine.pick(wrong, np.zeros(0, np.int64))
-
-
-# ------------------------------------------------------------------------------------ no batch
 
 
 @pytest.mark.parametrize(
@@ -241,9 +226,6 @@ def test_what_is_no_batch_of_games_is_refused(given, expected):
     for call in calls:
         with pytest.raises(TypeError, match=expected):
             call(given)
-
-
-# ------------------------------------------------------------------------------------ rows
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.uint64])

@@ -34,9 +34,6 @@ def small_learner(players=2, **options):
     return learner
 
 
-# ------------------------------------------------------------------------------------ a game
-
-
 @entry
 def _play(memory, exploration, bits):
     return td._play_game(memory, exploration, bits)[0]
@@ -125,9 +122,6 @@ def test_targets_mix_the_result_and_the_values_after_the_best_decisions(players,
     assert explored > 5
 
 
-# ------------------------------------------------------------------------------------ a step
-
-
 @entry
 def _evaluate(states, net):
     reset_accumulator(net)
@@ -167,9 +161,6 @@ def test_an_update_is_a_step_of_adagrad_down_the_cross_entropy():
 @entry
 def _update(memory, first_team, rate):
     return td.update(memory, first_team, rate)
-
-
-# ------------------------------------------------------------------------------------ games
 
 
 def test_one_worker_learns_game_by_game():

@@ -58,9 +58,6 @@ def go_on(games, actions):
     return ended
 
 
-# ------------------------------------------------------------------------------------ what is seen
-
-
 def seats_seen(state, player):
     """The seats as a player sees them: clockwise, a partner third."""
     n = int(state["players"])
@@ -161,9 +158,6 @@ def test_a_row_tells_the_position_after_its_candidate_as_the_player_sees_it(rule
     assert ends > 0
 
 
-# ------------------------------------------------------------------------------------ the list
-
-
 @every_number
 def test_a_turns_candidates_are_the_planners_best_and_the_rest_is_counted(players):
     few, many = games_of(Rules(players)), games_of(Rules(players), turns=Turns(4096))
@@ -203,9 +197,6 @@ def test_more_places_for_paladins_are_more_candidates():
 def test_impossible_options_are_refused(options, text):
     with pytest.raises(ValueError, match=text):
         Turns(**options)
-
-
-# ------------------------------------------------------------------------------------ playing
 
 
 @every_rules
@@ -266,9 +257,6 @@ def test_restored_games_go_on_alike():
     assert games.states.tobytes() == other.states.tobytes()
 
 
-# ------------------------------------------------------------------------------------ Gymnasium
-
-
 @every_number
 def test_gymnasiums_checker_has_nothing_to_say(players, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it makes an environment of every render mode
@@ -293,9 +281,6 @@ def test_infos_hold_the_actions_behind_the_candidates():
             assert legal[g, firsts[g, masks[g] == 1]].all()
         actions = np.array([random.choice(np.flatnonzero(m)) if m.any() else 0 for m in masks])
         seen, _, _, _, infos = envs.step(actions)
-
-
-# ------------------------------------------------------------------------------------ SB3
 
 
 def test_stable_baselines3s_checker_only_finds_a_matrix_unusual():

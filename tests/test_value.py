@@ -30,9 +30,6 @@ def weights_of(players):
     return Weights.of(random_model(players).weights)
 
 
-# ------------------------------------------------------------------------------------ choices
-
-
 def bot_of(rules, **options):
     options = {"plans": "stop", "next": 0, **options}
     return ValueBot(random_model(rules.players), ValueOptions(**options))
