@@ -184,13 +184,6 @@ def test_an_untrained_policy_follows_the_value():
     np.testing.assert_array_equal(without["out"], weights["out"][:, :-1])
 
 
-@pytest.mark.parametrize("size", [{"width": 3}, {"width": 18}, {"hidden": 2}, {"players": 5}])
-def test_sizes_that_no_network_has_are_refused(size):
-    [(name, value)] = size.items()
-    with pytest.raises(ValueError, match=f"{name} must be .*, got {value}"):
-        network.Size(**{"players": 2, **size})
-
-
 @entry
 def _add_gradients(net, deltas, hidden, gradients):
     """Do what learners do with a position: forward, back, and down to each weight."""
