@@ -76,8 +76,12 @@ def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
     given = opinion(bots.make(f"{name}:errors=0.4"), states)
     anything = legal / legal.sum(axis=1)[:, None]
     assert given.probabilities == pytest.approx(0.6 * sure.probabilities + 0.4 * anything)
+    assert opinion(Silent(), a_game()) == Opinion(None, None), "an agent need not have one"
     if name == "planner":
         assert np.array_equal(given.values, sure.values)
+        played = bots.make(name).act(states, new_streams(0, len(states)))
+        assert np.array_equal(sure.probabilities.argmax(axis=1), played)
+        assert (sure.probabilities.max(axis=1) == 1).all()
 
 
 @pytest.mark.parametrize("spec", VALUED)
@@ -87,14 +91,6 @@ def test_who_wins_at_once_is_expected_to(spec):
     given = opinion(bots.make(spec), position(*regions, courts=[paladins(red=1)], discs=[2, 3]))
     assert given.probabilities[0].argmax() == move_action(2)
     assert given.values[0, 0] > 0.8
-
-
-def test_the_planners_opinion_is_what_it_plays():
-    states, planner = some_games(4), bots.make("planner")
-    given = opinion(planner, states)
-    played = planner.act(states, new_streams(0, len(states)))
-    assert np.array_equal(given.probabilities.argmax(axis=1), played)
-    assert (given.probabilities.max(axis=1) == 1).all()
 
 
 def test_a_searchs_opinion_is_its_visits_and_mean_values():
@@ -138,10 +134,6 @@ class Silent(Agent):
 
 def a_game():
     return position(discs=[2, 3])  # moves of 1 and 2 steps are legal
-
-
-def test_an_agent_need_not_have_an_opinion():
-    assert opinion(Silent(), a_game()) == Opinion(None, None)
 
 
 @pytest.mark.parametrize(("name", "values"), [("act", None), ("Mine", [[0.25, 0.75]])])
