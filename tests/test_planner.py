@@ -553,12 +553,11 @@ def test_planner_beats_greedy(players):
 
 
 def test_a_planner_of_other_weights_plays_differently():
-    states = middle_games(Rules(2))
-    streams = new_streams(1, len(states))
-    fitted = PlannerBot().act(states, streams)
-    castles = np.zeros((5, len(NAMES)))
+    states, castles = middle_games(Rules(2)), np.zeros((5, len(NAMES)))
     castles[:, NAMES.index("castles")] = 1
-    other = PlannerBot(weights=castles).act(states, streams)
+    fitted, other = (
+        bot.act(states, new_streams(1, len(states)))
+        for bot in (PlannerBot(), PlannerBot(weights=castles))
+    )
     assert (fitted != other).mean() > 0.2
-    phases = states["phase"]
-    assert {DISC, PLACE} <= set(phases[fitted != other].tolist())
+    assert {DISC, PLACE} <= set(states["phase"][fitted != other].tolist())
