@@ -256,13 +256,8 @@ def test_a_page_names_no_files_and_no_unknown_agents(page, spec):
     status, answer = page.post("games", {**TWO, "agents": [None, spec]})
     reason = "option sims must be" if spec == "mcts:sims=0" else "is not offered here"
     assert (status, reason in answer["error"]) == (400, True), answer
-
-
-@pytest.mark.parametrize(
-    "spec", ["mcts:sims=5", "ppo:2p", "ppo:2p,temperature=1", "search:2p,sims=5", "search:sims=5"]
-)
-def test_other_options_of_the_packages_agents_can_be_typed(spec):
-    assert Roster().make(spec).name == spec
+    for typed in ("mcts:sims=5", "ppo:2p", "ppo:2p,temperature=1", "search:2p,sims=5"):
+        assert Roster().make(typed).name == typed
 
 
 def test_agents_of_the_command_line_are_offered(tmp_path):
@@ -383,16 +378,6 @@ def test_a_bad_request_gets_a_sentence(page, path, body, status, reason):
     assert reason in json.loads(content)["error"]
 
 
-def test_huge_requests_are_refused(page, monkeypatch):
-    monkeypatch.setattr(api, "MAX_BODY", 2**20)
-    body = b'{"names": ["' + b"a" * api.MAX_BODY + b'"]}'
-    status, _, content = page.request("POST", "/api/games", body, Content_Type="application/json")
-    assert status == 413
-    assert "too large" in json.loads(content)["error"]
-    status, _ = page.post_file("a", b"a" * (2**20 + 1))
-    assert status == 413
-
-
 def test_a_request_that_breaks_off_is_no_error_of_the_server():
     headers = {"host": "127.0.0.1:1", "origin": "http://127.0.0.1:1"}
     headers["content-type"] = "application/json"
@@ -401,20 +386,21 @@ def test_a_request_that_breaks_off_is_no_error_of_the_server():
     assert (status, json.loads(answer)) == (400, {"error": "the request was cut off"})
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data"])
-@pytest.mark.parametrize("path", ["games", "files"])
-def test_only_json_is_taken(page, kind, path):
-    assert page.post(path, TWO, Content_Type=kind)[0] == 415
-
-
-@pytest.mark.parametrize("query", ["layout=round", "since=-1", "since=99999999999"])
-def test_queries_are_checked_before_anything_is_played(page, query):
+def test_other_types_wrong_queries_and_huge_bodies_are_refused_before_anything_is_played(
+    page, monkeypatch
+):
+    for path in ("games", "files"):
+        for kind in ("text/plain", "multipart/form-data"):
+            assert page.post(path, TWO, Content_Type=kind)[0] == 415
     game = new_game(page)
     path = f"games/{game['key']}"
-    assert page.get(f"{path}?{query}")[0] == 400
-    if "layout" in query:
-        assert page.post(f"{path}/agent?{query}", {"version": game["version"]})[0] == 400
-        assert page.get(path)[1]["at"] == game["at"]
+    for query in ("layout=round", "since=-1", "since=99999999999"):
+        assert page.get(f"{path}?{query}")[0] == 400
+    assert page.post(f"{path}/agent?layout=round", {"version": game["version"]})[0] == 400
+    assert page.get(path)[1]["at"] == game["at"]
+    monkeypatch.setattr(api, "MAX_BODY", 2**20)
+    assert page.post("games", {"names": ["a" * api.MAX_BODY]})[0] == 413
+    assert page.post_file("a", b"a" * (2**20 + 1))[0] == 413
 
 
 def test_the_page_is_served_and_nothing_outside_of_it(page):
