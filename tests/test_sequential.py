@@ -59,32 +59,23 @@ def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(
     scores, seen = sequential._regular(np.array(values, float), np.array([counts], float))
     shares = (seen / seen.sum())[0]
     fitted = shares * np.exp(sequential._log_fit(scores, shares[None], t)[0])
+    kept = shares > 0
 
     def off(p: Any) -> float:
-        mean = p @ scores
-        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores - mean), 0)))
-
-    assert fitted.sum() == pytest.approx(1)
-    assert off(fitted) == pytest.approx(0, abs=1e-9)
-    seen_shares, kept = shares[shares > 0], shares > 0
+        mean = p @ scores[kept]
+        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[kept] - mean), 0)))
 
     def loss(p: Any) -> float:
-        return -float(seen_shares @ np.log(p))
+        return -float(shares[kept] @ np.log(p))
 
-    def whole(p: Any) -> Any:
-        full = np.zeros(len(scores))
-        full[kept] = p
-        return full
-
-    conditions = [
-        {"type": "eq", "fun": lambda p: p.sum() - 1},
-        {"type": "eq", "fun": lambda p: off(whole(p))},
-    ]
+    assert fitted[kept].sum() == pytest.approx(1)
+    assert off(fitted[kept]) == pytest.approx(0, abs=1e-9)
+    start = np.full(kept.sum(), 1 / kept.sum())
     best = optimize.minimize(
         loss,
-        np.full(len(seen_shares), 1 / len(seen_shares)),
-        constraints=conditions,
-        bounds=[(1e-12, 1)] * len(seen_shares),
+        start,
+        constraints=[{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)],
+        bounds=[(1e-12, 1)] * len(start),
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-14},
     )
