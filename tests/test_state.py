@@ -192,39 +192,31 @@ def test_a_copy_has_the_same_bytes_and_changes_alone(count):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("given", "named"),
     [
-        (None, "got NoneType"),
-        ([], "got list"),
-        (np.zeros((2, 2), STATE), r"got an array of shape \(2, 2\) and dtype record of other"),
-        (np.zeros(3), r"got an array of shape \(3,\) and dtype float64"),
-        (np.zeros((), STATE), r"got an array of shape \(\)"),
-        (np.zeros(2, STATE)[0], "got void"),
-        (np.zeros(2, [("a", "u1")]), "dtype record of other fields"),
-        (np.zeros(4, STATE)[::2], "must be contiguous and writeable"),
-        (np.zeros(4, STATE)[::-1], "must be contiguous and writeable"),
-        (np.frombuffer(bytes(STATE.itemsize), STATE), "must be contiguous and writeable"),
+        (None, "NoneType"),
+        ([], "list"),
+        (np.zeros((2, 2), STATE), r"shape \(2, 2\)"),
+        (np.zeros(3), "float64"),
+        (np.zeros((), STATE), r"shape \(\)"),
+        (np.zeros(2, STATE)[0], "void"),
+        (np.zeros(2, [("a", "u1")]), "other fields"),
+        (np.zeros(4, STATE)[::2], "contiguous and writeable"),
+        (np.zeros(4, STATE)[::-1], "contiguous and writeable"),
+        (np.frombuffer(bytes(STATE.itemsize), STATE), "contiguous and writeable"),
     ],
     ids=str,
 )
-def test_what_is_no_batch_of_games_is_refused(given, expected):
+def test_what_is_no_batch_of_games_is_refused(given, named):
     calls = [
-        as_states,
-        to_bytes,
-        engine.legal_masks,
-        engine.is_over,
-        engine.returns,
-        engine.next_games,
-        engine.forfeit,
-        chance.roll,
-        chance.roll_due,
-        chance.draw_faces,
+        *(as_states, to_bytes, engine.legal_masks, engine.is_over, engine.returns),
+        *(engine.next_games, engine.forfeit, chance.roll, chance.roll_due, chance.draw_faces),
         lambda states: engine.step(states, np.zeros(2, int)),
         lambda states: engine.random_actions(states, new_streams(0, 2)),
         lambda states: chance.apply_roll(states, [0, 0, 0]),
     ]
     for call in calls:
-        with pytest.raises(TypeError, match=expected):
+        with pytest.raises(TypeError, match=named):
             call(given)
 
 
