@@ -69,7 +69,7 @@ def play(
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_known_strengths_come_back_from_a_round_robin(players: int) -> None:
+def test_known_strengths_come_back_from_a_round_robin(players):
     elo = np.array([-150.0, -20.0, 30.0, 140.0])
     tables, deals = pairings(players, 4, 3000)
     rng = np.random.default_rng(players)
@@ -80,7 +80,7 @@ def test_known_strengths_come_back_from_a_round_robin(players: int) -> None:
     assert ratings.deals == 3000
 
 
-def test_two_agents_differ_by_the_log_odds_of_their_wins_and_half_a_virtual_deal() -> None:
+def test_two_agents_differ_by_the_log_odds_of_their_wins_and_half_a_virtual_deal():
     """Shared wins and games that were cut off count by their parts."""
     shares = np.array([[1, 0]] * 5 + [[0.5, 0.5]] * 4 + [[0, 1]])
     ratings = rate([[0, 1]] * 10, shares, [0, 1], np.arange(10), 2)
@@ -91,9 +91,7 @@ def test_two_agents_differ_by_the_log_odds_of_their_wins_and_half_a_virtual_deal
 
 @given(st.integers(0, 2**32), st.sampled_from([*TEAM.values(), [0, 0, 1, 1]]))
 @settings(max_examples=30, deadline=None)
-def test_the_likeliest_ratings_expect_what_each_agent_has_won(
-    seed: int, of_seat: list[int]
-) -> None:
+def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed, of_seat):
     """An agent may sit at several seats; a team is as strong as its members in the mean."""
     rng, team, players = np.random.default_rng(seed), np.array(of_seat), len(of_seat)
     tables = rng.integers(0, 3, (3000, players))
@@ -110,7 +108,7 @@ def test_the_likeliest_ratings_expect_what_each_agent_has_won(
         assert abs(surplus) < 1.5, "no more than the prior's virtual deals"
 
 
-def test_pairwise_ratings_are_those_of_choix() -> None:
+def test_pairwise_ratings_are_those_of_choix():
     tables, _ = pairings(2, 5, 40)
     deals = np.arange(len(tables))
     shares = play(
@@ -124,7 +122,7 @@ def test_pairwise_ratings_are_those_of_choix() -> None:
     assert rate(tables, shares, [0, 1], deals, 5).elo == pytest.approx(wanted, abs=0.01)
 
 
-def test_ratings_of_three_at_a_table_are_those_of_choix() -> None:
+def test_ratings_of_three_at_a_table_are_those_of_choix():
     """Four kinds of table; every virtual win is a third of a third of a deal."""
     rng = np.random.default_rng(4)
     tables = np.array(list(itertools.permutations(range(4), 3)) * 3)
@@ -149,7 +147,7 @@ def some() -> tuple[Any, Any, Any]:
     return tables, play(np.random.default_rng(5), [0, 50, 100, 200], tables, [0, 1], deals), deals
 
 
-def test_names_and_order_make_no_difference(some: Any) -> None:
+def test_names_and_order_make_no_difference(some):
     tables, shares, deals = some
     ratings = rate(tables, shares, [0, 1], deals, 4)
     new = np.array([2, 0, 3, 1])
@@ -162,9 +160,7 @@ def test_names_and_order_make_no_difference(some: Any) -> None:
     assert mixed.low == pytest.approx(ratings.low, abs=1e-6)
 
 
-def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(
-    some: Any,
-) -> None:
+def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(some):
     tables, shares, deals = some
     ratings = rate(tables, shares, [0, 1], deals, 4)
     twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1)), [0, 1]
@@ -177,7 +173,7 @@ def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_n
     assert narrower == pytest.approx(np.full(4, 0.5**0.5), abs=0.12)
 
 
-def test_the_anchor_has_rating_zero_and_moves_no_difference(some: Any) -> None:
+def test_the_anchor_has_rating_zero_and_moves_no_difference(some):
     tables, shares, deals = some
     free = rate(tables, shares, [0, 1], deals, 4)
     assert free.elo.mean() == pytest.approx(0, abs=1e-9)
@@ -189,7 +185,7 @@ def test_the_anchor_has_rating_zero_and_moves_no_difference(some: Any) -> None:
     assert held.difference(1, 2) == pytest.approx((held.elo[1], low, high))
 
 
-def test_a_difference_is_the_same_from_both_sides(some: Any) -> None:
+def test_a_difference_is_the_same_from_both_sides(some):
     tables, shares, deals = some
     ratings = rate(tables, shares, [0, 1], deals, 4)
     elo, low, high = ratings.difference(3, 0)
@@ -202,7 +198,7 @@ def test_a_difference_is_the_same_from_both_sides(some: Any) -> None:
             ratings.difference(i, j)
 
 
-def test_the_seed_decides_the_intervals_alone(some: Any) -> None:
+def test_the_seed_decides_the_intervals_alone(some):
     tables, shares, deals = some
     one, again, other = (rate(tables, shares, [0, 1], deals, 4, seed=k) for k in (1, 1, 2))
     assert np.array_equal(one.samples, again.samples)
@@ -211,7 +207,7 @@ def test_the_seed_decides_the_intervals_alone(some: Any) -> None:
 
 
 @pytest.mark.parametrize("wins", [0, 1, 12, 30])
-def test_two_agents_and_independent_games_give_jeffreys_interval(wins: int) -> None:
+def test_two_agents_and_independent_games_give_jeffreys_interval(wins):
     shares = np.array([[1, 0]] * wins + [[0, 1]] * (30 - wins))
     ratings = rate([[0, 1]] * 30, shares, [0, 1], np.arange(30), 2, bootstraps=20_000)
     ends = np.array(ratings.difference(0, 1)[1:])
@@ -221,7 +217,7 @@ def test_two_agents_and_independent_games_give_jeffreys_interval(wins: int) -> N
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_perfect_scores_have_finite_ratings_and_intervals_with_a_width(players: int) -> None:
+def test_perfect_scores_have_finite_ratings_and_intervals_with_a_width(players):
     tables, deals = pairings(players, 3, 50)
     team = np.array(TEAM[players])
     best = np.stack([tables[:, team == t].max(axis=1) for t in np.unique(team)], axis=1)
@@ -235,7 +231,7 @@ def test_perfect_scores_have_finite_ratings_and_intervals_with_a_width(players: 
         assert 100 < low < elo - 50 < elo + 50 < high
 
 
-def test_games_of_one_deal_are_no_independent_evidence() -> None:
+def test_games_of_one_deal_are_no_independent_evidence():
     """The same seating twice tells nothing new; seats changed, the luck of a deal cancels out."""
     deals = np.repeat(np.arange(200), 2)
 
@@ -266,11 +262,11 @@ def coverage(
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_intervals_hold_the_truth(players: int) -> None:
+def test_intervals_hold_the_truth(players):
     assert 0.89 < coverage(players, 3, 60, spread=300, shared=0.5, times=100, bootstraps=300) < 0.99
 
 
-def test_agents_that_no_games_compare_are_refused() -> None:
+def test_agents_that_no_games_compare_are_refused():
     with pytest.raises(
         RatingsError, match=r"groups of agents .*: \[0, 1\] and \[2, 3\] and \[4\]$"
     ):
@@ -316,7 +312,7 @@ GOOD: dict[str, Any] = {
         ({"bootstraps": 10}, "bootstraps must be a whole number from 100 to 100,000, got 10"),
     ],
 )
-def test_impossible_input_is_refused(wrong: dict[str, Any], said: str) -> None:
+def test_impossible_input_is_refused(wrong, said):
     rate(**GOOD)
     with pytest.raises(ValueError, match=said):
         rate(**{**GOOD, **wrong})
