@@ -73,6 +73,8 @@ def test_one_paladin_lies_on_each_territory_three_of_each_clan():
         assert np.sum([one["paladins"] for one in state["regions"]], axis=0).tolist() == [3] * 5
         assert {sum(one["paladins"]) for one in state["regions"]} == {1}
         assert state["supply"] == [37] * 5
+        assert state["regions"][0]["territories"] == [0], "where the Emperor starts"
+    assert known(new_game(2, players=4))["order"] == [2, 3, 0, 1], "clockwise from the first"
 
 
 def test_the_paladins_are_laid_out_at_random():
@@ -81,19 +83,11 @@ def test_the_paladins_are_laid_out_at_random():
     assert abs(red - 600).max() < 5 * (3000 * 0.2 * 0.8) ** 0.5
 
 
-def test_the_emperor_starts_on_territory_0():
-    assert known(new_game())["regions"][0]["territories"] == [0]
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_the_first_player_is_drawn_by_lot(players):
     first = engine.new_games(Rules(players=players), 3000, seed=0)["order"][:, 0]
     expected = 3000 / players
     assert abs(np.bincount(first) - expected).max() < 5 * expected**0.5
-
-
-def test_opening_order_of_round_one_goes_clockwise_from_the_first_player():
-    assert known(new_game(2, players=4))["order"] == [2, 3, 0, 1]
 
 
 def test_a_player_decides_all_crowns_of_the_set_up_before_the_next_rolls():
@@ -860,15 +854,8 @@ def test_deferred_crowns_count_as_paladins_to_play():
     assert known(game)["placements_left"] == 3
 
 
-def test_a_die_that_counts_as_a_crown_waits_as_well():
-    courts = [paladins(red=4), paladins()]
-    game = replenishing([0, 5, 5, 5, 5], courts, crown_choice="deferred")
-    roll(game, RED, GREEN, GREEN)
-    assert known(game)["crowns"] == [1, 0] and known(game)["player"] == 1
-
-
 def test_a_deferred_crown_is_lost_at_the_start_of_its_owners_turn():
-    """Until then it stays: the supply may hold something by that time."""
+    """Until then it stays: the supply may hold something by that time. So does a die for one."""
     courts = [paladins(red=3), paladins(green=2)]
     game = replenishing(
         [0] * 5, courts, crown_choice="deferred", discs=[2, 1], order=[1, 0], crowns=[0, 2]
