@@ -53,13 +53,13 @@ def ask(agent: bots.Agent, states: States) -> Any:
 
 @pytest.mark.parametrize("polls", [1, 3])
 @pytest.mark.parametrize("spec", ENDLESS)
-def test_a_decision_without_end_is_stopped(spec: str, polls: int) -> None:
+def test_a_decision_without_end_is_stopped(spec, polls):
     with pytest.raises(Stopped), StopAt(polls).watched():
         ask(bots.make(spec), turns(2)[:1])
 
 
 @pytest.mark.parametrize("spec", ["greedy", "planner", "value", "ppo", "mcts:sims=5"])
-def test_work_for_many_games_is_stopped_between_them(spec: str) -> None:
+def test_work_for_many_games_is_stopped_between_them(spec):
     agent, stop = bots.make(spec), Stop()
     states = np.tile(turns(2), 4)
     asked = ask(agent, states)
@@ -75,7 +75,7 @@ def test_work_for_many_games_is_stopped_between_them(spec: str) -> None:
     "spec",
     ["random", "greedy:errors=0.5", "planner", "value", "ppo", "mcts:sims=20", "search:sims=9"],
 )
-def test_who_may_be_stopped_decides_the_same(spec: str) -> None:
+def test_who_may_be_stopped_decides_the_same(spec):
     states = middle_games(Rules(3), 30)[::7].copy()
     streams, same = new_streams(5, len(states)), new_streams(5, len(states))
     actions = bots.make(spec).act(states, streams)
@@ -88,7 +88,7 @@ def test_who_may_be_stopped_decides_the_same(spec: str) -> None:
         assert (ours is None and theirs is None) or np.array_equal(ours, theirs)
 
 
-def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped() -> None:
+def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped():
     games = engine.new_games(Rules(2), 21, seed=3)
     seating = np.zeros((21, 2), np.int64)
     for spec in ("planner", "value:next=0,discs=now"):
@@ -107,7 +107,7 @@ def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_rollout_is_stopped_in_all_its_threads(threads: int) -> None:
+def test_a_rollout_is_stopped_in_all_its_threads(threads):
     options = rollout.Options(base="planner", games=1_000_000, error=1e-9, threads=threads)
     before = threading.active_count()
     with pytest.raises(Stopped), StopAt(20).watched():
@@ -115,7 +115,7 @@ def test_a_rollout_is_stopped_in_all_its_threads(threads: int) -> None:
     assert threading.active_count() <= before + threads
 
 
-def test_a_stop_is_for_the_work_that_watches_it() -> None:
+def test_a_stop_is_for_the_work_that_watches_it():
     outer, inner = Stop(), Stop()
     outer.set()
     with outer.watched():
