@@ -8,7 +8,6 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
@@ -255,15 +254,6 @@ def test_restored_games_go_on_alike():
         go_on(games, actions)
         go_on(other, actions)
     assert games.states.tobytes() == other.states.tobytes()
-
-
-@every_number
-def test_gymnasiums_checker_has_nothing_to_say(players, monkeypatch):
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it makes an environment of every render mode
-    env = gymnasium.make("CarolusMagnusTurns-v0", players=players, render_mode="ansi")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(env.unwrapped)
 
 
 def test_infos_hold_the_actions_behind_the_candidates():
