@@ -76,7 +76,8 @@ def test_what_was_saved_is_read_back(saved):
         ({"version": 99}, "version must be 1, got 99"),
         ({"version": True}, "version must be a whole number, got True"),
         ({"players": 5}, "players must be from 2 to 4, got 5"),
-        ({"players": [2]}, r"players must be a whole number, got \[2\]"),
+        ({"players": [[["x" * 10**5] * 100]]}, "players must be a whole number, got "),
+        ({"format": "y" * 10**5}, "format must be 'carolus-network', got "),
         (
             {"players": 3},
             r"p\.safetensors: the weights do not fit Size\(players=3, .* must be float32",
@@ -97,7 +98,7 @@ def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
     rewrite(saved, **changes)
     with pytest.raises(ModelError, match=text) as caught:
         NetworkModel.load(saved)
-    assert str(saved) in str(caught.value)
+    assert str(saved) in str(caught.value) and len(str(caught.value)) < 500
 
 
 def test_a_json_without_a_key_is_refused(saved):
@@ -118,15 +119,6 @@ def test_a_json_that_is_none_is_refused(saved, junk):
     saved.with_suffix(".json").write_bytes(junk)
     with pytest.raises(ModelError, match=r"p\.json: not a model: "):
         NetworkModel.load(saved)
-
-
-def test_an_untrusted_file_makes_no_long_error(saved):
-    rewrite(saved, players=[[[[["x" * 100_000] * 100]]]], format="y" * 100_000)
-    for _ in range(2):
-        with pytest.raises(ModelError) as caught:
-            NetworkModel.load(saved)
-        assert len(str(caught.value)) < 500
-        rewrite(saved, format=NetworkModel.format)
 
 
 class Bomb:
