@@ -157,10 +157,21 @@ def test_an_illegal_action_is_refused_and_changes_nothing():
         assert state.legal_actions(1 - state.current_player()) == []
 
 
-def test_a_clone_is_independent():
-    for moves in (7, 40):
+def test_a_clone_is_independent_and_a_position_survives_pickling():
+    state = load().new_initial_state()
+    assert state.action_to_string(0, 0) == "disc 1", "not playable yet"
+    assert state.action_to_string(adapter.CHANCE, 3) == "territory 0 yellow"
+    first = some_state(load(), 15)
+    assert first.action_to_string(adapter.CHANCE, 1) == "first player 1"
+    for action in (3, 0):
+        state.apply_action(action)
+    assert str(state) == "set-up | y r"
+    for moves in (0, 7, 15, 16, 40):
         state = some_state(load(), moves)
         before, history = str(state), state.history()
+        board = pickle.loads(pickle.dumps(state._board))
+        assert str(board) == before == str(copy.deepcopy(board))
+        assert (board.player, board.legal) == (state._board.player, state._board.legal)
         other = state.clone()
         assert (str(other), other.history()) == (before, history)
         assert other.current_player() == state.current_player()
@@ -171,14 +182,6 @@ def test_a_clone_is_independent():
     handed_out = state.states
     handed_out["round"] = 9
     assert str(state) == before
-
-
-def test_a_position_survives_pickling():
-    for moves in (0, 15, 16, 40):
-        state = some_state(load(players=3), moves)
-        board = pickle.loads(pickle.dumps(state._board))
-        assert str(board) == str(state) == str(copy.deepcopy(board))
-        assert (board.player, board.legal) == (state._board.player, state._board.legal)
 
 
 def test_equal_positions_have_equal_text_however_they_came_about():
@@ -250,17 +253,6 @@ def test_actions_are_written_in_the_notation():
         assert read_move(state.states[0], text) == [action]
     assert state.action_to_string(0, 17) == rules.action_text(17), "not that player's decision"
     assert state.action_to_string(1, 0) == "disc 1", "illegal now"
-
-
-def test_the_set_up_is_written():
-    state = load().new_initial_state()
-    assert state.action_to_string(0, 0) == "disc 1", "not playable yet"
-    assert state.action_to_string(adapter.CHANCE, 3) == "territory 0 yellow"
-    state.apply_action(3)
-    state.apply_action(0)
-    assert str(state) == "set-up | y r"
-    state = some_state(load(), 15)
-    assert state.action_to_string(adapter.CHANCE, 1) == "first player 1"
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
