@@ -152,15 +152,6 @@ def test_an_agent_from_a_file_may_have_an_opinion(tmp_path, name, values):
     assert (None if given.values is None else given.values.tolist()) == values
 
 
-def test_an_agent_asked_for_its_opinion_does_not_see_the_dice_to_come():
-    agent, game = Opinionated(None, None), a_game()
-    game["generator"] = 12345
-    before = game.tobytes()
-    opinion(agent, game)
-    assert agent.seen[0]["generator"] == 0
-    assert game.tobytes() == before
-
-
 def moves(*shares):
     row = np.zeros((1, ACTIONS))
     row[0, move_action(1) :][: len(shares)] = shares
@@ -180,7 +171,12 @@ def moves(*shares):
     ],
 )
 def test_an_invalid_opinion_is_refused_with_the_agents_name(given, wrong):
-    opinion(Opinionated(moves(0.5, 0.5), None), a_game())
+    agent, game = Opinionated(moves(0.5, 0.5), None), a_game()
+    game["generator"] = 12345
+    before = game.tobytes()
+    opinion(agent, game)
+    assert agent.seen[0]["generator"] == 0, "it does not see the dice to come"
+    assert game.tobytes() == before
     with pytest.raises(bots.AgentError, match=f"^agent 'given'.*{wrong}"):
         opinion(Opinionated(*given), a_game())
 
