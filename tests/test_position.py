@@ -340,20 +340,16 @@ def test_a_position_that_no_game_reaches_is_refused_with_the_reason(base, change
 HELD = {"courts": [positions.paladins(red=2)]}
 
 
-@pytest.mark.parametrize(
-    ("sizes", "options", "said"),
-    [
-        ([10], {}, "a team has 10 castles in play, so the game must be over .castles."),
-        ([5, 5, 5], {}, "only 3 regions are left, so the game must be over .regions."),
-        ([], {**HELD, "control": [1, -1, -1, -1, -1]}, "player 1 controls red, but the courts"),
-        ([], {**HELD, "control": [-1] * 5}, "nobody controls red, but courts hold"),
-        (
-            [],
-            {"discs": [1, 1, 2]},
-            "player 1 has repeated disc 1, but could have",
-        ),
-    ],
-)
+AGAINST = [
+    ([10], {}, "a team has 10 castles in play, so the game must be over .castles."),
+    ([5, 5, 5], {}, "only 3 regions are left, so the game must be over .regions."),
+    ([], {**HELD, "control": [1, -1, -1, -1, -1]}, "player 1 controls red, but the courts"),
+    ([], {**HELD, "control": [-1] * 5}, "nobody controls red, but courts hold"),
+    ([], {"discs": [1, 1, 2]}, "player 1 has repeated disc 1, but could have"),
+]
+
+
+@pytest.mark.parametrize(("sizes", "options", "said"), AGAINST)
 def test_a_position_set_up_against_the_rules_is_refused_with_the_reason(sizes, options, said):
     circle = [positions.region(owner, size) for owner, size in enumerate(sizes)]
     with pytest.raises(PositionError, match=said):
