@@ -59,6 +59,9 @@ def test_values_are_shares_of_each_team_and_real_where_a_game_is_over():
             assert values.shape == (len(states), TEAMS[players])
             assert np.allclose(values.sum(axis=1), 1, atol=1e-6)
             assert values[0, loser] < 1e-6
+    versions = {value_function(s, p).version for s in ("planner", "ppo", "value") for p in PLAYERS}
+    assert len(versions) == 9 and all(len(version) == 12 for version in versions)
+    assert value_function("ppo", 2).version == value_function("ppo:2p", 2).version
 
 
 @pytest.mark.parametrize(
@@ -72,12 +75,6 @@ def test_values_are_shares_of_each_team_and_real_where_a_game_is_over():
 def test_other_value_functions_are_refused(spec, players, text):
     with pytest.raises(ValueError, match=text):
         value_function(spec, players)
-
-
-def test_a_value_functions_version_says_which_weights_it_has():
-    versions = {value_function(s, p).version for s in ("planner", "ppo", "value") for p in PLAYERS}
-    assert len(versions) == 9 and all(len(version) == 12 for version in versions)
-    assert value_function("ppo", 2).version == value_function("ppo:2p", 2).version
 
 
 @pytest.mark.parametrize("players", PLAYERS)
