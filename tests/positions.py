@@ -105,6 +105,13 @@ def play(game, *actions):
         engine.step(game, np.array([action]), roll=False)
 
 
+def after(game, actions):
+    """The position after these decisions, before the dice; the game stays as it is."""
+    game = np.array(game).reshape(1)
+    play(game, *actions)
+    return game
+
+
 def roll(game, *faces):
     chance.apply_roll(game, np.array(faces))
 

@@ -19,6 +19,7 @@ from positions import (
     RED,
     WHITE,
     YELLOW,
+    after,
     figure_6,
     known,
     paladins,
@@ -65,12 +66,6 @@ def listed(game, width, most=50_000):
     width = plans.WIDTHS.index(width)
     count = _list(game, width, weights, plans.PlanScratch.new(), found, values)
     return [plans.actions_of(int(plan)) for plan in found[:count]], values[:count]
-
-
-def after(game, actions):
-    game = game.copy()
-    play(game, *actions)
-    return game
 
 
 def turns_of(players, phase, games=60):

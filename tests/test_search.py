@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from networks import random_model
+from positions import after
 from test_bots import middle_games
 from test_models import decisions
 
@@ -49,14 +50,6 @@ def shares(states):
         weights = random_model(int(state["players"])).weights
         found.append(np.roll(network.values(weights, encode_all(game))[0], team))
     return np.array(found)
-
-
-def after(state, actions):
-    """The position after the actions, before the dice."""
-    game = state.reshape(1).copy()
-    for action in actions:
-        engine.step(game, np.array([action]), roll=False)
-    return game
 
 
 def log_odds(chances):
