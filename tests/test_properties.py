@@ -184,7 +184,7 @@ def test_a_game_is_the_same_whether_rows_pick_it_or_not(kind):
 
 
 def in_another_process(*options, code="", **environment):
-    code = f"import strategies, test_state; {code or 0}; print(strategies.digest())"
+    code = f"import strategies; {code}print(strategies.digest())"
     return subprocess.run(
         [sys.executable, *options, "-c", code],
         env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", **environment},
@@ -204,7 +204,7 @@ def test_games_and_bots_are_the_same_with_the_compiler_off():
 @pytest.mark.slow
 def test_games_are_the_same_with_array_bounds_checked(tmp_path):
     """And no bytes that `from_bytes` takes lead outside an array."""
-    hostile = "test_state.play_hostile_games()"
+    hostile = "import test_state; test_state.play_hostile_games(); "
     other = in_another_process(code=hostile, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
     assert "Error" not in other.stderr
     assert other.stdout.strip() == strategies.digest()
