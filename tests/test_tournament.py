@@ -43,7 +43,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             {"tables": tables, "team": team, "deals": deals, "anchor": anchor, "seed": seed}
         )
         elo = 100.0 * np.arange(agents)
-        half = 1000 / np.sqrt(len(tables))
+        half = (500 + 500 * np.arange(agents) / (agents - 1)) / np.sqrt(len(tables))
         return Ratings(elo, elo - half, elo + half, elo[None], len(set(deals.tolist())))
 
     module = types.ModuleType("carolus_env.evaluation.ratings")
