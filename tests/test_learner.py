@@ -76,48 +76,31 @@ def plain_payoff(state, seat):
 
 
 @every_number
-def test_every_game_waits_for_its_learner(players):
-    games, learner = learners(players), RandomLearner(16)
-    for _ in range(300):
+def test_a_game_waits_for_its_learner_whose_seat_goes_round_and_says_what_it_paid(players):
+    seed, n = 11, 16
+    games, learner = learners(players, n=n, seed=seed), RandomLearner(n)
+    ended, ends = np.zeros(n, int), []
+    while ended.min() < 2 * players:
+        np.testing.assert_array_equal(games.seats, (seed + np.arange(n) + ended) % players)
         assert (games.states["player"] == games.seats).all()
         assert games.masks().any(axis=1).all()
         np.testing.assert_array_equal(games.masks(), engine.legal_masks(games.states))
-        seen = games.observations(np.empty((16, observation.length(players)), np.float32))
+        seen = games.observations(np.empty((n, observation.length(players)), np.float32))
         np.testing.assert_array_equal(
             seen, observation.observe(games.states, games.seats, dtype=np.float32)
         )
-        go_on(games, learner(games))
-
-
-@every_number
-def test_the_seats_go_round_from_game_to_game(players):
-    seed = 11
-    games, learner = learners(players, n=7, seed=seed), RandomLearner(7)
-    ended = np.zeros(7, int)
-    while ended.min() < 2 * players:
-        np.testing.assert_array_equal(games.seats, (seed + np.arange(7) + ended) % players)
         end = go_on(games, learner(games))
+        assert engine.is_over(end.states).all() and (np.diff(end.rows) > 0).all()
         np.testing.assert_array_equal(end.seats, (seed + end.rows + ended[end.rows]) % players)
-        ended[end.rows] += 1
-
-
-@every_number
-def test_ended_tells_who_sat_where_and_what_it_paid(players):
-    games, learner = learners(players), RandomLearner(16)
-    ended = []
-    while len(ended) < 20:
-        end = go_on(games, learner(games))
-        if len(end.rows):
-            ended.append((end, end.states.tobytes()))
-    for end, last in ended:
-        assert engine.is_over(end.states).all()
-        assert (np.diff(end.rows) > 0).all()
         np.testing.assert_array_equal(end.payoffs, engine.returns(end.states))
         own = [payoffs[seat] for payoffs, seat in zip(end.payoffs, end.seats, strict=True)]
         np.testing.assert_array_equal(end.learner_payoffs, own)
         learner_sits = np.arange(players) == end.seats[:, None]
         np.testing.assert_array_equal(end.tables, np.where(learner_sits, LEARNER, 0))
-        assert end.states.tobytes() == last, "games that go on must not reach what is noted"
+        ended[end.rows] += 1
+        ends.append((end.states, end.states.tobytes()))
+    for last, before in ends:
+        assert last.tobytes() == before, "games that go on must not reach what is noted"
 
 
 @every_number

@@ -343,11 +343,8 @@ def test_the_emperor_moves_one_step_to_as_many_as_the_disc_says():
         assert legal(game) == [move_action(steps) for steps in range(1, disc + 1)]
         play(game, move_action(disc))
         assert known(game)["regions"][0]["territories"] == [disc]
-
-
-def test_a_merged_region_is_one_step():
     game = position(region(), region(WHITE, 4, red=4), discs=[2, 3])
-    play(game, move_action(2))
+    play(game, move_action(2))  # a merged region is one step
     assert known(game)["regions"][0]["territories"] == [5]
 
 
