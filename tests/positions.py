@@ -107,7 +107,7 @@ def play(game, *actions):
 
 def after(game, actions):
     """The position after these decisions, before the dice; the game stays as it is."""
-    game = np.array(game).reshape(1)
+    game = game.reshape(1).copy()
     play(game, *actions)
     return game
 
