@@ -27,10 +27,10 @@ train: setup
 	$(RUN) train.py $(ARGS)
 
 test: setup
-	$(RUN) -m pytest -n auto -m "not slow" $(ARGS)
+	$(RUN) -m pytest -n auto -m "not slow" --durations=25 $(ARGS)
 
 test-all: setup
-	$(RUN) -m pytest -n auto $(ARGS)
+	$(RUN) -m pytest -n auto --durations=25 $(ARGS)
 
 # The oldest versions that pyproject.toml allows and this Python has, in an environment of their
 # own (by uv, and with its own kernels): first steps of every interface, then the quick tests.
@@ -43,7 +43,7 @@ oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python evaluate.py greedy planner random --games 12 --workers 1
 
 test-oldest: oldest
-	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" --durations=25 $(ARGS)
 
 # torch first: the lowest version of the pinned one is not the CPU build.
 $(OLDEST)/.installed: $(VENV)/.installed

@@ -105,6 +105,13 @@ def play(game, *actions):
         engine.step(game, np.array([action]), roll=False)
 
 
+def after(game, actions):
+    """The position after these decisions, before the dice; the game stays as it is."""
+    game = game.reshape(1).copy()
+    play(game, *actions)
+    return game
+
+
 def roll(game, *faces):
     chance.apply_roll(game, np.array(faces))
 
@@ -140,9 +147,6 @@ def set_up(*rolls, first_player=0, **rules):
     for faces in rolls:
         roll(game, *faces)
     return game
-
-
-# ------------------------------------------------------------------------------------ figures
 
 
 def figure_5(player=WHITE, **changes):

@@ -63,8 +63,6 @@ def signature(agent: Agent, fixed: dict[int, States]) -> str:
     return hashlib.sha256(json.dumps(chosen).encode()).hexdigest()[:16]
 
 
-# ------------------------------------------------------------------------------------ choosing
-
 _NUDGE = 1e-8  # of weights in float64, whose last bit is 1e-16
 
 

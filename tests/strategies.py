@@ -11,11 +11,18 @@ import hashlib
 import numpy as np
 from hypothesis import strategies as st
 
-from carolus_env import Game, GameBatch, engine, observe
+from carolus_env import Game, GameBatch, bots, engine, observe
 from carolus_env.engine import chance
 from carolus_env.engine.playout import playout
-from carolus_env.engine.rules import DESTINATIONS, FIRST_PLACE, PLACE, ROLL, TERRITORIES, Rules
-from carolus_env.engine.state import to_bytes
+from carolus_env.engine.rules import (
+    DESTINATIONS,
+    FIRST_PLACE,
+    OVER,
+    PLACE,
+    ROLL,
+    TERRITORIES,
+    Rules,
+)
 from carolus_env.engine.streams import new_streams, random_bits
 
 seeds = st.integers(0, 2**64 - 1)
@@ -146,15 +153,14 @@ def play_out(states, seed, limit=2000):
 
 
 def digest():
-    """A hash over random games of every kind, to compare processes."""
+    """A hash over random games of every kind, and over bots, to compare processes."""
     hashed = hashlib.sha256()
     for seed, kind in enumerate(ALL_KINDS):
         states = history(kind, seed, games=2, limit=160)
         assert (states["phase"] == ROLL).any()
-        hashed.update(to_bytes(np.ascontiguousarray(states[-1])))
-        hashed.update(engine.legal_masks(np.ascontiguousarray(states[-1])).tobytes())
-        hashed.update(engine.returns(np.ascontiguousarray(states[-1])).tobytes())
         last = np.ascontiguousarray(states[-1])
+        for found in (last, engine.legal_masks(last), engine.returns(last)):
+            hashed.update(found.tobytes())
         hashed.update(playout(last, new_streams(0, 2), most_decisions=40).returns.tobytes())
         for observation in ("uint8", "float32"):
             batch = GameBatch(kind, 2, seed=seed, observation=observation)
@@ -169,4 +175,20 @@ def digest():
             hashed.update(game.observation.tobytes())
         for some in states[::20]:
             hashed.update(observe(np.ascontiguousarray(some)).tobytes())
+        if seed == 4:
+            hashed.update(decided(states))
     return hashed.hexdigest()
+
+
+def decided(states):
+    """What bots decide in a few positions, all phases among them, as bytes."""
+    from networks import random_model
+
+    states = states[~np.isin(states["phase"], (ROLL, OVER))]
+    _, first_of_each = np.unique(states["phase"], return_index=True)
+    few = states[first_of_each]
+    options = bots.SearchOptions(sims=3, width=3, root_width=3, crowns="value")
+    agents = [bots.SearchBot(random_model(int(few["players"][0])), options)]
+    for spec in ("planner", "mcts:sims=4", "mcts:sims=4,chance=explicit,leaf=playout"):
+        agents.append(bots.make(spec))
+    return b"".join(agent.act(few, new_streams(1, len(few))).tobytes() for agent in agents)

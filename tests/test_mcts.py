@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from positions import BLACK, WHITE, paladins, play, position, region
+from positions import BLACK, WHITE, after, paladins, play, position, region
 from test_bots import middle_games
 
 from carolus_env import bots, engine
@@ -45,9 +45,6 @@ def same(found, other):
             if (a.actions, a.visits) != (b.actions, b.visits) or (a.chances != b.chances).any():
                 return False
     return True
-
-
-# ------------------------------------------------------------------------------------ any search
 
 
 @every_number
@@ -210,9 +207,6 @@ def test_a_wrong_option_is_refused_with_the_right_ones(spec, reason):
         bots.make(spec)
 
 
-# ------------------------------------------------------------------------------------ exact chance
-
-
 def expectimax(game):
     """White's part of the win when both play their best: every decision, every roll.
 
@@ -275,14 +269,8 @@ def test_the_search_finds_the_exact_chance_of_a_roll(ways):
     [choices] = searched(f"mcts:sims=100000,leaf=playout,{ways}", game)
     best, other = choices
     assert best.actions == [move_action(1)]
-    exact = expectimax(after(game, 1))
+    exact = expectimax(after(game, [move_action(1)]))
     error = 3 * 0.5 * (7 / 27 * 20 / 27 / best.visits) ** 0.5
     assert exact - 0.01 - error < best.chances[0] < exact + error
-    assert other.chances[0] == pytest.approx(expectimax(after(game, 2)), abs=0.01)
+    assert other.chances[0] == pytest.approx(expectimax(after(game, [move_action(2)])), abs=0.01)
     assert best.visits > 100 * other.visits
-
-
-def after(game, steps):
-    game = game.copy()
-    play(game, move_action(steps))
-    return game

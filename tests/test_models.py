@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import pickle
 import re
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -21,7 +18,6 @@ import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.bots import ModelError, NetworkModel, PpoBot, ValueBot, models
 from carolus_env.networks import files
-from carolus_env.system import files as system_files
 
 every_number = pytest.mark.parametrize("players", [2, 3, 4])
 
@@ -60,9 +56,6 @@ def decisions(players=2, n=64, seed=3, steps=12):
     return states
 
 
-# ------------------------------------------------------------------------------------ files
-
-
 def test_what_was_saved_is_read_back(saved):
     for name in (saved, saved.with_suffix(".json"), str(saved.with_suffix(".safetensors"))):
         again = NetworkModel.load(name)
@@ -71,12 +64,9 @@ def test_what_was_saved_is_read_back(saved):
         for key, value in small().weights.items():
             np.testing.assert_array_equal(again.weights[key], value)
     assert sorted(p.name for p in saved.parent.iterdir()) == ["p.json", "p.safetensors"]
-
-
-def test_a_name_may_have_a_dot(tmp_path):
-    small().save(tmp_path / "v1.5")
-    assert (tmp_path / "v1.5.json").exists()
-    assert NetworkModel.load(tmp_path / "v1.5").size == small().size
+    small().save(saved.with_name("v1.5"))
+    assert saved.with_name("v1.5.json").exists()
+    assert NetworkModel.load(saved.with_name("v1.5")).size == small().size
 
 
 @pytest.mark.parametrize(
@@ -86,7 +76,8 @@ def test_a_name_may_have_a_dot(tmp_path):
         ({"version": 99}, "version must be 1, got 99"),
         ({"version": True}, "version must be a whole number, got True"),
         ({"players": 5}, "players must be from 2 to 4, got 5"),
-        ({"players": [2]}, r"players must be a whole number, got \[2\]"),
+        ({"players": [[["x" * 10**5] * 100]]}, "players must be a whole number, got "),
+        ({"format": "y" * 10**5}, "format must be 'carolus-network', got "),
         (
             {"players": 3},
             r"p\.safetensors: the weights do not fit Size\(players=3, .* must be float32",
@@ -95,6 +86,8 @@ def test_a_name_may_have_a_dot(tmp_path):
         ({"policy": 1}, "policy must be true or false, got 1"),
         ({"width": 24}, r"bias must be float32 \(24,\), got float32 \(16,\)"),
         ({"width": 10**12}, "width must be from 16 to 1024, got 1000000000000"),
+        ({"width": 18}, "width must be .*, got 18"),
+        ({"hidden": 2}, "hidden must be .*, got 2"),
         ({"hidden": 8.0}, "hidden must be a whole number, got 8.0"),
         ({"about": []}, r"about must be an object, got \[\]"),
         ({"sha256": None}, "sha256 must be a string, got None"),
@@ -105,7 +98,7 @@ def test_a_model_that_does_not_fit_is_refused(saved, changes, text):
     rewrite(saved, **changes)
     with pytest.raises(ModelError, match=text) as caught:
         NetworkModel.load(saved)
-    assert str(saved) in str(caught.value)
+    assert str(saved) in str(caught.value) and len(str(caught.value)) < 500
 
 
 def test_a_json_without_a_key_is_refused(saved):
@@ -126,15 +119,6 @@ def test_a_json_that_is_none_is_refused(saved, junk):
     saved.with_suffix(".json").write_bytes(junk)
     with pytest.raises(ModelError, match=r"p\.json: not a model: "):
         NetworkModel.load(saved)
-
-
-def test_an_untrusted_file_makes_no_long_error(saved):
-    rewrite(saved, players=[[[[["x" * 100_000] * 100]]]], format="y" * 100_000)
-    for _ in range(2):
-        with pytest.raises(ModelError) as caught:
-            NetworkModel.load(saved)
-        assert len(str(caught.value)) < 500
-        rewrite(saved, format=NetworkModel.format)
 
 
 class Bomb:
@@ -221,20 +205,6 @@ def test_a_missing_file_is_named(saved, suffix):
         NetworkModel.load(saved)
 
 
-def test_a_full_disk_leaves_the_old_model(saved, monkeypatch):
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    before = {path.name: path.read_bytes() for path in saved.parent.iterdir()}
-    monkeypatch.setattr(system_files.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device"):
-        small(seed=1).save(saved)
-    assert {path.name: path.read_bytes() for path in saved.parent.iterdir()} == before
-
-
-# ------------------------------------------------------------------------------------ playing
-
-
 @pytest.mark.parametrize("spec", ["ppo", "ppo:temperature=1", "value:discs=now", "search:sims=3"])
 def test_decisions_do_not_depend_on_the_batch(spec):
     """Nor on who else is in it: numbers of players may be mixed."""
@@ -247,9 +217,6 @@ def test_decisions_do_not_depend_on_the_batch(spec):
     ]
     assert together.tolist() == one_by_one
     assert ce.engine.are_legal(states, together).all()
-
-
-# ------------------------------------------------------------------------------------ specs
 
 
 def test_spec_strings_make_the_agents(saved):
@@ -316,17 +283,3 @@ def test_models_of_the_package_are_for_their_number_of_players(kind):
     for name in models.NAMES:
         size = models.find(kind, name).size
         assert (f"{size.players}p", size.policy) == (name, kind == "ppo")
-
-
-def test_a_network_is_an_opponent_without_torch():
-    code = (
-        "import sys, carolus_env, gymnasium\n"
-        "assert 'safetensors' not in sys.modules\n"
-        "envs = gymnasium.make_vec('CarolusMagnus-v0', num_envs=4, players=2, opponents='ppo:2p')\n"
-        "seen, info = envs.reset(seed=1)\n"
-        "for _ in range(30):\n"
-        "    seen, *_, info = envs.step(info['action_mask'].argmax(axis=1))\n"
-        "print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

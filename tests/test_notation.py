@@ -57,9 +57,6 @@ def merged():
     )
 
 
-# ------------------------------------------------------------------------------------ moves
-
-
 @given(strategies.rules, strategies.seeds)
 def test_every_legal_move_is_read_back_with_and_without_its_outcome(rules, seed):
     states = history(rules, seed, games=2, limit=150).reshape(-1)
@@ -83,6 +80,11 @@ def test_moves_are_written_like_this():
     game = positions.set_up([5, 5, 0, 0, 1, 1, 2])
     assert move_text(game[0], crown_action(GREEN)) == "crown=green"
     assert move_text(game[0], crown_action(GREEN), 2) == "2 crown=green"
+    for times in (2, 0):
+        with pytest.raises(ValueError, match=rf"Emperor 1 step.* {times} times"):
+            move_text(position(discs=[2, 3])[0], move_action(1), times)
+    with pytest.raises(engine.IllegalActionError):
+        move_text(state, court_action(RED), 3)
 
 
 def test_taking_control_is_marked():
@@ -171,13 +173,6 @@ def test_what_is_no_move_now_is_refused_with_what_is_expected(text, said):
         read_move(merged()[0], text)
 
 
-def test_nobody_moves_where_a_roll_is_due_or_the_game_is_over():
-    game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
-    with pytest.raises(NotationError, match="no decision is due"):
-        read_move(game[0], "d1")
-    assert legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
-
-
 def test_several_moves_are_read_one_after_the_other():
     game = merged()
     assert read_moves(game[0], "r>court, 2 b>3-5, E+2 ") == [
@@ -192,16 +187,11 @@ def test_several_moves_are_read_one_after_the_other():
         read_moves(game[0], "red>court,")
 
 
-def test_what_cannot_be_played_several_times_is_not_written_so():
-    game = position(discs=[2, 3])
-    for times in (2, 0):
-        with pytest.raises(ValueError, match=rf"\(Emperor 1 step\) cannot be played {times} times"):
-            move_text(game[0], move_action(1), times)
-    with pytest.raises(engine.IllegalActionError):
-        move_text(merged()[0], court_action(RED), 3)
-
-
 def test_rolls_are_written_and_read():
+    game = engine.new_games(Rules(), seed=1, first_player=0, roll=False)
+    with pytest.raises(NotationError, match="no decision"):
+        read_move(game[0], "d1")
+    assert legal_text(game[0]) == "round 0, player 0: roll (7 dice)"
     assert roll_text([0, 2, 5]) == "rolls red blue crown"
     assert read_roll("rolls red blue crown") == read_roll(" Rolls R B C") == [0, 2, 5]
     for text, said in (
@@ -241,9 +231,6 @@ def test_any_text_is_moves_that_can_be_played_or_a_notation_error(state, text):
     game = np.array(state).reshape(1)
     for action in actions:
         engine.step(game, np.array([action]), roll=False)
-
-
-# ------------------------------------------------------------------------------------ games
 
 
 @given(strategies.rules, strategies.seeds)

@@ -25,8 +25,6 @@ LINE = (
     "00000000000000ff"
 )
 
-# ------------------------------------------------------------------------------------ round trips
-
 
 @given(strategies.rules, strategies.seeds)
 def test_positions_of_random_games_come_back_as_they_were(rules, seed):
@@ -34,14 +32,6 @@ def test_positions_of_random_games_come_back_as_they_were(rules, seed):
         line = to_line(state)
         assert from_text(line).tobytes() == state.tobytes()
         assert "\n" not in line and line.isascii()
-
-
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_positions_of_whole_games_come_back_as_they_were(kind):
-    states = sample(history(kind, 4, games=8, limit=1500), 4, 60)
-    assert {0, 2, 4, 5} <= set(states["phase"].tolist())
-    for state in states:
-        assert from_text(to_line(state)).tobytes() == state.tobytes()
 
 
 def test_a_line_is_written_as_it_was_read():
@@ -80,9 +70,6 @@ def test_what_decides_the_game_is_kept():
     assert again.tobytes() == started.tobytes()
 
 
-# ------------------------------------------------------------------------------------ refusals
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -91,7 +78,6 @@ def test_what_decides_the_game_is_kept():
         ("crown_choice", "crowns", "unknown option 'crowns'"),
         ("3 crown_choice=deferred", "", "rules must be such as '2 crown_choice=deferred', got ''"),
         ("| 7 |", "| seven |", "round must be such as '7', got 'seven'"),
-        ("| 7 |", "| 101 |", "round 101 is past max_rounds, 100"),
         ("1 place 2", "1 place", "turn must be such as '0 place 2', got '1 place'"),
         ("1 place 2", "1 move 2", "turn must be such as"),
         ("1 place 2", "1 think", "phase must be one of"),
@@ -102,19 +88,12 @@ def test_what_decides_the_game_is_kept():
         ("| 3 |", "| 15 |", "emperor must be such as '3', got '15'"),
         ("| 3 |", "| 4 |", None),
         ("A2r3", "A1r3", "territories must be 0 to 14, each once"),
-        ("A2r3", "A0r3", "territories must be 0 to 14, each once"),
         ("A2r3", "D2r3", "regions must be such as"),
         ("A2r3", "A2r3r3", "regions give red twice"),
         (" p1 ", " B1p1 ", "both belong to team 1 but are not merged"),
         (" p1 ", " z1 ", "regions must be such as .*, got 'z1'"),
-        ("P3B1", "P3b1", "nobody controls blue, but courts hold"),
         ("P3B1", "R0P3B1", "in courts, players 0 and 1 control red"),
-        (" Y4", "", "courts must be 3 x 5 whole numbers"),
-        ("P3B1", "P3B999", "courts must be from 0 to 197"),
-        ("r2p2b1y1g1 ", "r2p2b1y1g2 ", "player 1 has 8 paladins and crowns in reserve"),
         ("2:1/234", "1:1/234", "order must hold every seat once"),
-        ("2:1/234", "7:1/234", "order must be from 0 to 2"),
-        ("2:1/234", "2:4/231", "does not follow the discs played"),
         ("2:1/234", "2:1/2234", r"discs_in_hand\[2\] must hold different discs"),
         ("2:1/234", "2-1/234", "discs must be such as"),
         ("00ff", "00fg", "generator must be 16 hexadecimal digits"),

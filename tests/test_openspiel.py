@@ -62,11 +62,8 @@ def happen(state: Any, random: Any) -> None:
     state.apply_action(int(random.choice(state.legal_actions(), p=chances)))
 
 
-# ------------------------------------------------------------------------------------ the game
-
-
 @pytest.mark.parametrize("options", OPTIONS)
-def test_a_game_in_openspiel_is_that_game(options: dict[str, Any]) -> None:
+def test_a_game_in_openspiel_is_that_game(options):
     wanted, random = Rules(**options), np.random.default_rng(1)
     for seed in range(3):
         start = engine.new_games(wanted, 1, seed=seed, roll=False)
@@ -94,7 +91,7 @@ def test_a_game_in_openspiel_is_that_game(options: dict[str, Any]) -> None:
         assert any(state.returns()) == (wanted.max_rounds != 3)
 
 
-def test_the_set_up_draws_every_layout_and_first_player_alike() -> None:
+def test_the_set_up_draws_every_layout_and_first_player_alike():
     state, likelihood = load(players=3).new_initial_state(), 1.0
     with pytest.raises(ValueError, match="there is no game yet, the set-up is being drawn"):
         _ = state.states
@@ -118,7 +115,7 @@ def test_the_set_up_draws_every_layout_and_first_player_alike() -> None:
 
 
 @pytest.mark.parametrize(("players", "set_up", "turn"), [(2, 792, 56), (3, 2002, 126)])
-def test_a_roll_has_every_multiset_as_outcome(players: int, set_up: int, turn: int) -> None:
+def test_a_roll_has_every_multiset_as_outcome(players, set_up, turn):
     state, seen = some_state(load(players=players), 16), []
     while turn not in seen:
         if state.is_chance_node():
@@ -132,7 +129,7 @@ def test_a_roll_has_every_multiset_as_outcome(players: int, set_up: int, turn: i
     assert state.get_game().info.max_chance_outcomes == set_up if not INSTALLED else True
 
 
-def test_an_outcome_brings_what_it_says() -> None:
+def test_an_outcome_brings_what_it_says():
     before = some_state(load(), 16)
     player = int(before.states["player"][0])
     for outcome in (0, 7, 791):
@@ -148,7 +145,7 @@ def test_an_outcome_brings_what_it_says() -> None:
         before.apply_action(792)
 
 
-def test_an_illegal_action_is_refused_and_changes_nothing() -> None:
+def test_an_illegal_action_is_refused_and_changes_nothing():
     for state in (some_state(load(), moves, seed=4) for moves in range(20, 40)):
         if state.is_chance_node():
             continue
@@ -160,13 +157,21 @@ def test_an_illegal_action_is_refused_and_changes_nothing() -> None:
         assert state.legal_actions(1 - state.current_player()) == []
 
 
-# ------------------------------------------------------------------------------------ copies
-
-
-def test_a_clone_is_independent() -> None:
-    for moves in (7, 40):
+def test_a_clone_is_independent_and_a_position_survives_pickling():
+    state = load().new_initial_state()
+    assert state.action_to_string(0, 0) == "disc 1", "not playable yet"
+    assert state.action_to_string(adapter.CHANCE, 3) == "territory 0 yellow"
+    first = some_state(load(), 15)
+    assert first.action_to_string(adapter.CHANCE, 1) == "first player 1"
+    for action in (3, 0):
+        state.apply_action(action)
+    assert str(state) == "set-up | y r"
+    for moves in (0, 7, 15, 16, 40):
         state = some_state(load(), moves)
         before, history = str(state), state.history()
+        board = pickle.loads(pickle.dumps(state._board))
+        assert str(board) == before == str(copy.deepcopy(board))
+        assert (board.player, board.legal) == (state._board.player, state._board.legal)
         other = state.clone()
         assert (str(other), other.history()) == (before, history)
         assert other.current_player() == state.current_player()
@@ -179,15 +184,7 @@ def test_a_clone_is_independent() -> None:
     assert str(state) == before
 
 
-def test_a_position_survives_pickling() -> None:
-    for moves in (0, 15, 16, 40):
-        state = some_state(load(players=3), moves)
-        board = pickle.loads(pickle.dumps(state._board))
-        assert str(board) == str(state) == str(copy.deepcopy(board))
-        assert (board.player, board.legal) == (state._board.player, state._board.legal)
-
-
-def test_equal_positions_have_equal_text_however_they_came_about() -> None:
+def test_equal_positions_have_equal_text_however_they_came_about():
     game = load(position=PLACING)
     orders = [game.new_initial_state(), game.new_initial_state()]
     for state, moves in zip(orders, itertools.permutations(("p>court", "r>13")), strict=True):
@@ -198,10 +195,7 @@ def test_equal_positions_have_equal_text_however_they_came_about() -> None:
     assert orders[0].states.tobytes() == orders[1].states.tobytes()
 
 
-# ------------------------------------------------------------------------------------ parameters
-
-
-def test_every_option_of_the_rules_is_a_parameter() -> None:
+def test_every_option_of_the_rules_is_a_parameter():
     assert set(adapter.PARAMETERS) == {*Rules().to_dict(), "position"}
     game = load(players=4, partners="adjacent", crown_choice="deferred", paladins_per_clan=9)
     assert game.rules == Rules(4, "deferred", "adjacent", 9)
@@ -210,7 +204,7 @@ def test_every_option_of_the_rules_is_a_parameter() -> None:
     assert adapter.game_of(Rules(3, max_rounds=None)).rules == Rules(3, max_rounds=None)
 
 
-def test_impossible_options_are_named() -> None:
+def test_impossible_options_are_named():
     with pytest.raises(ValueError, match="players must be a whole number from 2 to 4, got 5"):
         load(players=5)
     with pytest.raises(ValueError, match="unknown option 'dice'"):
@@ -221,7 +215,7 @@ def test_impossible_options_are_named() -> None:
         load(position="2 | 7")
 
 
-def test_a_game_can_start_from_a_position() -> None:
+def test_a_game_can_start_from_a_position():
     wanted = from_text(LATE)
     wanted["generator"] = 0
     game = load(position=LATE.replace("=", ":"))
@@ -236,7 +230,7 @@ def test_a_game_can_start_from_a_position() -> None:
         load().new_initial_state(LATE)
 
 
-def test_the_longest_game_is_counted_from_the_position() -> None:
+def test_the_longest_game_is_counted_from_the_position():
     game, random = load(position=LATE), np.random.default_rng(1)
     assert game.max_chance_nodes_in_history() == 6, "rounds 4 and 5, and rolls of the set-up"
     longest = 0
@@ -252,10 +246,7 @@ def test_the_longest_game_is_counted_from_the_position() -> None:
         assert game.info.max_game_length == 2 * (7 + 2 * 8)
 
 
-# ------------------------------------------------------------------------------------ text
-
-
-def test_actions_are_written_in_the_notation() -> None:
+def test_actions_are_written_in_the_notation():
     state = load(position=PLACING).new_initial_state()
     for action in state.legal_actions():
         text = state.action_to_string(1, action)
@@ -264,22 +255,8 @@ def test_actions_are_written_in_the_notation() -> None:
     assert state.action_to_string(1, 0) == "disc 1", "illegal now"
 
 
-def test_the_set_up_is_written() -> None:
-    state = load().new_initial_state()
-    assert state.action_to_string(0, 0) == "disc 1", "not playable yet"
-    assert state.action_to_string(adapter.CHANCE, 3) == "territory 0 yellow"
-    state.apply_action(3)
-    state.apply_action(0)
-    assert str(state) == "set-up | y r"
-    state = some_state(load(), 15)
-    assert state.action_to_string(adapter.CHANCE, 1) == "first player 1"
-
-
-# ------------------------------------------------------------------------------------ observations
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_a_seat_sees_the_packages_observation(players: int) -> None:
+def test_a_seat_sees_the_packages_observation(players):
     observer = load(players=players).make_py_observer()
     for moves in (30, 60):
         state = some_state(load(players=players), moves)
@@ -298,7 +275,7 @@ def test_a_seat_sees_the_packages_observation(players: int) -> None:
         adapter.CarolusMagnusObserver(players, {"a": 1})
 
 
-def test_in_the_set_up_a_seat_sees_what_is_laid_out() -> None:
+def test_in_the_set_up_a_seat_sees_what_is_laid_out():
     state = load(players=3).new_initial_state()
     for clan in (4, 4, 0):
         state.apply_action(clan)
@@ -311,10 +288,7 @@ def test_in_the_set_up_a_seat_sees_what_is_laid_out() -> None:
     assert sum(np.count_nonzero(block) for block in seen.values()) == 3
 
 
-# ------------------------------------------------------------------------------------ players
-
-
-def test_an_agent_plays_as_a_bot() -> None:
+def test_an_agent_plays_as_a_bot():
     state = load(position=PLACING).new_initial_state()
     bot = adapter.AgentBot("planner", 1, seed=3)
     wanted = bots.make("planner").act(state.states, streams.new_streams(3, 1))
@@ -322,7 +296,7 @@ def test_an_agent_plays_as_a_bot() -> None:
     assert (bot.player_id(), bot.provides_policy()) == (1, False)
 
 
-def test_a_bot_plays_as_an_agent() -> None:
+def test_a_bot_plays_as_an_agent():
     asked = []
 
     class Last:
@@ -345,7 +319,7 @@ def test_a_bot_plays_as_an_agent() -> None:
     assert all(0 <= seed < 2**32 for *_, seed in asked)
 
 
-def test_playouts_value_a_position_for_every_seat() -> None:
+def test_playouts_value_a_position_for_every_seat():
     state = load(position=LATE).new_initial_state()
     found = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
     again = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)

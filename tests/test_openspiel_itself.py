@@ -18,8 +18,6 @@ from carolus_env import engine
 from carolus_env.engine import chance, rules
 from carolus_env.engine.state import from_bytes
 
-# ------------------------------------------------------------------------------------ exact values
-
 
 def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
     """The payoffs under best play of a game ``(1,)``, by the engine's explicit chance alone."""
@@ -46,7 +44,7 @@ def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
     return found
 
 
-def test_a_late_position_is_worth_what_its_note_says() -> None:
+def test_a_late_position_is_worth_what_its_note_says():
     """And through the adapter's chance nodes and actions it is the same tree."""
     known: dict[bytes, Any] = {}
     state = load(position=PLACING).new_initial_state()
@@ -72,17 +70,14 @@ def test_a_late_position_is_worth_what_its_note_says() -> None:
 
 
 @pytest.mark.slow
-def test_the_whole_late_position_is_worth_25_of_27() -> None:
+def test_the_whole_late_position_is_worth_25_of_27():
     found = exact_value(load(position=LATE).new_initial_state().states, {})
     assert found == pytest.approx([-25 / 27, 25 / 27], abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------ OpenSpiel
-
-
 @needs_openspiel
 @pytest.mark.parametrize("options", [*OPTIONS, {"position": LATE.replace("=", ":")}])
-def test_openspiels_own_check_of_a_game_finds_nothing(options: dict[str, Any]) -> None:
+def test_openspiels_own_check_of_a_game_finds_nothing(options):
     import pyspiel
 
     given = ",".join(f"{name}={value}" for name, value in options.items())
@@ -92,7 +87,7 @@ def test_openspiels_own_check_of_a_game_finds_nothing(options: dict[str, Any]) -
 
 
 @needs_openspiel
-def test_a_serialised_state_goes_on_as_it_was() -> None:
+def test_a_serialised_state_goes_on_as_it_was():
     import pyspiel
 
     for moves in (5, 50):
@@ -107,7 +102,7 @@ def test_a_serialised_state_goes_on_as_it_was() -> None:
 
 
 @needs_openspiel
-def test_another_process_gets_the_game_and_the_state_without_registering_it(tmp_path: Any) -> None:
+def test_another_process_gets_the_game_and_the_state_without_registering_it(tmp_path):
     for moves in (3, 50):
         state = some_state(load(players=3, max_rounds=9), moves)
         (tmp_path / "both").write_bytes(pickle.dumps((state.get_game(), state)))
@@ -125,7 +120,7 @@ def test_another_process_gets_the_game_and_the_state_without_registering_it(tmp_
         assert tuple(done.stdout.splitlines()) == wanted
 
 
-def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_openspiel_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     monkeypatch.delitem(sys.modules, "carolus_env.integrations.openspiel", raising=False)
     with pytest.raises(ImportError, match=r"needs OpenSpiel .*: pip install open_spiel==2\.0\.2"):

@@ -76,8 +76,12 @@ def test_errors_are_part_of_an_opinion_and_not_of_its_values(name):
     given = opinion(bots.make(f"{name}:errors=0.4"), states)
     anything = legal / legal.sum(axis=1)[:, None]
     assert given.probabilities == pytest.approx(0.6 * sure.probabilities + 0.4 * anything)
+    assert opinion(Silent(), a_game()) == Opinion(None, None), "an agent need not have one"
     if name == "planner":
         assert np.array_equal(given.values, sure.values)
+        played = bots.make(name).act(states, new_streams(0, len(states)))
+        assert np.array_equal(sure.probabilities.argmax(axis=1), played)
+        assert (sure.probabilities.max(axis=1) == 1).all()
 
 
 @pytest.mark.parametrize("spec", VALUED)
@@ -87,14 +91,6 @@ def test_who_wins_at_once_is_expected_to(spec):
     given = opinion(bots.make(spec), position(*regions, courts=[paladins(red=1)], discs=[2, 3]))
     assert given.probabilities[0].argmax() == move_action(2)
     assert given.values[0, 0] > 0.8
-
-
-def test_the_planners_opinion_is_what_it_plays():
-    states, planner = some_games(4), bots.make("planner")
-    given = opinion(planner, states)
-    played = planner.act(states, new_streams(0, len(states)))
-    assert np.array_equal(given.probabilities.argmax(axis=1), played)
-    assert (given.probabilities.max(axis=1) == 1).all()
 
 
 def test_a_searchs_opinion_is_its_visits_and_mean_values():
@@ -140,10 +136,6 @@ def a_game():
     return position(discs=[2, 3])  # moves of 1 and 2 steps are legal
 
 
-def test_an_agent_need_not_have_an_opinion():
-    assert opinion(Silent(), a_game()) == Opinion(None, None)
-
-
 @pytest.mark.parametrize(("name", "values"), [("act", None), ("Mine", [[0.25, 0.75]])])
 def test_an_agent_from_a_file_may_have_an_opinion(tmp_path, name, values):
     file = tmp_path / "mine.py"
@@ -158,15 +150,6 @@ def test_an_agent_from_a_file_may_have_an_opinion(tmp_path, name, values):
     given = opinion(bots.make(f"{file}:{name}"), a_game())
     assert given.probabilities is None
     assert (None if given.values is None else given.values.tolist()) == values
-
-
-def test_an_agent_asked_for_its_opinion_does_not_see_the_dice_to_come():
-    agent, game = Opinionated(None, None), a_game()
-    game["generator"] = 12345
-    before = game.tobytes()
-    opinion(agent, game)
-    assert agent.seen[0]["generator"] == 0
-    assert game.tobytes() == before
 
 
 def moves(*shares):
@@ -188,7 +171,12 @@ def moves(*shares):
     ],
 )
 def test_an_invalid_opinion_is_refused_with_the_agents_name(given, wrong):
-    opinion(Opinionated(moves(0.5, 0.5), None), a_game())
+    agent, game = Opinionated(moves(0.5, 0.5), None), a_game()
+    game["generator"] = 12345
+    before = game.tobytes()
+    opinion(agent, game)
+    assert agent.seen[0]["generator"] == 0, "it does not see the dice to come"
+    assert game.tobytes() == before
     with pytest.raises(bots.AgentError, match=f"^agent 'given'.*{wrong}"):
         opinion(Opinionated(*given), a_game())
 

@@ -50,11 +50,13 @@ def open_tab(browser, page):
     """Opens tabs that fail the test when a script fails or the page's policy is broken."""
     contexts, problems = [], []
 
-    def opened(path="/", size=DESKTOP, speed="instant", **options):
+    def opened(path="/", size=DESKTOP, speed="instant", clock=False, **options):
         context = browser.new_context(viewport=size, **options)
         context.set_default_timeout(TIMEOUT)
         context.add_init_script(f"localStorage.setItem('carolus.speed', '\"{speed}\"')")
         contexts.append(context)
+        if clock:  # which the test moves on by hand
+            context.clock.install()
         return watched(context, path)
 
     def watched(context, path):
@@ -268,17 +270,13 @@ def test_an_illegal_click_says_why_and_changes_nothing(open_tab):
     refused(".region:not(.open) text", f"The Emperor cannot reach {where} this turn.")
 
 
-def test_stops_of_the_emperor_are_told(open_tab):
-    tab = game_at(open_tab, "move")
-    before, tip, step = events(tab), tab.locator(".tip"), tab.locator(".choices .step").first
-    result = step.locator("span").inner_text()
-    for aim in (step.hover, step.focus, tab.locator(".board .region.open text").first.hover):
-        tab.mouse.move(1, 1)
-        tab.evaluate("document.activeElement.blur()")
-        sync_api.expect(tip).to_be_hidden()
-        aim()
-        sync_api.expect(tip).to_contain_text(result)
-    assert events(tab) == before
+def told_again(tab, aim):
+    """Point at something else, and then at this."""
+    tab.mouse.move(1, 1)
+    tab.evaluate("document.activeElement.blur()")
+    sync_api.expect(tab.locator(".tip")).to_be_hidden()
+    aim()
+    return sync_api.expect(tab.locator(".tip"))
 
 
 def test_pieces_and_what_a_paladin_would_do_are_told_where_they_are_pointed_at(open_tab, page):
@@ -305,6 +303,12 @@ def test_pieces_and_what_a_paladin_would_do_are_told_where_they_are_pointed_at(o
     tab.evaluate("document.activeElement.blur()")
     sync_api.expect(tip).to_be_hidden()
     assert board.locator(".aimed").count() == 0
+    click_to(tab, "move")
+    before, step = events(tab), tab.locator(".choices .step").first
+    result = step.locator("span").inner_text()
+    for aim in (step.hover, step.focus, board.locator(".region.open text").first.hover):
+        told_again(tab, aim).to_contain_text(result)
+    assert events(tab) == before
 
 
 def test_the_log_marks_what_the_others_did_since_ones_own_turn(open_tab, page):
@@ -336,18 +340,19 @@ def test_decisions_are_undone_until_dice_fall(open_tab):
     sync_api.expect(undo).to_be_disabled()
 
 
-@pytest.mark.parametrize("phase", ["disc", "place", "move"])
-def test_a_hint_is_told_and_marked(open_tab, phase):
-    tab = game_at(open_tab, phase)
+def test_a_hint_is_told_and_marked(open_tab):
+    tab = game_at(open_tab, "disc")
     tab.get_by_label("Bot that gives hints").select_option("ppo")
-    tab.get_by_role("button", name="Hint").click()
-    opinion = tab.get_by_role("region", name="What ppo thinks")
-    assert "%" in opinion.locator("li").first.inner_text()
-    assert opinion.get_by_role("img").get_attribute("aria-label").startswith("Expected share")
-    assert tab.locator(".choice.advised").count() == tab.locator(".board .advised").count() == 1
-    click_on(tab)
-    sync_api.expect(opinion).to_have_count(0)
-    assert tab.locator(".advised").count() == 0
+    for phase in ("disc", "place", "move"):
+        click_to(tab, phase)
+        tab.get_by_role("button", name="Hint").click()
+        opinion = tab.get_by_role("region", name="What ppo thinks")
+        assert "%" in opinion.locator("li").first.inner_text()
+        assert opinion.get_by_role("img").get_attribute("aria-label").startswith("Expected share")
+        assert tab.locator(".choice.advised").count() == tab.locator(".board .advised").count() == 1
+        click_on(tab)
+        sync_api.expect(opinion).to_have_count(0)
+        assert tab.locator(".advised").count() == 0
 
 
 def test_a_game_goes_on_when_the_server_was_started_anew(open_tab):
@@ -605,7 +610,7 @@ def test_all_that_can_be_reached_has_a_name_and_is_24_pixels_large(open_tab, pag
     check()
 
 
-def test_help_tells_the_rules(open_tab):
+def test_help_tells_the_rules_and_one_choice_begins_a_game(open_tab, page):
     tab = open_tab()
     tab.locator(".level").first.wait_for()
     tab.keyboard.press("?")
@@ -616,46 +621,52 @@ def test_help_tells_the_rules(open_tab):
     sync_api.expect(dialog).to_be_hidden()
     tab.get_by_role("button", name="Help").click()
     assert dialog.is_visible()
-
-
-def test_one_choice_begins_a_game(open_tab, page):
-    tab = open_tab()
+    tab.keyboard.press("Escape")
     tab.get_by_role("button", name="Easy").click()
     decided(tab)
     assert view_of(tab, page)["record"]["agents"] == [None, LEVELS[0].agents[2]]
 
 
+def asked_in(tab, seconds):
+    """The requests that a page makes within so many seconds of its clock."""
+    asked = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.clock.run_for(1000 * seconds)
+    tab.evaluate("0")  # and back
+    return asked
+
+
 def test_a_bot_is_paused_and_goes_on(open_tab):
-    tab = open_tab(speed="slow")
+    tab = open_tab(speed="slow", clock=True)
     more(tab)
     tab.get_by_label("Seat 1", exact=True).select_option("random")
     tab.get_by_role("button", name="Start").click()
     tab.wait_for_selector(".log li")
     tab.get_by_role("button", name="Pause").click()
     tab.get_by_role("button", name="Resume").wait_for()
-    tab.wait_for_timeout(1700)
+    assert asked_in(tab, 10) == []
     before = events(tab)
-    tab.wait_for_timeout(1700)
-    assert events(tab) == before
     tab.keyboard.press("s")
     tab.wait_for_function("n => document.querySelectorAll('.log li').length > n", arg=before)
 
 
 def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab):
-    tab = open_tab("/replay")
+    tab = open_tab("/replay", clock=True)
     record = finished("greedy", 1)
     drop_record(tab, record)
     last, slider = len(record["events"]), tab.get_by_role("slider")
     play = tab.get_by_role("button", name="Play", exact=True)
     play.click()
+    tab.clock.run_for(3000)
     tab.wait_for_function("() => document.querySelector('.board').dataset.at >= 2")
     tab.keyboard.press("ArrowLeft")  # any other way to go stops it
     sync_api.expect(play).to_be_visible()
     at = slider.input_value()
-    tab.wait_for_timeout(1300)
+    assert asked_in(tab, 5) == []
     assert int(slider.input_value()) == int(at) < last
     tab.locator("h1").click()
     tab.keyboard.press(" ")
+    tab.clock.run_for(1000 * 2 * last)
     tab.wait_for_selector(f'.board[data-at="{last}"]')
     sync_api.expect(play).to_be_visible()
 

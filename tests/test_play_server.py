@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -114,26 +113,24 @@ def test_the_log_goes_on_where_the_page_has_it(page):
     assert whole["log"][0]["text"].startswith("rolls ")
 
 
-def test_a_click_of_a_page_that_is_behind_is_refused_with_the_game(page):
+def test_what_cannot_be_done_is_refused_with_the_game_and_it_goes_on(page):
+    """Clicks of a page that is behind, and illegal actions."""
     game = new_game(page)
     key, version = game["key"], game["version"]
-    later = play_on(page, game)
-    for what, data in (("play", {"action": 0}), ("undo", {}), ("agent", {})):
-        status, answer = page.post(f"games/{key}/{what}", {**data, "version": version})
-        assert status == 409
-        assert "the game has moved on" in answer["error"]
-        assert answer["game"]["at"] == later["at"]
-
-
-@pytest.mark.parametrize("action", [94, -1, 95, 10**30, 12])
-def test_an_illegal_action_is_refused_and_the_game_goes_on(page, action):
-    game = persons_turn(page)
-    now = {"action": action, "version": game["version"]}
-    status, answer = page.post(f"games/{game['key']}/play", now)
-    assert status == 409
-    assert answer["error"]
-    assert page.get(f"games/{game['key']}")[1]["record"] == game["record"]
-    assert play_on(page, game, 3)["at"] > game["at"]
+    while (later := play_on(page, game))["turn"] != "person":
+        game = later
+    wrong = [("play", {"action": action}) for action in (94, -1, 95, 10**30, 12)]
+    wrong = [(what, {**data, "version": later["version"]}) for what, data in wrong]
+    behind = (("play", {"action": 0}), ("undo", {}), ("agent", {}))
+    wrong += [(what, {**data, "version": version}) for what, data in behind]
+    for what, data in wrong:
+        status, answer = page.post(f"games/{key}/{what}", data)
+        assert status == 409 and answer["error"]
+        if data["version"] == version:
+            assert "moved on" in answer["error"]
+            assert answer["game"]["at"] == later["at"]
+        assert page.get(f"games/{key}")[1]["record"] == later["record"]
+    assert play_on(page, later, 3)["at"] > later["at"]
 
 
 def test_only_ones_own_turn_is_undone(page):
@@ -203,38 +200,39 @@ def test_bots_may_fail_or_take_their_time_and_the_server_answers_meanwhile():
 
 
 class Endless(Agent):
-    """Thinks until it is stopped."""
+    """Thinks until it is stopped, and says when it begins and ends."""
+
+    def __init__(self):
+        self.begun, self.ended = threading.Event(), threading.Event()
 
     def act(self, states, generators):
-        while True:
-            stopping.current().check()
-            time.sleep(0.01)
-
-
-def in_time(done):
-    end = time.perf_counter() + 20
-    while not done() and time.perf_counter() < end:
-        time.sleep(0.01)
-    return bool(done())
+        self.begun.set()
+        try:
+            while True:
+                stopping.current()._event.wait(60)
+                stopping.current().check()
+        finally:
+            self.ended.set()
 
 
 @pytest.mark.parametrize("what", ["agent", "hint"])
 def test_a_search_ends_when_its_request_is_gone_or_it_is_stopped(what):
-    bots.register("endless", lambda _: Endless(), "thinks until it is stopped")
+    endless = Endless()
+    bots.register("endless", lambda _: endless, "thinks until it is stopped")
     with serving(Api(Roster(["endless"]))) as page:
         game = new_game(page, agents=["endless", "endless"])
-        searches = page.app.games[game["key"]].searches
         data = {"version": game["version"], **({"agent": "endless"} if what == "hint" else {})}
         path = f"games/{game['key']}"
         opened = asked(page, f"{path}/{what}", data)
-        assert in_time(lambda: searches)
+        assert endless.begun.wait(20)
         opened.close()
-        assert in_time(lambda: not searches)
+        assert endless.ended.wait(20)
+        endless.begun.clear()
         with asked(page, f"{path}/{what}", data) as opened:
-            assert in_time(lambda: searches)
+            assert endless.begun.wait(20)
             assert page.post(f"{path}/stop", {}) == (200, {"stopped": 1})
-            said = {"error": "The bot was stopped.", "stopped": True}
-            assert answer_of(opened) == (409, said)
+            status, said = answer_of(opened)
+            assert (status, said["stopped"]) == (409, True)
         assert page.get(path)[1]["version"] == game["version"]
 
 
@@ -258,13 +256,8 @@ def test_a_page_names_no_files_and_no_unknown_agents(page, spec):
     status, answer = page.post("games", {**TWO, "agents": [None, spec]})
     reason = "option sims must be" if spec == "mcts:sims=0" else "is not offered here"
     assert (status, reason in answer["error"]) == (400, True), answer
-
-
-@pytest.mark.parametrize(
-    "spec", ["mcts:sims=5", "ppo:2p", "ppo:2p,temperature=1", "search:2p,sims=5", "search:sims=5"]
-)
-def test_other_options_of_the_packages_agents_can_be_typed(spec):
-    assert Roster().make(spec).name == spec
+    for typed in ("mcts:sims=5", "ppo:2p", "ppo:2p,temperature=1", "search:2p,sims=5"):
+        assert Roster().make(typed).name == typed
 
 
 def test_agents_of_the_command_line_are_offered(tmp_path):
@@ -385,16 +378,6 @@ def test_a_bad_request_gets_a_sentence(page, path, body, status, reason):
     assert reason in json.loads(content)["error"]
 
 
-def test_huge_requests_are_refused(page, monkeypatch):
-    monkeypatch.setattr(api, "MAX_BODY", 2**20)
-    body = b'{"names": ["' + b"a" * api.MAX_BODY + b'"]}'
-    status, _, content = page.request("POST", "/api/games", body, Content_Type="application/json")
-    assert status == 413
-    assert "too large" in json.loads(content)["error"]
-    status, _ = page.post_file("a", b"a" * (2**20 + 1))
-    assert status == 413
-
-
 def test_a_request_that_breaks_off_is_no_error_of_the_server():
     headers = {"host": "127.0.0.1:1", "origin": "http://127.0.0.1:1"}
     headers["content-type"] = "application/json"
@@ -403,20 +386,21 @@ def test_a_request_that_breaks_off_is_no_error_of_the_server():
     assert (status, json.loads(answer)) == (400, {"error": "the request was cut off"})
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data"])
-@pytest.mark.parametrize("path", ["games", "files"])
-def test_only_json_is_taken(page, kind, path):
-    assert page.post(path, TWO, Content_Type=kind)[0] == 415
-
-
-@pytest.mark.parametrize("query", ["layout=round", "since=-1", "since=99999999999"])
-def test_queries_are_checked_before_anything_is_played(page, query):
+def test_other_types_wrong_queries_and_huge_bodies_are_refused_before_anything_is_played(
+    page, monkeypatch
+):
+    for path in ("games", "files"):
+        for kind in ("text/plain", "multipart/form-data"):
+            assert page.post(path, TWO, Content_Type=kind)[0] == 415
     game = new_game(page)
     path = f"games/{game['key']}"
-    assert page.get(f"{path}?{query}")[0] == 400
-    if "layout" in query:
-        assert page.post(f"{path}/agent?{query}", {"version": game["version"]})[0] == 400
-        assert page.get(path)[1]["at"] == game["at"]
+    for query in ("layout=round", "since=-1", "since=99999999999"):
+        assert page.get(f"{path}?{query}")[0] == 400
+    assert page.post(f"{path}/agent?layout=round", {"version": game["version"]})[0] == 400
+    assert page.get(path)[1]["at"] == game["at"]
+    monkeypatch.setattr(api, "MAX_BODY", 2**20)
+    assert page.post("games", {"names": ["a" * api.MAX_BODY]})[0] == 413
+    assert page.post_file("a", b"a" * (2**20 + 1))[0] == 413
 
 
 def test_the_page_is_served_and_nothing_outside_of_it(page):

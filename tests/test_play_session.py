@@ -70,18 +70,6 @@ def play_to(session, phase, seat=0):
     return session
 
 
-# ------------------------------------------------------------------------------------ a game
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_a_game_is_that_of_the_engine_with_the_same_seed(players):
-    session = play_on(fresh(None, *["greedy"] * (players - 1)), 40)
-    start = engine.new_games(Rules(players=players), 1, seed=7, roll=False)
-    actions = [event["action"] for event in session.events if "action" in event]
-    assert len(actions) == 40
-    assert make_record(start, actions)["events"] == session.events
-
-
 def test_no_two_seats_have_the_same_name_and_partners_are_named_together():
     assert fresh("random", None, "random").names == ("random 1", "Player 2", "random 3")
     three = Session.new(Rules(3), [None] * 3, names=["Ada", "Ada", "Ada 2"])
@@ -92,19 +80,18 @@ def test_no_two_seats_have_the_same_name_and_partners_are_named_together():
 
 
 @pytest.mark.parametrize(
-    ("change", "text"),
+    ("change", "named"),
     [
-        ({"names": ["A"]}, "names must be 2, one for each seat"),
-        ({"names": ["A", "B\x1b[31m"]}, r"names\[1\] must be printable text"),
-        ({"seed": 2**53}, "seed must be a whole number"),
-        ({"seed": True}, "seed must be a whole number"),
+        ({"names": ["A"]}, "names must be 2"),
+        ({"names": ["A", "B\x1b[31m"]}, r"names\[1\]"),
+        ({"seed": 2**53}, "seed"),
+        ({"seed": True}, "seed"),
+        ({"rules": Rules(players=3)}, "agents must be 3"),
     ],
 )
-def test_impossible_seats_and_seeds_are_refused(change, text):
-    with pytest.raises(ValueError, match=text):
-        Session.new(Rules(), [None, None], **change)
-    with pytest.raises(ValueError, match="agents must be 3, one for each seat"):
-        Session.new(Rules(players=3), [None, None])
+def test_impossible_seats_and_seeds_are_refused(change, named):
+    with pytest.raises(ValueError, match=named):
+        Session.new(change.pop("rules", Rules()), [None, None], **change)
 
 
 @pytest.mark.parametrize("spec", ["random", "mcts:sims=20", "planner"])
@@ -113,28 +100,6 @@ def test_a_game_taken_up_goes_on_as_it_would_have_gone_on(spec):
     events = len(whole.events)
     for cut in range(5, events, 7):  # in mid-turn too, where the agent has planned all of it
         assert play_on(taken_up(whole, cut)).events == whole.events, cut
-
-
-def test_any_record_is_taken_up_and_seeds_decide_what_follows():
-    record = make_record(engine.new_games(Rules(), 1, seed=3, roll=False), [])
-    greedy = [bots.make("greedy")] * 2
-    games = [play_on(Session(record, greedy, seed=seed), 30).events for seed in (1, 1, 2)]
-    assert games[0] == games[1] != games[2]
-    assert games[0][:2] == games[2][:2] == record["events"][:2]
-
-
-# ------------------------------------------------------------------------------------ undo
-
-
-def test_decisions_are_undone_until_dice_fall():
-    session = play_to(fresh(None, "greedy"), PLACE)
-    states, log = [session.state.tobytes()], session.log()
-    while session.state["phase"] == PLACE:
-        states.append(play_on(session, 1).state.tobytes())
-    for before in reversed(states[:-1]):
-        session.undo()
-        assert session.state.tobytes() == before
-    assert session.log() == log
 
 
 @pytest.mark.parametrize(
@@ -190,9 +155,6 @@ def test_a_game_of_whims_undone_and_taken_up_is_its_record(players, crown_choice
     seen = Replay(json.loads(record_line(record)))
     assert seen.log == session.log()
     assert seen.outcome() == session.outcome()
-
-
-# ------------------------------------------------------------------------------------ previews
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

@@ -47,9 +47,6 @@ def softmax(logits):
     return odds / odds.sum()
 
 
-# ------------------------------------------------------------------------------------ the bot
-
-
 @every_number
 def test_candidates_are_evaluated_as_the_plain_network_says(players):
     weights, teams = policy_model(players).weights, TEAMS[players]
@@ -132,9 +129,6 @@ def test_looking_ahead_the_value_found_there_decides_on_discs(players):
     assert (now.probabilities.argmax(axis=1) != turn.probabilities.argmax(axis=1)).any()
 
 
-# ------------------------------------------------------------------------------------ rollouts
-
-
 def small_learner(players=2, **options):
     """A learner whose network has learnt something already."""
     sizes = {"width": 16, "hidden": 4, "candidates": 6, "workers": 1, "games": 6, "rollout": 24}
@@ -213,9 +207,6 @@ def test_a_rollout_is_learnt_from_with_the_lambdas_of_the_config(monkeypatch):
     learner = small_learner(gae_lambda=0.75, trace=0.25)
     learner.learn(learner.own(0), Task(0, 1, 0.01), np.zeros(len(learner.stats)))
     assert given == [(0.25, 0.75)]
-
-
-# ------------------------------------------------------------------------------------ gradients
 
 
 def present_odds(learner, rollout, decisions):

@@ -69,9 +69,6 @@ def play(env, decisions, seed=0):
     return last
 
 
-# ------------------------------------------------------------------------------------ PettingZoo
-
-
 @pytest.mark.parametrize("players", [2, 4])
 def test_pettingzoos_render_test_passes(players, small):
     with warnings.catch_warnings():
@@ -93,16 +90,8 @@ def test_rgb_array_is_the_board_with_the_last_decision_marked(players, small):
         np.testing.assert_array_equal(frame, pixels(env.games[0], last))
         assert (frame != pixels(env.games[0])).any(), "a mark"
     assert frame.dtype == np.uint8 and frame.shape[2] == 3
-
-
-def test_a_game_from_a_position_is_rendered_with_its_own_last_decision(small):
-    env = carolus_magnus_v0.env(players=3, render_mode="rgb_array")
-    play(env, 25)
     env.reset(options={"position": position.to_dict(env.games[0])})
     np.testing.assert_array_equal(env.render(), pixels(env.games[0]))
-    before, action = env.games[0].copy(), int(env.last()[0]["action_mask"].argmax())
-    env.step(action)
-    np.testing.assert_array_equal(env.render(), pixels(env.games[0], (before, action)))
 
 
 def test_the_human_mode_shows_reset_and_every_step_by_itself(frames):
@@ -115,9 +104,6 @@ def test_the_human_mode_shows_reset_and_every_step_by_itself(frames):
     assert frames[-1][1] is None, "a second look does not wait"
     env.step(int((env.last()[0]["action_mask"] == 0).argmax()))
     np.testing.assert_array_equal(frames[-1][0], pixels(env.games[0], last))  # no decision
-
-
-# ------------------------------------------------------------------------------------ Gymnasium
 
 
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array", "human"])
@@ -200,16 +186,9 @@ def test_a_vector_gives_a_frame_for_each_game_and_forgets_the_last_games_decisio
     assert fresh
     pictures = envs.render()
     assert isinstance(pictures, tuple) and len(pictures) == 3
+    with pytest.raises(ValueError, match="'human'"):  # it has no window
+        CarolusVectorEnv(2, render_mode="human")
     assert (pictures[0] != pictures[1]).any()
-
-
-def test_a_vector_has_no_window():
-    assert CarolusVectorEnv.metadata["render_modes"] == ["ansi", "rgb_array"]
-    with pytest.raises(ValueError, match=r"one of \(None, 'ansi', 'rgb_array'\), got 'human'"):
-        gymnasium.make_vec("CarolusMagnus-v0", num_envs=2, render_mode="human")
-
-
-# ------------------------------------------------------------------------------------ notebooks
 
 
 def test_a_game_an_environment_and_a_state_show_their_board():
@@ -288,9 +267,6 @@ def test_a_picture_is_saved_as_its_name_says(n, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-# ------------------------------------------------------------------------------------ memory
-
-
 def render(mode, frames):
     """Draw so many frames, each of another state, over several games."""
     env = carolus_magnus_v0.raw_env(players=3, render_mode=None if mode == "svg" else mode)
@@ -318,9 +294,6 @@ def test_frames_leave_nothing_in_memory(mode, monkeypatch):
     before = resident()
     render(mode, 60)
     assert resident() - before < 2_000_000
-
-
-# ------------------------------------------------------------------------------------ pages
 
 
 def test_the_rendering_page_has_snippets_that_run(tmp_path, monkeypatch):

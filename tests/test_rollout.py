@@ -48,10 +48,7 @@ def waiting(players: int) -> States:
     return found[:40]
 
 
-# ------------------------------------------------------------------------------------ values
-
-
-def test_values_are_shares_of_each_team_and_real_where_a_game_is_over() -> None:
+def test_values_are_shares_of_each_team_and_real_where_a_game_is_over():
     for players in PLAYERS:
         states = games(players, 50, 60)
         ended = states.copy()
@@ -62,6 +59,9 @@ def test_values_are_shares_of_each_team_and_real_where_a_game_is_over() -> None:
             assert values.shape == (len(states), TEAMS[players])
             assert np.allclose(values.sum(axis=1), 1, atol=1e-6)
             assert values[0, loser] < 1e-6
+    versions = {value_function(s, p).version for s in ("planner", "ppo", "value") for p in PLAYERS}
+    assert len(versions) == 9 and all(len(version) == 12 for version in versions)
+    assert value_function("ppo", 2).version == value_function("ppo:2p", 2).version
 
 
 @pytest.mark.parametrize(
@@ -72,22 +72,13 @@ def test_values_are_shares_of_each_team_and_real_where_a_game_is_over() -> None:
         ("ppo:2p", 3, "'ppo:2p' is for 2 players, not for 3"),
     ],
 )
-def test_other_value_functions_are_refused(spec: str, players: int, text: str) -> None:
+def test_other_value_functions_are_refused(spec, players, text):
     with pytest.raises(ValueError, match=text):
         value_function(spec, players)
 
 
-def test_a_value_functions_version_says_which_weights_it_has() -> None:
-    versions = {value_function(s, p).version for s in ("planner", "ppo", "value") for p in PLAYERS}
-    assert len(versions) == 9 and all(len(version) == 12 for version in versions)
-    assert value_function("ppo", 2).version == value_function("ppo:2p", 2).version
-
-
-# ------------------------------------------------------------------------------------ sampling
-
-
 @pytest.mark.parametrize("players", PLAYERS)
-def test_games_do_not_depend_on_threads_or_on_what_is_played_beside_them(players: int) -> None:
+def test_games_do_not_depend_on_threads_or_on_what_is_played_beside_them(players):
     starts = games(players, 12, 30)
     numbers, places = np.arange(len(starts)), np.arange(len(starts))
     value = value_function("planner", players)
@@ -115,7 +106,7 @@ class Watcher(Agent):
         return engine.legal_masks(states).argmax(axis=1)
 
 
-def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them() -> None:
+def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them():
     [start] = games(2, 1, 30)
     agent = Watcher()
     sampler = Sampler(agent, 1, rounds=2, value=value_function("planner", 2), stratified=False)
@@ -138,7 +129,7 @@ def test_games_of_one_number_have_the_same_dice_and_agents_cannot_foresee_them()
     assert waiting_again >= 3 and foreseen < waiting_again
 
 
-def test_first_rolls_come_in_proportion() -> None:
+def test_first_rolls_come_in_proportion():
     state = waiting(2)[:1]
     agent = Watcher()
     sampler = Sampler(agent, 1, rounds=1, value=value_function("planner", 2))
@@ -165,7 +156,7 @@ def test_first_rolls_come_in_proportion() -> None:
 
 
 @pytest.mark.parametrize("players", PLAYERS)
-def test_rollouts_agree_with_random_playouts(players: int) -> None:
+def test_rollouts_agree_with_random_playouts(players):
     """`playout` rolls and plays in a kernel of its own."""
     start = games(players, 1, 40)
     count = 1500
@@ -182,9 +173,6 @@ def test_rollouts_agree_with_random_playouts(players: int) -> None:
         error = shares[:, k].std() / np.sqrt(count)
         assert abs(shares[:, k].mean() - wanted) < 4 * error + 0.015
     assert np.allclose(shares.sum(axis=1), 1)
-
-
-# ------------------------------------------------------------------------------------ rollouts
 
 
 def winning_position() -> tuple[States, int]:
@@ -206,7 +194,7 @@ def winning_position() -> tuple[States, int]:
         engine.step(states, planner.act(some, drawn), rows=rows)
 
 
-def test_a_move_that_wins_is_the_best() -> None:
+def test_a_move_that_wins_is_the_best():
     state, wins = winning_position()
     found = roll_out(state[0], options=Options(base="greedy", games=400), seed=1)
     assert found.best.actions == (wins,) and found.best.mean[found.team] == 1
@@ -216,7 +204,7 @@ def test_a_move_that_wins_is_the_best() -> None:
         assert all(one.dropped for one in found.candidates[1:])
 
 
-def test_a_rollout_stops_at_the_error_or_the_budget() -> None:
+def test_a_rollout_stops_at_the_error_or_the_budget():
     [state] = games(2, 1, 31)
     exact = roll_out(state, options=Options(base="random", games=5000, error=0.03), seed=1)
     left = [one for one in exact.candidates if not one.dropped]
@@ -232,7 +220,7 @@ def test_a_rollout_stops_at_the_error_or_the_budget() -> None:
     assert other.best.mean.tolist() != short.best.mean.tolist()
 
 
-def test_the_same_dice_make_differences_more_exact() -> None:
+def test_the_same_dice_make_differences_more_exact():
     """Two turns that differ little, after which games go on much alike."""
     text = (
         "2 | 3 | 1 place 2 | 11 | A1y1 g1 b1 y1 p1 A1p1 b1 B2r2 p1 r1 g1 A1y1 b1 g1 | "
@@ -245,7 +233,7 @@ def test_the_same_dice_make_differences_more_exact() -> None:
     assert 0 < found.candidates[1].loss_error < 0.8 * apart
 
 
-def test_a_cut_off_rollout_takes_the_values_word() -> None:
+def test_a_cut_off_rollout_takes_the_values_word():
     [state] = games(2, 1, 30)
     seen: list[States] = []
     value = value_function("planner", 2)
@@ -271,12 +259,12 @@ def test_a_cut_off_rollout_takes_the_values_word() -> None:
         ({"threads": 0}, "threads must be"),
     ],
 )
-def test_impossible_options_are_refused(change: dict[str, Any], text: str) -> None:
+def test_impossible_options_are_refused(change, text):
     with pytest.raises(ValueError, match=text):
         Options(**change)
 
 
-def test_impossible_candidates_are_refused() -> None:
+def test_impossible_candidates_are_refused():
     [state] = games(2, 1, 30)
     actions = candidates(state)
     with pytest.raises(ValueError, match="given twice"):
@@ -296,7 +284,7 @@ def test_impossible_candidates_are_refused() -> None:
 
 
 @pytest.mark.parametrize("players", PLAYERS)
-def test_candidates_are_all_discs_and_crowns_and_the_best_turns(players: int) -> None:
+def test_candidates_are_all_discs_and_crowns_and_the_best_turns(players):
     kinds = set()
     for decisions in (1, 20, 21, 22, 23, 24, 25, 26):
         for state in games(players, 8, decisions):
@@ -313,10 +301,7 @@ def test_candidates_are_all_discs_and_crowns_and_the_best_turns(players: int) ->
     assert kinds == {"disc", "turn", "crown"}
 
 
-# ------------------------------------------------------------------------------------ the command
-
-
-def test_the_command_prints_a_table_and_json(capsys: Any, tmp_path: Any) -> None:
+def test_the_command_prints_a_table_and_json(capsys, tmp_path):
     [state] = [s for s in games(2, 80, 33) if s["phase"] == 2][:1]
     file = tmp_path / "position.txt"
     file.write_text(to_line(state) + "\n")
@@ -340,7 +325,7 @@ def test_the_command_prints_a_table_and_json(capsys: Any, tmp_path: Any) -> None
         (["LINE", "--rounds", "2", "--value", "mcts"], "a value function must be"),
     ],
 )
-def test_the_command_says_what_is_wrong(arguments: list[str], text: str, capsys: Any) -> None:
+def test_the_command_says_what_is_wrong(arguments, text, capsys):
     [state] = [s for s in games(2, 80, 33) if s["phase"] == 2][:1]
     assert command.main([to_line(state) if a == "LINE" else a for a in arguments]) == 2
     assert text in capsys.readouterr().err

@@ -73,6 +73,8 @@ def test_one_paladin_lies_on_each_territory_three_of_each_clan():
         assert np.sum([one["paladins"] for one in state["regions"]], axis=0).tolist() == [3] * 5
         assert {sum(one["paladins"]) for one in state["regions"]} == {1}
         assert state["supply"] == [37] * 5
+        assert state["regions"][0]["territories"] == [0], "where the Emperor starts"
+    assert known(new_game(2, players=4))["order"] == [2, 3, 0, 1], "clockwise from the first"
 
 
 def test_the_paladins_are_laid_out_at_random():
@@ -81,19 +83,11 @@ def test_the_paladins_are_laid_out_at_random():
     assert abs(red - 600).max() < 5 * (3000 * 0.2 * 0.8) ** 0.5
 
 
-def test_the_emperor_starts_on_territory_0():
-    assert known(new_game())["regions"][0]["territories"] == [0]
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_the_first_player_is_drawn_by_lot(players):
     first = engine.new_games(Rules(players=players), 3000, seed=0)["order"][:, 0]
     expected = 3000 / players
     assert abs(np.bincount(first) - expected).max() < 5 * expected**0.5
-
-
-def test_opening_order_of_round_one_goes_clockwise_from_the_first_player():
-    assert known(new_game(2, players=4))["order"] == [2, 3, 0, 1]
 
 
 def test_a_player_decides_all_crowns_of_the_set_up_before_the_next_rolls():
@@ -138,71 +132,49 @@ def test_albert_plays_3_and_bob_2():
     assert known(game)["discs_in_hand"] == [[1, 2, 4, 5], [1, 3, 4, 5]]
 
 
-def test_a_number_played_this_round_is_not_allowed():
-    game = two_opening()
-    play(game, disc_action(3))
-    assert legal(game) == [disc_action(number) for number in (1, 2, 4, 5)]
+DISCS = {  # who plays which of the legal discs, and the order of play that follows
+    "a number played this round is not allowed": (
+        {"player": 1, "discs": [3, 0], "order": [0, 1]}, [1, 2, 4, 5], 2, [1, 0]
+    ),
+    "the last disc may equal the others, and the one played earlier is lower": (
+        {"player": 0, "discs": [0, 4], "order": [1, 0], "spent": [1, 2, 3, 5], "round": 5},
+        [4], 4, [1, 0]
+    ),
+    "with every number taken each disc in hand is allowed, the last one or not": (
+        {"players": 3, "player": 2, "discs": [1, 2, 0], "order": [0, 1, 2], "spent": [3, 4, 5],
+         "round": 4}, [1, 2], 1, [0, 2, 1]
+    ),
+    "discs decide the order of four players": (
+        {"players": 4, "player": 3, "discs": [2, 5, 4, 0], "order": [1, 0, 2, 3]},
+        [1, 3], 3, [0, 3, 2, 1]
+    ),
+    "who plays last in one round may play first in the next": (
+        {"players": 4, "player": 3, "discs": [5, 4, 2, 0], "order": [0, 1, 2, 3]},
+        [1, 3], 1, [3, 2, 1, 0]
+    ),
+}  # fmt: skip
 
 
-def test_the_last_disc_may_equal_the_others_and_the_one_played_earlier_is_lower():
-    game = position(
-        phase="disc",
-        player=1,
-        order=[1, 0],
-        discs=[0, 0],
-        spent=[1, 2, 3, 5],
-        round=5,
-        reserves=[paladins(red=7), paladins(blue=7)],
-    )
-    assert legal(game) == [disc_action(4)]
-    play(game, disc_action(4))
-    assert legal(game) == [disc_action(4)]
-    play(game, disc_action(4))
-    assert known(game)["order"] == [1, 0]
-    assert (known(game)["phase"], known(game)["player"]) == ("place", 1)
+@pytest.mark.parametrize(("table", "allowed", "disc", "order"), DISCS.values(), ids=DISCS)
+def test_discs_are_different_and_decide_the_order_of_play(table, allowed, disc, order):
+    players = table.get("players", 2)
+    full = [paladins(red=9 if players == 3 else 7)] * players
+    game = position(phase="disc", reserves=full, **table)
+    assert legal(game) == [disc_action(number) for number in allowed]
+    play(game, disc_action(disc))
+    assert known(game)["order"] == order
+    assert (known(game)["phase"], known(game)["player"]) == ("place", order[0])
 
 
-def test_with_every_number_taken_each_disc_in_hand_is_allowed():
-    """Not only the last disc can be forced: 1 and 2 are played, and the third has no others."""
-    game = position(
-        players=3,
-        phase="disc",
-        player=2,
-        discs=[1, 2, 0],
-        order=[0, 1, 2],
-        spent=[3, 4, 5],
-        round=4,
-        reserves=[paladins(red=9), paladins(blue=9), paladins(green=9)],
-    )
-    assert legal(game) == [disc_action(1), disc_action(2)]
-    play(game, disc_action(1))
-    assert known(game)["order"] == [0, 2, 1]  # 1, 1 and 2: the earlier 1 first
-
-
-def test_discs_decide_the_order_of_four_players():
-    game = position(
-        players=4,
-        phase="disc",
-        player=3,
-        discs=[2, 5, 4, 0],
-        order=[1, 0, 2, 3],
-        round=1,
-    )
-    assert legal(game) == [disc_action(1), disc_action(3)]
-    play(game, disc_action(3))
-    assert known(game)["order"] == [0, 3, 2, 1]
-    assert known(game)["player"] == 0
-
-
-def end_of_round(number, **rules):
-    """The last player of a round is to roll."""
+def end_of_round(number, player=1, **rules):
+    """The last player of a round is to roll, or another."""
     return position(
         phase="roll",
-        player=1,
+        player=player,
         round=number,
         discs=[1, 2] if number % 5 else [1, 1],
         order=[0, 1],
-        reserves=[paladins(red=7), paladins(blue=4)],
+        reserves=[paladins(red=7 - 3 * (player == 0)), paladins(blue=7 - 3 * player)],
         **rules,
     )
 
@@ -338,23 +310,20 @@ def test_figure_5_control():
     assert known(figure_5())["control"] == [WHITE, WHITE, BLACK, BLACK, BLACK]
 
 
-def test_figure_5_undefended_red_is_lost():
-    game = figure_5()
-    play(game, court_action(PINK), court_action(PINK), court_action(YELLOW))
-    blacks_turn_follows(game)
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == WHITE  # 7 to 7
-    play(game, court_action(RED))
-    assert known(game)["control"][RED] == BLACK
+FIGURE_5 = {  # what white plays, what black plays then, and who controls that clan after each
+    "undefended red is lost": ([PINK, PINK, YELLOW], [RED, RED], [WHITE, BLACK]),
+    "two red paladins defend red": ([RED, RED, PINK], [RED, RED, RED], [WHITE] * 3),
+}
 
 
-def test_figure_5_two_red_paladins_defend_red():
+@pytest.mark.parametrize(("whites", "blacks", "holders"), FIGURE_5.values(), ids=FIGURE_5)
+def test_figure_5(whites, blacks, holders):
     game = figure_5()
-    play(game, court_action(RED), court_action(RED), court_action(PINK))
-    assert [court[RED] for court in known(game)["courts"]] == [9, 6]
+    play(game, *map(court_action, whites))
     blacks_turn_follows(game)
-    play(game, *[court_action(RED)] * 3)
-    assert known(game)["control"][RED] == WHITE  # 9 to 9
+    for clan, holder in zip(blacks, holders, strict=True):
+        play(game, court_action(clan))
+        assert known(game)["control"][clan] == holder
 
 
 def test_figure_5_two_yellow_paladins_take_yellow():
@@ -374,11 +343,8 @@ def test_the_emperor_moves_one_step_to_as_many_as_the_disc_says():
         assert legal(game) == [move_action(steps) for steps in range(1, disc + 1)]
         play(game, move_action(disc))
         assert known(game)["regions"][0]["territories"] == [disc]
-
-
-def test_a_merged_region_is_one_step():
     game = position(region(), region(WHITE, 4, red=4), discs=[2, 3])
-    play(game, move_action(2))
+    play(game, move_action(2))  # a merged region is one step
     assert known(game)["regions"][0]["territories"] == [5]
 
 
@@ -388,37 +354,25 @@ FOUR_REGIONS = (
     region(WHITE, 4, red=4),
     region(BLACK, 3, blue=1, pink=3, yellow=3, green=3),
 )
-WHITE_RED_BLACK_BLUE = [WHITE, NOBODY, BLACK, NOBODY, NOBODY]
 
 
-def test_the_emperor_may_come_round_to_where_he_started():
-    game = position(
-        *FOUR_REGIONS,
-        discs=[4, 5],
-        courts=[paladins(red=1), paladins(blue=1)],
-        round=4,
-        spent=[1, 2, 3],
-    )
-    start = known(game)["regions"]
-    play(game, move_action(4))
-    assert known(game)["regions"] == start
-
-
-def test_two_step_numbers_that_lead_to_one_region_are_both_legal():
+def test_the_emperor_may_come_round():
+    """To where he started, where nothing changes, and to where one step leads as well."""
     ends = []
-    for steps in (1, 5):
+    for steps in (1, 5, 4):
         game = position(
             *FOUR_REGIONS,
             discs=[5, 4],
-            player=0,
             round=4,
             spent=[1, 2, 3],
             courts=[paladins(red=1), paladins(blue=1)],
         )
+        start = known(game)["regions"]
         assert legal(game) == [move_action(n) for n in (1, 2, 3, 4, 5)]
         play(game, move_action(steps))
         ends.append(known(game))
     assert ends[0] == ends[1]
+    assert ends[2]["regions"] == start
 
 
 # ------------------------------------------------------------------------------------ castles
@@ -435,11 +389,6 @@ def test_anna_gains_red_and_places_a_castle():
     here, castles = emperor_stops_at(game, 2)
     assert here == {"territories": [2], "paladins": paladins(red=1), "owner": anna, "castles": 1}
     assert castles == [1, 0]
-
-
-def stops(*special, courts, control=None, **options):
-    """What is where the Emperor stops, one step on, and the castles of the teams."""
-    return emperor_stops_at(position(region(), *special, courts=courts, control=control, **options))
 
 
 TWO = {"courts": [paladins(red=1, pink=1), paladins(blue=1)]}
@@ -515,14 +464,14 @@ def figure_2(placed):
     return emperor_stops_at(game)
 
 
-def test_figure_2_black_keeps_the_territory_while_green_is_black():
-    here, castles = figure_2(region_action(GREEN, 5))
-    assert (here["owner"], castles) == (BLACK, [0, 1])
-
-
-def test_figure_2_white_takes_it_over_3_to_1_with_green():
-    here, castles = figure_2(court_action(GREEN))
-    assert (here["owner"], here["castles"], castles) == (WHITE, 1, [1, 0])
+@pytest.mark.parametrize(
+    ("placed", "owner", "castles"),
+    [(region_action(GREEN, 5), BLACK, [0, 1]), (court_action(GREEN), WHITE, [1, 0])],
+    ids=["black keeps the territory while green is black", "with green white takes it over 3 to 1"],
+)
+def test_figure_2(placed, owner, castles):
+    here, in_play = figure_2(placed)
+    assert (here["owner"], here["castles"], in_play) == (owner, 1, castles)
 
 
 # ------------------------------------------------------------------------------------ merging
@@ -604,40 +553,31 @@ def test_a_merged_region_is_not_settled_again():
 # ------------------------------------------------------------------------------------ figure 6
 
 
+FIGURE_6 = {
+    "black would unite A, B and C": (BLACK, [(BLUE, 0), (BLUE, 0), (GREEN, 0)], 1, BLACK, range(6)),
+    "one step would be suicide": (WHITE, [(YELLOW, 0)] * 3, 1, BLACK, range(6)),
+    "three steps would be safe for now": (WHITE, [(RED, 0), (RED, 0), (PINK, 0)], 3, WHITE, [6]),
+    "the counterattack wins five castles": (
+        WHITE, [(YELLOW, 0), (YELLOW, 0), (YELLOW, 3)], 2, WHITE, range(2, 7)
+    ),
+    "without the third yellow it would be a tie": (  # 3 + 2 + 1 against 2 + 1 + 3
+        WHITE, [(YELLOW, 0)] * 3, 2, BLACK, [3, 4, 5]
+    ),
+}  # fmt: skip
+"""By who moves: paladins and where they go (0: the court), steps, and what comes of it."""
+
+
 @pytest.mark.parametrize(
-    ("player", "placed", "steps", "owner", "territories", "castles"),
-    [
-        pytest.param(
-            *(BLACK, [court_action(BLUE), court_action(BLUE), court_action(GREEN)], 1),
-            *(BLACK, range(6), [1, 6]),
-            id="black would unite A, B and C",
-        ),
-        pytest.param(
-            *(WHITE, [court_action(YELLOW)] * 3, 1, BLACK, range(6), [1, 6]),
-            id="one step would be suicide",
-        ),
-        pytest.param(
-            *(WHITE, [court_action(RED), court_action(RED), court_action(PINK)], 3),
-            *(WHITE, [6], [2, 5]),
-            id="three steps would be safe for now",
-        ),
-        pytest.param(
-            *(WHITE, [court_action(YELLOW), court_action(YELLOW), region_action(YELLOW, 2)], 2),
-            *(WHITE, range(2, 7), [5, 2]),
-            id="the counterattack wins a territory of five castles",
-        ),
-        pytest.param(  # 3 + 2 + 1 against 2 + 1 + 3
-            *(WHITE, [court_action(YELLOW)] * 3, 2, BLACK, [3, 4, 5], [2, 5]),
-            id="without the third yellow it would be a tie",
-        ),
-    ],
+    ("player", "placed", "steps", "owner", "there"), FIGURE_6.values(), ids=FIGURE_6
 )
-def test_figure_6(player, placed, steps, owner, territories, castles):
+def test_figure_6(player, placed, steps, owner, there):
     game = figure_6(player)
-    play(game, *placed)
-    here, in_play = emperor_stops_at(game, steps)
-    assert (here["owner"], here["territories"]) == (owner, [*territories])
-    assert (here["castles"], in_play) == (len(territories), castles)
+    for clan, where in placed:
+        play(game, region_action(clan, where - 1) if where else court_action(clan))
+    here, castles = emperor_stops_at(game, steps)
+    assert (here["owner"], here["territories"]) == (owner, [*there])
+    whites = {1: 2, 5: 5, 6: 1}.get(len(there), 2)
+    assert (here["castles"], castles) == (len(there), [whites, 7 - whites])
 
 
 # ------------------------------------------------------------------------------------ more players
@@ -667,21 +607,6 @@ def test_partners_share_castles():
     assert (here["castles"], castles) == (2, [2, 0])
 
 
-def test_a_player_may_play_last_in_one_round_and_first_in_the_next():
-    """As the strategic hints have it."""
-    game = position(
-        players=4,
-        phase="roll",
-        player=3,
-        discs=[1, 2, 3, 4],
-        reserves=[paladins(red=7), paladins(pink=7), paladins(blue=7), paladins(green=4)],
-    )
-    roll(game, GREEN, GREEN, GREEN)
-    play(game, disc_action(5), disc_action(4), disc_action(2), disc_action(1))
-    assert known(game)["order"] == [3, 2, 1, 0]
-    assert known(game)["player"] == 3
-
-
 # ------------------------------------------------------------------------------------ the end
 
 
@@ -693,78 +618,52 @@ def joining(first, *others):
 
 RED_AT = [[paladins(red=int(seat == k)) for seat in range(4)] for k in range(4)]  # one paladin
 W, B, G = WHITE, BLACK, GRAY
+TWO_AT, THREE_AT = [courts[:2] for courts in RED_AT], [courts[:3] for courts in RED_AT]
 ENDS = {
     "ten castles win": (
         [region(W, 9, pink=9), region(red=1)],
-        {"courts": RED_AT[0][:2]},
-        *("castles", [W], [10, 0], [1, -1]),
-    ),
+        {"courts": TWO_AT[0]}, "castles", [W], [10, 0], [1, -1]),
     "eight castles win among three": (
         [region(G, 7, pink=7), region(red=1)],
-        {"courts": RED_AT[2][:3], "players": 3},
-        *("castles", [G], [0, 0, 8], [-0.5, -0.5, 1]),
-    ),
+        {"courts": THREE_AT[2], "players": 3}, "castles", [G], [0, 0, 8], [-0.5, -0.5, 1]),
     "opposite partners win together": (
         [region(1, 9, pink=9), region(red=1)],
-        {"courts": RED_AT[3], "players": 4},
-        *("castles", [1], [0, 10], [-1, 1, -1, 1]),
-    ),
+        {"courts": RED_AT[3], "players": 4}, "castles", [1], [0, 10], [-1, 1, -1, 1]),
     "adjacent partners win together": (
         [region(1, 9, pink=9), region(red=1)],
         {"courts": RED_AT[3], "players": 4, "partners": "adjacent"},
-        *("castles", [1], [0, 10], [-1, -1, 1, 1]),
-    ),
+        "castles", [1], [0, 10], [-1, -1, 1, 1]),
     "a take-over beyond the own supply wins at once": (
         [region(), region(B, 4, red=5), region(), region(W, 8, pink=8)],
-        {"courts": RED_AT[0][:2]},
-        *("castles", [W], [12, 0], [1, -1]),
-    ),
+        {"courts": TWO_AT[0]}, "castles", [W], [12, 0], [1, -1]),
     "a move may win for the other side": (
         [region(B, 9, pink=9), region(red=1)],
-        {"courts": RED_AT[1][:2]},
-        *("castles", [B], [0, 10], [-1, 1]),
-    ),
+        {"courts": TWO_AT[1]}, "castles", [B], [0, 10], [-1, 1]),
     "a win in the last round is a win": (
         [region(W, 9, pink=9), region(red=1)],
-        {"courts": RED_AT[0][:2], "discs": [2, 1], "max_rounds": 3, "round": 3},
-        *("castles", [W], [10, 0], [1, -1]),
-    ),
+        {"courts": TWO_AT[0], "discs": [2, 1], "max_rounds": 3, "round": 3},
+        "castles", [W], [10, 0], [1, -1]),
     "fewer than four regions end the game": (
         [*joining((B, 5), (B, 3)), region(W, 6, red=6)],
-        {"courts": RED_AT[1][:2]},
-        *("regions", [B], [6, 9], [-1, 1]),
-    ),
+        {"courts": TWO_AT[1]}, "regions", [B], [6, 9], [-1, 1]),
     "enough castles come before too few regions": (
-        joining((W, 7), (W, 2), (B, 5)),
-        {"courts": RED_AT[0][:2]},
-        *("castles", [W], [10, 5], [1, -1]),
-    ),
+        joining((W, 7), (W, 2), (B, 5)), {"courts": TWO_AT[0]}, "castles", [W], [10, 5], [1, -1]),
     "a tie of two teams is a draw": (
         [*joining((W, 6), (B, 7)), region(pink=1)],
-        {"courts": RED_AT[0][:2]},
-        *("regions", [W, B], [7, 7], [0, 0]),
-    ),
+        {"courts": TWO_AT[0]}, "regions", [W, B], [7, 7], [0, 0]),
     "the most castles win": (
         joining((W, 5), (B, 5), (G, 4)),
-        {"courts": RED_AT[0][:3], "players": 3},
-        *("regions", [W], [6, 5, 4], [1, -0.5, -0.5]),
-    ),
+        {"courts": THREE_AT[0], "players": 3}, "regions", [W], [6, 5, 4], [1, -0.5, -0.5]),
     "whoever moved, the most castles win": (
         joining((W, 3), (B, 4), (G, 7)),
-        {"courts": RED_AT[0][:3], "players": 3},
-        *("regions", [G], [4, 4, 7], [-0.5, -0.5, 1]),
-    ),
+        {"courts": THREE_AT[0], "players": 3}, "regions", [G], [4, 4, 7], [-0.5, -0.5, 1]),
     "two teams of three share the win": (
         joining((W, 5), (B, 6), (G, 3)),
-        {"courts": RED_AT[0][:3], "players": 3},
-        *("regions", [W, B], [6, 6, 3], [0.25, 0.25, -0.5]),
-    ),
+        {"courts": THREE_AT[0], "players": 3}, "regions", [W, B], [6, 6, 3], [0.25, 0.25, -0.5]),
     "three teams share the win": (
         joining((W, 4), (B, 5), (G, 5)),
-        {"courts": RED_AT[0][:3], "players": 3},
-        *("regions", [W, B, G], [5, 5, 5], [0, 0, 0]),
-    ),
-}
+        {"courts": THREE_AT[0], "players": 3}, "regions", [W, B, G], [5, 5, 5], [0, 0, 0]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -783,13 +682,10 @@ def test_the_game_ends(circle, options, reason, winners, castles, paid):
 @pytest.mark.parametrize(
     ("circle", "castles", "regions"),
     [
-        pytest.param([region(W, 8, pink=8), region(red=1)], [9, 0], 7, id="nine castles"),
-        pytest.param(
-            [*joining((W, 4), (B, 5)), region(W, 4, red=4), region(B, 1, red=1)],
-            *([9, 6], 4),
-            id="four regions",
-        ),
+        ([region(W, 8, pink=8), region(red=1)], [9, 0], 7),
+        ([*joining((W, 4), (B, 5)), region(W, 4, red=4), region(B, 1, red=1)], [9, 6], 4),
     ],
+    ids=["nine castles", "four regions"],
 )
 def test_the_game_goes_on(circle, castles, regions):
     game = position(*circle, courts=[paladins(red=1)])
@@ -829,30 +725,22 @@ def replenishing(supply, courts, held=0, players=2, **options):
     return game
 
 
+DRY = {  # supply, red paladins at court, dice; then the reserve, red at court, the supply
+    "paladins come in the colours rolled": (
+        5, [0, 0], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 4),
+    "every court returns as many as the one with the fewest": (
+        0, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [2, 0], 3),
+    "who holds a clan keeps it with an empty court": (
+        0, [2, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 3),
+    "all three courts return": (
+        0, [4, 2, 1], [RED, RED, RED, GREEN], paladins(red=3, green=1), [3, 1, 0], 0),
+    "courts return only when one is to be taken": (
+        1, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [4, 2], 0),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("supply", "red_at_court", "faces", "reserve", "red_left", "supply_left"),
-    [
-        pytest.param(
-            *(5, [0, 0], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 4),
-            id="paladins come in the colours rolled",
-        ),
-        pytest.param(
-            *(0, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [2, 0], 3),
-            id="every court returns as many as the one with the fewest",
-        ),
-        pytest.param(
-            *(0, [2, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [0, 0], 3),
-            id="who holds a clan keeps it with an empty court",
-        ),
-        pytest.param(
-            *(0, [4, 2, 1], [RED, RED, RED, GREEN], paladins(red=3, green=1), [3, 1, 0], 0),
-            id="all three courts return",
-        ),
-        pytest.param(
-            *(1, [4, 2], [RED, GREEN, GREEN], paladins(red=1, green=2), [4, 2], 0),
-            id="courts return only when one is to be taken",
-        ),
-    ],
+    ("supply", "red_at_court", "faces", "reserve", "red_left", "supply_left"), DRY.values(), ids=DRY
 )
 def test_a_supply_that_runs_dry_is_filled_from_the_courts(
     supply, red_at_court, faces, reserve, red_left, supply_left
@@ -907,21 +795,17 @@ def test_a_crown_may_choose_what_the_courts_return(supply, red_left, supply_left
     assert known(game)["supply"][RED] == supply_left
 
 
-def test_crowns_are_lost_when_no_clan_can_be_taken():
-    game = replenishing([0, 0, 0, 0, 0], [paladins(red=3), paladins(green=2)])
-    roll(game, RED, CROWN, GREEN)
+@pytest.mark.parametrize("pink", [0, 1])
+def test_crowns_are_lost_when_no_clan_can_be_taken(pink):
+    """At once, or when the others have emptied the supply."""
+    game = replenishing([0, pink, 0, 0, 0], [paladins(red=3), paladins(green=2)])
+    roll(game, *([CROWN] * 3 if pink else [RED, CROWN, GREEN]))
+    if pink:
+        assert legal(game) == [crown_action(PINK)]
+        play(game, crown_action(PINK))
     state = known(game)
     assert (state["player"], state["phase"]) == (1, "move")  # player 1 has nothing to play either
-    assert state["reserves"] == [[0] * 5] * 2 and state["crowns"] == [0, 0]
-
-
-def test_a_crown_is_lost_once_the_others_have_emptied_the_supply():
-    game = replenishing([0, 1, 0, 0, 0], [paladins(red=3), paladins(green=2)])
-    roll(game, CROWN, CROWN, CROWN)
-    assert legal(game) == [crown_action(PINK)]
-    play(game, crown_action(PINK))
-    assert known(game)["player"] == 1
-    assert known(game)["reserves"][0] == paladins(pink=1) and known(game)["crowns"] == [0, 0]
+    assert (state["reserves"], state["crowns"]) == ([paladins(pink=pink), paladins()], [0, 0])
 
 
 def test_the_supply_may_run_dry_in_the_set_up():
@@ -967,15 +851,8 @@ def test_deferred_crowns_count_as_paladins_to_play():
     assert known(game)["placements_left"] == 3
 
 
-def test_a_die_that_counts_as_a_crown_waits_as_well():
-    courts = [paladins(red=4), paladins()]
-    game = replenishing([0, 5, 5, 5, 5], courts, crown_choice="deferred")
-    roll(game, RED, GREEN, GREEN)
-    assert known(game)["crowns"] == [1, 0] and known(game)["player"] == 1
-
-
 def test_a_deferred_crown_is_lost_at_the_start_of_its_owners_turn():
-    """Until then it stays: the supply may hold something by that time."""
+    """Until then it stays: the supply may hold something by that time. So does a die for one."""
     courts = [paladins(red=3), paladins(green=2)]
     game = replenishing(
         [0] * 5, courts, crown_choice="deferred", discs=[2, 1], order=[1, 0], crowns=[0, 2]
@@ -1013,14 +890,7 @@ def test_max_rounds_cuts_the_game_off_after_the_last_crown():
 
 
 def test_the_last_round_is_played_to_its_end():
-    game = position(
-        phase="roll",
-        player=0,
-        max_rounds=3,
-        round=3,
-        order=[0, 1],
-        reserves=[paladins(red=4), paladins(blue=7)],
-    )
+    game = end_of_round(3, 0, max_rounds=3)
     roll(game, RED, RED, RED)
     assert (known(game)["phase"], known(game)["player"]) == ("place", 1)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from networks import random_model
+from positions import after
 from test_bots import middle_games
 from test_models import decisions
 
@@ -23,7 +20,7 @@ from carolus_env.bots import (
 from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import BY_PLANNER, BY_VALUE, CHOICES, CROWNS, Forest, tree_of
 from carolus_env.bots.search.tree import _crown
-from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, Rules
+from carolus_env.engine.rules import CROWN_CHOICE, DISC, Rules
 from carolus_env.engine.streams import new_streams
 from carolus_env.networks import network
 from carolus_env.networks.forward import Network, Weights, values
@@ -53,14 +50,6 @@ def shares(states):
         weights = random_model(int(state["players"])).weights
         found.append(np.roll(network.values(weights, encode_all(game))[0], team))
     return np.array(found)
-
-
-def after(state, actions):
-    """The position after the actions, before the dice."""
-    game = state.reshape(1).copy()
-    for action in actions:
-        engine.step(game, np.array([action]), roll=False)
-    return game
 
 
 def log_odds(chances):
@@ -118,31 +107,6 @@ def test_what_is_backed_up_is_the_best_choice_for_whoever_decides(players):
         np.testing.assert_allclose(choices[0].chances, values[values[:, team].argmax()], atol=3e-5)
 
 
-def test_a_win_at_once_is_certain_and_found():
-    won = 0
-    states = middle_games(Rules(2), 25)
-    for state in states[states["phase"] == MOVE]:
-        team = int(state["team"][state["player"]])
-        for action in engine.legal_actions(state).tolist():
-            end = after(state, [action])
-            if engine.is_over(end)[0] and shares(end)[0, team] == 1:
-                [choices] = search(sims=20).consider(state.reshape(1), new_streams(1, 1))
-                assert choices[0].chances[team] == 1
-                won += 1
-                break
-    assert won
-
-
-def test_an_opinion_is_the_searchs_visits_and_mean_values():
-    states = decisions(2, 12)
-    given = bots.opinion(search(sims=20), states)
-    assert given.values.shape == (12, 2)
-    assert given.probabilities.sum(axis=1) == pytest.approx(1)
-    for row in range(12):
-        if engine.legal_masks(states[row : row + 1]).sum() == 1:
-            assert given.values[row] == pytest.approx(shares(states[row : row + 1])[0], abs=3e-5)
-
-
 @every_number
 def test_crowns_inside_the_tree_are_the_networks_choice_or_the_evaluations(players):
     states = middle_games(Rules(players), 100)
@@ -179,33 +143,6 @@ def test_a_search_by_the_clock_has_defaults_of_its_own():
     assert (said.width, said.root_width, said.crowns) == (9, 9, BY_PLANNER)
 
 
-def test_the_compiler_changes_nothing(saved):
-    code = (
-        "import sys, carolus_env as ce\n"
-        "from carolus_env import bots\n"
-        "games = ce.new_games(ce.Rules(), 1, seed=1)\n"
-        "bot, streams = bots.make(sys.argv[1]), ce.new_streams(1, 1)\n"
-        "for _ in range(5):\n"
-        "    ce.step(games, bot.act(games, streams))\n"
-        "print(bot.simulations, games.tobytes().hex())"
-    )
-    spec = f"search:{saved},sims=3,width=3,root_width=3,crowns=value"
-    printed = [
-        subprocess.run(
-            [sys.executable, "-c", code, spec],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "NUMBA_DISABLE_JIT": off},
-        ).stdout
-        for off in ("0", "1")
-    ]
-    assert printed[0] == printed[1]
-
-
-# ------------------------------------------------------------------------------------ specs
-
-
 def test_a_spec_names_a_network_and_options(saved):
     states = decisions()[:4]
     found = search(sims=9).consider(states, new_streams(1, 4))
@@ -213,9 +150,6 @@ def test_a_spec_names_a_network_and_options(saved):
         bot = bots.make(f"search:{saved}{suffix},sims=9")
         assert bot.options.sims == 9
         assert told(bot.consider(states, new_streams(1, 4))) == told(found)
-
-
-# ------------------------------------------------------------------------------------ evaluators
 
 
 class ByNetwork(Evaluator):

@@ -30,10 +30,7 @@ def drawn(seed: int, shape: Any, shares: Any = (0.1, 0.2, 0.4, 0.2, 0.1)) -> Any
     return np.random.default_rng(seed).choice(PAIRS, shape, p=shares)
 
 
-# ------------------------------------------------------------------------------------ the test
-
-
-def test_normalised_elo_is_the_one_of_fishtest() -> None:
+def test_normalised_elo_is_the_one_of_fishtest():
     scores = np.repeat(PAIRS, [1, 4, 10, 6, 2])
     a_game = math.sqrt(2) * scores.std()
     assert normalised_elo(scores, 2) == pytest.approx(
@@ -54,40 +51,29 @@ def test_normalised_elo_is_the_one_of_fishtest() -> None:
     ],
 )
 @pytest.mark.parametrize("elo", [-50, 0, 20, 100])
-def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(
-    values: Any, counts: Any, elo: float
-) -> None:
+def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(values, counts, elo):
     optimize = pytest.importorskip("scipy.optimize")
     t = elo * math.sqrt(2) / sequential.NELO
     scores, seen = sequential._regular(np.array(values, float), np.array([counts], float))
     shares = (seen / seen.sum())[0]
     fitted = shares * np.exp(sequential._log_fit(scores, shares[None], t)[0])
+    kept = shares > 0
 
     def off(p: Any) -> float:
-        mean = p @ scores
-        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores - mean), 0)))
-
-    assert fitted.sum() == pytest.approx(1)
-    assert off(fitted) == pytest.approx(0, abs=1e-9)
-    seen_shares, kept = shares[shares > 0], shares > 0
+        mean = p @ scores[kept]
+        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[kept] - mean), 0)))
 
     def loss(p: Any) -> float:
-        return -float(seen_shares @ np.log(p))
+        return -float(shares[kept] @ np.log(p))
 
-    def whole(p: Any) -> Any:
-        full = np.zeros(len(scores))
-        full[kept] = p
-        return full
-
-    conditions = [
-        {"type": "eq", "fun": lambda p: p.sum() - 1},
-        {"type": "eq", "fun": lambda p: off(whole(p))},
-    ]
+    assert fitted[kept].sum() == pytest.approx(1)
+    assert off(fitted[kept]) == pytest.approx(0, abs=1e-9)
+    start = np.full(kept.sum(), 1 / kept.sum())
     best = optimize.minimize(
         loss,
-        np.full(len(seen_shares), 1 / len(seen_shares)),
-        constraints=conditions,
-        bounds=[(1e-12, 1)] * len(seen_shares),
+        start,
+        constraints=[{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)],
+        bounds=[(1e-12, 1)] * len(start),
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-14},
     )
@@ -95,14 +81,14 @@ def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(
     assert loss(fitted[kept]) <= best.fun + 1e-6
 
 
-def test_the_other_agents_test_says_the_opposite() -> None:
+def test_the_other_agents_test_says_the_opposite():
     scores = drawn(1, 400, (0.05, 0.2, 0.4, 0.22, 0.13))
     there, back = SequentialTest(-5, 25), SequentialTest(-25, 5)
     assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
     assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
 
 
-def test_for_many_deals_it_is_the_normal_approximation() -> None:
+def test_for_many_deals_it_is_the_normal_approximation():
     counts = np.array([[500, 2000, 4000, 2100, 520]])
     test = SequentialTest(0, 10)
     share = counts[0] / counts.sum()
@@ -113,7 +99,7 @@ def test_for_many_deals_it_is_the_normal_approximation() -> None:
     assert test.ratios(PAIRS, counts, 2) == pytest.approx([wanted], rel=0.02)
 
 
-def test_certain_results_decide_and_equal_ones_do_not_count_as_strength() -> None:
+def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
     test = SequentialTest(0, 50)
     assert test.outcome(np.ones(60), 2).verdict == STRONGER
     assert test.outcome(np.zeros(60), 2).verdict == NOT_STRONGER
@@ -123,7 +109,7 @@ def test_certain_results_decide_and_equal_ones_do_not_count_as_strength() -> Non
     assert test.outcome(np.ones(60), 2).elo is None
 
 
-def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing() -> None:
+def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
     test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
     found = test.outcome(scores, 2)
     assert found.verdict == STRONGER
@@ -136,9 +122,7 @@ def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing() -> No
     assert test.outcome(scores[: found.deals - 1], 2).verdict == UNDECIDED
 
 
-def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(monkeypatch):
     test, scores = SequentialTest(), drawn(4, 100)
     whole = test.path(scores, 2)
     monkeypatch.setattr(sequential, "_CHUNK", 7)
@@ -153,19 +137,19 @@ def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(
         ({"elo0": "0"}, "elo0 must be a number, got '0'"),
     ],
 )
-def test_an_impossible_test_is_refused(given: dict[str, Any], said: str) -> None:
+def test_an_impossible_test_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
         SequentialTest(**given)
 
 
-def test_scores_that_are_none_are_refused() -> None:
+def test_scores_that_are_none_are_refused():
     for scores in ([0.5, 1.5], [-1.0], [math.nan]):
         with pytest.raises(ValueError, match="deal scores must be from 0 to 1"):
             SequentialTest().outcome(scores, 2)
 
 
 @pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.05, 0.2, 0.5, 0.2, 0.05)])
-def test_error_rates_are_about_those_stated(shares: Any) -> None:
+def test_error_rates_are_about_those_stated(shares):
     """300 tournaments each side."""
     test, rates = SequentialTest(0, 100), []
     lower, upper = test.bounds
@@ -189,19 +173,13 @@ def test_error_rates_are_about_those_stated(shares: Any) -> None:
     assert 0.95 - slack < rates[1] < 0.99
 
 
-# ------------------------------------------------------------------------------------ intervals
-
-
-def test_widening_is_the_published_boundary() -> None:
+def test_widening_is_the_published_boundary():
     rho = math.sqrt((-2 * math.log(0.05) + math.log(-2 * math.log(0.05)) + 1) / 500)
     for deals in (1, 50, 500, 20_000):
         n = deals * rho**2
         half = math.sqrt(2 * (n + 1) / (deals**2 * rho**2) * math.log(math.sqrt(n + 1) / 0.05))
         assert widening(deals) == pytest.approx(half * math.sqrt(deals) / 1.959964, rel=1e-6)
     assert min(widening(deals) for deals in (50, 200, 2000, 20_000)) > 1.5
-
-
-# ------------------------------------------------------------------------------------ tournaments
 
 
 def plan_of(test: SequentialTest, agents: Any = ("greedy", "random"), players: int = 2) -> Plan:
@@ -212,9 +190,7 @@ def game_lines(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if line.startswith('{"game"')]
 
 
-def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, monkeypatch):
     plan = plan_of(SequentialTest(-40, 0), ("greedy", "greedy", "random"))
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
     whole = Tournament(plan)
@@ -241,7 +217,7 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(
     assert two.standing() == rule
 
 
-def test_the_test_is_in_the_file_and_another_one_is_refused(tmp_path: Path) -> None:
+def test_the_test_is_in_the_file_and_another_one_is_refused(tmp_path):
     plan, path = plan_of(SequentialTest(0, 100)), tmp_path / "games"
     Tournament(plan).run(file=path)
     assert evaluation.read_games(path).plan == plan
@@ -254,7 +230,7 @@ def test_the_test_is_in_the_file_and_another_one_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("players", "games"), [(2, 2), (3, 6), (4, 2)])
-def test_a_deals_score_is_the_mean_over_its_games(players: int, games: int) -> None:
+def test_a_deals_score_is_the_mean_over_its_games(players, games):
     cup = Tournament(Plan(Rules(players), ("greedy", "random", "greedy"), deals=5, seed=2))
     cup.run()
     for pair, result in zip([(0, 1), (0, 2), (1, 2)], cup.pairings(), strict=True):
@@ -266,7 +242,7 @@ def test_a_deals_score_is_the_mean_over_its_games(players: int, games: int) -> N
     )
 
 
-def test_the_report_has_the_verdict_in_a_line() -> None:
+def test_the_report_has_the_verdict_in_a_line():
     pytest.importorskip("scipy")
     report = pytest.importorskip("carolus_env.evaluation.report.page")
     standings = pytest.importorskip("carolus_env.evaluation.report.standings")

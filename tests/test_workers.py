@@ -27,8 +27,7 @@ from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, pool
 from carolus_env.evaluation.rollouts import rollout
 from carolus_env.evaluation.suite.__main__ import main as make_suites
-from carolus_env.learners.options import SelfPlayConfig
-from carolus_env.learners.pool import SelfPlayLearner, WorkerJob, WorkerPool
+from carolus_env.learners.pool import WorkerJob, WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
 from carolus_env.learners.td import TdConfig, TdLearner
 from carolus_env.system import cluster, places
@@ -108,8 +107,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_header_and_games_are_the_same_bytes_in_whatever_order_blocks_return(
-    tmp_path: Path, small_blocks: None
-) -> None:
+    tmp_path, small_blocks
+):
     plan = Plan(Rules(3), ("greedy", "random"), deals=7, seed=3)
     played(plan, tmp_path / "one", 1)
     workers = Shuffled()
@@ -119,7 +118,7 @@ def test_header_and_games_are_the_same_bytes_in_whatever_order_blocks_return(
     assert cup.complete and cup.games == plan.games
 
 
-def test_blocks_that_wait_for_a_slow_one_are_few(tmp_path: Path, small_blocks: None) -> None:
+def test_blocks_that_wait_for_a_slow_one_are_few(tmp_path, small_blocks):
     plan = Plan(Rules(2), ("random", "greedy"), deals=150, seed=3)
     workers = Shuffled(stuck=0)
     waiting: list[int] = []
@@ -137,7 +136,7 @@ def test_blocks_that_wait_for_a_slow_one_are_few(tmp_path: Path, small_blocks: N
     assert workers.most <= 8
 
 
-def test_an_error_of_an_agent_and_of_a_worker_are_told_apart(tmp_path: Path) -> None:
+def test_an_error_of_an_agent_and_of_a_worker_are_told_apart(tmp_path):
     bot = tmp_path / "bot.py"
     bot.write_text("def fails(states, generators):\n    return {}['lost']\n")
     plan = Plan(Rules(2), ("random", f"{bot}:fails"), deals=4)
@@ -171,7 +170,7 @@ def dies() -> Callable[[int], Any]:
     return lambda number: os._exit(3)
 
 
-def test_processes_do_one_job_after_the_other_and_tell_of_errors() -> None:
+def test_processes_do_one_job_after_the_other_and_tell_of_errors():
     with Processes(1) as workers:
         workers.begin(squares)
         assert workers.all((n,) for n in range(5)) == [0, 1, 4, 9, 16]
@@ -269,7 +268,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     return found
 
 
-def test_a_cluster_does_tasks_by_ray(fake: FakeRay) -> None:
+def test_a_cluster_does_tasks_by_ray(fake):
     with cluster.Cluster("head:6379") as workers:
         assert fake.connected["address"] == "head:6379"
         assert fake.options == {"num_cpus": 1, "max_retries": cluster.RETRIES}
@@ -290,9 +289,7 @@ def test_a_cluster_does_tasks_by_ray(fake: FakeRay) -> None:
     assert not fake.connected
 
 
-def test_a_cluster_takes_at_most_so_many_tasks_and_leaves_a_connection_of_others(
-    fake: FakeRay,
-) -> None:
+def test_a_cluster_takes_at_most_so_many_tasks_and_leaves_a_connection_of_others(fake):
     with pytest.raises(WorkerError, match="no Ray cluster at nowhere: nobody answers"):
         cluster.Cluster("nowhere")
     fake.connected = {"by": "the user"}
@@ -301,16 +298,14 @@ def test_a_cluster_takes_at_most_so_many_tasks_and_leaves_a_connection_of_others
     assert fake.connected
 
 
-def test_another_version_on_a_machine_is_told(fake: FakeRay, monkeypatch: Any) -> None:
+def test_another_version_on_a_machine_is_told(fake, monkeypatch):
     monkeypatch.setattr(cluster, "__version__", "0.0.1")
     answer = cluster._do("9.9.9", "digest", [], 1)
     with pytest.raises(ValueError, match=r"has carolus-env 0.0.1, not 9.9.9: install the same"):
         unwrapped(answer)
 
 
-def test_files_of_agents_go_along(
-    fake: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_agents_go_along(fake, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = "a/bot.py a/helper.py a/part/__init__.py a/plain/x.py a/.hidden m/best.json "
     for name in (names + "m/best.safetensors m/other.json carolus_env/x.py").split():
@@ -352,8 +347,8 @@ COMMANDS: tuple[tuple[Callable[[list[str]], int], str], ...] = (
     ],
 )
 def test_without_ray_it_is_refused_before_anything_begins(
-    main: Any, words: str, where: str, said: str, tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
+    main, words, where, said, tmp_path, monkeypatch, capsys
+):
     for module in (places, cluster):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
     out = tmp_path / "out"
@@ -362,12 +357,12 @@ def test_without_ray_it_is_refused_before_anything_begins(
     assert not out.exists()
 
 
-def test_a_suite_is_measured_here(capsys: Any, fake: FakeRay) -> None:
+def test_a_suite_is_measured_here(capsys, fake):
     assert evaluate.main(["greedy", "--suite", "--on", "ray"]) == 2
     assert "--suite measures in this process" in capsys.readouterr().err
 
 
-def test_evaluate_plays_the_same_on_a_cluster(fake: FakeRay, tmp_path: Path) -> None:
+def test_evaluate_plays_the_same_on_a_cluster(fake, tmp_path):
     words = ["greedy", "random", "--games", "20", "--quiet", "--out"]
     assert evaluate.main([*words, str(tmp_path / "here")]) == 0
     assert evaluate.main([*words, str(tmp_path / "there"), "--on", "ray"]) == 0
@@ -376,7 +371,7 @@ def test_evaluate_plays_the_same_on_a_cluster(fake: FakeRay, tmp_path: Path) -> 
     assert not fake.connected, "closed"
 
 
-def test_the_pages_snippet_runs(fake: FakeRay, tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_pages_snippet_runs(fake, tmp_path, monkeypatch):
     page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
     [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
@@ -388,7 +383,7 @@ def test_the_pages_snippet_runs(fake: FakeRay, tmp_path: Path, monkeypatch: Any)
 # ------------------------------------------------------------------------------------ others
 
 
-def test_a_rollout_is_the_same_whoever_plays_its_games() -> None:
+def test_a_rollout_is_the_same_whoever_plays_its_games():
     state = new_games(Rules(2), 1, seed=5)[0]
     options = rollout.Options(base="greedy", value="planner", games=200)
     alone = rollout.roll_out(state, options=options, seed=3)
@@ -409,9 +404,7 @@ SIZES: dict[str, Any] = {"workers": 3, "candidates": 5, "width": 16, "hidden": 4
         (TdLearner, TdConfig(games_per_round=2, **SIZES)),
     ],
 )
-def test_threads_and_other_workers_learn_the_same(
-    learner: type[SelfPlayLearner[Any]], config: SelfPlayConfig
-) -> None:
+def test_threads_and_other_workers_learn_the_same(learner, config):
     here, there = WorkerPool(learner, config), WorkerPool(learner, config)
     there.remote = Shuffled()
     there.remote.begin(WorkerJob(learner, config))
@@ -424,18 +417,8 @@ def test_threads_and_other_workers_learn_the_same(
     assert there.cpu_seconds > 0
 
 
-@pytest.mark.parametrize(("given", "minutes"), [({"on": "ray"}, 3.0), ({"games": 9}, None)])
-def test_a_run_may_continue_elsewhere_with_its_length(given: Any, minutes: float | None) -> None:
-    longer = TdConfig(minutes=3.0).extended(given)
-    assert longer.minutes == minutes
-    for name, value in given.items():
-        assert getattr(longer, name) == value
-
-
 @pytest.mark.parametrize("words", ["--on threads", "--on processes", "--games 50"])
-def test_a_run_that_was_begun_on_a_cluster_continues_here(
-    words: str, tmp_path: Path, fake: FakeRay
-) -> None:
+def test_a_run_that_was_begun_on_a_cluster_continues_here(words, tmp_path, fake):
     begun = TdConfig(on="ray", ray_address="head:1", runs=str(tmp_path), name="run")
     begun.check()
     train.Job(begun, tmp_path, "train", {}, resumed=False).write()

@@ -134,9 +134,7 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("label", "name"), cases())
-def test_a_wrong_value_is_refused_by_an_error_that_names_the_argument(
-    label: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_value_is_refused_by_an_error_that_names_the_argument(label, name, monkeypatch):
     make, arguments = CALLS[label]
     complaints = []
     for wrong in WRONG:
@@ -167,6 +165,6 @@ def not_ours(error: Exception, name: str) -> str:
     return ""
 
 
-def test_the_walk_covers_what_the_package_exports() -> None:
+def test_the_walk_covers_what_the_package_exports():
     functions = {n for n in ce.__all__ if inspect.isroutine(getattr(ce, n))}
     assert functions <= CALLS.keys()
