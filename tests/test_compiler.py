@@ -202,8 +202,8 @@ def test_an_entry_of_a_users_own_file_follows_it_and_the_package(package, monkey
 
 
 def test_tuples_with_other_fields_are_other_code():
-    here = collections.namedtuple("Here", "width depth")
-    swapped = collections.namedtuple("Here", "depth width")
+    here = collections.namedtuple("InProcess", "width depth")
+    swapped = collections.namedtuple("InProcess", "depth width")
     described = [
         kernel_cache._with_fields(numba.typeof((kind(1, 2), 3))) for kind in (here, swapped)
     ]

@@ -16,7 +16,7 @@ import carolus_env as ce
 from carolus_env import engine
 from carolus_env.drawing import pieces
 from carolus_env.drawing.board import board_svg, board_words
-from carolus_env.drawing.shapes import CLAN_LOOKS, GOLD, TEAM_LOOKS, clan_shape
+from carolus_env.drawing.shapes import CLAN_STYLES, GOLD, TEAM_STYLES, clan_shape
 from carolus_env.drawing.style import _DARK, _LIGHT
 from carolus_env.engine.rules import (
     CLAN_NAMES,
@@ -32,7 +32,7 @@ from carolus_env.engine.rules import (
 from carolus_env.records import position
 
 SVG = "{http://www.w3.org/2000/svg}"
-CLAN_FILLS, TEAM_FILLS = ([look.fill for look in looks] for looks in (CLAN_LOOKS, TEAM_LOOKS))
+CLAN_FILLS, TEAM_FILLS = ([look.fill for look in looks] for looks in (CLAN_STYLES, TEAM_STYLES))
 
 
 def drawn(state, **options):
@@ -303,9 +303,9 @@ def test_every_mark_stands_out_three_to_one_in_both_themes(theme):
     """What is drawn, or its own edge, against all that it may lie on."""
     colours = _LIGHT if theme == "light" else _DARK
     grounds = [colours["back"], colours["card"]]
-    lands = [colours["land"], *(look.fill for look in TEAM_LOOKS)]
-    looks = [(look, (*grounds, *lands)) for look in CLAN_LOOKS]  # on land and in courts
-    looks += [(look, grounds) for look in (*TEAM_LOOKS, GOLD)]  # beside the land
+    lands = [colours["land"], *(look.fill for look in TEAM_STYLES)]
+    looks = [(look, (*grounds, *lands)) for look in CLAN_STYLES]  # on land and in courts
+    looks += [(look, grounds) for look in (*TEAM_STYLES, GOLD)]  # beside the land
     for look, below in looks:
         for ground in below:
             assert max(contrast(look.fill, ground), contrast(look.line, ground)) >= 3
@@ -317,7 +317,7 @@ def test_every_mark_stands_out_three_to_one_in_both_themes(theme):
         assert contrast(colours[mark], colours["card"]) >= 3
     assert contrast(GOLD.fill, GOLD.line) >= 3
     assert len({clan_shape(clan, 10.0) for clan in range(CLANS)}) == CLANS
-    assert min(np.diff(sorted(int(look.fill[1:3], 16) for look in TEAM_LOOKS))) > 80
+    assert min(np.diff(sorted(int(look.fill[1:3], 16) for look in TEAM_STYLES))) > 80
 
 
 def test_on_a_phone_panels_are_as_wide_as_the_circle_and_what_is_touched_has_room():

@@ -29,7 +29,7 @@ from carolus_env.notation import (
     read_roll,
     region_text,
     roll_text,
-    tell_turns,
+    turn_texts,
 )
 from carolus_env.records import make_record, start_of
 from carolus_env.records import positions as replay_positions
@@ -243,7 +243,7 @@ def test_a_games_text_is_read_back_event_by_event(rules, seed):
 
 def test_each_turn_is_told_with_its_first_event_its_round_and_seat():
     record = record_of(Rules(3), seed=5)
-    told = list(tell_turns(start_of(record), record["events"]))
+    told = list(turn_texts(start_of(record), record["events"]))
     for each in told:
         assert each.seat == record["events"][each.event]["player"]
     assert (told[0].event, told[0].round) == (0, 0)
@@ -261,14 +261,14 @@ def test_a_turn_has_one_text_and_what_is_alike_is_counted():
     events = [{"action": action} for action in (*paladins, move_action(1))]
     events += [{"roll": [5, 5, 1]}]
     events += [{"action": action} for action in (*[crown_action(BLUE)] * 2, move_action(2))]
-    turns = list(tell_turns(merged(), events))
+    turns = list(turn_texts(merged(), events))
     assert [(turn.event, turn.seat, turn.text) for turn in turns] == [
         (0, 0, "2 blue>3-5, red>court, E+1 A builds 2 forming 0-2, "
                "rolls crown crown pink, 2 crown=blue"),
         (7, 1, "E+2 at 6"),
     ]  # fmt: skip
     game = position(phase="disc", discs=[3, 0], order=[0, 1], player=1)
-    turns = tell_turns(game, [{"action": 1}, {"action": move_action(2)}])
+    turns = turn_texts(game, [{"action": 1}, {"action": move_action(2)}])
     assert [turn.text for turn in turns] == ["d2", "E+2 at 2"], "a disc is a turn of its own"
 
 
@@ -276,7 +276,7 @@ def test_an_event_that_cannot_be_is_refused_with_its_index():
     record = record_of(Rules(), seed=5)
     events = [*record["events"][:4], {"roll": [1, 2, 3]}]
     with pytest.raises(ValueError, match=r"game 0|must|waits") as error:
-        list(tell_turns(start_of(record), events))
+        list(turn_texts(start_of(record), events))
     assert error.value.__notes__ == ["It is event 4 of the game."]
 
 

@@ -174,7 +174,7 @@ def test_a_rollout_keeps_what_was_decided_and_estimates_what_it_was_worth(player
             assert rollout.log_probs[d] == pytest.approx(np.log(probabilities[chosen]), abs=1e-4)
             expected = probabilities @ policy.values[:count]
             np.testing.assert_allclose(rollout.expected[d], expected, atol=1e-5)
-            for action in actions_of(int(policy.lister.choices[chosen])):
+            for action in actions_of(int(policy.proposals.choices[chosen])):
                 engine.step(state, np.array([action]))
             assert rollout.ends[d] == engine.is_over(state)[0]
             if rollout.ends[d]:

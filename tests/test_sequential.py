@@ -199,8 +199,8 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     assert rule is not None and rule["reached"] and whole.complete
     deals = whole.games // plan.games_per_deal
     assert 40 < rule["deals"] <= deals < 400
-    assert deals in list(plan.looks()), "it is asked after certain deals only"
-    before = [look for look in plan.looks() if look < deals][-1]
+    assert deals in list(plan.checkpoints()), "it is asked after certain deals only"
+    before = [look for look in plan.checkpoints() if look < deals][-1]
     assert before < rule["deals"], "it stops at the first look that knows"
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
     for cut in (30, len(lines) // 2, len(lines) - 1, len(lines)):

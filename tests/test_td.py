@@ -140,7 +140,7 @@ def test_an_update_is_a_step_of_adagrad_down_the_cross_entropy():
         scores = plain_scores(arrays, rows, inputs.features[0], inputs.stages[0])
         return np.log(np.exp(scores).sum()) - by_role @ scores
 
-    _evaluate(state, memory.chooser.net)
+    _evaluate(state, memory.selector.net)
     memory.target[:] = target
     assert _update(memory, own, np.float32(0.1)) == pytest.approx(loss_of(weights), abs=1e-5)
     random = np.random.default_rng(0)

@@ -199,13 +199,13 @@ def test_what_does_not_fit_is_cut_and_shows_it():
     assert "r197 p197 b197 y197 g197 +9" in drawn
     assert "supply r197 p197 b197 y197 g197" in drawn
     coloured = board_text(states[0], colour=True)
-    assert f"\x1b[{text.CLAN_LOOKS[3]}my1\x1b[0m~" in coloured
+    assert f"\x1b[{text.CLAN_STYLES[3]}my1\x1b[0m~" in coloured
 
 
 def test_clans_teams_and_the_emperor_have_their_colours():
     coloured = board_text(position.from_dict(GIVEN)[0], colour=True)
-    red, pink = text.CLAN_LOOKS[:2]
-    first, second, _ = text.TEAM_LOOKS
+    red, pink = text.CLAN_STYLES[:2]
+    first, second, _ = text.TEAM_STYLES
     end = "\x1b[0m"
     assert f" \x1b[{first}mA2{end} \x1b[{text.EMPEROR_LOOK}mE{end}" in coloured
     assert f"\x1b[{red}mr0{end} \x1b[1;{pink}mP3{end} " in coloured
@@ -223,7 +223,7 @@ def luminance(number):
 
 def test_clans_can_be_read_on_black_and_on_white():
     assert luminance(231) == pytest.approx(1)
-    for look in text.CLAN_LOOKS:
+    for look in text.CLAN_STYLES:
         light = luminance(int(look.rpartition(";")[2]))
         assert (light + 0.05) / 0.05 > 3
         assert 1.05 / (light + 0.05) > 3

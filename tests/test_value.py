@@ -11,7 +11,7 @@ from carolus_env import bots, engine
 from carolus_env.bots import ValueBot, ValueOptions
 from carolus_env.bots.value import ahead
 from carolus_env.bots.value.ahead import values_ahead
-from carolus_env.bots.value.choice import Chooser, value_choices
+from carolus_env.bots.value.choice import CandidateSelector, value_choices
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, ROLL, Rules
 from carolus_env.engine.state import pick, single
@@ -214,20 +214,20 @@ def test_values_by_differences_are_those_from_scratch(rules):
     """A turn's choices are valued one from the other; some are over, regions merge in some."""
     weights = weights_of(rules.players)
     net = Network.of(rules.players, weights)
-    chooser = Chooser.of(net, STOP, all_weights()[rules.players].copy(), candidates=4096)
+    selector = CandidateSelector.of(net, STOP, all_weights()[rules.players].copy(), candidates=4096)
     states = positions(rules)
     most, regions = 0, set()
     for state in states[np.isin(states["phase"], (PLACE, DISC, CROWN_CHOICE))][::9]:
-        count = list_choices(state, chooser.lister)
-        best = value_choices(state, chooser, count)
+        count = list_choices(state, selector.proposals)
+        best = value_choices(state, selector, count)
         after = pick(single(state), np.zeros(count, np.int64))
-        for row, plan in enumerate(chooser.lister.choices[:count]):
+        for row, plan in enumerate(selector.proposals.choices[:count]):
             for action in actions_of(int(plan)):
                 engine.step(after, np.array([action]), rows=np.array([row]), roll=False)
         team = state["team"][state["player"]]
         expected = values(after, weights)[:, team]
-        np.testing.assert_allclose(chooser.values[:count], expected, atol=1e-5)
-        assert best == chooser.values[:count].argmax()
+        np.testing.assert_allclose(selector.values[:count], expected, atol=1e-5)
+        assert best == selector.values[:count].argmax()
         most = max(most, count)
         regions |= set((after["regions"].astype(int) - int(state["regions"])).tolist())
     if rules.paladins_per_clan == 40:  # games with few paladins are short
