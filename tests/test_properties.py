@@ -190,7 +190,7 @@ def in_another_process(*options, code="", **environment):
         env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
 
 
