@@ -44,7 +44,7 @@ _ERRORS: Final = (0.64, 0.56, 0.48, 0.4, 0.33, 0.26, 0.2, 0.14, 0.09, 0.04)
 _FEWER: Final = (0.62, 0.52, 0.42, 0.33, 0.24, 0.15, 0.06)
 RUNGS: Final = {
     2: (
-        *_low(0.95, 0.88, 0.75, 0.5),
+        *_low(0.96, 0.89, 0.75, 0.5),
         *(f"planner:errors={errors}" for errors in _ERRORS),
         ladder.ANCHOR,
         "value:2p,errors=0.06",

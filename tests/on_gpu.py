@@ -54,7 +54,7 @@ def play(start: str, end: str) -> None:
     with np.load(start) as given:
         states, streams = given["states"], given["streams"]
     n, players = len(states), int(states["players"][0])
-    found = {
+    result = {
         "states": states,
         "streams": streams,
         "territories": np.zeros((n, TERRITORIES), np.int64),
@@ -64,8 +64,8 @@ def play(start: str, end: str) -> None:
         "decisions": np.zeros(n, np.int64),
     }
     threads = 32
-    cuda.jit(whole_games)[-(-n // threads), threads](*found.values())
-    np.savez(end, **found)
+    cuda.jit(whole_games)[-(-n // threads), threads](*result.values())
+    np.savez(end, **result)
 
 
 def ptx() -> str:

@@ -37,8 +37,8 @@ def moves_for(prompt):
 
 def counts(text):
     """``{"red": 2}`` of ``2 red, 1 blue* and 2 crowns to decide``."""
-    found = re.findall(r"(\d+) (red|pink|blue|yellow|green)", text)
-    return {clan: int(number) for number, clan in found}
+    result = re.findall(r"(\d+) (red|pink|blue|yellow|green)", text)
+    return {clan: int(number) for number, clan in result}
 
 
 def answer(move):

@@ -80,7 +80,7 @@ def _nudged(spec: str, seed: int) -> Agent:
 
 def _played(players: int) -> States:
     """Positions of games between unlike bots, every option of the rules among them."""
-    found = []
+    result = []
     options = itertools.product(
         get_args(CrownChoice), get_args(Partners)[: 2 if players == 4 else 1]
     )
@@ -90,7 +90,7 @@ def _played(players: int) -> States:
         streams = new_streams(SEED + 1000 * number, 24)
         seated = [bots.make(spec) for spec in ("planner", "greedy", "ppo", "random")]
         while len(rows := np.flatnonzero(~engine.is_over(games))):
-            found.append(games[rows].copy())
+            result.append(games[rows].copy())
             actions = np.empty(len(rows), np.int64)
             for k, agent in enumerate(seated):  # all seats of a game by one bot, a quarter each
                 its = rows % len(seated) == k
@@ -99,7 +99,7 @@ def _played(players: int) -> States:
                     actions[its] = agent.act(games[rows[its]], drawn)
                     streams[rows[its]] = drawn
             engine.step(games, actions, rows=rows)
-    states = np.concatenate(found)
+    states = np.concatenate(result)
     order = np.random.default_rng(SEED).permutation(len(states))[: 2 * EACH]
     return states[np.sort(order)]
 
@@ -131,11 +131,11 @@ def main() -> None:
         text = "".join(f"{line}\n" for line in choose())
         POSITIONS.write_bytes(gzip.compress(text.encode(), mtime=0))
     fixed = positions()
-    found = {spec: signature(bots.make(spec), fixed) for spec in BOTS}
+    result = {spec: signature(bots.make(spec), fixed) for spec in BOTS}
     before = json.loads(SIGNATURES.read_text()) if SIGNATURES.exists() else {}
-    for spec, hashed in found.items():
+    for spec, hashed in result.items():
         print(f"{spec:20} {hashed}{'' if before.get(spec) == hashed else '  new'}")
-    SIGNATURES.write_text(json.dumps(found, indent=1) + "\n")
+    SIGNATURES.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class Rollouts:
 
 def modules() -> dict[str, ModuleType]:
     """The stand-in's modules by name."""
-    found = {}
+    result = {}
     for name in (
         "pyspiel",
         "open_spiel",
@@ -127,16 +127,16 @@ def modules() -> dict[str, ModuleType]:
         "open_spiel.python.algorithms",
         "open_spiel.python.algorithms.mcts",
     ):
-        found[name] = ModuleType(name)
+        result[name] = ModuleType(name)
     for thing in (Game, State, Bot, PlayerId):
-        setattr(found["pyspiel"], thing.__name__, thing)
-    setattr(found["pyspiel"], "GameType", Anything)  # noqa: B010
-    setattr(found["pyspiel"], "GameInfo", Anything)  # noqa: B010
-    setattr(found["pyspiel"], "register_game", lambda kind, game: None)  # noqa: B010
-    observation = found["open_spiel.python.observation"]
+        setattr(result["pyspiel"], thing.__name__, thing)
+    setattr(result["pyspiel"], "GameType", Anything)  # noqa: B010
+    setattr(result["pyspiel"], "GameInfo", Anything)  # noqa: B010
+    setattr(result["pyspiel"], "register_game", lambda kind, game: None)  # noqa: B010
+    observation = result["open_spiel.python.observation"]
     setattr(observation, "IIGObserverForPublicInfoGame", Anything)  # noqa: B010
-    setattr(found["open_spiel.python.algorithms.mcts"], "RandomRolloutEvaluator", Rollouts)  # noqa: B010
-    return found
+    setattr(result["open_spiel.python.algorithms.mcts"], "RandomRolloutEvaluator", Rollouts)  # noqa: B010
+    return result
 
 
 def load() -> tuple[ModuleType, bool]:

@@ -159,8 +159,8 @@ def digest():
         states = history(kind, seed, games=2, limit=160)
         assert (states["phase"] == ROLL).any()
         last = np.ascontiguousarray(states[-1])
-        for found in (last, engine.legal_masks(last), engine.returns(last)):
-            hashed.update(found.tobytes())
+        for result in (last, engine.legal_masks(last), engine.returns(last)):
+            hashed.update(result.tobytes())
         hashed.update(playout(last, new_streams(0, 2), most_decisions=40).returns.tobytes())
         for observation in ("uint8", "float32"):
             batch = GameBatch(kind, 2, seed=seed, observation=observation)

@@ -221,14 +221,14 @@ def test_a_data_set_of_named_agents_is_made_by_one_command(tmp_path, capsys):
     words = ["greedy", "random", "--games", "20", "--workers", "1", "--seed", "4"]
     assert dataset.main([*words, "--out", str(out)]) == 0
     assert "20 games" in capsys.readouterr().out
-    found = folder_of(out)
+    result = folder_of(out)
     seed = derived_seed(4, 0)  # of the first part
     cup = Tournament(Plan(Rules(2), ("greedy", "random"), deals=10, seed=seed))
     cup.run(records=tmp_path / "records.jsonl")
     wanted = to_arrays(read_games(tmp_path / "records.jsonl"))
     for name, array in wanted._asdict().items():
-        np.testing.assert_array_equal(found[name], array)
-    np.testing.assert_array_equal(found["tables"], cup.results.tables)
+        np.testing.assert_array_equal(result[name], array)
+    np.testing.assert_array_equal(result["tables"], cup.results.tables)
     card = (out / "README.md").read_text()
     assert "| `greedy` | 20 |" in card and "--games 20" in card and "| `returns` |" in card
     assert dataset.main([*words, "--out", str(out)]) == 2

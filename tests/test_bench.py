@@ -42,17 +42,17 @@ RUNGS = {
 @pytest.mark.parametrize(("spec", "wanted"), RUNGS.items())
 def test_the_rungs_play_as_they_did(spec, wanted):
     """Where this fails on purpose, the protocol gets another version."""
-    found = []
+    result = []
     for players in (2, 3, 4):
         states = middle_games(Rules(players), 12)
         turns = states[(states["phase"] != PLACE) | (states["placements_left"] >= 3)]
         chosen = turns[:: 3 if spec != "mcts:sims=100" else 9].copy()
-        found.append(bots.make(spec).act(chosen, new_streams(1, len(chosen))))
-    numbers = np.asarray(np.concatenate(found), "<i8")
+        result.append(bots.make(spec).act(chosen, new_streams(1, len(chosen))))
+    numbers = np.asarray(np.concatenate(result), "<i8")
     assert hashlib.sha256(numbers.tobytes()).hexdigest()[:16] == wanted
 
 
 def test_an_agent_meets_the_rungs_near_it():
-    wanted = ("random", "greedy:errors=0.95", "greedy:errors=0.88", "greedy:errors=0.75")
-    assert bench.opponents(bots.make("random"), 2) == wanted
+    lowest = tuple(rung.spec for rung in ladder.rungs(2)[:4])
+    assert bench.opponents(bots.make("random"), 2) == lowest
     assert "planner" in bench.opponents(bots.make("planner"), 2)

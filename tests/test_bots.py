@@ -36,7 +36,7 @@ def middle_games(rules, games=40, seed=1):
     """Positions of games between `greedy` and `random`, each game stopped somewhere else."""
     states, streams = engine.new_games(rules, games, seed=seed), new_streams(seed, games)
     greedy = bots.make("greedy")
-    found = []
+    result = []
     for stop in range(6 * games):
         rows = np.flatnonzero(~engine.is_over(states))
         if not rows.size:
@@ -47,9 +47,9 @@ def middle_games(rules, games=40, seed=1):
         actions[ours] = greedy.act(states[rows[ours]], drawn)
         streams[rows[ours]] = drawn
         engine.step(states, actions, rows=rows)
-        found += [states[row].copy() for row in rows[stop % 3 :: 12]]
-    found = np.array(found, states.dtype)
-    return found[~engine.is_over(found)]
+        result += [states[row].copy() for row in rows[stop % 3 :: 12]]
+    result = np.array(result, states.dtype)
+    return result[~engine.is_over(result)]
 
 
 # ------------------------------------------------------------------------------------ positions
@@ -92,11 +92,11 @@ def test_an_error_is_any_legal_action_and_as_likely_as_the_option_says(name, err
         state = position_of(phase)
         legal = engine.legal_masks(state)[0] / engine.legal_masks(state).sum()
         sure = choices(state, times if name == "greedy" else 1, agent=name)
-        found = choices(state, times, agent=f"{name}:errors={errors}")
+        result = choices(state, times, agent=f"{name}:errors={errors}")
         for action in np.flatnonzero(legal).tolist():
             wanted = (1 - errors) * sure[action] / sure.total() + errors * legal[action]
-            assert found[action] / times == pytest.approx(wanted, abs=0.04)
-        assert sum(found[action] for action in np.flatnonzero(legal).tolist()) == times
+            assert result[action] / times == pytest.approx(wanted, abs=0.04)
+        assert sum(result[action] for action in np.flatnonzero(legal).tolist()) == times
 
 
 @every_number

@@ -120,8 +120,8 @@ def names_from(name):
     """The modules of the package that stand behind the names of a module: by the interpreter."""
     module = importlib.import_module(name)
     for value in vars(module).values():
-        found = value if inspect.ismodule(value) else inspect.getmodule(value)
-        name = getattr(found, "__name__", "")
+        result = value if inspect.ismodule(value) else inspect.getmodule(value)
+        name = getattr(result, "__name__", "")
         submodule = inspect.ismodule(value) and name.startswith(f"{module.__name__}.")
         if name.startswith("carolus_env.") and not submodule:
             yield name
@@ -324,8 +324,8 @@ def test_compiled_code_is_kept_in_the_first_folder_of_ones_own(
         return given["TEMP"]
 
     monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", temporary)
-    found = kernel_cache.cache_folder.__wrapped__()
-    assert found == (None if kept_in is None else tmp_path / kept_in)
+    result = kernel_cache.cache_folder.__wrapped__()
+    assert result == (None if kept_in is None else tmp_path / kept_in)
 
 
 def cut(data):

@@ -104,13 +104,13 @@ def test_games_on_a_gpu_are_those_of_the_engine(where, rules: Rules, tmp_path):
     files = tmp_path / "start.npz", tmp_path / "end.npz"
     script("play", *files, environment=environment)
     games, masks, decisions = played_by_the_engine(start, streams)
-    with np.load(tmp_path / "end.npz") as found:
-        assert found["decisions"].tolist() == decisions.tolist() and decisions.all()
-        assert to_bytes(found["states"]) == to_bytes(games)
-        assert found["streams"].tolist() == streams.tolist()
-        assert np.array_equal(found["masks"], masks)
-        assert np.array_equal(found["seen"], observe(games))
-        assert np.array_equal(found["payoffs"][:, : rules.players], engine.returns(games))
+    with np.load(tmp_path / "end.npz") as result:
+        assert result["decisions"].tolist() == decisions.tolist() and decisions.all()
+        assert to_bytes(result["states"]) == to_bytes(games)
+        assert result["streams"].tolist() == streams.tolist()
+        assert np.array_equal(result["masks"], masks)
+        assert np.array_equal(result["seen"], observe(games))
+        assert np.array_equal(result["payoffs"][:, : rules.players], engine.returns(games))
 
 
 def test_the_real_compiler_makes_a_gpus_code_of_the_rules():

@@ -77,14 +77,14 @@ def test_neighbouring_seeds_share_no_deal(play, tmp_path, monkeypatch):
 
     for module in (engine, ce, dealing):
         monkeypatch.setattr(module, "new_games", new_games)
-    found = []
+    result = []
     for seed in (1, 2, 3):
         dealt.clear()
         (folder := tmp_path / str(seed)).mkdir()
         play(seed, folder)
-        found.append(set(dealt) - warm_up)
-    assert min(map(len, found)) >= 4
-    assert len(set.union(*found)) == sum(map(len, found))
+        result.append(set(dealt) - warm_up)
+    assert min(map(len, result)) >= 4
+    assert len(set.union(*result)) == sum(map(len, result))
 
 
 def test_every_learner_is_tried() -> None:

@@ -62,8 +62,8 @@ def test_steps_once_around_lead_to_the_same_region():
     disc = moving["discs_played"][np.arange(len(moving)), moving["player"]]
     around = moving[disc > moving["regions"]][0]
     one = groups(drawn(around, legal=True), "region")[1]
-    found = one.get("data-region"), one.get("data-steps"), one.get("data-action")
-    assert found == ("1", f"1,{1 + around['regions']}", str(FIRST_MOVE))
+    result = one.get("data-region"), one.get("data-steps"), one.get("data-action")
+    assert result == ("1", f"1,{1 + around['regions']}", str(FIRST_MOVE))
 
 
 @given(rules, seeds, sampled_from(["tall", "wide"]))

@@ -256,9 +256,9 @@ def test_deals_before_an_agent_fails_or_ctrl_c_are_kept(
     monkeypatch.setenv("STOP_AT", "500")
     path = tmp_path / "r.json"
     stops = f"{bot_file}:Stops"
-    found, out, err = run("greedy", "random", stops, "--games", 300, "--json", path)
+    result, out, err = run("greedy", "random", stops, "--games", 300, "--json", path)
     report = json.loads(path.read_text())
-    assert found == code and report["complete"] is False and "greedy : random " in out
+    assert result == code and report["complete"] is False and "greedy : random " in out
     assert {pairing["deals"] for pairing in report["pairings"]} == {report["deals"]}
     assert 0 < report["games"] < 900 and report["games"] % 6 == 0, "whole deals"
     told = f"{stops}' failed with OSError: gone" if stop else f"{report['games']} counted"
@@ -421,10 +421,10 @@ def test_the_protocol_rates_an_agent_and_counts_its_losses(run, tmp_path, monkey
     code, out, _ = run("random", "--bench", "--out", tmp_path / "b", "--quiet")
     assert code == 0
     assert asked == [(bench.SUITES[players], "random", "report") for players in (2, 3)]
-    found = json.loads((tmp_path / "b" / "bench.json").read_text())
-    assert (found["protocol"], found["ladder"]) == (bench.NAME, bench.LADDER)
-    two = found["players"]["2"]
-    assert two["opponents"] == ["random", "greedy:errors=0.95"]
+    result = json.loads((tmp_path / "b" / "bench.json").read_text())
+    assert (result["protocol"], result["ladder"]) == (bench.NAME, bench.LADDER)
+    two = result["players"]["2"]
+    assert two["opponents"] == [rung.spec for rung in ladder.rungs(2)[:2]]
     assert two["loss"] == {"all": [0.25, 0.125, 0.5, 7]}
     games = evaluation.read_games(tmp_path / "b" / "2p" / "games.jsonl")
     met = {

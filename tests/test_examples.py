@@ -45,9 +45,9 @@ def test_ppo_in_one_file_bootstraps_across_no_end():
     rewards, values = torch.zeros(3, 2), torch.full((3, 2), 0.5)
     rewards[1, 0] = -1.0  # the first game is lost with the second decision
     ends = torch.tensor([[False, False], [True, False], [False, False]])
-    found = advantages(rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
-    assert found[:, 0].tolist() == pytest.approx([-0.75, -1.5, 0.4])
-    assert found[:, 1].tolist() == pytest.approx([0.1, 0.2, 0.4])
+    result = advantages(rewards, ends, values, torch.tensor([0.9, 0.9]), 1.0, 0.5)
+    assert result[:, 0].tolist() == pytest.approx([-0.75, -1.5, 0.4])
+    assert result[:, 1].tolist() == pytest.approx([0.1, 0.2, 0.4])
 
 
 def test_ppo_in_one_file_plays_legal_actions_only():
@@ -80,8 +80,8 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path, monkeypatch):
         "saved",
     ]
     monkeypatch.chdir(tmp_path)
-    found = evaluation.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
-    assert found.win_rate[0] > 0.5
+    result = evaluation.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
+    assert result.win_rate[0] > 0.5
     dataset.main([*words[:-1], str(tmp_path / "bare"), "--observation=float32"])
     done = subprocess.run([*command[:2], "bare"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "uint8 observations are needed" in done.stderr

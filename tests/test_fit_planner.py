@@ -21,10 +21,10 @@ def test_the_fit_recovers_the_weights_that_made_the_results(teams):
     scores = features @ weights
     winners = (scores + random.gumbel(size=scores.shape)).argmax(axis=1)
     shares = np.eye(teams)[winners]
-    found, loss = fit_planner.fit(
+    result, loss = fit_planner.fit(
         fit_planner.Positions(features.astype(np.float32), shares.astype(np.float32))
     )
-    np.testing.assert_allclose(found, weights, atol=0.04)
+    np.testing.assert_allclose(result, weights, atol=0.04)
     assert 0 < loss < np.log(teams)
 
 
@@ -32,9 +32,9 @@ def test_a_feature_that_is_equal_for_all_teams_has_no_weight():
     features = np.ones((100, 2, 3), np.float32)
     features[:, 0, 1] = 2
     shares = np.tile(np.array([0.75, 0.25], np.float32), (100, 1))
-    found, _ = fit_planner.fit(fit_planner.Positions(features, shares))
-    assert found[0] == found[2] == 0
-    assert found[1] == pytest.approx(np.log(3), abs=0.05)
+    result, _ = fit_planner.fit(fit_planner.Positions(features, shares))
+    assert result[0] == result[2] == 0
+    assert result[1] == pytest.approx(np.log(3), abs=0.05)
 
 
 @pytest.mark.parametrize("players", [2, 3])
@@ -51,9 +51,9 @@ def test_games_give_positions_and_their_winners(players):
 
 
 def test_the_shipped_weights_name_the_command_that_found_them():
-    found = json.loads(Path(heuristic.__file__).with_name("weights.json").read_text())["found"]
+    result = json.loads(Path(heuristic.__file__).with_name("weights.json").read_text())["found"]
     for players in ("2", "3", "4"):
-        assert found[players].startswith(f"python -m agents.fit_planner --players {players} ")
+        assert result[players].startswith(f"python -m agents.fit_planner --players {players} ")
 
 
 def test_the_script_prints_the_weights(capsys, monkeypatch):

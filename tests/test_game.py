@@ -224,13 +224,13 @@ def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
 def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
     game, draw = Game(rules, seed=3), random.Random(3)
     for _ in range(60):
-        found = (
+        result = (
             Game.from_text(game.to_text()),
             Game.from_json(game.to_json()),
             Game.from_bytes(game.to_bytes()),
             eval(repr(game)),
         )
-        assert all(other == game for other in found)
+        assert all(other == game for other in result)
         if game.over:
             break
         for _ in range(7):

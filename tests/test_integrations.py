@@ -56,8 +56,8 @@ def test_snippets_parse_and_those_that_need_no_other_library_run(tmp_path):
 
 
 def plays(agent, players=2):
-    found = evaluation.play_pairing((agent, make("random")), ce.Rules(players), 20, seed=1)
-    return found.win_rate[0]
+    result = evaluation.play_pairing((agent, make("random")), ce.Rules(players), 20, seed=1)
+    return result.win_rate[0]
 
 
 class First(TurnAgent):

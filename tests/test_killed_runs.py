@@ -77,9 +77,9 @@ def test_a_killed_run_continues_bit_by_bit(learner: str, killed: str, tmp_path: 
     more = ["--on", "processes"] if killed == "worker" else []
     process = begun(learner, tmp_path, "killed", *more)
     wait_for_checkpoint(process, learner, tmp_path / "killed")
-    found = workers_of(process) if more else [process.pid]
-    assert len(found) == len(more) or not more
-    os.kill(found[0], signal.SIGKILL)
+    result = workers_of(process) if more else [process.pid]
+    assert len(result) == len(more) or not more
+    os.kill(result[0], signal.SIGKILL)
     told = process.communicate()[1]
     assert process.returncode == (1 if more else -signal.SIGKILL)
     assert "exit code -9" in told or not more

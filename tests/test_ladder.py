@@ -53,23 +53,23 @@ def test_the_nearest_rungs_come_first_and_searchers_only_when_asked_for():
     assert ladder.nearest(2, top.elo, searchers=True) == [top]
     assert not any(rung.searches for rung in ladder.nearest(2, top.elo, 99))
     third = rungs[3]
-    found = ladder.nearest(2, third.elo + 1, 3)
-    assert found[0] == third
-    assert {rung.spec for rung in found} <= {rung.spec for rung in rungs[1:6]}
+    result = ladder.nearest(2, third.elo + 1, 3)
+    assert result[0] == third
+    assert {rung.spec for rung in result} <= {rung.spec for rung in rungs[1:6]}
 
 
 # ------------------------------------------------------------------------------------ a place
 
 
 def met(players, agent, specs, deals=30):
-    found = {}
+    result = {}
     for spec in specs:
         cup = evaluation.Tournament(
             evaluation.Plan(Rules(players), (agent, spec), deals=deals, seed=3)
         )
         cup.run()
-        found[spec] = cup.results
-    return found
+        result[spec] = cup.results
+    return result
 
 
 @every_number

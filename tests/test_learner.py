@@ -194,10 +194,10 @@ def test_compiled_opponents_are_not_asked_for_single_decisions(monkeypatch):
 
 def test_reset_with_a_seed_starts_the_same_games_again():
     def played(games):
-        found, learner = [games.states.tobytes()], RandomLearner(16, seed=2)
+        result, learner = [games.states.tobytes()], RandomLearner(16, seed=2)
         for _ in range(100):
             go_on(games, learner(games))
-        return [*found, games.states.tobytes()]
+        return [*result, games.states.tobytes()]
 
     games = learners(3, seed=9)
     first = played(games)

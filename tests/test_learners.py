@@ -584,14 +584,14 @@ def test_the_recipes_of_the_shipped_agents_are_valid(path):
 )
 def test_an_agent_is_placed_by_the_rungs_nearest_to_it(players):
     agent = make("planner:errors=0.3")
-    found = evaluate(agent, Rules(players), 30, near=None)
-    assert 2 <= len(found.rungs) <= 3
-    again = evaluate(agent, Rules(players), 30, near=found.elo)
+    result = evaluate(agent, Rules(players), 30, near=None)
+    assert 2 <= len(result.rungs) <= 3
+    again = evaluate(agent, Rules(players), 30, near=result.elo)
     near = [rung.spec for rung in ladder.nearest(players, again.elo, 5)]
-    assert again.rungs[0] == ladder.nearest(players, found.elo)[0].spec
-    assert {*found.rungs, *again.rungs} <= set(near)
-    assert again.low - 100 < found.elo < again.high + 100
-    assert again == evaluate(agent, Rules(players), 30, near=found.elo)
+    assert again.rungs[0] == ladder.nearest(players, result.elo)[0].spec
+    assert {*result.rungs, *again.rungs} <= set(near)
+    assert again.low - 100 < result.elo < again.high + 100
+    assert again == evaluate(agent, Rules(players), 30, near=result.elo)
 
 
 @pytest.mark.parametrize(
@@ -601,8 +601,8 @@ def test_where_nothing_or_something_else_is_known_a_few_games_find_the_rungs(spe
     rungs = [rung.spec for rung in ladder.rungs(2) if not rung.searches]
     place = rungs.index(spec)
     for near in (None, ladder.rungs(2)[-1].elo, ladder.rungs(2)[0].elo):
-        found = evaluate(make(spec), Rules(2), 12, near=near)
-        assert all(abs(rungs.index(met) - place) <= 3 for met in found.rungs)
+        result = evaluate(make(spec), Rules(2), 12, near=near)
+        assert all(abs(rungs.index(met) - place) <= 3 for met in result.rungs)
 
 
 def test_other_agents_are_met_besides_the_rungs():
@@ -665,7 +665,7 @@ def test_without_git_there_is_no_commit(tmp_path, monkeypatch):
 
 @needs_git
 def test_this_code_has_the_commit_of_its_checkout():
-    found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
-    if found.returncode:
+    result = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+    if result.returncode:
         pytest.skip("no checkout")
-    assert (commit() or "").removesuffix("+") == found.stdout.strip()
+    assert (commit() or "").removesuffix("+") == result.stdout.strip()

@@ -73,9 +73,9 @@ def test_a_search_depends_on_its_streams_and_not_on_the_dice_to_come(spec):
     states = some_games()
     other = states.copy()
     other["generator"] = new_streams(5, len(states))
-    found = searched(spec, states)
-    assert same(found, searched(spec, other))
-    assert not same(found, searched(spec, states, seed=2))
+    result = searched(spec, states)
+    assert same(result, searched(spec, other))
+    assert not same(result, searched(spec, states, seed=2))
 
 
 def test_a_bot_searches_once_a_turn_and_plays_what_it_found():
@@ -141,10 +141,10 @@ def test_a_width_of_one_leaves_nothing_to_search():
     states = some_games()
     states = states[states["phase"] == PLACE]
     bot = bots.make("mcts:sims=50,width=1")
-    found = bot.consider(states, new_streams(1, len(states)))
+    result = bot.consider(states, new_streams(1, len(states)))
     before = bot.simulations
     actions = bot.act(states, new_streams(1, len(states)))
-    assert actions.tolist() == [choices[0].actions[0] for choices in found]
+    assert actions.tolist() == [choices[0].actions[0] for choices in result]
     assert bot.simulations == before
 
 
@@ -274,3 +274,14 @@ def test_the_search_finds_the_exact_chance_of_a_roll(ways):
     assert exact - 0.01 - error < best.chances[0] < exact + error
     assert other.chances[0] == pytest.approx(expectimax(after(game, [move_action(2)])), abs=0.01)
     assert best.visits > 100 * other.visits
+
+
+@pytest.mark.parametrize("team", [0, 1, 2])
+def test_each_node_maximises_the_value_of_the_team_that_decides(team):
+    forest = Forest.new(1, 4, 8)
+    nodes, edges = forest.nodes[0], forest.edges[0]
+    nodes[0]["edges"], nodes[0]["visits"], nodes[0]["team"] = 3, 30, team
+    for k in range(3):  # after choice k team k has won all games
+        edges[k]["prior"], edges[k]["visits"], edges[k]["first_value"] = 1 / 3, 10, 0.5
+        edges[k]["value"][k] = 10.0
+    assert best_edge(nodes, edges, 0, 0.2) == team

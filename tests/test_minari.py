@@ -22,11 +22,11 @@ from carolus_env.records.arrays import Packed, load_arrays, pack
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_an_episode_is_one_seats_side_of_a_game(rules, dtype):
     records = [record_of(rules, seed) for seed in range(3)]
-    found = list(minari.episodes(pack(records), dtype))
-    assert [(one.game, one.seat) for one in found] == [
+    result = list(minari.episodes(pack(records), dtype))
+    assert [(one.game, one.seat) for one in result] == [
         (game, seat) for game in range(3) for seat in range(rules.players)
     ]
-    for one in found:
+    for one in result:
         states = positions(records[one.game])
         end, seat = states[-1:], np.array([one.seat])
         mine = [
@@ -82,9 +82,9 @@ def test_a_folder_tells_how_it_was_made_and_who_sat_where(tmp_path):
     assert job["agents"] == ["random", "greedy"] and job["games_a_deal"] == 2
     assert job["command"].startswith("carolus dataset random greedy --games 4")
     assert tables.shape == (4, 2) and sorted(tables[0]) == [0, 1]
-    found = list(minari.episodes(games))
+    result = list(minari.episodes(games))
     data = load_arrays(tmp_path / "data")
-    assert sum(len(one.actions) for one in found) == len(data.actions)
+    assert sum(len(one.actions) for one in result) == len(data.actions)
     text = minari._description(minari.rules_of_all(games), 4, job)
     assert "4 games" in text and job["command"] in text and "2 games of a deal" in text
 

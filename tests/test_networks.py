@@ -151,9 +151,9 @@ def test_the_kernels_are_the_network(rules, policy):
     for row in range(len(states)):
         _evaluate(states[row : row + 1], net, False)
         _evaluate(states[row : row + 1], updated, True)
-        for found in (net.activations, updated.activations):
-            np.testing.assert_allclose(found.scores, scores[row], atol=1e-4)
-            np.testing.assert_allclose(found.values, values[row], atol=2e-5)
+        for result in (net.activations, updated.activations):
+            np.testing.assert_allclose(result.scores, scores[row], atol=1e-4)
+            np.testing.assert_allclose(result.values, values[row], atol=2e-5)
         rows = inputs.rows[row][inputs.rows[row] >= 0]
         plain = plain_scores(weights, rows, inputs.features[row], inputs.stages[row])
         np.testing.assert_allclose(plain, scores[row], atol=1e-4)
@@ -165,13 +165,13 @@ def test_the_kernels_are_the_network(rules, policy):
 def test_values_belong_to_teams_and_that_of_the_end_is_the_result(policy):
     weights, states = random_model(3, policy).weights, history(Rules(3), seed=5, games=6).ravel()
     over = states["phase"] == OVER
-    found = forward.values(states, Weights.of(weights))
-    np.testing.assert_array_equal(found[over], engine.win_shares(states[over]))
+    result = forward.values(states, Weights.of(weights))
+    np.testing.assert_array_equal(result[over], engine.win_shares(states[over]))
     going = states[~over]
     own = going["team"][np.arange(len(going)), going["player"]].astype(int)
     by_role = network.values(weights, encode_all(going))
     for role in range(3):
-        values = found[~over][np.arange(len(going)), (own + role) % 3]
+        values = result[~over][np.arange(len(going)), (own + role) % 3]
         np.testing.assert_allclose(values, by_role[:, role], atol=2e-5)
 
 

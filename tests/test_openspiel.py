@@ -321,10 +321,10 @@ def test_a_bot_plays_as_an_agent():
 
 def test_playouts_value_a_position_for_every_seat():
     state = load(position=LATE).new_initial_state()
-    found = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
+    result = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
     again = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
-    assert found.tolist() == again.tolist()
-    assert found.sum() == pytest.approx(0, abs=1e-6) and -1 < found[0] < 1
+    assert result.tolist() == again.tolist()
+    assert result.sum() == pytest.approx(0, abs=1e-6) and -1 < result[0] < 1
     ours = np.zeros(2)
     random = np.random.default_rng(1)
     for _ in range(200):
@@ -332,4 +332,4 @@ def test_playouts_value_a_position_for_every_seat():
         while not end.is_terminal():
             happen(end, random)
         ours += np.array(end.returns()) / 200
-    assert found == pytest.approx(ours, abs=0.3)
+    assert result == pytest.approx(ours, abs=0.3)

@@ -25,7 +25,7 @@ def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
     if key in known:
         return known[key]
     if engine.is_over(game)[0]:
-        found = engine.returns(game)[0]
+        result = engine.returns(game)[0]
     elif chance.roll_due(game)[0]:
         outcomes, likelihood = chance.chance_outcomes(game["dice_due"][0]), dict[bytes, float]()
         for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
@@ -33,15 +33,15 @@ def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
             chance.apply_roll(after, faces)
             data = after.tobytes()
             likelihood[data] = likelihood.get(data, 0.0) + probability
-        found = sum(p * exact_value(from_bytes(data), known) for data, p in likelihood.items())
+        result = sum(p * exact_value(from_bytes(data), known) for data, p in likelihood.items())
     else:
-        player, found = int(game["player"][0]), np.full(2, -2.0)
+        player, result = int(game["player"][0]), np.full(2, -2.0)
         for action in engine.legal_actions(game):
             after = game.copy()
             engine.step(after, np.array([action]), roll=False)
-            found = max(found, exact_value(after, known), key=lambda payoffs: payoffs[player])
-    known[key] = found
-    return found
+            result = max(result, exact_value(after, known), key=lambda payoffs: payoffs[player])
+    known[key] = result
+    return result
 
 
 def test_a_late_position_is_worth_what_its_note_says():
@@ -71,8 +71,8 @@ def test_a_late_position_is_worth_what_its_note_says():
 
 @pytest.mark.slow
 def test_the_whole_late_position_is_worth_25_of_27():
-    found = exact_value(load(position=LATE).new_initial_state().states, {})
-    assert found == pytest.approx([-25 / 27, 25 / 27], abs=1e-12)
+    result = exact_value(load(position=LATE).new_initial_state().states, {})
+    assert result == pytest.approx([-25 / 27, 25 / 27], abs=1e-12)
 
 
 @needs_openspiel

@@ -62,10 +62,10 @@ def _list(states, width, weights, scratch, found, values):
 def listed(game, width, most=50_000):
     """The plans of one game as lists of actions, and their values."""
     weights = heuristic.all_weights()[int(game["players"][0])].copy()
-    found, values = np.zeros(most, np.int64), np.zeros(most)
+    result, values = np.zeros(most, np.int64), np.zeros(most)
     width = plans.WIDTHS.index(width)
-    count = _list(game, width, weights, plans.PlanScratch.new(), found, values)
-    return [plans.actions_of(int(plan)) for plan in found[:count]], values[:count]
+    count = _list(game, width, weights, plans.PlanScratch.new(), result, values)
+    return [plans.actions_of(int(plan)) for plan in result[:count]], values[:count]
 
 
 def turns_of(players, phase, games=60):
@@ -84,7 +84,7 @@ def counted(state):
     team = [rules.team(seat) for seat in seats]
     courts, control = game["courts"], game["control"]
     regions = game["regions"]
-    found = {name: [0.0] * rules.teams for name in NAMES}
+    result = {name: [0.0] * rules.teams for name in NAMES}
 
     on_regions = np.sum([region["paladins"] for region in regions], axis=0)
     for clan in range(5):
@@ -93,18 +93,18 @@ def counted(state):
         if holder != NOBODY:
             mine = team[holder]
             lead = min(courts[holder][clan] - others[holder], 6)
-            found["clans"][mine] += 1
-            found["influence"][mine] += on_regions[clan]
-            found["lead"][mine] += lead
-            found["lead_paladins"][mine] += lead * on_regions[clan] / 10
-            found["backing"][mine] += game["reserves"][holder][clan]
+            result["clans"][mine] += 1
+            result["influence"][mine] += on_regions[clan]
+            result["lead"][mine] += lead
+            result["lead_paladins"][mine] += lead * on_regions[clan] / 10
+            result["backing"][mine] += game["reserves"][holder][clan]
         for seat in seats:
             if holder != NOBODY and team[holder] == team[seat]:
                 continue
             playable = min(game["reserves"][seat][clan], rules.dice)
             if courts[seat][clan] + playable > others[seat]:
-                found["takeable"][team[seat]] += 1
-                found["takeable_paladins"][team[seat]] += on_regions[clan]
+                result["takeable"][team[seat]] += 1
+                result["takeable_paladins"][team[seat]] += on_regions[clan]
 
     to_act = []
     if game["round"] > 0 and game["phase"] not in ("disc", "over"):
@@ -113,7 +113,7 @@ def counted(state):
         acting = game["phase"] in ("place", "move") or deferred
         to_act = game["order"][place + (0 if acting else 1) :]
     for seat in to_act:
-        found["turns_left"][team[seat]] += 1
+        result["turns_left"][team[seat]] += 1
     for index, here in enumerate(regions):
         steps = index or len(regions)
         powers = [
@@ -130,21 +130,23 @@ def counted(state):
         heir = strongest[0] if strongest else here["owner"]
         size = max(here["castles"], 1)
         if heir != NOBODY:
-            found[f"ahead_{steps}" if steps <= 3 else "ahead_far"][heir] += size
+            result[f"ahead_{steps}" if steps <= 3 else "ahead_far"][heir] += size
         reach = [game["discs_played"][seat] for seat in to_act if team[seat] == heir]
         if heir != here["owner"] and steps <= max(reach, default=0):
-            found["gain"][heir] = max(found["gain"][heir], size)
+            result["gain"][heir] = max(result["gain"][heir], size)
         for t in teams:
-            found["hold" if here["owner"] == t else "attack"][t] += np.clip(margins[t], -3, 3)
+            result["hold" if here["owner"] == t else "attack"][t] += np.clip(margins[t], -3, 3)
     for t in teams:
         castles, to_win = game["castles"][t], CASTLES_TO_WIN[rules.players]
-        found["castles"][t] = castles
-        found["castles_squared"][t] = castles**2 / to_win
-        found["last_blow"][t] = float(found["gain"][t] > 0 and castles + found["gain"][t] >= to_win)
+        result["castles"][t] = castles
+        result["castles_squared"][t] = castles**2 / to_win
+        result["last_blow"][t] = float(
+            result["gain"][t] > 0 and castles + result["gain"][t] >= to_win
+        )
     for seat in seats:
-        found["highest"][team[seat]] += max(game["discs_in_hand"][seat], default=0)
-        found["reserve"][team[seat]] += sum(game["reserves"][seat]) + game["crowns"][seat]
-    return np.array([[found[name][t] for name in NAMES] for t in teams])
+        result["highest"][team[seat]] += max(game["discs_in_hand"][seat], default=0)
+        result["reserve"][team[seat]] += sum(game["reserves"][seat]) + game["crowns"][seat]
+    return np.array([[result[name][t] for name in NAMES] for t in teams])
 
 
 @pytest.mark.parametrize(
@@ -194,16 +196,16 @@ def test_weights_are_named_as_the_features(tmp_path, monkeypatch):
 
 def positions_after_turns(game):
     """Every position that the player's turn can lead to, one legal action after the other."""
-    found, open_ones = {}, [game]
+    result, open_ones = {}, [game]
     while open_ones:
         one = open_ones.pop()
         if int(one["phase"][0]) not in (PLACE, MOVE) or one["player"] != game["player"]:
-            found[one.tobytes()] = one
+            result[one.tobytes()] = one
             continue
         for action in engine.legal_actions(one):
             open_ones.append(after(one, [action]))
         open_ones = list({one.tobytes(): one for one in open_ones}.values())
-    return found
+    return result
 
 
 @pytest.mark.parametrize("circle", ["wide", "narrow"])
@@ -222,14 +224,14 @@ def test_plans_of_any_width_are_all_that_a_turn_can_do_each_once(circle):
         **options,
     )
     wanted = positions_after_turns(game)
-    found, values = listed(game, "all")
-    reached = [after(game, actions).tobytes() for actions in found]
-    assert len(found) == len(set(map(tuple, found)))
+    result, values = listed(game, "all")
+    reached = [after(game, actions).tobytes() for actions in result]
+    assert len(result) == len(set(map(tuple, result)))
     if circle == "wide":  # where regions merge, paladins of several may come together
         assert len(reached) == len(set(reached))
     assert set(reached) == set(wanted)
     assert values.tolist() == sorted(values, reverse=True)
-    worth = heuristic.chances(np.concatenate([after(game, actions) for actions in found]))[:, 0]
+    worth = heuristic.chances(np.concatenate([after(game, actions) for actions in result]))[:, 0]
     np.testing.assert_allclose(worth, 1 / (1 + np.exp(-values)))
 
 
@@ -281,13 +283,13 @@ def check_listing(game, width, weights, most=7):
     """Plans are listed as if each was played out, to the last bit; returns the positions after."""
     wanted, worth, ends = plain_listing(game, width, weights)
     for longest in (len(wanted), most):
-        found, values = np.zeros(longest, np.int64), np.zeros(longest)
+        result, values = np.zeros(longest, np.int64), np.zeros(longest)
         before = game.copy()
-        count = _list(game, plans.WIDTHS.index(width), weights, PLANS, found, values)
+        count = _list(game, plans.WIDTHS.index(width), weights, PLANS, result, values)
         assert game.tobytes() == before.tobytes()
         assert count == min(len(wanted), longest)
         assert values[:count].tolist() == worth[:longest].tolist()
-        assert [plans.actions_of(int(plan)) for plan in found[:count]] == wanted[:longest]
+        assert [plans.actions_of(int(plan)) for plan in result[:count]] == wanted[:longest]
     return ends
 
 

@@ -452,9 +452,9 @@ def test_a_file_is_stepped_through(page):
     assert status == 200
     assert events[decision]["action"] in [move["action"] for move in hint["moves"]]
     assert page.post(f"{path}/0/hint", {"agent": "random"})[0] == 409
-    status, found = page.post(f"{path}/values", {"agent": "ppo"})
-    assert (status, len(found["values"])) == (200, len(game["decisions"]))
-    assert np.allclose(np.sum(found["values"], axis=1), 1, atol=1e-3)
+    status, result = page.post(f"{path}/values", {"agent": "ppo"})
+    assert (status, len(result["values"])) == (200, len(game["decisions"]))
+    assert np.allclose(np.sum(result["values"], axis=1), 1, atol=1e-3)
     assert page.post(f"{path}/values", {"agent": "random"})[0] == 422
 
 

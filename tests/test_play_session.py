@@ -212,18 +212,18 @@ def test_placements_say_what_they_come_to():
     kinds = set()
     while not session.over:
         teams, before = session.team_names(), session.state
-        found = placements(before, session.names, teams)
+        result = placements(before, session.names, teams)
         legal = [decision.action for decision in session.legal()]
-        assert list(found) == (legal if before["phase"] == PLACE else [])
+        assert list(result) == (legal if before["phase"] == PLACE else [])
         if session.agent is not None:
             session.ask_agent()
             continue
         action = legal[0 if len(session.events) % 2 else 7 % len(legal)]
         session.play(action)
-        if action not in found:
+        if action not in result:
             continue
         _, _, clan, destination = action_parts(action)
-        after, text = session.state, found[action]
+        after, text = session.state, result[action]
         if destination:
             assert text == regions_of(after, teams)[destination - 1]
         else:

@@ -218,8 +218,8 @@ def present_odds(learner, rollout, decisions):
             if value < 0:
                 rows = np.full((1, rollout.rows.shape[2]), -1, np.int32)
                 rows[0, : rollout.lengths[d, k]] = rollout.rows[d, k, : rollout.lengths[d, k]]
-                found = rollout.features[d, k][None], rollout.stages[d, k][None]
-                by_role = network.values(weights, InputArrays(rows, *found))[0]
+                result = rollout.features[d, k][None], rollout.stages[d, k][None]
+                by_role = network.values(weights, InputArrays(rows, *result))[0]
                 value = by_role[(rollout.team[d] - rollout.first_team[d, k]) % len(by_role)]
             odds[d, k] = log_odds(np.float32(value))
     return odds
@@ -272,8 +272,8 @@ def test_gradients_are_the_slopes_of_the_plain_loss(players):
         assert most > 0, name
         for place in random.permutation(np.argwhere(gradient))[:6]:
             expected = slope(loss_of, weights, name, tuple(place))
-            found = pytest.approx(gradient[tuple(place)], rel=0.02, abs=0.003 * most)
-            assert expected == found, name
+            result = pytest.approx(gradient[tuple(place)], rel=0.02, abs=0.003 * most)
+            assert expected == result, name
     touched = np.zeros_like(batch.touched)
     for d in decisions:
         for k in np.flatnonzero(rollout.result[d, : rollout.counts[d]] < 0):

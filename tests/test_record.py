@@ -368,15 +368,15 @@ def test_a_file_cut_short_gives_every_complete_game_wherever_it_was_cut(tmp_path
 def test_gzip_cut_short_gives_every_complete_line_wherever_it_was_cut(tmp_path):
     written = [json.dumps(short_record(players)).encode() + b"\n" for players in (2, 2, 3)]
     zipped, path = gzip.compress(b"".join(written)), tmp_path / "a.gz"
-    found = set()
+    result = set()
     for cut in range(2, len(zipped)):
         path.write_bytes(zipped[:cut])
         unpacked = zlib.decompressobj(31).decompress(zipped[:cut])
         lines, error = read(path)
         assert lines == list(range(1, unpacked.count(b"\n") + 1))
         assert error is not None and error.reason == "the gzip data is cut short"
-        found.add(len(lines))
-    assert found == {0, 1, 2, 3}
+        result.add(len(lines))
+    assert result == {0, 1, 2, 3}
 
 
 def test_damage_within_gzip_data_is_told(tmp_path):

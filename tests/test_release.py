@@ -19,8 +19,8 @@ README = (ROOT / "README.md").read_text()
 
 def cited(key: str) -> str | None:
     """A top-level value of CITATION.cff."""
-    found = re.search(rf"^{key}: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    return found and found[1].strip("\"'")
+    result = re.search(rf"^{key}: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    return result and result[1].strip("\"'")
 
 
 def test_the_version_is_the_same_everywhere():

@@ -116,8 +116,8 @@ def test_a_record_of_a_game_that_is_not_over_replays_too():
 def test_positions_go_on_after_a_difference_that_can_be_played():
     wrong = with_event(index_of("roll", 3), player=7)
     for record, differences in ((GAME, []), (wrong, ["player"])):
-        found, states = replayed(record)
-        assert [difference.what for difference in found] == differences
+        result, states = replayed(record)
+        assert [difference.what for difference in result] == differences
         assert states.tobytes() == positions(GAME).tobytes()
 
 
@@ -152,13 +152,13 @@ def of_state(at: int, **values: Any) -> tuple[Record, list[Any]]:
 
 
 def of_result(**values: Any) -> tuple[Record, list[Any]]:
-    found = (END, "result", values, {key: RESULT[key] for key in values})
-    return with_result(**values), [found]
+    result = (END, "result", values, {key: RESULT[key] for key in values})
+    return with_result(**values), [result]
 
 
 def illegal(action: int, name: str) -> tuple[Record, list[Any]]:
-    found = (DISC, "action", f"{name} is played", f"illegal; legal are {LEGAL}")
-    return with_event(DISC, action=action), [found]
+    result = (DISC, "action", f"{name} is played", f"illegal; legal are {LEGAL}")
+    return with_event(DISC, action=action), [result]
 
 
 def rolled(faces: list[int], *found: Any) -> tuple[Record, list[Any]]:
@@ -216,25 +216,25 @@ CHANGES: dict[str, tuple[Record, list[Any]]] = {
 
 @pytest.mark.parametrize(("record", "differences"), CHANGES.values(), ids=CHANGES)
 def test_a_changed_record_differs_there_and_nowhere_else(record, differences):
-    assert replay(record) == [Difference(*found) for found in differences]
+    assert replay(record) == [Difference(*result) for result in differences]
 
 
 def test_a_difference_is_told_with_both_values():
     wrong = with_state(PLACE, supply=[0] * 5, weather=1)
-    (found,) = replay(wrong)
-    assert str(found) == (
+    (result,) = replay(wrong)
+    assert str(result) == (
         f"event {PLACE}: state\n    supply\n        record: [0, 0, 0, 0, 0]\n"
         f"        engine: {STATE['supply']}\n"
         "    weather\n        record: 1\n        engine: no such key"
     )
-    (found,) = replay(with_event(ACTION, legal=[]))
+    (result,) = replay(with_event(ACTION, legal=[]))
     legal = EVENTS[ACTION]["legal"]
-    assert str(found) == f"event {ACTION}: legal\n    record: []\n    engine: {legal}"
+    assert str(result) == f"event {ACTION}: legal\n    record: []\n    engine: {legal}"
 
 
 def test_all_that_is_wrong_with_an_illegal_action_is_counted():
-    found, states = replayed(with_event(DISC, action=17, player=7, legal=[17]))
-    assert [difference.what for difference in found] == ["player", "legal", "action"]
+    result, states = replayed(with_event(DISC, action=17, player=7, legal=[17]))
+    assert [difference.what for difference in result] == ["player", "legal", "action"]
     assert states.tobytes() == positions(GAME)[: DISC + 1].tobytes()
 
 
@@ -279,11 +279,11 @@ def test_nonsense_is_shown_short_and_without_escape_codes():
         deep = [deep]
     at = in_phase("place", 4)
     for nonsense in (deep, "\x1b[2J\ud800", ["x" * 10**6], {"a": deep}):
-        (found,) = replay(with_state(at, round=nonsense))
-        assert len(str(found)) < 11_000
-        assert str(found).isascii() and "\x1b" not in str(found)
-    (found,) = replay(with_state(at, **{"\x1b\ud800": 1}))
-    assert str(found).isascii() and "\x1b" not in str(found)
+        (result,) = replay(with_state(at, round=nonsense))
+        assert len(str(result)) < 11_000
+        assert str(result).isascii() and "\x1b" not in str(result)
+    (result,) = replay(with_state(at, **{"\x1b\ud800": 1}))
+    assert str(result).isascii() and "\x1b" not in str(result)
 
 
 def test_the_first_difference_is_shown_in_full_all_are_counted_the_exit_status_is_1(run):

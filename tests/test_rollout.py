@@ -39,13 +39,13 @@ def games(players: int, count: int, decisions: int, *, roll: bool = True) -> Sta
 def waiting(players: int) -> States:
     """Games in which a turn's dice are due."""
     states = engine.new_games(Rules(players), 64, seed=3)
-    streams, found = new_streams(1, 64), np.zeros(0, STATE)
+    streams, result = new_streams(1, 64), np.zeros(0, STATE)
     for _ in range(40):
         engine.step(states, engine.random_actions(states, streams), roll=False)
         due = np.flatnonzero((states["phase"] == ROLL) & (states["dice_due"] == DICE[players]))
-        found = np.concatenate([found, pick(states, due)])
+        result = np.concatenate([result, pick(states, due)])
         chance.roll(states)
-    return found[:40]
+    return result[:40]
 
 
 def test_values_are_shares_of_each_team_and_real_where_a_game_is_over():
@@ -143,8 +143,8 @@ def test_first_rolls_come_in_proportion():
         if (roll == 5).any():
             continue  # crowns become paladins by the player's choice
         counts = np.bincount(roll, minlength=5)[:5]
-        found = int((gained[:, :5] == counts).all(axis=1).sum())
-        assert abs(found - 2 * int(ways)) <= 8  # those whose crowns became the same paladins
+        result = int((gained[:, :5] == counts).all(axis=1).sum())
+        assert abs(result - 2 * int(ways)) <= 8  # those whose crowns became the same paladins
     plain = Watcher()
     Sampler(plain, 1, rounds=1, value=sampler.value, stratified=False).play(
         pick(state, np.zeros(count, np.int64)), places, places
@@ -196,12 +196,12 @@ def winning_position() -> tuple[States, int]:
 
 def test_a_move_that_wins_is_the_best():
     state, wins = winning_position()
-    found = roll_out(state[0], options=Options(base="greedy", games=400), seed=1)
-    assert found.best.actions == (wins,) and found.best.mean[found.team] == 1
-    assert all(one.loss > 0 for one in found.candidates[1:])
-    assert found.games == sum(one.games for one in found.candidates)
-    if found.ended == "best":
-        assert all(one.dropped for one in found.candidates[1:])
+    result = roll_out(state[0], options=Options(base="greedy", games=400), seed=1)
+    assert result.best.actions == (wins,) and result.best.mean[result.team] == 1
+    assert all(one.loss > 0 for one in result.candidates[1:])
+    assert result.games == sum(one.games for one in result.candidates)
+    if result.ended == "best":
+        assert all(one.dropped for one in result.candidates[1:])
 
 
 def test_a_rollout_stops_at_the_error_or_the_budget():
@@ -228,9 +228,9 @@ def test_the_same_dice_make_differences_more_exact():
     )
     [state] = from_text(text)
     alike = [(31, 63, 13), (31, 79, 13)]
-    found = roll_out(state, alike, Options(games=200, error=0.001), seed=3)
-    apart = float(np.hypot(*(one.error[found.team] for one in found.candidates)))
-    assert 0 < found.candidates[1].loss_error < 0.8 * apart
+    result = roll_out(state, alike, Options(games=200, error=0.001), seed=3)
+    apart = float(np.hypot(*(one.error[result.team] for one in result.candidates)))
+    assert 0 < result.candidates[1].loss_error < 0.8 * apart
 
 
 def test_a_cut_off_rollout_takes_the_values_word():

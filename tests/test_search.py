@@ -39,17 +39,17 @@ def saved(tmp_path):
 
 def shares(states):
     """Each team's share by the network in NumPy; by the rules where the game is over."""
-    found = []
+    result = []
     for state in states:
         game, team = state.reshape(1), int(state["team"][state["player"]])
         if engine.is_over(game)[0]:
             seats = engine.win_shares(game)[0]
             of_teams = [seats[state["team"][: state["players"]] == t].sum() for t in range(3)]
-            found.append(of_teams[: state["teams"]])
+            result.append(of_teams[: state["teams"]])
             continue
         weights = random_model(int(state["players"])).weights
-        found.append(np.roll(network.values(weights, encode_all(game))[0], team))
-    return np.array(found)
+        result.append(np.roll(network.values(weights, encode_all(game))[0], team))
+    return np.array(result)
 
 
 def log_odds(chances):
@@ -145,11 +145,11 @@ def test_a_search_by_the_clock_has_defaults_of_its_own():
 
 def test_a_spec_names_a_network_and_options(saved):
     states = decisions()[:4]
-    found = search(sims=9).consider(states, new_streams(1, 4))
+    result = search(sims=9).consider(states, new_streams(1, 4))
     for suffix in ("", ".json", ".safetensors"):
         bot = bots.make(f"search:{saved}{suffix},sims=9")
         assert bot.options.sims == 9
-        assert told(bot.consider(states, new_streams(1, 4))) == told(found)
+        assert told(bot.consider(states, new_streams(1, 4))) == told(result)
 
 
 class ByNetwork(Evaluator):
@@ -176,9 +176,9 @@ def test_an_evaluator_gives_the_tree_that_the_same_network_gives_built_in(player
     states, options = decisions(players, 24), SearchOptions(sims=40, **options)
     own, built_in = SearchBot(ByNetwork(value), options), SearchBot(value, options)
     streams, same = new_streams(1, 24), new_streams(1, 24)
-    found, wanted = own.consider(states, streams), built_in.consider(states, same)
-    assert told(found) == told(wanted) and (streams == same).all()
-    for ours, theirs in zip(found, wanted, strict=True):
+    result, wanted = own.consider(states, streams), built_in.consider(states, same)
+    assert told(result) == told(wanted) and (streams == same).all()
+    for ours, theirs in zip(result, wanted, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert a.prior == b.prior and (a.chances == b.chances).all()
     assert (own.act(states, streams) == built_in.act(states, same)).all()
@@ -187,23 +187,23 @@ def test_an_evaluator_gives_the_tree_that_the_same_network_gives_built_in(player
 
 def exact_model(players):
     """A network whose sums are exact, in whatever order and by differences they are added up."""
-    found = random_model(players)
-    weights = dict(found.weights)
+    result = random_model(players)
+    weights = dict(result.weights)
     weights["rows"] = (np.round(weights["rows"] * 256) / 256).astype(np.float32)
     for name in ("features", "bias"):
         weights[name] = np.zeros_like(weights[name])
-    return NetworkModel(found.size, weights)
+    return NetworkModel(result.size, weights)
 
 
 def test_an_evaluator_is_asked_once_a_simulation_about_all_games():
     value, states = ByNetwork(random_model(2)), decisions(2, 12)
     bot = SearchBot(value, SearchOptions(sims=5))
-    found = bot.consider(states, new_streams(1, 12))
-    choices = [choice for one in found if len(one) > 1 for choice in one]
+    result = bot.consider(states, new_streams(1, 12))
+    choices = [choice for one in result if len(one) > 1 for choice in one]
     assert len(value.asked) == 6, "the roots first"
     ended = sum(
         engine.is_over(after(s, c.actions))[0]
-        for s, o in zip(states, found, strict=True)
+        for s, o in zip(states, result, strict=True)
         for c in o
     )
     assert len(value.asked[0]) >= len(choices) - ended

@@ -111,15 +111,15 @@ def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
 
 def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
     test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
-    found = test.outcome(scores, 2)
-    assert found.verdict == STRONGER
-    assert 5 < found.deals < 400
-    assert found.ratio >= test.bounds[1] > test.path(scores, 2)[found.deals - 2]
+    result = test.outcome(scores, 2)
+    assert result.verdict == STRONGER
+    assert 5 < result.deals < 400
+    assert result.ratio >= test.bounds[1] > test.path(scores, 2)[result.deals - 2]
     for more in (np.zeros(300), np.full(300, 1 / 3)):
-        again = test.outcome(np.concatenate([scores[: found.deals], more]), 2)
-        assert (again.verdict, again.deals) == (found.verdict, found.deals)
-        assert again.ratio == pytest.approx(found.ratio)
-    assert test.outcome(scores[: found.deals - 1], 2).verdict == UNDECIDED
+        again = test.outcome(np.concatenate([scores[: result.deals], more]), 2)
+        assert (again.verdict, again.deals) == (result.verdict, result.deals)
+        assert again.ratio == pytest.approx(result.ratio)
+    assert test.outcome(scores[: result.deals - 1], 2).verdict == UNDECIDED
 
 
 def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(monkeypatch):
@@ -159,8 +159,8 @@ def test_error_rates_are_about_those_stated(shares):
             tilt = (low + high) / 2
             p = np.array(shares) * np.exp(tilt * PAIRS)
             p /= p.sum()
-            found = (p @ PAIRS - 0.5) / math.sqrt(p @ np.square(PAIRS - p @ PAIRS))
-            low, high = (tilt, high) if found < t else (low, tilt)
+            result = (p @ PAIRS - 0.5) / math.sqrt(p @ np.square(PAIRS - p @ PAIRS))
+            low, high = (tilt, high) if result < t else (low, tilt)
         scores = drawn(elo, (300, 250), p)
         counts = (scores[..., None] == PAIRS).cumsum(axis=1).reshape(-1, 5)
         path = test.ratios(PAIRS, counts, 2).reshape(300, 250)  # all at once, which is faster

@@ -78,12 +78,12 @@ def test_a_seed_replaces_the_positions_generator():
 
 def test_without_a_seed_options_continue_the_games_generators():
     def dice() -> list[int]:
-        env, found = CarolusVectorEnv(3), []
+        env, result = CarolusVectorEnv(3), []
         env.reset(seed=9)
         for _ in range(3):
             env.reset(options={"first_player": 0})
-            found += env.games.states["generator"].tolist()
-        return found
+            result += env.games.states["generator"].tolist()
+        return result
 
     first = dice()
     assert dice() == first and len(set(first)) == 9

@@ -255,38 +255,38 @@ def test_a_change_of_anything_changes_the_hash(made, tmp_path, tiny):
 
 
 def test_the_best_choices_lose_nothing_in_any_order_of_placements(tiny):
-    found = measure(tiny, Fixed(tiny.decisions), "all")
-    assert found.listed.all()
-    assert (found.losses == 0).all() and (found.errors == 0).all()
+    result = measure(tiny, Fixed(tiny.decisions), "all")
+    assert result.listed.all()
+    assert (result.losses == 0).all() and (result.errors == 0).all()
     turns = [k for k, one in enumerate(tiny.decisions) if one.kind == "turn"]
-    assert any(found.actions[k] != tiny.decisions[k].best.actions for k in turns)
+    assert any(result.actions[k] != tiny.decisions[k].best.actions for k in turns)
 
 
 def test_other_candidates_cost_what_the_suite_says(tiny):
-    found = measure(tiny, Fixed(tiny.decisions, -1), "all")
-    assert found.losses.tolist() == [one.candidates[-1].loss for one in tiny.decisions]
-    summary = found.summary()
+    result = measure(tiny, Fixed(tiny.decisions, -1), "all")
+    assert result.losses.tolist() == [one.candidates[-1].loss for one in tiny.decisions]
+    summary = result.summary()
     for kind in KINDS:
         part = [one.candidates[-1].loss for one in tiny.decisions if one.kind == kind]
         assert summary[kind].mean == pytest.approx(np.mean(part))
         assert summary[kind].low <= summary[kind].mean <= summary[kind].high
-    assert summary[ALL].mean == pytest.approx(found.losses.mean())
+    assert summary[ALL].mean == pytest.approx(result.losses.mean())
     often = tiny.header["per_game"]
     assert summary[GAME].mean == pytest.approx(
         sum(often[kind] * summary[kind].mean for kind in KINDS)
     )
-    assert found.losses[found.worst(1)[0]] == found.losses.max()
+    assert result.losses[result.worst(1)[0]] == result.losses.max()
 
 
 def test_an_unlisted_choice_is_rolled_out_whatever_else_is_asked(tiny):
     agent = bots.make("random")
-    found = measure(tiny, agent, "all", games=40)
-    assert not found.listed.all() and found.listed.any()
-    assert (found.errors[~found.listed] > 0).all()
+    result = measure(tiny, agent, "all", games=40)
+    assert not result.listed.all() and result.listed.any()
+    assert (result.errors[~result.listed] > 0).all()
     for rows in ([0, 3, 7, 9], [9], list(range(19, -1, -1))):
         some = measure(tiny, agent, games=40, decisions=[tiny.decisions[k] for k in rows])
-        assert some.actions == tuple(found.actions[k] for k in rows)
-        assert some.losses.tolist() == found.losses[rows].tolist()
+        assert some.actions == tuple(result.actions[k] for k in rows)
+        assert some.losses.tolist() == result.losses[rows].tolist()
 
 
 def test_a_whole_turn_is_asked_for(tiny):
@@ -341,8 +341,8 @@ def test_evaluate_prints_what_agents_lose_and_writes_the_worst(
     text = capsys.readouterr().out
     assert f"2 players: {len(tiny.half('report'))} decisions, base greedy" in text
     assert tiny.digest in text
-    found = json.loads((out / "suite.json").read_text())
-    [suite] = found["suites"]
+    result = json.loads((out / "suite.json").read_text())
+    [suite] = result["suites"]
     assert suite["suite"] == tiny.digest and len(suite["decisions"]) == len(tiny.half("report"))
     for row in suite["agents"]:
         assert row["loss"]["all"]["mean"] == pytest.approx(np.mean(row["losses"]), abs=1e-4)

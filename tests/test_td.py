@@ -53,14 +53,14 @@ def best_after(state, weights, rows=None):
         choices = best_plans(state, 5)
     else:
         choices = [[int(action)] for action in engine.legal_actions(state)]
-    team, found = int(state["team"][state["player"]]), []
+    team, result = int(state["team"][state["player"]]), []
     for choice in choices:
         after = single(state)
         for action in choice:
             engine.step(after, np.array([action]), roll=False)
-        found.append((after, values(after, weights)[0]))
-    best = max(value[team] for _, value in found)
-    equal = [one for one in found if one[1][team] > best - 1e-5]
+        result.append((after, values(after, weights)[0]))
+    best = max(value[team] for _, value in result)
+    equal = [one for one in result if one[1][team] > best - 1e-5]
     for after, value in equal:
         if after[0]["phase"] != OVER and rows is not None:
             encoded = encode_all(after).rows[0]

@@ -176,12 +176,12 @@ def test_a_turns_candidates_are_the_planners_best_and_the_rest_is_counted(player
 
 
 def test_more_places_for_paladins_are_more_candidates():
-    found = []
+    result = []
     for plans in ("stop", "one", "all"):
         games = games_of(Rules(), n=64, turns=Turns(16, plans))
         go_on(games, np.zeros(64, np.int64))
-        found.append(games.counts + games.left_out)
-    stop, one, every = (counts[games.states["phase"] == PLACE].max() for counts in found)
+        result.append(games.counts + games.left_out)
+    stop, one, every = (counts[games.states["phase"] == PLACE].max() for counts in result)
     assert stop < one < every
 
 
@@ -208,12 +208,12 @@ def test_a_choice_is_its_actions_one_after_the_other(rules):
         actions = choose(turns, random)
         chosen = turns.choices[np.arange(12), actions].astype(np.int64)
         over = turns.step(actions).rows
-        found = []
+        result = []
         for column in chosen.T:
             rows = np.flatnonzero(column >= 0)
             if len(rows):
-                found += single.step(column[rows], rows).rows.tolist()
-        assert sorted(found) == over.tolist()
+                result += single.step(column[rows], rows).rows.tolist()
+        assert sorted(result) == over.tolist()
         turns.restart(over)
         single.restart(over)
         ends += len(over)

@@ -62,9 +62,9 @@ def accepted_or_refused(check: Callable[[], Any]) -> Any:
 
 @given(values, st.sampled_from(CHECKS))
 def test_any_value_under_any_check_is_returned_or_refused_in_a_short_text(value, check):
-    found = accepted_or_refused(lambda: check({"key": value}))
-    if found is not None:
-        assert np.array_equal(found, np.array(value)) or found is value
+    result = accepted_or_refused(lambda: check({"key": value}))
+    if result is not None:
+        assert np.array_equal(result, np.array(value)) or result is value
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
@@ -141,11 +141,11 @@ def test_any_value_is_shown_short_and_in_printable_ascii(value):
 
 @given(st.text(), st.integers(0, 40))
 def test_a_text_is_cut_to_its_length_and_kept_when_it_is_plain(text, longest):
-    found = untrusted.cut(text, longest)
-    assert found.isascii() and found.isprintable()
-    assert len(found) <= longest or (found.endswith(" ...") and len(found) == longest + 4)
+    result = untrusted.cut(text, longest)
+    assert result.isascii() and result.isprintable()
+    assert len(result) <= longest or (result.endswith(" ...") and len(result) == longest + 4)
     if text.isascii() and text.isprintable() and len(text) <= longest:
-        assert found == text
+        assert result == text
 
 
 @given(values)

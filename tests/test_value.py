@@ -59,9 +59,9 @@ def valued(state, weights, candidates, plans="stop"):
 
 def equally_good(state, weights, candidates, plans="stop"):
     """The choices that are as good as the best one, but for rounding."""
-    team, found = mover(state), valued(state, weights, candidates, plans)
-    best = max(value[team] for _, value in found)
-    return [choice for choice, value in found if value[team] > best - 1e-5]
+    team, result = mover(state), valued(state, weights, candidates, plans)
+    best = max(value[team] for _, value in result)
+    return [choice for choice, value in result if value[team] > best - 1e-5]
 
 
 def mover(state):
@@ -99,7 +99,7 @@ def test_turns_are_followed_through_every_roll(rules):
     weights = weights_of(2)
     chosen = bot_of(rules, candidates=2, next=2, rolls=0).act(states, new_streams(1, len(states)))
     for state, action in zip(states, chosen, strict=True):
-        found = {}
+        result = {}
         for plan in best_plans(state, 2):
             after = single(state)
             engine.step(after, np.array(plan), roll=False)
@@ -107,8 +107,8 @@ def test_turns_are_followed_through_every_roll(rules):
                 value = through_the_dice(after[0], weights, 2)
             else:
                 value = values(after, weights)[0]
-            found[plan[0]] = value[state["team"][state["player"]]]
-        assert found[action] == pytest.approx(max(found.values()), abs=1e-6)
+            result[plan[0]] = value[state["team"][state["player"]]]
+        assert result[action] == pytest.approx(max(result.values()), abs=1e-6)
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -126,14 +126,14 @@ def test_more_turns_are_followed_late_in_the_game(late):
         )
         now = np.array([value_after(state, plan, weights)[team] for plan in plans])
         followed = np.argsort(-now, kind="stable")[: ahead.LATE_TURNS if late else 1]
-        found = []
+        result = []
         for k in followed:
             after = single(state)
             engine.step(after, np.array(plans[k]), roll=False)
             is_roll = after["phase"][0] == ROLL
-            found.append(through_the_dice(after[0], weights, 5)[team] if is_roll else now[k])
-        assert [action] == plans[followed[int(np.argmax(found))]]
-        changed += int(np.argmax(found) != 0) if late else 1
+            result.append(through_the_dice(after[0], weights, 5)[team] if is_roll else now[k])
+        assert [action] == plans[followed[int(np.argmax(result))]]
+        changed += int(np.argmax(result) != 0) if late else 1
     assert changed == 2
 
 
@@ -181,9 +181,9 @@ def test_discs_are_looked_at_one_turn_ahead(rules):
 @every_number
 def test_a_position_is_worth_what_the_best_next_choice_makes_of_it(players):
     states, weights = positions(Rules(players), most=40), weights_of(players)
-    found = values_ahead(states, weights, candidates=3)
+    result = values_ahead(states, weights, candidates=3)
     now = values(states, weights)
-    for state, value, as_it_is in zip(states, found, now, strict=True):
+    for state, value, as_it_is in zip(states, result, now, strict=True):
         expected = as_it_is if state["phase"] == ROLL else look_on(state, weights, 3)
         np.testing.assert_allclose(value, expected, atol=1e-6)
 

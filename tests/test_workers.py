@@ -261,11 +261,11 @@ class FakeRay(ModuleType):
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
-    found = FakeRay()
-    monkeypatch.setitem(sys.modules, "ray", found)
+    result = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", result)
     monkeypatch.setattr(cluster, "find_spec", lambda name: True)
     monkeypatch.setattr(places, "find_spec", lambda name: True)
-    return found
+    return result
 
 
 def test_a_cluster_does_tasks_by_ray(fake):
@@ -387,8 +387,8 @@ def test_a_rollout_is_the_same_whoever_plays_its_games():
     state = new_games(Rules(2), 1, seed=5)[0]
     options = rollout.Options(base="greedy", value="planner", games=200)
     alone = rollout.roll_out(state, options=options, seed=3)
-    found = rollout.roll_out(state, options=options, seed=3, workers=Shuffled())
-    for one, other in zip(alone.candidates, found.candidates, strict=True):
+    result = rollout.roll_out(state, options=options, seed=3, workers=Shuffled())
+    for one, other in zip(alone.candidates, result.candidates, strict=True):
         assert one.actions == other.actions and one.games == other.games
         assert np.array_equal(one.mean, other.mean)
         assert np.array_equal(one.error, other.error)
