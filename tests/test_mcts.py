@@ -13,6 +13,8 @@ from test_bots import middle_games
 
 from carolus_env import bots, engine
 from carolus_env.bots import Choice, MctsBot, MctsOptions
+from carolus_env.bots.search.forest import Forest
+from carolus_env.bots.search.tree import best_edge
 from carolus_env.engine import chance
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MOVE, OVER, PLACE, Rules, move_action
 from carolus_env.engine.state import STATE
