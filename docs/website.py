@@ -38,9 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return lead links out of docs/ to the repository; without an address only their
-    text is left.
-    """
+    """Point links out of docs/ to the repository; without an address only their text is left."""
     is_above = page.file.src_uri in ABOVE.values()
     if is_above:
         markdown = re.sub(r'(\]\(|=")docs/', r"\1", markdown)

@@ -147,8 +147,7 @@ class Checked(Agent):
 def opinion(
     agent: Agent, states: States, generators: npt.NDArray[np.uint64] | None = None
 ) -> Opinion:
-    """Return what an agent thinks of each game. Neither the games nor the agent's play are
-    affected.
+    """Return the agent's opinion of each game, affecting neither the games nor the agent's play.
 
     Args:
         agent: any agent; one that does not implement `Agent.opinion` has no opinion.

@@ -19,8 +19,7 @@ def errors_option() -> float:
 
 @kernel
 def error(s, bits, errors):
-    """Return a legal action at random with probability ``errors``, else -1; and the advanced
-    stream.
+    """Return a random legal action with probability ``errors``, else -1; and the advanced stream.
 
     Without errors nothing is drawn, so that the agent plays as one that knows no errors.
     """

@@ -112,9 +112,7 @@ def best_plan(s, width, weights, scratch):
 
 @rare
 def best_crown(s, weights, scratch):
-    """Return the clan that the crown should become, as an action; ``scratch`` is a
-    `PlanScratch`.
-    """
+    """Return the clan to make of the crown, as an action; ``scratch`` is a `PlanScratch`."""
     team, chosen, best = int64(s["team"][s["player"]]), -1, NONE_YET
     clans = legal.clans_to_take(s)
     for clan in range(CLANS):
@@ -156,8 +154,7 @@ def _play_round(s, width, weights, scratch):
 
 @part
 def _answers(s):
-    """Return discs to try for a later player, as bits; with more than two players lowest and
-    highest.
+    """Return bits of the discs to try for a later player; only two with more than two players.
 
     More answers would cost much time and change little.
     """
@@ -187,9 +184,7 @@ def _value_round(s, planner, outcome):
 
 @rare
 def choose(s, bits, planner):
-    """Return the planner's decision, and the stream, from which only errors are drawn; a
-    `Planner`.
-    """
+    """Return the planner's decision and the stream, drawn from only for errors; a `Planner`."""
     chosen, bits = error(s, bits, planner.errors)
     if chosen >= 0:
         return chosen, bits

@@ -180,9 +180,7 @@ def consider(s, player):
 
 @rare
 def decide(s, bits, player):
-    """Return the bot's choice, a plan, and the stream, which is drawn from unless the temperature
-    is 0.
-    """
+    """Return the chosen candidate and the stream, drawn from unless the temperature is 0."""
     policy = player.policy
     count = consider(s, player)
     best = 0
@@ -246,9 +244,7 @@ class PpoBot(CompiledByPlayers):
         )
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return its policy over first actions, and what it expects: the mean of the values after
-        each.
-        """
+        """Return the policy over first actions, and the mean value after each."""
         players = common_players(states, "opinions")
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), MAX_TEAMS))

@@ -181,9 +181,7 @@ class _Function(Agent):
 
 
 def _of_higher_layer(path: str) -> Maker:
-    """Return the maker at ``module:name``, imported when an agent is made: layers import
-    downwards.
-    """
+    """Return a maker that imports ``module:name`` when called: layers import downwards."""
     module, _, name = path.partition(":")
 
     def make_there(argument: str) -> Agent:

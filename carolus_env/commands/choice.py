@@ -80,9 +80,7 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
 
 
 def typed(name: str, program: str) -> str:
-    """Return what the user of ``program`` types to run another command: that of the package, or a
-    script of the clone.
-    """
+    """Return the command line for another command: of the package, or a script of the clone."""
     if program.startswith(PROGRAM):
         return f"{PROGRAM} {name}"
     return {"play": "python -m carolus_env.play"}.get(name, f"python {name}.py")

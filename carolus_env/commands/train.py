@@ -201,9 +201,7 @@ def _new_folder(config: RunConfig) -> Path:
 
 
 def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Job:
-    """Return the run in a folder; only its length may change, by the other words of the command
-    line.
-    """
+    """Return the run in a folder; other words of the command line may change only its length."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: no run to resume: there is no such folder")
     path = folder / "config.json"

@@ -108,9 +108,7 @@ def animation_gif(
     progress: Progress | None = None,
     **options: Any,
 ) -> bytes:
-    """Return `animation_svg` as a GIF with 255 colours for all frames; needs the extra
-    ``render``.
-    """
+    """Return `animation_svg` as a GIF with one palette of 255 colours; needs extra ``render``."""
     _check_seconds(seconds_per_move)
     if seconds_per_move > _GIF_MOST:
         raise ValueError(

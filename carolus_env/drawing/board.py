@@ -159,9 +159,7 @@ def _narrow(scene: Scene) -> _Layout:
 
 
 def _wide(scene: Scene) -> _Layout:
-    """Return panels in one column to the right of the circle, both as high as the higher
-    of them.
-    """
+    """Return panels in one column to the right of the circle, both of the greater height."""
     players = scene.rules.players
     total = players * PANEL_HEIGHT + (players - 1) * _GAP
     scale = min(1.25, _SIDE / total) if total < _SIDE else 1.0

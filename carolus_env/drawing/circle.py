@@ -205,9 +205,7 @@ def _angle_between(territories: Sequence[int]) -> float:
 
 
 def _middle(scene: Scene) -> Iterator[str]:
-    """Yield the round, what is due, the last decision, the supply, the playing order, the
-    values.
-    """
+    """Yield the round, what is due, the last decision, supply, playing order and values."""
     data, x = scene.data, CENTRE
     if scene.phase == "over":
         head = "game over"

@@ -26,9 +26,7 @@ Point = tuple[float, float]
 
 
 def angle_of(territory: float) -> float:
-    """Return the angle of a territory's middle, in radians clockwise from the right; 0 is at the
-    top.
-    """
+    """Return a territory's middle angle in radians, clockwise from the right; 0 is at the top."""
     return territory * _STEP - math.pi / 2
 
 
@@ -38,9 +36,7 @@ def polar(radius: float, angle: float) -> Point:
 
 
 def _border(number: int, aside: float) -> list[Point]:
-    """Return the border before territory ``number``, from the inside out, moved ``aside``
-    clockwise.
-    """
+    """Return the border before territory ``number``, inside out, moved ``aside`` clockwise."""
     angle, kink = angle_of(number - 0.5), _KINKS[number % len(_KINKS)]
     places = ((INNER, 0.0), (MIDDLE, kink), (OUTER, 0.0))
     return [polar(radius, angle + (bend + aside) / radius) for radius, bend in places]

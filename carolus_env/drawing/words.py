@@ -43,9 +43,7 @@ def due(scene: Scene) -> str:
 
 
 def decision_words(scene: Scene, decision: Decision) -> list[str]:
-    """Return a decision in one line, and in another one what it changed, where it changed
-    something.
-    """
+    """Return a decision in one line, and its effects, if any, in another."""
     kind, number, clan, _ = action_parts(decision.action)
     name = _short(scene.names[decision.seat])
     where = (

@@ -145,9 +145,7 @@ def length(players: int) -> int:
 
 
 def highs(players: int) -> npt.NDArray[np.uint8]:
-    """Return the largest value of each entry as an integer, ``(length,)`` uint8; the
-    smallest is 0.
-    """
+    """Return each entry's largest value as an integer, ``(length,)`` uint8; the smallest is 0."""
     return _each_entry(players, "high").astype(np.uint8)
 
 
@@ -182,9 +180,7 @@ OFFSETS_2, OFFSETS_3, OFFSETS_4 = _offsets(2), _offsets(3), _offsets(4)
 
 
 def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the named blocks of one observation or a batch of them, as views of the
-    right shape.
-    """
+    """Return the named blocks of one observation or a batch, as views of the right shape."""
     batch, where = observation.shape[:-1], slices(players)
     return {
         block.name: observation[..., where[block.name]].reshape(batch + block.shape)

@@ -89,8 +89,7 @@ def _ranges(numbers: list[int]) -> str:
 def legal_masks(
     states: States, *, rows: Ints | None = None, out: npt.NDArray[np.int8] | None = None
 ) -> npt.NDArray[np.int8]:
-    """Return masks of the legal actions: 1 where legal; all 0 where a roll is due or the game is
-    over.
+    """Return masks of the legal actions; all 0 where a roll is due or the game is over.
 
     Args:
         states: ``(N,)`` games.
@@ -116,9 +115,7 @@ def legal_masks(
 
 
 def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
-    """Return the legal action numbers of one game, ascending: a record ``states[i]`` or a batch of
-    one.
-    """
+    """Return one game's legal actions, ascending: of a record ``states[i]`` or a batch of one."""
     return np.flatnonzero(legal_masks(single(state))[0])
 
 
@@ -258,8 +255,7 @@ def is_over(states: States) -> npt.NDArray[np.bool_]:
 
 
 def returns(states: States) -> npt.NDArray[np.float64]:
-    """Return the payoff of each seat, 0 until the game is over: ``(N, players)`` float64, rows sum
-    to 0.
+    """Return each seat's payoff, 0 until the game is over: ``(N, players)`` float64, rows sum to 0.
 
     ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
     """
@@ -338,8 +334,7 @@ def _forfeit(states, rows):
 
 
 def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
-    """Return ``count`` integers as a contiguous int64 array, copied only if they are not one
-    already.
+    """Return ``count`` integers as a contiguous int64 array, copied only if necessary.
 
     Raises:
         TypeError: when they are not integers.

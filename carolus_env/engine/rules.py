@@ -107,9 +107,7 @@ def court_action(clan: int) -> int:
 
 
 def region_action(clan: int, region: int) -> int:
-    """Return the action number of playing a paladin of ``clan`` to ``region`` (0 is the
-    Emperor's).
-    """
+    """Return the action of playing a paladin of ``clan`` to ``region`` (0 is the Emperor's)."""
     return court_action(clan) + 1 + whole_number("region", region, 0, TERRITORIES - 1)
 
 

@@ -173,8 +173,7 @@ def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
 
 
 def single(state: np.void | States) -> States:
-    """Return a copy of one game as a batch of one, ``(1,)``: of a record ``states[i]`` or such a
-    batch.
+    """Return a copy of a record ``states[i]``, or of a batch of one, as a batch of one, ``(1,)``.
 
     Raises:
         TypeError: for anything else.

@@ -328,8 +328,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return make_record(self._start, self._actions)
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the board as text (``"ansi"``) or as pixels, ``(height, width, 3)``
-        (``"rgb_array"``).
+        """Return the board as text (``"ansi"``) or ``(height, width, 3)`` pixels (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and, with a warning, without a
         render mode.
@@ -354,9 +353,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return board_pixels(self._game.states[0], last=self._last_decision(), **WIDE)
 
     def _last_decision(self) -> tuple[np.void, int] | None:
-        """Return the state before it, and its action; replays the game, so that `step` keeps no
-        copies.
-        """
+        """Return the last action and the state before it, by replay: `step` keeps no copies."""
         if not self._actions:
             return None
         *earlier, action = self._actions

@@ -113,9 +113,7 @@ class FixedOpponents:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Seat the agents as `Opponents.seat` does: they sit clockwise from the learner; the last
-        sits on.
-        """
+        """Seat the agents clockwise from the learner, as `Opponents.seat`; the last sits on."""
         clockwise = (np.arange(self._players) - learner_seats[:, None]) % self._players
         return np.minimum(np.maximum(clockwise - 1, 0), len(self.agents) - 1)
 
@@ -317,9 +315,7 @@ class LearnerGames:
         return observation.observe(self.states, viewers, dtype=out.dtype, out=out)
 
     def last_observations(self, ended: FinishedGames, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return what the learners see of games that ended, from the seats that they are
-        paid for.
-        """
+        """Return the final observations of the learners, from the seats they are paid for."""
         return observation.observe(ended.states, ended.seats, dtype=dtype)
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
@@ -329,9 +325,7 @@ class LearnerGames:
     # -------------------------------------------------------------------------------- resuming
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what `restore` needs, with `numbers`: games, seats, seatings, the opponents'
-        streams.
-        """
+        """Return games, seats, seatings and the opponents' streams, for `restore`."""
         return {
             "states": self.states.view(np.uint8).reshape(self.n, -1),
             "seats": self.seats,
@@ -340,9 +334,7 @@ class LearnerGames:
         }
 
     def numbers(self) -> dict[str, Any]:
-        """Return what `restore` needs, with `arrays`: the generator that seats opponents, as
-        values.
-        """
+        """Return the generator that seats opponents, as values, for `restore`."""
         return {"random": self._random.bit_generator.state}
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -219,9 +219,7 @@ class LearnerVecEnv(VecEnv):
         return list(np.atleast_2d(self._masks[indices]))
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """Return False for each game that ``indices`` names: games are rows, which
-        nothing wraps.
-        """
+        """Return False for each game in ``indices``: games are rows, which nothing wraps."""
         return [False] * self._count(indices)
 
     def _count(self, indices: Any) -> int:

@@ -68,8 +68,7 @@ def check_names(options: Mapping[str, Any], known: Sequence[str] = OPTIONS) -> N
 
 
 def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:
-    """Return the options of each game of a vector environment, whose values are one for all or one
-    each.
+    """Return each game's options in a vector environment; a value is one for all or one each.
 
     Raises:
         ValueError: when there is another number of values than games.

@@ -263,9 +263,7 @@ class LearnerVectorEnv(VectorEnv):
         return self._seen(self.games.observations(given), self._masks)
 
     def _seen(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
-        """Return what the learner is given: the observation, with the masks where it is to hold
-        them.
-        """
+        """Return the learner's observation, with the masks if it is to hold them."""
         if not self._masks_seen:
             return observation
         masks = masks.copy() if self._copy else masks
@@ -274,9 +272,7 @@ class LearnerVectorEnv(VectorEnv):
     def _info(
         self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: FinishedGames | None = None
     ) -> dict[str, Any]:
-        """Return the masks and more of these rows (None: of all), and which games were
-        forfeited.
-        """
+        """Return masks and infos of these rows (None: all), and which games were forfeited."""
         infos: dict[str, Any] = {}
         for name, values in {"action_mask": self._masks, **self.games.infos()}.items():
             present = self._everybody
@@ -361,8 +357,7 @@ class LearnerEnv(gymnasium.Env):
         return {"action_mask": self.action_masks(), **more}
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the board as text (``"ansi"``) or as pixels, ``(height, width, 3)``
-        (``"rgb_array"``).
+        """Return the board as text (``"ansi"``) or ``(height, width, 3)`` pixels (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and without a render mode.
         """

@@ -140,9 +140,7 @@ def _row(first: str, second: str, pairing: PairingResult) -> list[str]:
 
 
 def _rated(tournament: Tournament) -> list[str]:
-    """Return the ratings so far, as one line; none where there are none yet, or the extra is
-    missing.
-    """
+    """Return the ratings so far in one line; empty without any, or without the extra."""
     plan = tournament.plan
     try:
         result = ratings(plan, tournament.results)

@@ -57,8 +57,7 @@ class ArenaError(RuntimeError):
 
 
 def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
-    """Return an `ArenaError` that names the agent once: as the error does already, or in front of
-    it.
+    """Return an `ArenaError` that names the agent once, in front unless the error names it.
 
     Args:
         error: what the agent raised; one with an attribute ``agent`` names it (`bots.AgentError`).

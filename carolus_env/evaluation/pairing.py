@@ -114,8 +114,7 @@ def pairing_result(
 def pair_scores(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the games in which two agents sat and shared no team, and the first one's scores in
-    them.
+    """Return the games in which two agents met as opponents, and the first one's scores.
 
     Args:
         results: games.
@@ -133,8 +132,7 @@ def pair_scores(
 def against(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the games in which two agents sat and shared no team, and the seats of each one's
-    teams.
+    """Return the games in which two agents met as opponents, and the seats of each one's teams.
 
     The arguments are those of `pair_scores`.
 

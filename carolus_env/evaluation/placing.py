@@ -120,8 +120,7 @@ def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results
 
 
 def holds(agent: Agent, other: Agent, rules: Rules, games: int) -> bool:
-    """Return whether the first of two agents is not clearly weaker: half the wins lie in its
-    interval.
+    """Return whether the first of two agents is not clearly weaker: 1/2 lies in its interval.
 
     A hundred games cannot tell a little stronger from a little weaker. To ask for half of them
     would leave many a run with an early network.

@@ -86,8 +86,7 @@ class Ratings:
         return float(self.elo[i] - self.elo[j]), float(low), float(high)
 
     def stronger(self, i: int, j: int) -> float:
-        """Return the probability that agent ``i`` is stronger than ``j``: the fraction of such
-        refits.
+        """Return the probability that agent ``i`` is stronger than ``j``, a fraction of refits.
 
         Raises:
             IndexError: when there is no such agent.
@@ -252,8 +251,7 @@ def _check_connected(strength: Floats) -> None:
 
 
 def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) -> Floats:
-    """Return the most likely ratings in logits, ``(B, A)``, for each of ``B`` weightings of the
-    deals.
+    """Return the most likely ratings in logits, ``(B, A)``, for ``B`` weightings of the deals.
 
     Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
     range. The third derivative of these likelihoods is at most ``d`` times the second, so every

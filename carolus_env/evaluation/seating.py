@@ -97,9 +97,7 @@ def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
 
 
 def _mixed(agents: tuple[int, int, int]) -> Meeting:
-    """Return three agents and three players, in all six orders: each sits in every seat equally
-    often.
-    """
+    """Return all six orders of three agents for three players: each sits in every seat equally."""
     return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
 
 

@@ -171,9 +171,7 @@ class SequentialTest:
 
 
 def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
-    """Return normalised Elo of deal scores ``(D,)``; None where all are the same, or
-    there is none.
-    """
+    """Return the normalised Elo of deal scores ``(D,)``; None without two different ones."""
     result = np.asarray(scores, float)
     deviation = float(result.std()) if len(result) else 0.0
     if deviation < _TOLERANCE:
@@ -224,8 +222,7 @@ def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
-    """Return the most likely probabilities under which (mean - 1/2) / deviation is ``t``, by the
-    shares seen.
+    """Return the most likely probabilities, given ``shares``, for (mean - 1/2) / deviation = ``t``.
 
     A fixed point is sought: the condition is made linear in the probabilities around the last
     ones, by which the problem becomes one equation (`_root`). For ``t > 0`` the deviation is
@@ -266,8 +263,7 @@ def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
 
 
 def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
-    """Return the x with ``sum(shares * slopes / (1 + x * slopes)) = 0``, by Newton's method in a
-    bracket.
+    """Solve ``sum(shares * slopes / (1 + x * slopes)) = 0`` for x: Newton's method in a bracket.
 
     The sum falls as x grows, from infinity to minus infinity.
 

@@ -43,9 +43,7 @@ def whole_deals(plan: Plan, results: Results) -> Results:
 
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
-    """Return each pair of agents that met, with its result over complete deals; none
-    without any.
-    """
+    """Return each pair of agents that met, with its result over complete deals."""
     counted = whole_deals(plan, results)
     if not len(counted):
         return []

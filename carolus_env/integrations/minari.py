@@ -171,9 +171,7 @@ def check_id(dataset_id: str) -> None:
 
 
 def environment_spec(rules: Rules, observation: Dtype, opponents: str) -> Any:
-    """Return Gymnasium's spec of ``CarolusMagnus-v0`` with these rules, observations and
-    opponents.
-    """
+    """Return Gymnasium's spec of ``CarolusMagnus-v0`` with these rules and opponents."""
     spec = gymnasium.spec(ENVIRONMENT)
     kwargs = {**rules.to_dict(), "observation": observation, "opponents": opponents}
     return type(spec)(spec.id, entry_point=spec.entry_point, kwargs=kwargs)
@@ -264,9 +262,7 @@ def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
 def _read(
     source: str | os.PathLike[str] | Packed,
 ) -> tuple[Packed, dict[str, Any], npt.NDArray[np.uint8] | None]:
-    """Return the games, what is known of how they were made, and who sat where, by number of the
-    agent.
-    """
+    """Return the games, metadata on how they were made, and the agent in each seat by number."""
     if isinstance(source, Packed):
         return source, {}, None
     path = Path(source)

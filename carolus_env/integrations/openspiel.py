@@ -150,8 +150,7 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, self._root.copy())
 
     def state_of(self, record: np.void) -> CarolusMagnusState:
-        """Return a game ``states[i]`` of the package as a state of OpenSpiel, with an empty
-        history.
+        """Return a game ``states[i]`` of the package as an OpenSpiel state with an empty history.
 
         The dice to come are not the record's: they are chance nodes.
 
@@ -186,9 +185,7 @@ def game_of(rules: Rules) -> CarolusMagnusGame:
 
 
 def _loaded(text: str) -> CarolusMagnusGame:
-    """Return the game that was pickled; another process has registered it by importing
-    this module.
-    """
+    """Return the game that was pickled; importing this module registers it in the process."""
     game: CarolusMagnusGame = pyspiel.load_game(text)
     return game
 
@@ -202,9 +199,7 @@ def _read(position: str) -> States:
 
 
 def _agreed(position: Rules, parameters: Rules) -> Rules:
-    """Return the position's rules, unless a parameter that is not the default says
-    something else.
-    """
+    """Return the position's rules, unless a parameter that is not the default differs."""
     defaults = Rules().to_dict()
     of_position = position.to_dict()
     for name, given in parameters.to_dict().items():
@@ -258,9 +253,7 @@ class CarolusMagnusState(pyspiel.State):
         return self._board.player == CHANCE
 
     def returns(self) -> list[float]:
-        """Return the payoff of each seat; zeros until the game is over, and where it was
-        cut off.
-        """
+        """Return each seat's payoff; zeros until the game is over, and where it was cut off."""
         if not isinstance(self._board, Board) or self._board.player != TERMINAL:
             return [0.0] * self.num_players()
         payoffs: list[float] = engine.returns(self._board.states)[0].tolist()

@@ -69,9 +69,7 @@ class Curve:
             write_file(folder / "curve.png", self.draw(players, style))
 
     def _draw_losses(self, above: Any, style: CurveStyle) -> None:
-        """Draw losses on the suite, where they were measured, on their own axis beside
-        ``above``.
-        """
+        """Draw regret on the suite, if measured, on its own axis beside ``above``."""
         known = [point for point in self.evaluation if point.get("loss") is not None]
         if not known:
             return

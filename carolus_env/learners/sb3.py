@@ -225,9 +225,7 @@ class Sb3Run:
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether a checkpoint was written to its end: one that was cut off can end
-    like a zip.
-    """
+    """Return whether a checkpoint is complete: one that was cut off can end like a zip."""
     try:
         with ZipFile(path) as file:
             return {"data", "system_info.txt"} <= set(file.namelist())  # the first and the last

@@ -52,8 +52,7 @@ def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
-    """Return a whole game: its start, a line for each player's turn, and what is due or how it
-    ended.
+    """Return a whole game: start, a line for each player's turn, and what is due or the ending.
 
     Raises:
         ValueError, TypeError: see `turn_texts`.
@@ -172,8 +171,6 @@ def _turn_of(played: Played) -> tuple[int, ...]:
 
 
 def _run_of(played: Played) -> tuple[int, int]:
-    """Return the same for events of a turn that are written as one: equal paladins, equal
-    crowns.
-    """
+    """Return a key shared by the events that are written as one: equal paladins or crowns."""
     repeatable = played.before["phase"][0] in (PLACE, CROWN_CHOICE)
     return (played.event["action"], -1) if repeatable else (-1, played.number)

@@ -55,8 +55,7 @@ class NotationError(ValueError):
 
 
 def region_text(state: np.void, region: int) -> str:
-    """Return the territories of a region, counted clockwise from the Emperor's: ``7``, ``7-9``,
-    ``14-0``.
+    """Return a region's territories clockwise from the Emperor's: ``7``, ``7-9``, ``14-0``.
 
     Raises:
         ValueError: for a region that the circle does not have.
@@ -94,18 +93,14 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
 
 
 def event_text(before: np.void, event: Mapping[str, Any], after: np.void) -> str:
-    """Return an event of a record, given the game before and after it: see `move_text`,
-    `roll_text`.
-    """
+    """Return the text of a record's event between two games: see `move_text`, `roll_text`."""
     if "roll" in event:
         return roll_text(event["roll"])
     return run_text(before, event["action"], after)
 
 
 def run_text(before: np.void, action: int, after: np.void, times: int = 1) -> str:
-    """Return `move_text`, given the game before the first and after the last of ``times``
-    decisions.
-    """
+    """Return `move_text`, given the games before the first and after the last of the decisions."""
     number = f"{times} " if times > 1 else ""
     return number + decision_text(before, action) + outcome_text(before, action, after)
 
@@ -125,9 +120,7 @@ def roll_text(faces: Iterable[int]) -> str:
 
 
 def legal_text(state: np.void) -> str:
-    """Return all legal actions, shortened: ``red, blue > court, 7-9, 10``; without any, what is
-    due.
-    """
+    """Return all legal actions, ``red, blue > court, 7-9, 10``; without any, what is due."""
     actions = engine.legal_actions(state).tolist()
     if not actions:
         return situation(state)
@@ -150,9 +143,7 @@ def decision_text(state: np.void, action: int) -> str:
 
 
 def outcome_text(before: np.void, action: int, after: np.void) -> str:
-    """Return what an action, played once or several times, has changed: the text after the
-    decision.
-    """
+    """Return the effects of an action, played once or several times, as text after the decision."""
     kind, steps, clan, _ = action_parts(action)
     outcome = ""
     if kind == "place":
@@ -252,8 +243,7 @@ def read_moves(state: np.void, text: str) -> list[int]:
 
 
 def read_roll(text: str, dice: int | None = None) -> list[int]:
-    """Return the faces of ``rolls red blue crown``, whose names may be abbreviated: ``rolls r b
-    c``.
+    """Return the faces of ``rolls red blue crown``; names may be abbreviated: ``rolls r b c``.
 
     Raises:
         NotationError: when it is not a roll, or not of that many ``dice``.

@@ -58,8 +58,7 @@ def does(team: str, verb: str) -> str:
 
 
 def castle_words(before: int, after: int, castles: int, teams: Sequence[str]) -> str:
-    """Return what a stop of the Emperor did: ``Ann builds a castle``, ``Ann takes 2 castles from
-    Bob``.
+    """Return the effect of an Emperor's stop: ``Ann builds a castle``, ``Ann takes 2 castles ...``.
 
     Args:
         before, after: the team with castles on the region, -1: none.

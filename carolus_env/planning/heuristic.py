@@ -205,9 +205,7 @@ def _count_clans(s, features):
 
 @kernel
 def heir_of(owner, power_0, power_1, power_2):
-    """Return the team that a region of these strengths would go to; of no strongest one,
-    ``owner``.
-    """
+    """Return the team that would get a region of these strengths, ``owner`` for a tie."""
     heir = owner
     heir = 0 if power_0 > max(power_1, power_2) else heir
     heir = 1 if power_1 > max(power_0, power_2) else heir
@@ -358,9 +356,7 @@ def advantage(scores, team, teams):
 
 
 def _tangent(x: float) -> tuple[float, float]:
-    """Return the slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding
-    may cost.
-    """
+    """Return slope and value at 0 of the tangent to log(1 + exp) at ``x``, safe from rounding."""
     slope = 1.0 / (1.0 + math.exp(-x))
     return slope, math.log1p(math.exp(x)) - slope * x - 1e-9
 
@@ -371,8 +367,7 @@ _FLAT_SLOPE, _FLAT_AT_0 = _tangent(-2.0)
 
 @kernel
 def advantage_at_most(scores, team, first, second):
-    """Return a bound of `advantage` that needs no logarithm; ``first`` and ``second`` are the
-    `rivals`.
+    """Return a logarithm-free bound of `advantage`; ``first`` and ``second`` are the `rivals`.
 
     It is exact for two teams. Of three, log(1 + exp(x)) lies above its tangents and above 0.
     """
@@ -400,8 +395,7 @@ def write_chances(scores, teams, chances):
 
 @cache
 def all_weights() -> npt.NDArray[np.float64]:
-    """Return the fitted weights by number of players: ``(5, F)`` float64, read-only, rows 0 and 1
-    zero.
+    """Return the fitted weights by number of players: ``(5, F)`` float64, read-only.
 
     Raises:
         ValueError: when the file does not hold one number for each feature.
@@ -420,9 +414,7 @@ def all_weights() -> npt.NDArray[np.float64]:
 
 
 def features(states: States) -> npt.NDArray[np.float64]:
-    """Return `FEATURES` of each team in each game: ``(N, 3, F)`` float64, zeros for
-    missing teams.
-    """
+    """Return `FEATURES` of each team: ``(N, 3, F)`` float64, zeros for missing teams."""
     counted = np.zeros((len(as_states(states)), MAX_TEAMS + 1, len(FEATURES)))
     _features(states, counted)
     return counted[:, :MAX_TEAMS]

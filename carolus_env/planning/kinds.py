@@ -156,9 +156,7 @@ def _effect(clan, team, before, on_region):
 
 @kernel
 def slack(weights):
-    """Return by how much a difference of rough scores may be wrong, at most; rounding stays far
-    below.
-    """
+    """Return the maximum error of a difference of rough scores; rounding stays far below."""
     total = 1.0
     for k in range(weights.shape[0]):
         total += abs(weights[k])
@@ -255,9 +253,7 @@ def _write_powers(shares, control, given, kinds):
 
 @kernel
 def _region_with(s, territory):
-    """Return the index of the region that the territory belongs to; the last may go on past the
-    first.
-    """
+    """Return the index of the territory's region; the last may go on past the first."""
     result = int64(s["regions"]) - 1
     for region in range(int64(s["regions"])):
         if int64(s["region_first"][region]) <= territory:

@@ -323,8 +323,7 @@ def taken_up(record: Record, roster: Roster) -> Session:
 def new_session(
     rules: Rules, roster: Roster, bots: Sequence[str], people: int, seed: int | None
 ) -> Session:
-    """Return a new game: people in the first seats, then the bots; the last bot fills the seats
-    left.
+    """Return a new game: people in the first seats, then bots; the last bot fills the rest.
 
     Raises:
         RosterError: for a bot that cannot be made.

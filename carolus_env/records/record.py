@@ -139,17 +139,13 @@ def _roll_on(
 
 
 def state_of(game: np.void | States) -> dict[str, Any]:
-    """Return the ``state`` object of a record's event: a game (``states[i]`` or a batch of one)
-    now.
-    """
+    """Return the ``state`` object of a record's event: ``states[i]`` or a batch of one."""
     full = position.to_dict(single(game)[0])
     return {key: full[key] for key in STATE_KEYS}
 
 
 def result_of(game: np.void | States) -> dict[str, Any] | None:
-    """Return the ``result`` object of a record: None for a game that is not over, or was
-    forfeited.
-    """
+    """Return the ``result`` object of a record: None for an unfinished or forfeited game."""
     states = single(game)
     over = states[0]
     if over["phase"] != OVER or over["reason"] == BY_FORFEIT:

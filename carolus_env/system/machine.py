@@ -12,9 +12,7 @@ from carolus_env.system.version import __version__
 
 
 def versions(*modules: str) -> dict[str, str]:
-    """Return versions of this package, Python, NumPy, Numba, and of those ``modules`` that are
-    loaded.
-    """
+    """Return versions of the package, Python, NumPy, Numba, and the ``modules`` that are loaded."""
     result = {"carolus-env": __version__, "python": platform.python_version()}
     for name in ("numpy", "numba", *modules):
         if name in sys.modules:

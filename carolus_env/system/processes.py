@@ -114,9 +114,7 @@ class Workers(ABC):
         self._begin()
 
     def share(self, value: Any) -> Any:
-        """Return what to give in several tasks in place of a large value, so that it
-        travels once.
-        """
+        """Return a stand-in for a large value of several tasks, which travels only once."""
         return value
 
     def streamed(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
@@ -283,8 +281,7 @@ def processes(count: int) -> Workers:
 
 
 def ready(workers: int | Workers) -> contextlib.AbstractContextManager[Workers]:
-    """Return workers as they are, which the caller closes; of a number, processes for the block
-    alone.
+    """Return workers unchanged, for the caller to close, or new processes for the block.
 
     Raises:
         ValueError: see `processes`.

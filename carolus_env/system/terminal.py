@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 @contextlib.contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a progress bar on standard error; nothing where that is no terminal, or rich is
-    missing.
+    """Yield a progress bar on standard error; none without a terminal or rich.
 
     Args:
         what: is counted.

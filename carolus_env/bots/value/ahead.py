@@ -230,8 +230,7 @@ def best_turn(s, selector, ahead):
 
 
 def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
-    """Return each team's expected share of the win after the best next choice: ``(N, teams)``
-    float64.
+    """Return each team's win probability after the best next choice: ``(N, teams)`` float64.
 
     The network has learnt positions in which dice are due. After a roll this is the better value:
     what the player to move makes of it is seen.

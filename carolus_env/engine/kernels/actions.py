@@ -41,7 +41,5 @@ def clan_of(action):
 
 @kernel
 def destination_of(action):
-    """Return where the paladin goes: 0 the player's court, 1 + k the region k from the
-    Emperor's.
-    """
+    """Return the paladin's destination: 0 the court, 1 + k the region k from the Emperor's."""
     return (action - FIRST_PLACE) % DESTINATIONS

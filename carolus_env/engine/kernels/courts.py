@@ -68,9 +68,7 @@ def take_face(s, player, face):
 
 @kernel
 def leads(s, player, clan):
-    """Return whether the player's court holds strictly more of the clan than every other
-    player's.
-    """
+    """Return whether the player's court holds strictly more of the clan than any other court."""
     own = s["courts"][player, clan]
     for other in range(int64(s["players"])):
         if other != player and s["courts"][other, clan] >= own:

@@ -164,8 +164,7 @@ def random_action(number, random_bits):
 
 @kernel
 def weighted_action(number, weights, row, chance):
-    """Return a member of legal set ``number``, in proportion to ``weights[row]``; ``chance`` in [0,
-    1).
+    """Sample a member of legal set ``number`` by ``weights[row]``; ``chance`` is in [0, 1).
 
     -1 where no decision is due, -2 where no legal action has weight or a weight is not >= 0.
     """

@@ -99,9 +99,7 @@ def shuffle_territories(s, territories, row):
 
 @kernel
 def seat_players(s, first_player):
-    """Set the opening order of round 1 (and of the set-up's rolls): the first player, then
-    clockwise.
-    """
+    """Set the opening order of round 1 and of the set-up: clockwise from the first player."""
     players = int64(s["players"])
     for seat in range(players):
         s["order"][seat] = (first_player + seat) % players
@@ -136,9 +134,7 @@ def draw_first_player(s):
 
 @kernel
 def await_roll(s):
-    """Roll for the player whose turn it is: the whole reserve in the set-up, else one
-    turn's dice.
-    """
+    """Roll for the player to move: the whole reserve in the set-up, else one turn's dice."""
     players = int64(s["players"])
     s["player"] = s["order"][s["turn"]]
     s["phase"] = ROLL
@@ -275,9 +271,7 @@ def begin_turn(s):
 
 @kernel
 def begin_placing(s):
-    """Let the player place as many paladins as the rules say, fewer only if the reserve holds
-    fewer.
-    """
+    """Let the player place as many paladins as the rules say, or as the reserve holds."""
     paladins = min(DICE[int64(s["players"])], reserve_size(s, int64(s["player"])))
     s["placements_left"] = paladins
     s["phase"] = PLACE if paladins > 0 else MOVE
@@ -285,9 +279,7 @@ def begin_placing(s):
 
 @kernel
 def place_paladin(s, clan, destination):
-    """Place it in the player's court (destination 0), or to region destination - 1 from the
-    Emperor's.
-    """
+    """Place it in the court (destination 0), or on region destination - 1 from the Emperor's."""
     player = int64(s["player"])
     s["reserves"][player, clan] -= 1
     if destination == 0:

@@ -209,9 +209,7 @@ def _bar(part: float, longest: float = 1.0) -> _Html:
 
 
 def _cells_of(figure: Figure, agents: Sequence[Mapping[str, Any]]) -> list[list[_Html]]:
-    """Return a figure's cells for each agent; of several columns the longest bar has the whole
-    length.
-    """
+    """Return a figure's cells for each agent; the longest bar of its columns is full length."""
     several = len(figure.heads) > 1
     parts = [agent[figure.key] if several else [agent[figure.key]] for agent in agents]
     if figure.how == BAR:

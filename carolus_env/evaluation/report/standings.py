@@ -74,8 +74,7 @@ def _rating(values: dict[str, float]) -> Rating:
 
 
 def table_rows(summary: Summary) -> list[list[str]]:
-    """Return the cross table as text, the headings first; without ratings it has no column for
-    them.
+    """Return the cross table as text, headings first; with a column for ratings if there are any.
 
     Opponents' columns are headed by their rank. A cell is the row's win rate in percent.
 

@@ -272,9 +272,7 @@ class _Tally:
             self.dropped[row] |= row != best and gap > sure * error
 
     def largest_error(self) -> float:
-        """Return the largest standard error of a candidate that is left, for the team
-        that decides.
-        """
+        """Return the largest standard error of a remaining candidate, for the deciding team."""
         left = np.flatnonzero(~self.dropped)
         return max(_error(self.samples[row][:, self.team]) for row in left)
 

@@ -96,8 +96,7 @@ class Sampler:
     def _first_rolls(
         self, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """Return for each game a number from 0 to 1 that picks its first roll, evenly spread over
-        places.
+        """Return for each game a number from 0 to 1 that picks its first roll, stratified.
 
         Places are shuffled, so that a game's first roll says nothing about its other dice.
         """
@@ -158,8 +157,7 @@ def _roll_first(
     heights: Floats,
     waiting: npt.NDArray[np.bool_],
 ) -> None:
-    """Roll for the first time in these games, where a roll is due: as ``heights`` say if it is a
-    usual one, with each game's dice used up as by any roll."""
+    """Make the first roll of these games, by ``heights`` if usual; dice advance as by any roll."""
     rows = rows[states["phase"][rows] == ROLL]
     for due in np.unique(states["dice_due"][rows]).tolist():
         alike = rows[states["dice_due"][rows] == due]

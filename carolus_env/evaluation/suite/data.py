@@ -191,9 +191,7 @@ class Suite:
 
 
 def pack_game(record: Record) -> dict[str, Any]:
-    """Return a record in short: set-up, and each event as an action number or as the faces of a
-    roll.
-    """
+    """Return a compact record: set-up, and each event as an action number or a roll's faces."""
     events = [
         event["action"] if "action" in event else "".join(map(str, event["roll"]))
         for event in record["events"]

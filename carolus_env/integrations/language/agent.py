@@ -186,8 +186,7 @@ class LanguageAgent(Agent):
 
 
 def make_llm(argument: str) -> Agent:
-    """Return ``llm:ARGUMENT``: options, separated by commas. An error does not repeat what it was
-    given.
+    """Return the agent of ``llm:ARGUMENT``: options separated by commas, not quoted in errors.
 
     Raises:
         AgentError: for unknown or malformed options, or impossible values.

@@ -159,8 +159,7 @@ def parse_response(response: str, observation: Mapping[str, Any]) -> Parsed:
 
 
 def move_of(response: str) -> tuple[str | None, str]:
-    """Return the text under the key ``move`` of the last JSON object that has it, or None and the
-    error.
+    """Return the text under ``move`` of the last JSON object that has it, or None and the error.
 
     A list of texts is taken as one text, its parts separated by commas.
     """

@@ -32,9 +32,7 @@ LONGEST = 400
 
 
 def goes_on(game: States, start: np.void) -> bool:
-    """Return whether the turn that began in ``start`` is still to be continued in ``game``,
-    ``(1,)``.
-    """
+    """Return whether the turn that began in ``start`` continues in ``game``, ``(1,)``."""
     state = game[0]
     return bool(
         start["phase"] != DISC
@@ -104,9 +102,7 @@ _KINDS = (
 
 
 def _why_not(state: np.void, text: str) -> str | None:
-    """Return which rule is against a move, in the game's words; None when it is not about the
-    rules.
-    """
+    """Return the rule that forbids a move, in the game's words; None if it is not a rule."""
     phase, seat = int(state["phase"]), int(state["player"])
     typed = ((kind, pattern.match(text)) for kind, pattern in _KINDS)
     kind, result = next(((kind, result) for kind, result in typed if result), (phase, None))

@@ -278,9 +278,7 @@ def _team(state: np.void, seat: int) -> str:
 
 
 def _paladins(counts: Iterable[int], held: Iterable[int] = ()) -> str:
-    """Return ``2 red, 1 blue*``, with a star for each clan that is held; ``none`` where there are
-    none.
-    """
+    """Return ``2 red, 1 blue*``, a star for each clan that is held; ``none`` for none."""
     stars = set(held)
     words = [
         f"{n} {CLAN_NAMES[clan]}{'*' if clan in stars else ''}"
