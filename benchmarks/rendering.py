@@ -29,7 +29,7 @@ MODES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "svg": ("SVG, as a notebook shows it", lambda env: env._repr_svg_()),
     "rgb_array": ("pixels, 800 across: `render()`", lambda env: env.render()),
 }
-"""What each mode makes, and how it draws a frame."""
+"""The format of each mode, and how it draws a frame."""
 
 STEPS = 5  # decisions from one frame to the next
 
@@ -51,7 +51,7 @@ def positions(mode: str, players: int) -> Iterator[Any]:
 
 
 def window(mode: str, at: Iterator[Any], frames: int) -> float:
-    """Return mean milliseconds a frame."""
+    """Measure mean milliseconds a frame."""
     draw, seconds = MODES[mode][1], 0.0
     for _ in range(frames):
         env = next(at)

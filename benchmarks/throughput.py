@@ -112,7 +112,7 @@ def aec_game(env: Any, seed: int, draw: Callable[[], float]) -> int:
 
 
 def aec_loop(env: Any) -> Window:
-    """Return one `aec_game` after another."""
+    """Return a window that plays one `aec_game` after another."""
     seeds, draw = iter(range(1 << 60)), random.Random(1).random
     return repeating(lambda: (aec_game(env, next(seeds), draw), 1))
 
@@ -176,7 +176,7 @@ def sb3_vec_env(players: int, batch: int, threads: int) -> Window:
 
 
 class Mode(NamedTuple):
-    """What a mode can vary (threads and batch, the batch, nothing), includes, and its window."""
+    """Variables of a mode (threads and batch, the batch, nothing), what it includes, its window."""
 
     varies: str
     about: str
@@ -224,7 +224,7 @@ def make_window(mode: str, players: int, batch: int = 1, threads: int = 1) -> Wi
 
 
 def measure(mode: str, players: int, batch: int, threads: int, seconds: float, repeats: int) -> Row:
-    """Return one row; the first window is a warm-up."""
+    """Measure one row; the first window is a warm-up."""
     window = make_window(mode, players, batch, threads)
     window(min(seconds, 0.3))
     windows = [window(seconds) for _ in range(repeats)]

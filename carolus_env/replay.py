@@ -129,7 +129,7 @@ def replayed(record: Record) -> tuple[list[Difference], States]:
 
 
 def _obstacle(game: States, event: dict[str, Any]) -> tuple[str, Any, Any] | None:
-    """Return why an event cannot be played: what, expected, got."""
+    """Return the reason why an event cannot be played: what, expected, got."""
     due, offered = _due(game), "a decision"
     if "roll" in event:
         offered = f"a roll of {len(event['roll'])} dice"

@@ -58,7 +58,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return lead links of notebooks, which MkDocs does not resolve, to the site's pages."""
+    """Point links of notebooks, which MkDocs does not resolve, to the site's pages."""
     if page.file.src_uri.startswith("notebooks/"):
         html = re.sub(r'(href="[^":]+)\.md\b', r"\1.html", html)
     return html

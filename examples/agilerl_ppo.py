@@ -85,7 +85,7 @@ class Critic(ValueNetwork):
 
 
 def make_agent(env: VectorEnv) -> PPO:
-    """Return PPO whose policy and value are `Rows`."""
+    """Make PPO with `Rows` as policy and value."""
     seen: Any = env.single_observation_space
     actions: Any = env.single_action_space
     logits = DummyEvolvable("cpu", Rows(seen.shape[-1], actions.n))
@@ -128,7 +128,7 @@ def train(args: Args) -> nn.Module:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the likeliest candidate."""
+    """The trained network as an agent: it takes the likeliest candidate."""
 
     path = Path("agilerl_ppo.safetensors")
 

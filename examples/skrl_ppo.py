@@ -98,7 +98,7 @@ def train(args: Args) -> ActorCritic:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the likeliest candidate."""
+    """The trained network as an agent: it takes the likeliest candidate."""
 
     path = Path("skrl_ppo.safetensors")
 

@@ -98,7 +98,7 @@ def train(args: Args) -> Values:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the candidate of the highest value."""
+    """The trained network as an agent: it takes the candidate of the highest value."""
 
     path = Path("tianshou_dqn.safetensors")
 

@@ -105,7 +105,7 @@ def train(args: Args) -> ActorCritic:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the likeliest candidate."""
+    """The trained network as an agent: it takes the likeliest candidate."""
 
     path = Path("torchrl_ppo.safetensors")
 

@@ -1,4 +1,4 @@
-"""What an agent is: something that chooses an action for each game of a batch."""
+"""Agents: objects that choose an action for each game of a batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AgentError(ValueError):
 
 
 class Opinion(NamedTuple):
-    """What an agent thinks of games that wait for a decision; None where it has no opinion.
+    """An agent's opinion of games that wait for a decision; None where it has no opinion.
 
     Attributes:
         probabilities: ``(N, 95)`` the probability of each action; rows sum to 1.
@@ -85,7 +85,7 @@ class Agent(ABC):
         return int(self.act(single(state), generator)[0])
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return what the agent thinks of games. By default it has no opinion.
+        """Return the agent's opinion of games. By default it has none.
 
         It must not affect what `act` will answer. Call the function `opinion` instead, which checks
         the result.
@@ -201,7 +201,7 @@ def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64
 def _shares(
     given: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
 ) -> npt.NDArray[np.float64] | None:
-    """Return one array of an agent's opinion, checked: rows must be non-negative and sum to 1."""
+    """Check one array of an agent's opinion: rows must be non-negative and sum to 1."""
     if given is None:
         return None
     try:
@@ -226,7 +226,7 @@ def _shares(
 
 
 def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """Return one random number in [0, 1) from each stream, advanced in place: ``(N,)`` float64."""
+    """Draw one random number in [0, 1) from each stream, in place: ``(N,)`` float64."""
     bits = random_bits(generators)
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)
 

@@ -30,7 +30,7 @@ _CASTLE = 100  # one castle outweighs any number of clans
 
 @dataclass(frozen=True)
 class GreedyOptions(BotOptions):
-    """How `GreedyBot` plays; see docs/bots.md."""
+    """Options of `GreedyBot`; see docs/bots.md."""
 
     bot = "greedy"
 
@@ -38,10 +38,10 @@ class GreedyOptions(BotOptions):
 
 
 class Greedy(NamedTuple):
-    """What the kernel needs: parameters and scratch."""
+    """Context of the kernel: parameters and scratch."""
 
     errors: float
-    """How likely a decision is an error."""
+    """Probability of a random move."""
     scratch: States
     """``(1,)`` STATE: the position after an action."""
 

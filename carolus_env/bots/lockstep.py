@@ -28,7 +28,7 @@ from carolus_env.engine.streams import branch
 from carolus_env.system.compiler import entry, kernel
 
 NOBODY: Final = -1
-"""In a table: a seat for which the loop asks nobody. A game waits there."""
+"""Entry of a seating table: a seat that no agent plays. The loop leaves a game waiting there."""
 
 Rows = npt.NDArray[np.int64]
 Roll = Callable[[Rows], Rows]

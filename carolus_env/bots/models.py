@@ -17,7 +17,7 @@ NAMES: Final = ("2p", "3p", "4p")
 FOLDER: Final = Path(networks.__file__).parent / "models"
 
 Kind = Literal["value", "ppo"]
-"""What a model of the package was trained for: to value positions, or as a policy."""
+"""Purpose of a model of the package: to value positions, or as a policy."""
 Options = TypeVar("Options")
 
 

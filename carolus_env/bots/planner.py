@@ -51,7 +51,7 @@ from carolus_env.system.options import option
 
 @dataclass(frozen=True)
 class PlannerOptions(BotOptions):
-    """How `PlannerBot` plans; see docs/bots.md."""
+    """Options of `PlannerBot`; see docs/bots.md."""
 
     bot = "planner"
 
@@ -78,7 +78,7 @@ class RoundScratch(NamedTuple):
 
     @classmethod
     def new(cls) -> RoundScratch:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             PlanScratch.new(),
             np.zeros(1, np.int64),
@@ -88,12 +88,12 @@ class RoundScratch(NamedTuple):
 
 
 class Planner(NamedTuple):
-    """What the kernels of the planner need: parameters and scratch."""
+    """Context of the planner's kernels: parameters and scratch."""
 
     width: int
-    """Where paladins may go: an index into `plans.WIDTHS`."""
+    """Allowed destinations of paladins: an index into `plans.WIDTHS`."""
     errors: float
-    """How likely a decision is an error."""
+    """Probability of a random move."""
     weights: npt.NDArray[np.float64]
     """``(5, F)`` float64: of the evaluation, by number of players."""
     scratch: RoundScratch
@@ -154,7 +154,7 @@ def _play_round(s, width, weights, scratch):
 
 @part
 def _answers(s):
-    """Return bits of the discs to try for a later player; only two with more than two players.
+    """Return the bits of discs to try for a later player; only two with more than two players.
 
     More answers would cost much time and change little.
     """

@@ -44,7 +44,7 @@ class Policy(NamedTuple):
     """A policy as kernels take it: how candidates are listed, the network, and scratch."""
 
     proposals: CandidateGenerator
-    """How candidates are listed; K of them at most."""
+    """The candidate list; K of them at most."""
     net: Network
     """The network, with a policy head."""
     values: npt.NDArray[np.float64]
@@ -127,7 +127,7 @@ def sample(count, probabilities, fraction):
 
 @dataclass(frozen=True)
 class PpoOptions(BotOptions):
-    """How `PpoBot` plays."""
+    """Options of `PpoBot`."""
 
     bot = "ppo"
 
@@ -144,14 +144,14 @@ class PpoOptions(BotOptions):
 
 
 class Player(NamedTuple):
-    """What the kernels of the bot need."""
+    """Context of the bot's kernels."""
 
     policy: Policy
     """The policy."""
     ahead: Ahead
-    """How it looks ahead at discs."""
+    """Parameters and scratch of looking ahead at discs."""
     looks_ahead: bool
-    """Whether it does."""
+    """Whether the bot looks ahead at discs."""
     temperature: float
     """0: the likeliest candidate."""
 
@@ -229,7 +229,7 @@ class PpoBot(CompiledByPlayers):
         self._models = Models("ppo", model)
 
     def context_of(self, players: int) -> Player:
-        """Return what the choice needs in games of ``players`` players.
+        """Return the context of the bot's kernels for games of ``players`` players.
 
         Raises:
             AgentError: for another number of players than the model was trained for.

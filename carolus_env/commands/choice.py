@@ -1,4 +1,4 @@
-"""Which command to run: the first word of ``carolus train --players 3``.
+"""Choice of a command: the first word of ``carolus train --players 3``.
 
 The module of a command is imported only when it runs, since some need packages of an extra.
 """
@@ -87,7 +87,7 @@ def typed(name: str, program: str) -> str:
 
 
 def missing(name: str, package: str | None) -> str:
-    """Return what to say when a command lacks a package of its extra."""
+    """Return the error text for a command that lacks a package of its extra."""
     extra = COMMANDS[name].extra
     return (
         f"{name}: {package} is missing; {name} needs the extra {extra!r}: "

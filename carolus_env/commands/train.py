@@ -46,7 +46,7 @@ _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.i
 
 @dataclass
 class TrainArguments:
-    """Where options come from other than the command line."""
+    """Sources of options other than the command line."""
 
     learner: Annotated[
         str | None,

@@ -110,7 +110,7 @@ INTERFACES: Final[dict[str, Callable[[], None]]] = {
     "sb3": _sb3,
     "evaluation": _evaluation,
 }
-"""What can be compiled besides agents: a function that uses it once."""
+"""Interfaces to compile besides agents: a function that uses each once."""
 
 USUAL: Final = (
     *("engine", "batch", "aec", "gym", "vector", "turns", "evaluation"),

@@ -125,7 +125,7 @@ def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]
 
 
 class _Layout(NamedTuple):
-    """Where the parts are placed.
+    """Positions of the parts.
 
     Attributes:
         size: width and height without margins.
@@ -139,7 +139,7 @@ class _Layout(NamedTuple):
 
 
 def _tall(scene: Scene) -> _Layout:
-    """Return panels in two columns below the circle."""
+    """Return the layout with panels in two columns below the circle."""
     players = scene.rules.players
     panels = []
     for seat in range(players):
@@ -151,7 +151,7 @@ def _tall(scene: Scene) -> _Layout:
 
 
 def _narrow(scene: Scene) -> _Layout:
-    """Return panels below the circle, each as wide as it."""
+    """Return the layout with panels below the circle, each as wide as it."""
     scale = _SIDE / PANEL_WIDTH
     step = PANEL_HEIGHT * scale + _GAP
     panels = [(0.0, _SIDE + _GAP + seat * step, scale) for seat in range(scene.rules.players)]
@@ -159,7 +159,7 @@ def _narrow(scene: Scene) -> _Layout:
 
 
 def _wide(scene: Scene) -> _Layout:
-    """Return panels in one column to the right of the circle, both of the greater height."""
+    """Return the layout with panels in one column to the right of the circle, equally high."""
     players = scene.rules.players
     total = players * PANEL_HEIGHT + (players - 1) * _GAP
     scale = min(1.25, _SIDE / total) if total < _SIDE else 1.0

@@ -112,7 +112,7 @@ def target(x: float, y: float, width: float, height: float) -> str:
 def text(
     x: float, y: float, content: object, size: float, kind: str, fill: str | None = None
 ) -> str:
-    """Return text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
+    """Return a text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
     colour = f' fill="{fill}"' if fill else ""
     return (
         f'<text class="{kind}" x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:g}"{colour}>'

@@ -1,4 +1,4 @@
-"""What a drawing is made from: a state, read once, and the options that concern its content."""
+"""The content of a drawing: a state, read once, and the options that concern it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _castles(scene: Scene, team: int) -> Iterator[str]:
 
 
 def _left_bar(goal: int) -> float:
-    """Return where the bars of ``goal`` castles begin."""
+    """Return the left end of the bars of ``goal`` castles."""
     return PANEL_WIDTH - 104 - (goal - 1) * 12
 
 

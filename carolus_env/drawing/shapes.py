@@ -96,14 +96,14 @@ CLAN_STYLES: Final = (
     PieceStyle("#f6c92f", _INK, _INK),
     PieceStyle("#23794b", _PAPER, _PAPER),
 )
-"""By clan: red, pink, blue, yellow, green."""
+"""Styles by clan: red, pink, blue, yellow, green."""
 
 TEAM_STYLES: Final = (
     PieceStyle("#2c2a33", "#d9d3c4", _PAPER),
     PieceStyle("#fffdf5", "#3b3742", _INK),
     PieceStyle("#8d8a95", "#332f3a", _INK),
 )
-"""By team: black, white and gray, as the castles of the board game."""
+"""Styles by team: black, white and gray, as the castles of the board game."""
 
 GOLD: Final = PieceStyle("#f2b61c", "#4a3305", "#2e2003")
 
@@ -130,7 +130,7 @@ def clan_shape(clan: int, radius: float) -> str:
 
 
 TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
-"""How far below the centre a clan's number stands, in radii; a triangle is widest below."""
+"""Drop of a clan's number below the centre, in radii; a triangle is widest below."""
 
 
 @cache

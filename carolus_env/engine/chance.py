@@ -63,7 +63,7 @@ def _outcomes(dice: int) -> Outcomes:
 
 
 def roll_due(states: States) -> npt.NDArray[np.bool_]:
-    """Return which games wait for a roll: ``(N,)`` bool."""
+    """Return a mask of the games that wait for a roll: ``(N,)`` bool."""
     return as_states(states)["phase"] == ROLL
 
 

@@ -1,4 +1,4 @@
-"""What a player observes: everything, from its own seat, with the Emperor's region first.
+"""Observations of a player: everything, from its own seat, with the Emperor's region first.
 
 Perfect information, ego-centric: seats, teams and regions are counted from the viewer's
 seat (clockwise), the viewer's team and the Emperor's region (clockwise, as the actions are). So
@@ -125,7 +125,7 @@ def layout(players: int) -> tuple[Block, ...]:
 
 
 def slices_of(blocks: Iterable[Any]) -> dict[str, slice]:
-    """Return where each block lies, which has a ``name`` and a ``shape``."""
+    """Return the slice of each block, which has a ``name`` and a ``shape``."""
     places, start = {}, 0
     for block in blocks:
         places[block.name] = slice(start, start + math.prod(block.shape))
@@ -134,7 +134,7 @@ def slices_of(blocks: Iterable[Any]) -> dict[str, slice]:
 
 
 def slices(players: int) -> dict[str, slice]:
-    """Return where each block lies in the observation."""
+    """Return the slice of each block in the observation."""
     return slices_of(layout(players))
 
 
@@ -150,7 +150,7 @@ def highs(players: int) -> npt.NDArray[np.uint8]:
 
 
 def scales(players: int) -> npt.NDArray[np.float32]:
-    """Return what each entry is multiplied by as float32, ``(length,)``."""
+    """Return each entry's factor as float32, ``(length,)``."""
     return _scales(players).copy()
 
 
@@ -199,7 +199,7 @@ def observe(
     rows: Ints | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return observations of games with the same number of players.
+    """Encode games with the same number of players as observations.
 
     Args:
         states: ``(N,)`` games.
@@ -424,7 +424,7 @@ def next_in_circle(place, count):
 
 @kernel
 def clockwise_from(start, place, count):
-    """Return how many places clockwise from ``start`` in a circle of ``count`` is ``place``."""
+    """Return the places clockwise from ``start`` to ``place`` in a circle of ``count``."""
     steps = place - int64(start)
     return steps if steps >= 0 else steps + count
 

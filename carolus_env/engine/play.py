@@ -75,7 +75,7 @@ def _rebuild_error(
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Return ``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
+    """Format ``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
     parts = []
     for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         members = [number for _, number in run]
@@ -250,7 +250,7 @@ def any_clan_can_be_taken(state: np.void) -> bool:
 
 
 def is_over(states: States) -> npt.NDArray[np.bool_]:
-    """Return which games have ended, by the rules, by `max_rounds` or by forfeit: ``(N,)`` bool."""
+    """Return a mask of the games ended by the rules, `max_rounds` or forfeit: ``(N,)`` bool."""
     return as_states(states)["phase"] == OVER
 
 
@@ -274,7 +274,7 @@ def win_shares(states: States) -> npt.NDArray[np.float64]:
 def _of_seats(
     states: States, write: Callable[[States, npt.NDArray[np.float64]], None]
 ) -> npt.NDArray[np.float64]:
-    """Return ``(N, players)`` float64 that an entry writes, a number for each seat."""
+    """Return an array ``(N, players)`` float64 that an entry writes, a number for each seat."""
     as_states(states)
     result = np.zeros((len(states), MAX_PLAYERS))
     write(states, result)

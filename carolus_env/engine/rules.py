@@ -112,7 +112,7 @@ def region_action(clan: int, region: int) -> int:
 
 
 class ActionParts(NamedTuple):
-    """What an action number means.
+    """Meaning of an action number.
 
     Attributes:
         kind: ``"disc"``, ``"crown"``, ``"move"`` or ``"place"``, as in `ACTION_GROUPS`.
@@ -270,7 +270,7 @@ class Rules:
 
 
 OPTIONS: Final = {entry.name: entry for entry in fields(Rules)}
-"""What `Rules` says about each option, by name; see `system.options`."""
+"""Options of `Rules` by name; see `system.options`."""
 
 
 class RuleOptions(TypedDict, total=False):

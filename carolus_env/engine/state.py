@@ -105,7 +105,7 @@ OPTION_FIELDS: Final = {field.option: field.name for field in FIELDS if field.op
 assert OPTION_FIELDS.keys() == OPTIONS.keys()
 
 KEPT_FIELDS: Final = ("generator", "teams", "team", *OPTION_FIELDS.values())
-"""What a new game keeps of the one before: the rules and the generator."""
+"""Fields that a new game keeps of the one before: the rules and the generator."""
 
 States = npt.NDArray[np.void]
 """A batch of games: ``(N,)`` of dtype `STATE`, C-contiguous."""
@@ -283,7 +283,7 @@ def check_ranges(states: States) -> None:
 
 
 def equal(a: States, b: States) -> npt.NDArray[np.bool_]:
-    """Return which games are the same by value, generator included: ``(N,)`` bool."""
+    """Return a mask of the games that are equal by value, generator included: ``(N,)`` bool."""
     return np.all(_rows(a) == _rows(b), axis=1)
 
 

@@ -45,9 +45,9 @@ from carolus_env.planning.plans import first_of, play_plan, rest_of
 from carolus_env.system.compiler import kernel, part, rare
 
 VERSION: Final = 1
-"""Of the layout of a row."""
+"""Version of the row layout."""
 AHEAD: Final = 8
-"""So many regions ahead of the Emperor have entries of their own."""
+"""Number of regions ahead of the Emperor that have entries of their own."""
 KINDS: Final = ("disc", "crown", "turn")
 LIMIT: Final = 8.0
 """Entries lie from -LIMIT to LIMIT; none but a rare count is cut off there."""
@@ -59,7 +59,7 @@ class Block(NamedTuple):
     name: str
     shape: tuple[int, ...]
     scale: float
-    """What is counted is multiplied by this."""
+    """Factor of what is counted."""
     meaning: str
 
 
@@ -95,12 +95,12 @@ def layout(players: int) -> tuple[Block, ...]:
 
 @cache
 def length(players: int) -> int:
-    """Return entries of a row."""
+    """Return the number of entries in a row."""
     return sum(math.prod(block.shape) for block in layout(players))
 
 
 def slices(players: int) -> dict[str, slice]:
-    """Return where each block lies in a row."""
+    """Return the slice of each block in a row."""
     return slices_of(layout(players))
 
 
@@ -130,7 +130,7 @@ class View(NamedTuple):
 
     @classmethod
     def new(cls) -> View:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(1, STATE),
             np.zeros((MAX_TEAMS + 1, len(FEATURES))),

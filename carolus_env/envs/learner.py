@@ -24,7 +24,7 @@ from carolus_env.system.arguments import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
 LEARNER = lockstep.NOBODY
-"""In a seating: a seat of the learner, whose decisions come from outside."""
+"""Entry of a seating: a seat of the learner, whose decisions come from outside."""
 
 
 class Opponents(Protocol):
@@ -52,7 +52,7 @@ class Opponents(Protocol):
 
 
 class Starts(Protocol):
-    """What makes games that start elsewhere than new ones (`envs.starts`)."""
+    """A maker of games that start elsewhere than new ones (`envs.starts`)."""
 
     def __call__(
         self, seeds: npt.NDArray[np.uint64], given: bool
@@ -166,7 +166,7 @@ class LearnerGames:
 
     watcher: Watcher | None = None
     actions: int = ACTIONS
-    """What `step` takes are numbers below this."""
+    """Upper bound of the numbers that `step` takes."""
 
     def __init__(
         self,
@@ -302,7 +302,7 @@ class LearnerGames:
         self._begin(rows)
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
-        """Return legal actions of the learners: ``(n, actions)`` int8."""
+        """Return the learners' legal actions: ``(n, actions)`` int8."""
         return engine.legal_masks(self.states, out=out)
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -319,7 +319,7 @@ class LearnerGames:
         return observation.observe(ended.states, ended.seats, dtype=dtype)
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
-        """Return more about each game's decision, ``(n, ...)`` by name; here nothing."""
+        """Return infos on each game's decision, ``(n, ...)`` by name; here none."""
         return {}
 
     # -------------------------------------------------------------------------------- resuming

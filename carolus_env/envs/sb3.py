@@ -145,7 +145,7 @@ class LearnerVecEnv(VecEnv):
         return self.look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return legal actions, ``(n, actions)`` int8: the buffer, which the next step overwrites.
+        """Return the legal actions, ``(n, actions)`` int8: a buffer that the next step overwrites.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -155,7 +155,7 @@ class LearnerVecEnv(VecEnv):
         return self._masks
 
     def look(self) -> npt.NDArray[Any]:
-        """Return what the learners see, a new array ``(n, ...)``; also updates the masks."""
+        """Return the learners' observations, a new array ``(n, ...)``; also updates the masks."""
         self.games.masks(self._masks)
         # SB3 stores an observation only after the next step, so no buffer can be reused.
         return self.games.observations(np.empty(self._shape, self._dtype))

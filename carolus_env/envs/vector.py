@@ -1,4 +1,4 @@
-"""What the Gymnasium environments share: a batch of games of one learner each, and one such game.
+"""Shared parts of the Gymnasium environments: a batch of games of one learner each, and one game.
 
 `LearnerVectorEnv` wraps `LearnerGames` of any kind, and `LearnerEnv` is one row of it. The games
 say which actions there are and the observations; `envs.gym` has the environments that users make.
@@ -27,7 +27,7 @@ from carolus_env.envs.learner import FinishedGames, LearnerGames
 from carolus_env.system.arguments import array, instance, integer, one_of, seed_number
 
 MASKS = ("info", "observation")
-"""Where the masks of legal actions are, besides `action_masks`: the latter in infos, too."""
+"""Places for the masks of legal actions besides `action_masks`: the latter in infos, too."""
 VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
 """Without ``"human"``: one window cannot hold all the games."""
 
@@ -204,7 +204,7 @@ class LearnerVectorEnv(VectorEnv):
         return observations, rewards, terminations, truncations, {**self._info(), **infos}
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
+        """Return the legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -348,7 +348,7 @@ class LearnerEnv(gymnasium.Env):
         )
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return legal actions, ``(actions,)`` int8."""
+        """Return the legal actions, ``(actions,)`` int8."""
         return self._vector.action_masks()[0].copy()
 
     def _info(self) -> dict[str, Any]:
@@ -411,7 +411,7 @@ class Pictures:
         self._actions[rows] = actions
 
     def frame(self, row: int) -> npt.NDArray[np.uint8]:
-        """Return ``(height, width, 3)`` uint8."""
+        """Return pixels, ``(height, width, 3)`` uint8."""
         action = int(self._actions[row])
         last = None if action < 0 else (self._before[row], action)
         return board_pixels(self._games.states[row], last=last, **WIDE)

@@ -156,7 +156,7 @@ def _rated(tournament: Tournament) -> list[str]:
 
 
 def _stop_rule(tournament: Tournament) -> list[str]:
-    """Return where the stop rule stands, as one line; none without a rule or a complete deal."""
+    """Return the stop rule's state in one line; empty without a rule or a complete deal."""
     standing = tournament.standing()
     return [] if standing is None else [standing_text(tournament.plan, standing)]
 

@@ -187,7 +187,7 @@ def _play(
 
 
 def _noted(states: States, step: lockstep.Step) -> Decisions:
-    """Return what the statistics need of a step that was just played."""
+    """Extract the statistics' inputs from a step that was just played."""
     leaders = np.zeros(len(step.rows), np.uint8)
     moved = np.flatnonzero((step.actions >= FIRST_MOVE) & (step.actions < FIRST_PLACE))
     castles = states["castles"][step.rows[moved]]
@@ -248,7 +248,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
 
 
 def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
-    """Return some decisions of each agent, so that compiling and loading do not count as thinking.
+    """Play some decisions of each agent, so that compiling and loading do not count as thinking.
 
     Returns:
         ``(A,)`` seconds that a decision takes, roughly.

@@ -53,7 +53,7 @@ class ResultsFileError(ValueError):
 
 @dataclass(frozen=True)
 class Saved:
-    """What a results file holds.
+    """Content of a results file.
 
     Attributes:
         plan: of the tournament.

@@ -1,4 +1,4 @@
-"""How strong one agent is: its place on the ladder, and what it loses in the suite."""
+"""Strength of one agent: its place on the ladder, and its regret on the suite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from carolus_env.evaluation.suite.measure import ALL, measure
 from carolus_env.evaluation.tournament import Tournament
 
 EVAL_SEED: Final = 1_000_000_007
-"""Of the deals of evaluations: far from the seeds of training games."""
+"""Seed of the deals of evaluations, far from the seeds of training games."""
 MOST_RUNGS: Final = 3
 """Rungs that an evaluation plays, at most."""
 _FEW: Final = 12
@@ -28,7 +28,7 @@ _FAR: Final = 0.1
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How strong an agent is, on paired deals."""
+    """Strength of an agent, on paired deals."""
 
     elo: float
     """Elo points above `planner`, on the ladder (`carolus_env.evaluation.ladder`)."""
@@ -41,11 +41,10 @@ class Evaluation:
     results: dict[str, dict[str, Any]]
     """``win_rate``, ``ci95`` and ``games`` of the agent against each rung and other agent."""
     loss: list[float] | None = None
-    """What a decision of the suite gives away, in shares of the win: the mean, the lower and the
-    upper end of its 95 % interval. None where that was not asked for."""
+    """Mean regret per decision on the suite, with its 95 % interval; None: not measured."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without what was not measured."""
+        """Return plain values for JSON, without those that were not measured."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -108,7 +107,7 @@ def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
 
 
 def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results, dict[str, Any]]:
-    """Return games of an agent against a bot, and the agent's results."""
+    """Play an agent against a bot; return the games, and the agent's results."""
     agents = agent, make(spec)
     deals = deals_for(games, len(pairing(rules).seatings))
     plan = Plan(rules, ("learner", spec), deals=deals, seed=EVAL_SEED)

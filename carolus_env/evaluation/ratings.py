@@ -189,7 +189,7 @@ class _Games(NamedTuple):
 
 
 class _Evidence(NamedTuple):
-    """What the fit needs of the games: ``K`` line-ups, ``D`` deals."""
+    """Inputs of the fit: ``K`` line-ups, ``D`` deals."""
 
     strength: Floats  # (K, T, A): weight of each rating in the strength of each team
     counts: Any  # sparse (A + K, D): wins of each agent, games of each line-up

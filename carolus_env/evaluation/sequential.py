@@ -62,7 +62,7 @@ _CHUNK: Final = 4096  # deals whose ratio is computed at once
 
 
 class Outcome(NamedTuple):
-    """What a test says of deal scores.
+    """Outcome of a test on deal scores.
 
     Attributes:
         verdict: `STRONGER`, `NOT_STRONGER` or `UNDECIDED`.
@@ -150,7 +150,7 @@ class SequentialTest:
         return np.concatenate([np.zeros(0), *parts])
 
     def outcome(self, scores: npt.ArrayLike, games: int) -> Outcome:
-        """Return what the test says: the first deal after which a bound is reached decides.
+        """Return the test's outcome: the first deal after which a bound is reached decides.
 
         Later deals do not change it, so it does not matter when, or how often, one asks.
 
@@ -183,7 +183,7 @@ def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
 
 
 def widening(deals: int) -> float:
-    """Return by how much a normal interval must be widened to hold at any time, in the limit.
+    """Return the factor by which a normal interval must widen to hold at any time, in the limit.
 
     It is the half width of the asymptotic confidence sequence of Waudby-Smith et al. (2024,
     theorem 2.2), divided by that of the normal interval for the same number of deals.

@@ -32,7 +32,7 @@ MOST_GAMES = 1_000_000
 
 
 class Turn(NamedTuple):
-    """What `GameBatch.step` returns: the buffers of the batch, which the next call overwrites.
+    """Result of `GameBatch.step`: the buffers of the batch, which the next call overwrites.
 
     Attributes:
         observations: ``(n, length)`` uint8 or float32, each from the seat to move;

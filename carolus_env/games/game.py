@@ -40,7 +40,7 @@ _MASKS.flags.writeable = False
 
 
 class Outcome(NamedTuple):
-    """How a game ended.
+    """Outcome of a game.
 
     Attributes:
         winners: teams that won or share the win, ascending; none at ``max_rounds``.

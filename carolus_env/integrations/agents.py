@@ -1,4 +1,4 @@
-"""What another library trained as an agent, which plays in the arena: ``evaluate.py file.py:Mine``.
+"""Agents trained by other libraries, which play in the arena: ``evaluate.py file.py:Mine``.
 
 A subclass says what its network chooses; everything else is here. `DecisionAgent` is for networks
 of the environments of single decisions, `TurnAgent` for those of ``CarolusMagnusTurns-v0``:

@@ -72,7 +72,7 @@ def line(message: Mapping[str, Any]) -> bytes:
 
 
 def quoted(data: bytes) -> str:
-    """Return what was sent for an error text: shortened, in printable ASCII."""
+    """Quote a received text for an error: shortened, in printable ASCII."""
     return cut(repr(data.decode(errors="replace")))
 
 

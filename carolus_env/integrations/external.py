@@ -50,7 +50,7 @@ _GUARD: Final = f"import os, sys, time; sys.stdin.read(); time.sleep({GRACE}); o
 
 @dataclass(frozen=True)
 class ExternalOptions(BotOptions):
-    """How `ExternalAgent` asks its program; see docs/engine.md."""
+    """Options of `ExternalAgent`; see docs/engine.md."""
 
     bot = NAME
 

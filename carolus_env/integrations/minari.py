@@ -35,7 +35,7 @@ from carolus_env.system.version import __version__
 ENVIRONMENT: Final = "CarolusMagnus-v0"
 INSTALL: Final = "pip install 'minari[hdf5]' pillow"
 JOB: Final = "job.json"
-"""In a folder of `carolus dataset`: the rules, the agents and the command."""
+"""File in a folder of `carolus dataset`: the rules, the agents and the command."""
 _AT_ONCE: Final = 500  # games in memory, about 50 MB
 
 Dtype = Literal["uint8", "float32"]
@@ -273,7 +273,7 @@ def _read(
 
 
 def _description(rules: Rules, games: int, job: Mapping[str, Any]) -> str:
-    """Return what the data set is, for people."""
+    """Return a description of the data set, for people."""
     lines = [
         f"{games:,} games of Carolus Magnus; an episode is one seat's side of a game, and the "
         f"{rules.players} episodes of a game follow each other.",

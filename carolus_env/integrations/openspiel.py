@@ -61,7 +61,7 @@ NO_LIMIT: Final = 10**9
 
 
 def _parameters(rules: Rules) -> dict[str, Any]:
-    """Return rules as parameters of a game: 0 stands for None, which OpenSpiel has not."""
+    """Return rules as parameters of a game: 0 stands for None, which OpenSpiel lacks."""
     return {name: 0 if value is None else value for name, value in rules.to_dict().items()}
 
 
@@ -172,7 +172,7 @@ class CarolusMagnusGame(pyspiel.Game):
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> Any:
-        """Return what OpenSpiel makes tensors and strings of: everything is public."""
+        """Return the source of OpenSpiel's tensors and strings: everything is public."""
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
             return CarolusMagnusObserver(self.rules.players, params)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
@@ -191,7 +191,7 @@ def _loaded(text: str) -> CarolusMagnusGame:
 
 
 def _read(position: str) -> States:
-    """Return ``(1,)`` the game that a text describes, without the dice to come."""
+    """Parse a game, ``(1,)``, without the dice to come."""
     rules, bar, rest = position.partition("|")
     if bar:  # on a page a colon is no equals sign
         rules = rules.replace(":", "=")
@@ -383,14 +383,14 @@ class AgentBot(pyspiel.Bot):
         return self._player
 
     def provides_policy(self) -> bool:
-        """Return False: an agent chooses an action and does not say how likely the others were."""
+        """Return False: an agent chooses an action and does not give the others' probabilities."""
         return False
 
     def restart_at(self, state: CarolusMagnusState) -> None:
-        """Return nothing: an agent keeps nothing of a game."""
+        """Do nothing: an agent keeps nothing of a game."""
 
     def inform_action(self, state: CarolusMagnusState, player: int, action: int) -> None:
-        """Return nothing: the position says everything."""
+        """Do nothing: the position says everything."""
 
     def step(self, state: CarolusMagnusState) -> int:
         """Return the agent's choice in ``state``, where its seat decides."""
@@ -413,7 +413,7 @@ class BotAgent(Agent):
         self.name = name
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Return one legal action for each game.
+        """Choose one legal action for each game.
 
         Raises:
             ValueError: when a game does not wait for a decision.
@@ -449,7 +449,7 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
         self._stream = new_streams(seed, 1)
 
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
-        """Return ``(players,)`` the mean payoff of each seat."""
+        """Return the mean payoff of each seat, ``(players,)``."""
         if state.in_set_up:
             result: npt.NDArray[np.float32] = super().evaluate(state).astype(np.float32)
             return result

@@ -165,14 +165,14 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     # -------------------------------------------------------------------------------- inside
 
     def _seen(self) -> dict[str, Any]:
-        """Return what the player to move sees; its legal actions are those that can be sampled."""
+        """Return the observation of the player to move; its legal actions can be sampled."""
         mask = self.games.masks()[0]
         self._samples[self.player].mask = mask
         observations = self.games.observations(np.zeros((1, *self._box.shape), np.float32))[0]
         return {self.player: {"action_mask": mask.astype(np.float32), "observations": observations}}
 
     def _last_seen(self, states: States) -> dict[str, Any]:
-        """Return what everyone sees of a game that is over."""
+        """Return everyone's observation of a game that is over."""
         observations = np.zeros((len(self.agents), *self._box.shape), np.float32)
         if not isinstance(self.games, TurnGames):
             seats = np.arange(len(self.agents))
@@ -216,7 +216,7 @@ class AllSeats:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Return ``(n, players)``: the learner everywhere."""
+        """Seat the learner everywhere, ``(n, players)``."""
         return np.full((len(learner_seats), self._players), LEARNER)
 
 
@@ -252,12 +252,12 @@ class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
         return {Columns.ACTION_DIST_INPUTS: self._scores(batch)[0]}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
-        """Return ``(N,)`` expected payoffs."""
+        """Return the expected payoffs, ``(N,)``."""
         logits, values = self._scores(batch)
         return (torch.softmax(logits, dim=-1) * values).sum(dim=-1)
 
     def _scores(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return logits and values of the candidates, ``(N, K)`` each."""
+        """Return the logits and values of the candidates, ``(N, K)`` each."""
         inputs = batch[Columns.OBS]
         logits, values = self.scorer(inputs["observations"]).unbind(dim=-1)
         return logits.masked_fill(inputs["action_mask"] == 0, NO_CANDIDATE), values

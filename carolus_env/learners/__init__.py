@@ -100,7 +100,7 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
 
 
 def config_of(options: Mapping[str, Any]) -> RunConfig:
-    """Return options by name, ``learner`` among them, as a config.
+    """Return a config made from options by name, ``learner`` among them.
 
     Raises:
         ValueError: naming the first option that is unknown or has the wrong type.

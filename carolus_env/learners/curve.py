@@ -16,7 +16,7 @@ from carolus_env.system.files import write_file, write_json
 
 @dataclass(frozen=True)
 class CurveStyle:
-    """How the curve of a learner is drawn."""
+    """Style of a learner's curve."""
 
     unit: str
     """The key of a point's place on the x axis ..."""
@@ -25,18 +25,18 @@ class CurveStyle:
     x: str
     """The label of the x axis."""
     plays: str
-    """What the agent plays in evaluations, in words."""
+    """Mode of play of the agent in evaluations, in words."""
     below: str
     """The title of the panel below: what is known of training games."""
     y: str
     """The label of its y axis."""
     line: str
-    """What is drawn of each point of training."""
+    """Metric drawn for each point of training."""
 
 
 @dataclass
 class Curve:
-    """What a run has measured so far.
+    """Measurements of a run so far.
 
     Attributes:
         training: points of training: ``decisions`` or ``games``, ``seconds``, and what the learner

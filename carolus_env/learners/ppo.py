@@ -249,7 +249,7 @@ def _expect(count, policy, expected):
 
 
 class SelfPlay(NamedTuple):
-    """What a game of a rollout is played with; see `play`."""
+    """Context of a game of a rollout; see `play`."""
 
     states: States
     game: int
@@ -358,7 +358,7 @@ class Loss(NamedTuple):
     """
 
     clip: np.float32
-    """How far the ratio of probabilities may go from 1."""
+    """Maximum distance of the ratio of probabilities from 1."""
     entropy: np.float32
     """Weight of the entropy."""
     value: np.float32
@@ -375,7 +375,7 @@ class Batch(NamedTuple):
     """Scratch: activations for each candidate of a decision, gradients, and their sums."""
 
     layers: Activations
-    """As for one position, with a first axis for the candidates."""
+    """Activations as for one position, with a first axis for the candidates."""
     values: Floats
     """``(K,)`` float32: the share of the win of the team that chooses."""
     logits: Floats

@@ -56,7 +56,7 @@ class Run(Protocol):
 
     folder: Path
     shows_progress: bool
-    """Whether it shows its progress itself, and handles Ctrl-C."""
+    """Whether the run shows its progress itself, and handles Ctrl-C."""
     stop: bool
     """Set it, and training ends after the update under way, with a checkpoint."""
 

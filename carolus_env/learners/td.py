@@ -167,7 +167,7 @@ class History(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the kernels of a worker need. Nothing in it is shared with another worker."""
+    """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
     selector: CandidateSelector
     """The network and how it chooses."""
@@ -196,7 +196,7 @@ def _keep_inputs(s, memory, t):
 
 
 class SelfPlay(NamedTuple):
-    """What a game is played with."""
+    """Context of a game."""
 
     memory: Memory
     """The network, and where the game is remembered."""

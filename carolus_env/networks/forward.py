@@ -100,7 +100,7 @@ class Network(NamedTuple):
     """A network as kernels take it: weights and scratch."""
 
     layout: Layout
-    """Where each table of rows begins."""
+    """Start of each table of rows."""
     weights: Weights
     """The weights."""
     inputs: Inputs

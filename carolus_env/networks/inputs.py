@@ -106,7 +106,7 @@ class Inputs(NamedTuple):
 
     @classmethod
     def new(cls) -> Inputs:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(1, np.int64),
             np.zeros(MOST_ROWS, np.int32),

@@ -46,7 +46,7 @@ LINEAR: Final = 8
 LEAK: Final = np.float32(0.05)
 """Slope of the rectifiers below 0."""
 SHARPNESS: Final = 10.0
-"""Of a policy that has not learnt yet."""
+"""Sharpness of a policy that has not learnt yet."""
 SUREST: Final = 0.998
 """Bounds of values in the logits: at most this, and at least 1 less this."""
 
@@ -66,7 +66,7 @@ class Size:
     hidden: int = 32
     """Units of the second layer."""
     policy: bool = False
-    """Whether it has a policy head."""
+    """Whether the network has a policy head."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -96,7 +96,7 @@ class Size:
 
 
 def random_weights(size: Size, seed: int) -> dict[str, Floats]:
-    """Return weights to begin with.
+    """Return random weights to begin with.
 
     They are small random numbers, alike for all stages; the rows and the policy head are zeros.
     """

@@ -152,7 +152,7 @@ def _turn_text(turn: list[Played]) -> str:
 
 
 def _run(alike: list[Played]) -> str:
-    """Return one event, or several equal ones in a row."""
+    """Return the text of one event, or of several equal ones in a row."""
     first, last = alike[0], alike[-1].after[0]
     if len(alike) == 1:
         return event_text(first.before[0], first.event, last)

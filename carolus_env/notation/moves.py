@@ -172,7 +172,7 @@ _REST = r"(?: (?P<rest>.*))?"
 
 
 class _Syntax(NamedTuple):
-    """How the decisions of a phase are typed; the pattern has one space between tokens."""
+    """Syntax of a phase's decisions; the pattern has one space between tokens."""
 
     pattern: re.Pattern[str]
     expected: str
@@ -311,7 +311,7 @@ def _region(state: np.void, where: str, text: str) -> int:
 
 
 def _most(state: np.void, action: int) -> int:
-    """Return how often a legal action can be played in a row."""
+    """Return the number of times that a legal action can be played in a row."""
     game, times, player = single(state), 0, int(state["player"])
     repeatable = state["phase"] in (PLACE, CROWN_CHOICE)
     while times == 0 or (repeatable and _can(game, action, player)):

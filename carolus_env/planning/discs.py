@@ -34,7 +34,7 @@ class DiscScratch(NamedTuple):
 
     @classmethod
     def new(cls) -> DiscScratch:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(MAX_PLAYERS + 1, STATE),
             np.zeros(MAX_PLAYERS + 1, np.int64),

@@ -1,4 +1,4 @@
-"""How good a position is for each team: features, their weights, and win probabilities.
+"""Evaluation of positions for each team: features, their weights, and win probabilities.
 
 A team's *score* is the sum of its features times their weights (``weights.json``), and the teams'
 win probabilities are the softmax of their scores. So only differences between teams count. Two,
@@ -144,7 +144,7 @@ def strengths(s, team):
 
 @kernel
 def paladins_out(s, clan):
-    """Return paladins of the clan on all regions, at most 200."""
+    """Return the clan's paladins on all regions, at most 200."""
     word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
         s["region_paladins"][clan], WORD
     )
@@ -214,7 +214,7 @@ def heir_of(owner, power_0, power_1, power_2):
 
 @kernel
 def margin(power, other, third):
-    """Return by how much a team is stronger than every other, within bounds."""
+    """Return a team's lead in strength over every other, within bounds."""
     return min(max(power - max(other, third), -_MARGIN), _MARGIN)
 
 

@@ -76,7 +76,7 @@ KIND: Final = np.dtype(
 
 
 class Kinds(NamedTuple):
-    """What is known of the kinds of plans in one position, and scratch to find it out."""
+    """Cached values of the kinds of plans in one position, and scratch to compute them."""
 
     serial: npt.NDArray[np.int64]
     """``(1,)`` int64: the number of the position; what belongs to another is not known."""
@@ -102,7 +102,7 @@ class Kinds(NamedTuple):
 
     @classmethod
     def new(cls) -> Kinds:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(1, np.int64),
             np.zeros(MAX_TEAMS),
@@ -118,7 +118,7 @@ class Kinds(NamedTuple):
 
 
 class PlanContext(NamedTuple):
-    """What plans are listed for."""
+    """Inputs of a list of plans."""
 
     before: np.void
     """The position."""
@@ -145,7 +145,7 @@ def with_one_more(shares, clan, to):
 
 @kernel
 def _effect(clan, team, before, on_region):
-    """Return what a clan's share does, as a number; those of all clans are added up.
+    """Return the effect of a clan's share as a number; those of all clans are added up.
 
     Bit ``clan`` says that another team controls the clan now than before; byte 1 + t is by how many
     paladins team t is stronger on the region.
@@ -212,7 +212,7 @@ def begin_kinds(given, kinds):
 
 @kernel
 def _key(serial, control, stop, target, heir):
-    """Return what plans of a kind have in common, as a number."""
+    """Return a kind's key, a number that its plans share."""
     return (((serial * _CONTROLS + control) * 8 + stop) * 16 + target) * 4 + heir
 
 

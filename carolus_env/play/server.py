@@ -41,7 +41,7 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""Of every answer."""
+"""HTTP headers of every answer."""
 
 
 class Guard:

@@ -54,7 +54,7 @@ class Decision(NamedTuple):
 
 
 class PendingDecision(NamedTuple):
-    """What the agent to move has decided, before it is played.
+    """Decision of the agent to move, before it is played.
 
     Attributes:
         action: its decision.
@@ -227,7 +227,7 @@ class Session:
         return team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
-        """Return how the game ended, in a sentence; None before the end."""
+        """Return the ending of the game in a sentence; None before the end."""
         return outcome(self.state, self.names) if self.over else None
 
     def record(self) -> Record:

@@ -360,7 +360,7 @@ def _write(text: str) -> None:
 
 
 def _piped(lines: TextIO, out: TextIO) -> Ask:
-    """Return lines of a file or a pipe, echoed after the prompt."""
+    """Yield the lines of a file or a pipe, echoed after the prompt."""
     waiting: Iterator[str] = iter(lines)
 
     def ask(prompt: str) -> str:

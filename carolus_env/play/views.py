@@ -107,7 +107,7 @@ def state_view(
 
 
 def icons_view() -> View:
-    """Return colours and shapes of clans and teams for the page's icons, about the origin."""
+    """Return the colours and shapes of clans and teams for the page's icons, about the origin."""
     clans = [
         {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
         for clan, name in enumerate(CLAN_NAMES)

@@ -120,7 +120,7 @@ def arrays_table() -> str:
 
 
 def pack(records: Iterable[Record]) -> Packed:
-    """Return records in their compact form.
+    """Convert records to their compact form.
 
     Raises:
         RecordError: for something that is no record.
@@ -150,7 +150,7 @@ def read_games(path: str | os.PathLike[str]) -> Packed:
 
 
 def _pack(records: Iterable[Record]) -> Packed:
-    """Return `pack` of checked records."""
+    """Convert checked records, see `pack`."""
     rules: list[Rules] = []
     territories: list[list[int]] = []
     firsts: list[int] = []
@@ -311,7 +311,7 @@ def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
 
 
 def _decisions_of(games: Packed) -> npt.NDArray[np.int64]:
-    """Return ``(G,)`` the number of actions of each game."""
+    """Return the number of actions of each game, ``(G,)``."""
     before = np.concatenate([[0], np.cumsum(games.events < FACE)])
     counts: npt.NDArray[np.int64] = np.diff(before[games.bounds]).astype(np.int64)
     return counts
@@ -372,7 +372,7 @@ def _unroll(
 
 
 class _Folder:
-    """Where arrays are made: in memory, or in a folder that appears when all are complete."""
+    """A destination of arrays: memory, or a folder that appears when all are complete."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path

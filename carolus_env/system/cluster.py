@@ -33,7 +33,7 @@ MISSING: Final = "--on ray needs the extra 'ray': " + install("ray")
 QUEUED: Final = 2
 """Tasks under way, at most, for each processor: one is done, and one waits next to it."""
 RETRIES: Final = 3
-"""How often Ray does a task again whose process or machine was lost."""
+"""Number of times that Ray repeats a task whose process or machine was lost."""
 
 _LARGEST: Final = 20 * 2**20  # bytes of a file that goes along without being named
 _TOGETHER: Final = 200 * 2**20  # and of all files

@@ -1,4 +1,4 @@
-"""How kernels are compiled: with Numba, and a cache that cannot go stale.
+"""Compilation of kernels: with Numba, and a cache that cannot go stale.
 
 `kernel` marks a rule, which other kernels call (`rare`: seldom, or it is large; `part`: in one
 place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
@@ -123,4 +123,4 @@ class CompileNotice:
 
 
 notice = CompileNotice()
-"""Of this process."""
+"""The notice of this process."""

@@ -21,7 +21,7 @@ def versions(*modules: str) -> dict[str, str]:
 
 
 def machine() -> dict[str, str | int]:
-    """Return processor, cores that this process may use, operating system."""
+    """Return the processor, the cores that this process may use, and the operating system."""
     return {"cpu": cpu(), "cores": cores(), "platform": platform.platform()}
 
 
@@ -35,7 +35,7 @@ def cpu() -> str:
 
 
 def cores() -> int:
-    """Return cores that this process may use; a container may have fewer than the machine."""
+    """Return the number of cores for this process; a container may have fewer than the machine."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -25,7 +25,7 @@ from typing import Any, Final
 from carolus_env.system import failures
 
 Job = Callable[[], Callable[..., Any]]
-"""What workers do. Called once in each worker, it returns what does a task. It can be pickled."""
+"""A workers' job, which can be pickled. Each worker calls it once, to get a function for tasks."""
 
 Result = tuple[int, Any]
 """A task's number, and what came of it."""
@@ -268,7 +268,7 @@ class Processes(Workers):
 
 
 def processes(count: int) -> Workers:
-    """Return so many worker processes; one: this process.
+    """Return that many worker processes; one: this process.
 
     Raises:
         ValueError: unless it is a whole number from 1 to 256.
@@ -308,7 +308,7 @@ def _work(connection: Connection) -> None:
 
 
 class Failure:
-    """What a worker answers in place of a result: its error."""
+    """A worker's answer in place of a result: its error."""
 
     def __init__(self, error: Exception) -> None:
         self.error: Exception | None = None

@@ -62,7 +62,7 @@ _current: Final[ContextVar[Stop]] = ContextVar("carolus_stop", default=_NEVER)
 
 
 def current() -> Stop:
-    """Return what the work here is to poll; one that is never set, where nobody may stop it."""
+    """Return the flag that the work here polls; one that is never set, where nobody may stop it."""
     return _current.get()
 
 

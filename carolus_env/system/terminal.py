@@ -36,7 +36,7 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
-    """Return rows of cells as lines with columns below each other.
+    """Format rows of cells as lines with aligned columns.
 
     Args:
         rows: of the same number of cells, one or more.

@@ -176,7 +176,7 @@ def whole_list(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
 
 
 def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str = "") -> str:
-    """Return one of several words.
+    """Check that a value is one of several words.
 
     Raises:
         DataError: when it is missing, not a string, or another word.
@@ -192,7 +192,7 @@ def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str
 def table(
     data: Mapping[str, Any], key: str, shape: tuple[int, ...], low: int, high: int, where: str = ""
 ) -> npt.NDArray[np.int64]:
-    """Return nested lists of whole numbers from ``low`` to ``high``, as an array of that shape.
+    """Check nested lists of integers from ``low`` to ``high``; return an array of that shape.
 
     Raises:
         DataError: when it is missing, of another shape, or holds something else.

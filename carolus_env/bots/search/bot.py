@@ -55,7 +55,7 @@ class Evaluator(ABC):
 
 @dataclass(frozen=True)
 class SearchOptions(TreeOptions):
-    """How `SearchBot` searches.
+    """Options of `SearchBot`.
 
     Where the clock ends a search, ``width`` and ``crowns`` have defaults that make more of a
     second.

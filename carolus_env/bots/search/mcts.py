@@ -51,7 +51,7 @@ def root_width(default: int) -> Any:
 
 @dataclass(frozen=True)
 class TreeOptions(BotOptions):
-    """How a tree is searched, whatever values its positions; see docs/bots.md."""
+    """Options of a tree search, whatever values its positions; see docs/bots.md."""
 
     sims: int = option(400, "simulations per search", among=(1, 10_000_000))
     seconds: float = option(
@@ -84,7 +84,7 @@ class TreeOptions(BotOptions):
 
 @dataclass(frozen=True)
 class MctsOptions(TreeOptions):
-    """How ``mcts`` searches."""
+    """Options of ``mcts``."""
 
     bot = "mcts"
 

@@ -1,4 +1,4 @@
-"""How the value network looks further ahead: through the answers to a disc, and through the dice.
+"""Lookahead of the value network: through the answers to a disc, and through the dice.
 
 - *Discs.* Every answer of the players after a disc is tried (`planning.discs`), the first player to
   act plays its best turn, and that position is valued. No dice lie in between, so this is exact as
@@ -38,14 +38,14 @@ from carolus_env.system.compiler import entry, kernel, part, rare
 from carolus_env.system.options import option
 
 LOOKS: Final = ("now", "turn")
-"""How discs are valued: by the position after them, or by looking one turn ahead."""
+"""Ways to value a disc: by the position after it, or by looking one turn ahead."""
 
 COMPARED: Final = {2: 16, 3: 8}
 """Turns that agents compare in positions ahead, at most, by number of teams."""
 LATE: Final = 10
-"""With so many regions left, or fewer, the game is late, and the network is least sure of it ..."""
+"""Number of regions at which the late game begins, where the network is least sure of itself."""
 LATE_TURNS, LATE_ROLLS = 3, 2
-"""... so many times as many turns are followed then, through as many times as many rolls."""
+"""Late-game multipliers for candidates and rolls."""
 
 
 def discs_option() -> str:
@@ -58,16 +58,16 @@ def discs_option() -> str:
 
 
 class Ahead(NamedTuple):
-    """What it takes to look ahead."""
+    """Parameters and scratch of looking ahead."""
 
     selector: CandidateSelector
-    """How a player chooses in positions ahead; its scratch is not the asking player's."""
+    """The selector of choices in positions ahead; its scratch is not the asking player's."""
     discs: DiscScratch
     """Scratch to look ahead at discs, and the shares of the win after each."""
     best: int
-    """How many of a turn's choices are followed through the dice, until the game is late; or 0."""
+    """Number of a turn's choices followed through the dice, until the game is late; or 0."""
     rolls: int
-    """How many rolls are sampled, before the game is late; 0: every roll, by its probability."""
+    """Number of rolls sampled, before the game is late; 0: every roll, by its probability."""
     faces: npt.NDArray[np.uint8]
     """``(K, dice)`` uint8: the outcomes of a turn's dice."""
     probabilities: npt.NDArray[np.float64]
@@ -83,7 +83,7 @@ class Ahead(NamedTuple):
     def of(
         cls, players: int, weights: Weights, candidates: int, best: int = 0, rolls: int = 0
     ) -> Ahead:
-        """Return scratch to look ahead; the weights are shared.
+        """Allocate scratch to look ahead; the weights are shared.
 
         Args:
             players: number of players.
@@ -107,7 +107,7 @@ class Ahead(NamedTuple):
 
 
 def _selector(players: int, weights: Weights, candidates: int) -> CandidateSelector:
-    """Return how a player chooses in positions ahead."""
+    """Return the selector of choices in positions ahead."""
     listing = all_weights()[players].copy()
     return CandidateSelector.of(Network.of(players, weights), STOP, listing, candidates)
 

@@ -30,12 +30,12 @@ from carolus_env.system.compiler import entry, rare
 from carolus_env.system.options import option
 
 PLANS: Final = {2: "one", 3: "stop"}
-"""Where paladins may go by default, by number of teams: what was found to play best."""
+"""Default destinations of paladins, the strongest ones measured, by number of teams."""
 
 
 @dataclass(frozen=True)
 class ValueOptions(BotOptions):
-    """How `ValueBot` plays; see docs/bots.md."""
+    """Options of `ValueBot`; see docs/bots.md."""
 
     bot = "value"
 
@@ -67,16 +67,16 @@ class ValueOptions(BotOptions):
 
 
 class Player(NamedTuple):
-    """What the kernels of the bot need."""
+    """Context of the bot's kernels."""
 
     selector: CandidateSelector
     """The network and how it chooses."""
     ahead: Ahead
-    """How it looks ahead."""
+    """Parameters and scratch of looking ahead."""
     looks_ahead: bool
-    """Whether it looks ahead at discs."""
+    """Whether the bot looks ahead at discs."""
     errors: float
-    """How likely a decision is an error."""
+    """Probability of a random move."""
 
     @classmethod
     def of(cls, players: int, weights: Weights, options: ValueOptions) -> Player:
@@ -131,7 +131,7 @@ class ValueBot(CompiledByPlayers):
         self._models = Models("value", model)
 
     def context_of(self, players: int) -> Player:
-        """Return what the choice needs in games of ``players`` players.
+        """Return the context of the bot's kernels for games of ``players`` players.
 
         Raises:
             AgentError: for another number of players than the model was trained for.

@@ -11,7 +11,7 @@ from carolus_env.system.compiler import kernel, rare
 
 @kernel
 def smallest_court(s, clan):
-    """Return paladins of the clan in the court that holds the fewest."""
+    """Return the clan's paladins in the court that holds the fewest."""
     fewest = int64(s["courts"][0, clan])
     for player in range(1, int64(s["players"])):
         fewest = min(fewest, int64(s["courts"][player, clan]))
@@ -35,7 +35,7 @@ def any_can_be_taken(s):
 
 @rare
 def return_from_courts(s, clan):
-    """Return as many from every court as the smallest holds; so no control changes."""
+    """Take as many from every court as the smallest holds, to the supply; so no control changes."""
     returned = smallest_court(s, clan)
     for player in range(int64(s["players"])):
         s["courts"][player, clan] -= returned
@@ -115,5 +115,5 @@ def clans_of(s, team):
 
 @kernel
 def reserve_size(s, player):
-    """Return paladins in the reserve, crowns not counted."""
+    """Return the number of paladins in the reserve, crowns not counted."""
     return sum_of(clan_word(s["reserves"][player]))

@@ -41,7 +41,7 @@ assert 1 << DISCS == 1 << CLANS == BLOCK
 
 
 def _members(row: int) -> list[int]:
-    """Return positions of the set bits of a row's number."""
+    """Return the positions of the set bits of a row's number."""
     return [k for k in range(CLANS) if row >> k & 1]
 
 
@@ -80,7 +80,7 @@ _LOWER_HALF = np.uint64(32)
 
 @kernel
 def playable_discs(s):
-    """Return bits of the discs that the player may play: bit d - 1 for disc d.
+    """Return the bits of the discs that the player may play: bit d - 1 for disc d.
 
     A number already played this round is not allowed, unless that would leave no disc at all.
     """
@@ -94,7 +94,7 @@ def playable_discs(s):
 
 @kernel
 def clans_to_take(s):
-    """Return bits of the clans that a crown may become."""
+    """Return the bits of the clans that a crown may become."""
     clans = 0
     for clan in range(CLANS):
         clans |= int64(can_be_taken(s, clan)) << clan
@@ -103,7 +103,7 @@ def clans_to_take(s):
 
 @kernel
 def clans_in_reserve(s):
-    """Return bits of the clans that the player has paladins of."""
+    """Return the bits of the clans that the player has paladins of."""
     player, clans = int64(s["player"]), 0
     for clan in range(CLANS):
         clans |= int64(s["reserves"][player, clan] > 0) << clan

@@ -32,13 +32,13 @@ def castles_of(s, region, team):
 
 @kernel
 def paladins_of(s, region, clans):
-    """Return paladins on the region of the clans with a 1 in the word ``clans``."""
+    """Return the paladins on the region of the clans with a 1 in the word ``clans``."""
     return sum_of(clan_word(s["region_paladins"][:, region]) & lanes(clans))
 
 
 @kernel
 def strength(s, region, team):
-    """Return paladins of the clans that the team's members control, plus its castles there."""
+    """Return the paladins of the clans that the team's members control, plus its castles there."""
     return paladins_of(s, region, clans_of(s, team)) + castles_of(s, region, team)
 
 

@@ -64,7 +64,7 @@ _SIDES = np.uint64(FACES)
 
 @kernel
 def draw(s):
-    """Return 64 random bits from the game's own generator."""
+    """Draw 64 random bits from the game's own generator."""
     s["generator"] = generator.step(s["generator"])
     return generator.mix(s["generator"])
 
@@ -330,7 +330,7 @@ def end_turn(s):
 
 @kernel
 def teams_with_most_castles(s):
-    """Return bits of the teams with the most castles in play."""
+    """Return the bits of the teams with the most castles in play."""
     most, teams = 0, 0
     for team in range(int64(s["teams"])):
         castles = int64(s["castles"][team])

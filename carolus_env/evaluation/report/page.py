@@ -32,7 +32,7 @@ from carolus_env.evaluation.report.texts import (
 from carolus_env.evaluation.summary import Summary
 
 FEW_DEALS: Final = 50
-"""With fewer the intervals of ratings are a little too narrow (docs/evaluation.md)."""
+"""Number of deals below which the ratings' intervals are too narrow (docs/evaluation.md)."""
 
 _STYLE: Final = Path(__file__).with_name("report.css")
 _TEXT_COLUMNS: Final = ("agent", "against", "ended by")  # left-aligned
@@ -153,7 +153,7 @@ def _play(summary: Summary, lines: Sequence[StandingsRow]) -> _Html:
 
 
 def _origin(summary: Summary) -> _Html:
-    """Return everything that is needed to play the tournament again."""
+    """Return all that is needed to play the tournament again, as HTML."""
     facts = [(key, summary[key]) for key in ("schedule", "seed", "deals", "games")]
     facts.append(("time", duration(1e6 * summary["seconds"])))
     for key in ("rules", "versions", "machine"):

@@ -54,7 +54,7 @@ ENDS: Final = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one candidate is worth.
+    """Estimated value of one candidate.
 
     Attributes:
         actions: action numbers, in order.
@@ -106,7 +106,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Options:
-    """How positions are rolled out.
+    """Options of rollouts.
 
     Raises:
         ValueError: for a value that is not allowed; the text names it.
@@ -119,12 +119,12 @@ class Options:
     value: str | Value = "value"
     """Value function for `rounds`: a spec of `values.value_function`, or what it made."""
     games: int = 1000
-    """Of each candidate, at most."""
+    """Maximum number of games from each candidate."""
     error: float | None = None
     """Go on until the standard error of every candidate that is left is as small; None: until one
     is surely the best."""
     threads: int = 1
-    """That share the games; the results are the same."""
+    """Number of threads that share the games; the results are the same."""
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -140,7 +140,7 @@ class Options:
             raise ValueError(f"error must lie between 0 and 1, got {self.error!r}")
 
     def sampler(self, players: int, seed: int) -> Sampler:
-        """Return what plays the games.
+        """Return the sampler that plays the games.
 
         Raises:
             ValueError: for a value function that does not exist, or does not fit.
@@ -246,7 +246,7 @@ class _Tally:
             self.samples[row] = np.concatenate([self.samples[row], some])
 
     def means(self) -> Floats:
-        """Return that of the team that decides."""
+        """Return each candidate's mean for the team that decides."""
         return np.array([some[:, self.team].mean() for some in self.samples])
 
     def best(self) -> int:
@@ -255,7 +255,7 @@ class _Tally:
         return int(means.argmax())
 
     def behind(self, row: int, best: int) -> tuple[float, float]:
-        """Return how far a candidate is behind the best one, and the standard error.
+        """Return a candidate's regret against the best one, and the standard error.
 
         Games of the same number have the same dice, so the difference is taken game by game, over
         those that both have.

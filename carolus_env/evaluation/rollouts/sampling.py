@@ -42,7 +42,7 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampler:
-    """How games are played on.
+    """A sampler that plays games on.
 
     Attributes:
         base: plays every seat: a spec string, made once for each thread, or an agent.

@@ -1,4 +1,4 @@
-"""What agents choose: a disc, a crown, or all that is left of a turn."""
+"""Choices of agents: a disc, a crown, or all that remains of a turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from carolus_env.engine.state import States, copy
 
 
 class Chosen(NamedTuple):
-    """What an agent chose in ``N`` positions.
+    """An agent's choices in ``N`` positions.
 
     Attributes:
         actions: of each choice, in order.

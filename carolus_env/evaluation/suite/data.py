@@ -126,7 +126,7 @@ class Decision:
         return record
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as in the file."""
+        """Return the decision as in the file."""
         plain = {name: getattr(self, name) for name in _DECISION_KEYS}
         plain["candidates"] = [
             {name: getattr(one, name) for name in _CANDIDATE_KEYS} for one in self.candidates
@@ -165,7 +165,7 @@ class Suite:
         return str(self.header["base"])
 
     def sampler(self, seed: int) -> Sampler:
-        """Return what plays games as in the rollouts, with other dice.
+        """Return a sampler that plays games as in the rollouts, with other dice.
 
         Not stratified: a game's first roll would depend on the other games.
 

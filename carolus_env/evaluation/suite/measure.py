@@ -46,7 +46,7 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """What an agent chose in ``N`` decisions, and what that cost.
+    """An agent's choices in ``N`` decisions, and their regret.
 
     Attributes:
         agent: its name.
@@ -101,7 +101,7 @@ class Measured:
         return result
 
     def worst(self, count: int) -> list[int]:
-        """Return rows of the decisions that cost most, the worst first."""
+        """Return the rows of the decisions with the most regret, the worst first."""
         return [int(row) for row in np.argsort(-self.losses, kind="stable")[:count]]
 
 
@@ -176,7 +176,7 @@ def measure(
 def _rolled_out(
     suite: Suite, decisions: Sequence[Decision], ends: States, games: int
 ) -> tuple[Floats, Floats]:
-    """Return what choices cost that lead to ``ends``, and the standard errors, by rollouts."""
+    """Return the regret of choices that lead to ``ends``, and the standard errors, by rollouts."""
     numbers = np.array([one.number for one in decisions], np.int64)
     names = (numbers[:, None] * games + np.arange(games)).ravel()
     played = suite.sampler(_PLAYED).play(ends.repeat(games), names, names)
@@ -190,7 +190,7 @@ def _rolled_out(
 
 
 def optimism(decisions: Sequence[Decision]) -> float:
-    """Return about how much too high the best candidates' values are, on average.
+    """Return the mean overestimate of the best candidates' values, approximately.
 
     The best of several estimates is more often one that is too high. The mean excess is that of a
     parametric bootstrap: estimates drawn around the found ones, by their standard errors. It is

@@ -49,7 +49,7 @@ class _Text(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class LanguageOptions(BotOptions):
-    """How `LanguageAgent` plays; see docs/language.md."""
+    """Options of `LanguageAgent`; see docs/language.md."""
 
     bot = NAME
 

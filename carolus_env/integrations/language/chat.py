@@ -181,7 +181,7 @@ _OPENER: Final = build_opener(ProxyHandler({}), _NoRedirect)
 
 
 def _of(data: Any, *path: str | int) -> Any:
-    """Return what lies at a path of keys and indices in a JSON value; None where nothing does."""
+    """Return the value at a path of keys and indices in a JSON value; None if there is none."""
     for step in path:
         if isinstance(step, int):
             data = data[step] if isinstance(data, list) and len(data) > step else None

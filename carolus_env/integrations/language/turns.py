@@ -78,7 +78,7 @@ def read_turn(state: np.void, text: str) -> list[int]:
 
 
 def read_one(state: np.void, text: str) -> list[int]:
-    """Return `notation.read_move`, whose error also says which rule is against the move.
+    """Parse a move by `notation.read_move`; errors also name the rule against the move.
 
     Raises:
         NotationError: for a text that is not a move, or not one that can be played now.
@@ -134,7 +134,7 @@ def _why_not(state: np.void, text: str) -> str | None:
 
 
 def _out_of_order(state: np.void) -> str:
-    """Return what is to be decided first, or instead."""
+    """Return a text on the decision that is due first, or instead."""
     if state["phase"] == PLACE:
         left = counted(int(state["placements_left"]), "paladin")
         return f"the paladins come first, {left} still to be played"
