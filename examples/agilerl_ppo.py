@@ -3,7 +3,7 @@
     python agilerl_ppo.py                                    # learns for about two minutes
     carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks. AgileRL reads ``info["action_mask"]`` of the vector environment, in play and in the update.

@@ -3,7 +3,7 @@
     python skrl_ppo.py                                       # learns for about two minutes
     carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks. skrl's agents know none, so the model masks its logits itself. It reads the mask off the

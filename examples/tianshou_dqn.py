@@ -3,7 +3,7 @@
     python tianshou_dqn.py                                   # learns for about two minutes
     carolus evaluate tianshou_dqn.py:Trained planner         # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Three things are specific to the game:
 
 - Masks. Tianshou looks for them in an observation of ``obs`` and ``mask``; a Gymnasium wrapper

@@ -3,7 +3,7 @@
     python torchrl_ppo.py                                    # learns for about two minutes
     carolus evaluate torchrl_ppo.py:Trained planner          # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks are in the observation (``masks="observation"``), where TorchRL looks for them: the
@@ -55,7 +55,7 @@ def make_env(players: int, opponents: str, games: int) -> TransformedEnv:
 
 
 class LegalCategorical(MaskedCategorical):
-    """MaskedCategorical with the masks as they are in the observation, int8."""
+    """MaskedCategorical with the observation's int8 masks."""
 
     def __init__(self, logits: Tensor, mask: Tensor) -> None:
         super().__init__(logits=logits, mask=mask.bool(), neg_inf=-1e9)

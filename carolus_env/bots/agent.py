@@ -40,7 +40,7 @@ class Opinion(NamedTuple):
 
     Attributes:
         probabilities: ``(N, 95)`` the probability of each action; rows sum to 1.
-        values: ``(N, teams)`` each team's expected share of the win; rows sum to 1.
+        values: ``(N, teams)`` each team's win probability; rows sum to 1.
     """
 
     probabilities: npt.NDArray[np.float64] | None = None

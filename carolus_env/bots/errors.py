@@ -1,4 +1,4 @@
-"""Errors: an agent that now and then decides at random, so that weaker agents of a kind exist."""
+"""Random moves with a given probability, which make weaker agents of a kind."""
 
 from __future__ import annotations
 

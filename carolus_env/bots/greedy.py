@@ -1,7 +1,7 @@
 """``greedy``: the best immediate gain, one decision at a time.
 
-It tries every legal action and looks at the position right after it: first at the castles by which
-its team leads the other teams, then at clans. Ties are broken at random. It foresees neither dice
+It tries every legal action and compares the positions right after them: by its team's lead in
+castles over the other teams, then by clans. Ties are broken at random. It foresees neither dice
 nor later decisions, not even those of the same turn.
 """
 

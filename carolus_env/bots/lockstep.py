@@ -149,7 +149,7 @@ def _roll_own(states: States, rows: Rows) -> Rows:
 
 @entry
 def _ask(states, tables, streams, rows, asked, shown, drawn, bounds):
-    """Group the games in which an agent must decide by agent, and copy what it may see.
+    """Group the games in which an agent must decide by agent, and copy their observable states.
 
     Agent ``k`` is asked in games ``asked[bounds[k]]`` to ``asked[bounds[k + 1] - 1]``.
     """

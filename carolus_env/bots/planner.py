@@ -224,7 +224,7 @@ class PlannerBot(CompiledAgent):
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
         """Return its choice, and the evaluation where the turn that it plans ends.
 
-        For discs and crowns that is the evaluation of the position as it is.
+        For discs and crowns that is the evaluation of the present position.
         """
         planner = PlannerBot(replace(self.options, errors=0.0), weights=self._weights)
         choices = planner.act(states, generators)

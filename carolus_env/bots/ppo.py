@@ -48,7 +48,7 @@ class Policy(NamedTuple):
     net: Network
     """The network, with a policy head."""
     values: npt.NDArray[np.float64]
-    """``(K, 3)`` float64: each team's share of the win after each candidate."""
+    """``(K, 3)`` float64: each team's win probability after each candidate."""
     odds: Floats
     """``(K,)`` float32: the same of the team that chooses, as log odds."""
     logits: Floats
@@ -160,8 +160,8 @@ class Player(NamedTuple):
 def consider(s, player):
     """List and evaluate the candidates in ``s``; returns how many there are.
 
-    Where the bot looks ahead at discs, what it sees there decides: the residual has learnt what is
-    better than the value *now*.
+    Where the bot looks ahead at discs, the values there decide: the residual corrects the value
+    *now*.
     """
     policy = player.policy
     if s["phase"] != DISC or not player.looks_ahead:

@@ -78,7 +78,7 @@ def make(spec: str | Agent) -> Agent:
     Args:
         spec: ``name``, ``name:argument``, or ``path/to/file.py:Name``, where Name is an `Agent`
             (class or instance) or a function ``act(states, generators)``. The file finds the
-            modules beside it, which are loaded for it alone. An agent is returned as it is.
+            modules beside it, which are loaded for it alone. An agent is returned unchanged.
 
     Raises:
         UnknownAgentError: for an unknown name.

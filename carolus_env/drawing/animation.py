@@ -288,11 +288,11 @@ def _merge(
 
 
 _SVG: Final = "{http://www.w3.org/2000/svg}"
-_FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their look
+_FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their style
 
 
 def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Iterator[str]:
-    """Yield the drawn elements, each within the groups that give it its look."""
+    """Yield the drawn elements, each within the groups that give it its style."""
     for child in element:
         name = child.tag.removeprefix(_SVG)
         if name in ("title", "desc", "style"):

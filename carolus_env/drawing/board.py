@@ -67,7 +67,7 @@ def board_svg(
         legal: highlight the legal choices of the player to move.
         last: the state before the last decision, and its action number; described in words.
         turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
-        values: each team's expected share of the win, 0 to 1, drawn as a bar.
+        values: each team's win probability, 0 to 1, drawn as a bar.
         width: the element's width in pixels; None leaves it to the page.
 
     Raises:

@@ -35,10 +35,10 @@ class Scene:
         last: the last decision, described in words; None where there is none.
         marks: the decisions that are marked.
         new_castles: territories whose castle is another team's than before the first of them.
-        values: each team's expected share of the win, or None.
+        values: each team's win probability, or None.
 
     Raises:
-        ValueError: for a wrong number of names, or for values that are not shares of the win.
+        ValueError: for a wrong number of names, or for values that are not win probabilities.
     """
 
     def __init__(

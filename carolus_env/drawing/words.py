@@ -67,7 +67,7 @@ def decision_words(scene: Scene, decision: Decision) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return a name that leaves room for what is said of it."""
+    """Return a name cut to fit before its text."""
     return pieces.fitting(name, 150, 19)[0]
 
 

@@ -257,13 +257,13 @@ def is_over(states: States) -> npt.NDArray[np.bool_]:
 def returns(states: States) -> npt.NDArray[np.float64]:
     """Return each seat's payoff, 0 until the game is over: ``(N, players)`` float64, rows sum to 0.
 
-    ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
+    ``(n s - 1) / (n - 1)`` with s the seat's win share and n the number of teams.
     """
     return _of_seats(states, _write_returns)
 
 
 def win_shares(states: States) -> npt.NDArray[np.float64]:
-    """Return the share of the win of each seat: ``(N, players)`` float64, rows sum to 1.
+    """Return the win share of each seat: ``(N, players)`` float64, rows sum to 1.
 
     Winning teams share evenly, and partners split their team's share. While nobody has won (the
     game is not over, or was cut off), every team has the same share.

@@ -1,4 +1,4 @@
-"""One kernel call for a decision, the dice, and what the next player needs to see.
+"""One kernel call for a decision, the dice, and the next player's observation.
 
 `games.Game` calls `play_one`, `games.GameBatch` the other entries. Entries take plain arrays, since
 a NamedTuple costs at every call from Python, and pack them for the kernels.

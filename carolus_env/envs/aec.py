@@ -40,7 +40,7 @@ generator, which rolls the dice to come, unless a seed is given.
 
 ## Observation
 
-The board as the observing player sees it: seats are counted from that player's, regions from the
+The board from the observing player's side: seats are counted from that player's, regions from the
 Emperor's. `float32` entries are scaled to about [0, 1]; `uint8` entries are plain counts. The mask
 is all zero for everyone but the player to move. All information is public, so `state()` is the
 observation of `player_0`.
@@ -297,7 +297,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     # -------------------------------------------------------------------------------- looking
 
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
-        """Return ``{"observation", "action_mask"}`` as ``agent`` sees the game; fresh arrays."""
+        """Return ``agent``'s ``{"observation", "action_mask"}``, new arrays."""
         game = self._game
         if not game.over and agent == self.agent_selection:  # `play` has written both
             assert game.observation is not None

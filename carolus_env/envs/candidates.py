@@ -1,10 +1,10 @@
 """Observations for learners that choose whole turns: a row of features for each candidate.
 
-A candidate is a disc, a crown or a turn, and its row tells the position after it, before the dice,
-as the player who chooses sees it: seats are counted clockwise from that player's, but a partner
-comes third; teams are counted from the player's, regions from the Emperor's. `layout` is the one
-description of a row; the space, the kernels' scales and the table in docs/turns.md are made from
-it.
+A candidate is a disc, a crown or a turn, and its row encodes the position after it, before the
+dice, from the side of the player who chooses: seats are counted clockwise from that player's, but a
+partner comes third; teams are counted from the player's, regions from the Emperor's. `layout` is
+the one description of a row; the space, the kernels' scales and the table in docs/turns.md are made
+from it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def layout(players: int) -> tuple[Block, ...]:
         Block("candidate", (), 1.0, "1; rows after the last candidate are all 0"),
         Block("kind", (len(KINDS),), 1.0, "one-hot: " + ", ".join(KINDS)),
         Block("over", (), 1.0, "1 if the game is over after it"),
-        Block("share", (), 1.0, "the team's share of the win then, else 0"),
+        Block("share", (), 1.0, "the team's win share then, else 0"),
         Block("features", (teams, len(FEATURES)), 1.0, "of each team the planner's features, each with its scale (docs/bots.md)"),
         Block("acts", seats, 1.0, "the seat is still to act this round"),
         Block("disc_played", (players, DISCS), 1.0, "one-hot for each seat: disc of this round"),
@@ -119,14 +119,14 @@ def layout_text() -> str:
 
 
 class View(NamedTuple):
-    """Scratch to see candidates."""
+    """Scratch to encode candidates."""
 
     after: States
     """``(1,)`` STATE: the position after a candidate."""
     features: npt.NDArray[np.float64]
     """``(4, F)`` float64: the features of each team."""
     seats: npt.NDArray[np.int64]
-    """``(4,)`` int64: the seats, as the player sees them."""
+    """``(4,)`` int64: the seats, from the player's side."""
 
     @classmethod
     def new(cls) -> View:
@@ -228,7 +228,7 @@ def _write_regions(s, team, row, at):
 
 @rare
 def write_row(s, player, kind, view, row):
-    """Write the row of the position after a candidate, as ``player`` sees it; returns its length.
+    """Write the row of the position after a candidate from ``player``'s side; returns its length.
 
     Args:
         s: that position.

@@ -306,7 +306,7 @@ class LearnerGames:
         return engine.legal_masks(self.states, out=out)
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Write what the learners see into ``out``, ``(n, length)`` uint8 or float32.
+        """Write the learners' observations into ``out``, ``(n, length)`` uint8 or float32.
 
         The view is that of the seat to move, or of the learner's seat when the game is over.
         """

@@ -1,7 +1,7 @@
 """Games whose learner chooses whole turns: a decision is a disc, a crown or a turn.
 
 In every game the candidates of the decision are listed (`planning.choices`), and the learner
-sees a row of numbers for each (`candidates`) and picks one by its index.
+observes a row of numbers for each (`candidates`) and picks one by its index.
 """
 
 from __future__ import annotations

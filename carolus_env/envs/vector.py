@@ -352,7 +352,7 @@ class LearnerEnv(gymnasium.Env):
         return self._vector.action_masks()[0].copy()
 
     def _info(self) -> dict[str, Any]:
-        """Return the mask, and what else the games tell."""
+        """Return the mask and the games' own infos."""
         more = {name: values[0].copy() for name, values in self._vector.games.infos().items()}
         return {"action_mask": self.action_masks(), **more}
 

@@ -168,7 +168,7 @@ class Column(NamedTuple):
     words: tuple[str | None, ...] = ()
 
     def shape_of(self, games: int, players: int) -> tuple[int, ...]:
-        """Return the shape of the column of so many games."""
+        """Return the column's shape for a number of games."""
         return (games, *(players if size == SEATS else size for size in self.shape))
 
 
@@ -187,7 +187,7 @@ COLUMNS: Final = (
     Column("returns",      "returns",      "f8", (SEATS,),      -1, 1,          _returns,
            "payoff of each seat ([rules](rules.md))"),
     Column("shares",       "shares",       "f8", (SEATS,),       0, 1,          _shares,
-           "share of the win of each seat, with sum 1; partners halve their team's share; "
+           "win share of each seat, with sum 1; partners halve their team's share; "
            "when nobody has won, all teams have the same"),
     Column("castles",      "castles",      "u1", (SEATS,),       0, 15,         _castles,
            "castles in play of each seat's team at the end"),

@@ -21,7 +21,7 @@ from carolus_env.system.terminal import aligned
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
 _WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
 _REDRAWN = 2.0  # seconds between two updates of the table, at least
-_SPARED = 20  # and so many times what an update takes: who plays waits meanwhile
+_SPARED = 20  # and this multiple of an update's time: games wait meanwhile
 
 
 @contextlib.contextmanager
@@ -64,7 +64,7 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
 
 
 def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | None = None) -> None:
-    """Print a row for each pairing, seen from its first agent; times; stop rule; cross table.
+    """Print a row for each pairing, from its first agent's side; times; stop rule; cross table.
 
     Args:
         title: of the first table.

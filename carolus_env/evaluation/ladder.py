@@ -221,7 +221,7 @@ def _fit(players: int, elos: Floats, wins: Floats, games: Floats) -> Floats:
 
 
 def win_rate(players: int, difference: Floats) -> Floats:
-    """Return the win rate of an agent that is so many Elo points stronger, over all seatings."""
+    """Return the win rate of an agent that is stronger by these Elo points, over all seatings."""
     seats: Sequence[tuple[int, int]] = [(1, 2), (2, 1)] if players == 3 else [(1, 1)]
     odds = np.exp(difference / ELO)
     return np.mean([mine * odds / (mine * odds + theirs) for mine, theirs in seats], axis=0)

@@ -124,7 +124,7 @@ def rate(
 
     Args:
         tables: ``(G, players)`` whole numbers: the agent at each seat.
-        shares: ``(G, players)``: each seat's share of the win; rows sum to 1. In a game that was
+        shares: ``(G, players)``: each seat's win share; rows sum to 1. In a game that was
             cut off every team has the same share.
         team: ``(players,)`` whole numbers: the team of each seat; all teams of the same size.
         deals: ``(G,)`` whole numbers: games of the same number share set-up and dice.

@@ -110,8 +110,8 @@ class SequentialTest:
     def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> Floats:
         """Return the log-likelihood ratio, H1 over H0, of each row of counts.
 
-        So that no hypothesis is impossible, the scores 0, 1/2 and 1 count as seen in a thousandth
-        of a deal where they were not seen, as in fishtest.
+        So that no hypothesis is impossible, the scores 0, 1/2 and 1, if not observed, count as a
+        thousandth of a deal, as in fishtest.
 
         Args:
             values: ``(K,)`` deal scores, 0 to 1, all different.
@@ -189,7 +189,7 @@ def widening(deals: int) -> float:
     theorem 2.2), divided by that of the normal interval for the same number of deals.
 
     Args:
-        deals: seen so far, 1 or more.
+        deals: number so far, 1 or more.
     """
     logarithm = -2 * math.log(ERROR_RATE)
     part = deals * (logarithm + math.log(logarithm) + 1) / BEST_DEALS  # n rho^2, equation (10)

@@ -168,7 +168,7 @@ class GameBatch:
         return self.turn()
 
     def turn(self, *, copy: bool = False) -> Turn:
-        """Return the buffers as they are, or copies of them."""
+        """Return the buffers, or copies of them."""
         buffers = (self.observations, self.masks, self.rewards, self.terminated, self.truncated)
         if copy:
             return Turn(*(None if part is None else part.copy() for part in buffers))  # type: ignore[arg-type]

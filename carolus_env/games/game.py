@@ -83,7 +83,7 @@ class Game:
         over: whether the game has ended.
         legal_actions: the legal action numbers, ascending; empty when the game is over.
         mask: the same as a mask, ``(95,)`` int8, not writeable.
-        observation: ``(length,)`` what the seat to move sees; a buffer that `play` overwrites.
+        observation: ``(length,)``, of the seat to move; a buffer that `play` overwrites.
 
     Raises:
         ValueError: for rules or a seed together with a state, a state that is not a single game,

@@ -121,7 +121,7 @@ class Program:
         return protocol.read(answer, expected)
 
     def _sent(self, data: bytes) -> bytes:
-        """Send as much as there is room for, and return the rest."""
+        """Send as much as the pipe takes, and return the rest."""
         try:
             return data[os.write(self._input, data) :]
         except BrokenPipeError:  # its output says more

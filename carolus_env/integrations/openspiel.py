@@ -327,7 +327,7 @@ class CarolusMagnusObserver:
         self.dict = {"player": self.tensor[:players], **blocks}
 
     def set_from(self, state: CarolusMagnusState, player: int) -> None:
-        """Write what ``player`` sees into `tensor`.
+        """Write ``player``'s observation into `tensor`.
 
         Raises:
             ValueError: when there is no such seat.

@@ -102,7 +102,7 @@ def run(train: Callable[[Args], nn.Module], kind: type[Args], agent: type[Scorer
     Args:
         train: returns a `Scorer`.
         kind: of the options.
-        agent: plays what was learnt.
+        agent: plays by the trained scorer.
     """
     import tyro
 

@@ -1,4 +1,4 @@
-"""RLlib (new API stack): the game as a `MultiAgentEnv`, and what was trained as an agent.
+"""RLlib (new API stack): the game as a `MultiAgentEnv`, and trained modules as agents.
 
     >>> from ray.rllib.algorithms.ppo import PPOConfig
     >>> from carolus_env.integrations.rllib import CarolusMultiAgentEnv
@@ -231,9 +231,9 @@ def turns_of(given: bool | Mapping[str, Any] | None) -> Turns | None:
 
 
 class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
-    """A policy and a value for environments of whole turns: one network looks at each candidate.
+    """A policy and a value for environments of whole turns: one network scores each candidate.
 
-    What is learnt about one place of the list so holds for all. The value of a position is what the
+    So the list's places share what is learnt. The value of a position is what the
     policy expects: the mean of the candidates' values by their probability. ``model_config`` may
     hold ``hidden``, the units of the hidden layers, by default ``(128, 64)``.
     """

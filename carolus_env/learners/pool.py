@@ -135,7 +135,7 @@ class WorkerJob:
 
 
 class WorkerPool:
-    """Workers, and what they have learnt together.
+    """Workers and their common state.
 
     Args:
         learner: the algorithm.

@@ -113,7 +113,7 @@ class SelfPlayRun:
         self.done = 0
         self.pool = WorkerPool(self.learner, config)
         self._clock = _Clock()
-        self._before = 0  # what was done before the last round
+        self._before = 0  # decisions or games before the last round
         self._noted = 0, self.pool.stats.copy()  # done, and statistics, at the curve's last point
         self._scalars: Scalars | None = None
 

@@ -1,10 +1,10 @@
 """TD(lambda) of a value network, in self-play: positions after decisions, before the dice.
 
-A game is played to its end, every seat by the best choice or, now and then, a random one. Then its
+A game is played to its end, every seat by the best choice or, sometimes, a random one. Then its
 positions are learnt from, the last one first: it is worth the result, and each earlier one a
 mixture of the value after the best next decision and of the target there (Sutton, Machine Learning
-3, 1988; after-states as in Tesauro, CACM 38, 1995). Values are shares of the win by team, so each
-position teaches every team's share. Where a decision was random, the targets before it take the
+3, 1988; after-states as in Tesauro, CACM 38, 1995). Values are win probabilities by team, so each
+position teaches every team's value. Where a decision was random, the targets before it take the
 value after the best one: exploration teaches nothing about the positions before it.
 
     $ python train.py --learner value
@@ -76,7 +76,7 @@ class TdConfig(SelfPlayConfig):
     """CPU minutes of learning, of all workers together, instead of games. The same options then
     learn from another number of games each time, so such a run is not reproducible."""
     games_per_round: int = 20
-    """Games of each worker between two exchanges of what was learnt."""
+    """Games of each worker between two exchanges of weights."""
     learning_rate: float = 0.03
     """Initial learning rate of Adagrad; stays for the share `flat` of the run, then decays
     geometrically to learning_rate_end."""

@@ -1,8 +1,8 @@
-"""The network: each team's expected share of the win, and with a policy head a residual, in NumPy.
+"""The network: each team's win probability, and with a policy head a residual, in NumPy.
 
 Rows of tables and the planner's features (`inputs`) are added up to ``width`` sums. All but the
 last `LINEAR` of them pass a leaky rectifier and a layer of ``hidden`` units; these and the `LINEAR`
-sums, as they are, give the scores. The layers after the sums are those of the position's stage
+sums, unchanged, give the scores. The layers after the sums are those of the position's stage
 (`tables.STAGES`)::
 
     sums = rows[picked].sum() + features @ inputs + bias
@@ -147,7 +147,7 @@ def scores(weights: Arrays, inputs: InputArrays) -> Floats:
 
 
 def values(weights: Arrays, inputs: InputArrays) -> Floats:
-    """Return each team role's expected share of the win: ``(N, teams)`` float32, rows sum to 1."""
+    """Return each team role's win probability: ``(N, teams)`` float32, rows sum to 1."""
     teams = inputs.features.shape[1] // len(FEATURES)
     result = scores(weights, inputs)[:, :teams]
     odds = np.exp(result - result.max(axis=1, keepdims=True))

@@ -20,7 +20,7 @@ from carolus_env.system.compiler import part
 
 
 class DiscScratch(NamedTuple):
-    """Scratch of `search_discs`, by the number of discs chosen, and what it has found."""
+    """Scratch of `search_discs`, by the number of discs chosen, and its result."""
 
     states: States
     """``(5,)`` STATE: the position."""

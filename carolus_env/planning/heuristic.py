@@ -46,7 +46,7 @@ class Feature(NamedTuple):
 
     name: str
     scale: float
-    """Times this it is about one where it is largest, as networks see it."""
+    """Factor of the networks' input, which makes its maximum about one."""
     meaning: str
 
 
@@ -334,7 +334,7 @@ def rivals(team, teams):
 
 @part
 def write_seats(s, player, seats):
-    """Write the seats as ``player`` sees them: its own, then clockwise; a partner comes third."""
+    """Write the seats in ``player``'s order: its own, then clockwise; a partner comes third."""
     players = int64(s["players"])
     if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
         for role in range(players):
@@ -379,7 +379,7 @@ def advantage_at_most(scores, team, first, second):
 
 @kernel
 def write_chances(scores, teams, chances):
-    """Write each team's expected share of the win: the softmax of the scores."""
+    """Write each team's win probability: the softmax of the scores."""
     most = max(scores[0], scores[1])
     most = max(most, scores[2]) if teams > 2 else most
     total = 0.0

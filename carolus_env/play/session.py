@@ -74,7 +74,7 @@ class Hint(NamedTuple):
         agent: its name.
         choice: its most probable action.
         probabilities: ``(95,)`` of the actions; None: the agent gives none.
-        values: ``(teams,)`` expected shares of the win; None: the agent gives none.
+        values: ``(teams,)`` win probabilities; None: the agent gives none.
     """
 
     agent: str

@@ -211,5 +211,5 @@ def _listed(
 
 
 def shares(values: npt.NDArray[np.float64]) -> list[float]:
-    """Round ``(teams,)`` shares of the win."""
+    """Round ``(teams,)`` win probabilities."""
     return [round(float(value), 4) for value in values]

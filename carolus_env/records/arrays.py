@@ -5,8 +5,8 @@
 
 `Packed` is the compact form of records: the set-up of each game, and a byte for every action and
 every die. A game takes about half a kilobyte, and the engine plays packed games side by side, so
-arrays are made at millions of decisions a second. `to_arrays` takes the records at their word:
-whether their players, legal actions and results are the engine's, `carolus_env.replay` tells.
+arrays are made at millions of decisions a second. `to_arrays` trusts the records:
+`carolus_env.replay` compares their players, legal actions and results with the engine's.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def to_arrays(
         masks: whether to note the legal actions.
         out: a folder to make, with a file for each array: they are mapped into memory instead of
             held there, and `load_arrays` opens them again.
-        threads: games are split among so many; the arrays do not depend on it.
+        threads: number of threads that share the games; the arrays do not depend on it.
         progress: called with the number of games that are done.
 
     Raises:

@@ -114,7 +114,7 @@ class CompileNotice:
         self._replace_line(f"  {name} (number {self._count}, {seconds:.0f} s so far) ...")
 
     def end(self) -> None:
-        """Say no more: the entry is compiled."""
+        """Clear the line: the entry is compiled."""
         self._replace_line("")
 
     def _replace_line(self, text: str) -> None:

@@ -313,7 +313,7 @@ class Failure:
     def __init__(self, error: Exception) -> None:
         self.error: Exception | None = None
         if type(error) is ValueError or type(error).__module__.startswith("carolus_env."):
-            with contextlib.suppress(Exception):  # one that cannot be pickled is told
+            with contextlib.suppress(Exception):  # else its text is sent
                 self.error = pickle.loads(pickle.dumps(error))
         self.text, self.traceback = failures.message(error), failures.full_traceback(error)
 

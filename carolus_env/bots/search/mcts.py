@@ -100,7 +100,7 @@ class Choice(NamedTuple):
         actions: action numbers, in order: of a whole turn, or one.
         visits: the number of simulations that took it.
         prior: its probability before the search; the sum over all choices is 1.
-        chances: ``(teams,)`` float64, each team's mean share of the win over these simulations;
+        chances: ``(teams,)`` float64, each team's mean win probability over these simulations;
             zeros without any.
     """
 

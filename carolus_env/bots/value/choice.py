@@ -28,7 +28,7 @@ class CandidateSelector(NamedTuple):
     proposals: CandidateGenerator
     """The candidate list; K of them at most."""
     values: npt.NDArray[np.float64]
-    """``(K,)`` float64: the share of the win after each choice, of the team to move."""
+    """``(K,)`` float64: the win probability after each choice, of the team to move."""
     after: States
     """``(1,)`` STATE: the position after a choice."""
 

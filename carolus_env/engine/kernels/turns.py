@@ -362,13 +362,13 @@ def forfeit(s):
 
 @kernel
 def win_share(s, seat):
-    """Return the share of the win of the player's team."""
+    """Return the win share of the player's team."""
     return team_win_share(s, int64(s["team"][seat]))
 
 
 @kernel
 def team_win_share(s, team):
-    """Return the share of the win of a team; where nobody has won, all teams have the same."""
+    """Return the win share of a team; where nobody has won, all teams have the same."""
     winners = int64(s["winners"])
     sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
     if sharing == 0:
@@ -378,7 +378,7 @@ def team_win_share(s, team):
 
 @kernel
 def payoff(s, seat):
-    """Return (n s - 1) / (n - 1), s the share of the win of the player's team and n the teams."""
+    """Return (n s - 1) / (n - 1), s the win share of the player's team and n the teams."""
     teams = int64(s["teams"])
     return (teams * win_share(s, seat) - 1.0) / (teams - 1.0)
 
@@ -392,7 +392,7 @@ def write_returns(s, returns, row):
 
 @kernel
 def write_win_shares(s, shares, row):
-    """Write the share of the win of each player: partners split their team's evenly."""
+    """Write the win share of each player: partners split their team's evenly."""
     players = int64(s["players"])
     partners = players // int64(s["teams"])
     for seat in range(players):

@@ -97,7 +97,7 @@ def _ranking(summary: Summary, lines: Sequence[StandingsRow], drawn: str) -> _Ht
 
 
 def _pairings(summary: Summary, lines: Sequence[StandingsRow]) -> _Html:
-    """Return every pairing, seen from its stronger agent."""
+    """Return every pairing, from its stronger agent's side."""
     rank = {line.agent: place for place, line in enumerate(lines)}
     rows = []
     for pairing in sorted(summary["pairings"], key=lambda p: sorted(rank[k] for k in p["pair"])):

@@ -9,7 +9,7 @@ Every candidate is played on to the end by the same base agent, in all seats, wi
 probabilities.
 
 A candidate is dropped when it is surely worse than the best one. "Surely": its difference exceeds
-so many standard errors that, with all candidates and all looks, the best one is dropped in at most
+so many standard errors that, with all candidates and all tests, the best one is dropped in at most
 5 % of the rollouts (Bonferroni; the errors are taken as normal).
 """
 
@@ -38,7 +38,7 @@ BASE: Final = "value:plans=stop,candidates=8,next=0,discs=now"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
 
 PORTION: Final = 100
-"""Games of each candidate between two looks; a whole portion shares its first rolls out."""
+"""Games of each candidate between two tests; a whole portion shares its first rolls out."""
 
 DOUBT: Final = 0.05
 """Probability that a rollout drops a candidate that is the best."""
@@ -58,12 +58,12 @@ class Estimate:
 
     Attributes:
         actions: action numbers, in order.
-        mean: ``(teams,)`` float64, each team's expected share of the win.
+        mean: ``(teams,)`` float64, each team's win probability.
         error: ``(teams,)`` float64, the standard errors.
         games: that were played from it.
-        loss: how much less than the best one it is worth to the team that decides.
+        loss: its regret against the best one, for the team that decides.
         loss_error: the standard error of that, from games with the same dice; 0 for the best one.
-        dropped: whether it was found to be surely worse.
+        dropped: whether it was significantly worse.
     """
 
     actions: tuple[int, ...]

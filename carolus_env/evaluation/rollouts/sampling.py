@@ -31,7 +31,7 @@ class Played(NamedTuple):
     """``G`` games that were played on.
 
     Attributes:
-        shares: ``(G, teams)`` float64, each team's share of the win, or its value where the game
+        shares: ``(G, teams)`` float64, each team's win share, or its value where the game
             was left before its end.
         decisions: how many were taken in all games.
     """
@@ -48,7 +48,7 @@ class Sampler:
         base: plays every seat: a spec string, made once for each thread, or an agent.
         seed: of all games, 0 to 2^64 - 1.
         value: of games that are left; None: none is.
-        rounds: after so many rounds, the present one included, a game is left; None: never.
+        rounds: rounds until a game is left, the present one included; None: never.
         stratified: the first rolls of all games that are played together come in proportion.
         threads: that share the games; the results are the same.
         elsewhere: workers that share them instead, begun with what calls `part`; None: threads.

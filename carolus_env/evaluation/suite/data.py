@@ -51,12 +51,12 @@ class Candidate:
 
     Attributes:
         actions: action numbers, in order.
-        value: the expected share of the win of the team that decides.
+        value: the win probability of the team that decides.
         error: its standard error.
-        loss: how much less than the best candidate's value that is, in games with the same dice.
+        loss: its regret against the best candidate, in games with the same dice.
         loss_error: the standard error of that; 0 for the best one.
         games: that were played from it.
-        dropped: it was found to be surely worse, and played no further.
+        dropped: it was significantly worse, and played no further.
     """
 
     actions: tuple[int, ...]

@@ -70,7 +70,7 @@ class Plan:
     base: str = BASE
     """Spec of the agent that plays the rollouts."""
     rounds: int = 3
-    """Leave games after so many rounds, and take the value function's word; 0: to the end."""
+    """Rounds after which games are bootstrapped from the value function; 0: play to the end."""
     value: str = "value"
     """The value function (`values.value_function`)."""
     decided: float = 0.03

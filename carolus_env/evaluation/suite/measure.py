@@ -1,4 +1,4 @@
-"""An agent's loss: how much of the win its choices give away, by a suite's rollouts."""
+"""An agent's regret on a suite, by the suite's rollouts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAYED: Final = 1  # and of the games that are played on
 
 
 class Loss(NamedTuple):
-    """A mean loss, in shares of the win, with its 95 % interval.
+    """Mean regret, in win probability, with its 95 % interval.
 
     Attributes:
         mean: of the decisions.
@@ -118,7 +118,7 @@ def measure(
     games: int = GAMES,
     decisions: Sequence[Decision] | None = None,
 ) -> Measured:
-    """Ask an agent for its choice in every decision of a half, and look up what it costs.
+    """Ask an agent for its choice in every decision of a half, and measure the regret.
 
     A choice counts by the position to which it leads: the order of placements does not matter. One
     that leads where no candidate leads is rolled out by the suite's base. The same agent gets the

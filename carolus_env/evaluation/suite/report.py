@@ -38,7 +38,7 @@ def run(
     out: Path | None = None,
     quiet: bool = False,
 ) -> None:
-    """Measure agents by the package's suites, print what they lose, and write it.
+    """Measure agents by the package's suites, print and write their regret.
 
     Args:
         agents: to measure.
@@ -70,7 +70,7 @@ def run(
 
 
 def suites(players: int | None) -> list[Suite]:
-    """Return the package's suite for so many players; None: all that there are.
+    """Return the package's suite for a number of players; None: all suites.
 
     Raises:
         SuiteError: when there is none.
