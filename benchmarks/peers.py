@@ -48,7 +48,7 @@ INSTALL = (
 BATCH = throughput.BATCH
 PGX_BATCH = {"connect_four": 4096, "backgammon": 256}  # more are no faster
 PGX_STEPS = 32  # a call takes hundredths of a second, so its overhead is negligible
-WARM_UP_GAMES = 3  # that a lane ends on average before it is measured
+WARM_UP_GAMES = 3  # mean games of a lane before it is measured
 
 
 # ------------------------------------------------------------------------------------ the peers

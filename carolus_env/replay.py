@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m carolus_en
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except OSError as error:  # of the output; errors of files are reported file by file
+    except OSError as error:  # writing the output failed; errors of files are reported file by file
         return _without_output(error)
 
 

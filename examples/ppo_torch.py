@@ -191,7 +191,7 @@ def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
     decisions = Decisions(args.rollout, seen, masks)
     batch = args.envs * args.rollout
     updates = -(-args.steps // batch)
-    shares: deque[float] = deque(maxlen=1000)  # of the last games
+    shares: deque[float] = deque(maxlen=1000)  # the last games
     started = time.perf_counter()
     for update in range(updates):
         for t in range(args.rollout):

@@ -72,7 +72,7 @@ class Shared(CategoricalMixin, DeterministicMixin, Model):
 
 def train(args: Args) -> ActorCritic:
     """Play and learn."""
-    set_seed(args.seed)  # of the games, too
+    set_seed(args.seed)  # seeds the games, too
     env = make_env(args.players, args.opponents, args.envs)
     model = Shared(env)
     agent = PPO(

@@ -49,7 +49,7 @@ def make_env(players: int, opponents: str) -> gymnasium.Env:
         opponents=opponents,
         illegal="raise",  # no illegal choice goes unseen
         masks="observation",
-        disable_env_checker=True,  # which plays random candidates, legal or not
+        disable_env_checker=True,  # it plays random candidates, legal or not
     )
     seen: Any = env.observation_space
     space = gymnasium.spaces.Dict(obs=seen["observation"], mask=seen["action_mask"])

@@ -114,7 +114,7 @@ class Checked(Agent):
         before = states.tobytes()
         try:
             given = self.agent.act(states, generators)
-        except SystemExit as error:  # which would end the command without a word
+        except SystemExit as error:  # it would end the command silently
             raise AgentError(self.name, f"fails with {failures.message(error)}") from error
         try:
             answer = np.asarray(given)

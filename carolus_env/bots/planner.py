@@ -222,7 +222,7 @@ class PlannerBot(CompiledAgent):
         return Planner(self._width, errors, self._weights, RoundScratch.new())
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return its choice, and the evaluation where the turn that it plans ends.
+        """Return the choice, and the evaluation where the turn that it plans ends.
 
         For discs and crowns that is the evaluation of the present position.
         """

@@ -62,7 +62,7 @@ class Job:
 
     @property
     def schedule(self) -> str:
-        """Who meets whom."""
+        """Schedule of the games."""
         return ALONE if len(self.agents) == 1 else "round_robin"
 
     @property

@@ -25,7 +25,7 @@ from carolus_env.records import Record, positions
 from carolus_env.system.files import check_writable, write_file
 
 SECONDS_PER_MOVE: Final = 1.0
-_LAST_FRAME: Final = 4.0  # how long the end is shown, in moves
+_LAST_FRAME: Final = 4.0  # duration of the end, in moves
 
 _GIF_COLOURS: Final = 255  # one of 256 is left for pixels that stay the same
 _GIF_MOST: Final = int(655.35 / _LAST_FRAME)  # seconds; the format allows 655.35 for a frame

@@ -38,7 +38,7 @@ from carolus_env.drawing.words import description, title
 
 LAYOUTS: Final = ("tall", "wide", "narrow")
 
-_SIDE: Final = 1000.0  # of the circle's square
+_SIDE: Final = 1000.0  # side of the circle's square
 _MARGIN, _GAP = 14.0, 18.0
 CORNER: Final = 22.0
 """Radius of the whole drawing's corners."""

@@ -19,8 +19,8 @@ EMPEROR_RADIUS: Final = 246.0
 NUMBER_RADIUS: Final = 314.0
 _STEP: Final = math.tau / TERRITORIES
 _GAP: Final = 4.5  # half of the space between two territories
-_KINKS: Final = (0.0, 13.0, -13.0)  # of successive borders: territories have three shapes
-_BULGE: Final = 9.0  # of the outer edge
+_KINKS: Final = (0.0, 13.0, -13.0)  # bends of successive borders: territories have three shapes
+_BULGE: Final = 9.0  # bulge of the outer edge
 
 Point = tuple[float, float]
 

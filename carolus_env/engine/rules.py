@@ -19,7 +19,7 @@ from carolus_env.system.options import checked, described, option
 TERRITORIES: Final = 15
 CLANS: Final = 5
 CLAN_NAMES: Final = ("red", "pink", "blue", "yellow", "green")
-PALADINS_LAID_OUT: Final = 3  # of each clan, one on each territory
+PALADINS_LAID_OUT: Final = 3  # paladins of each clan, one on each territory
 DISCS: Final = 5  # numbered 1 to 5; also the rounds until they are taken back
 CROWN: Final = 5  # the sixth face of a die; faces 0-4 are the clans
 FACES: Final = 6

@@ -208,5 +208,5 @@ class Buffers(NamedTuple):
     fresh: ResetSource
     outcomes: Outcomes
     totals: npt.NDArray[np.float64]  # (1, players) sums of the payoffs of games that ended
-    numbers: npt.NDArray[np.int64]  # of the legal sets
+    numbers: npt.NDArray[np.int64]  # the games' legal sets
     views: Views

@@ -129,7 +129,7 @@ class CheckedEnv(OrderEnforcingWrapper):
         Calls the environment directly; the wrapper would look up five attributes by name.
         """
         if not self._has_reset:
-            return super().last(observe)  # which raises the wrapper's error
+            return super().last(observe)  # raises the wrapper's error
         return self.env.last(observe)
 
     def __str__(self) -> str:

@@ -208,7 +208,7 @@ def _write_clans(s, player, team, row, at):
 def _write_regions(s, team, row, at):
     """Write blocks margin and castles; return the next place."""
     teams, n, here = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
-    one, two = (team + 1) % teams, (team + 2) % teams  # of two teams, two is the team itself
+    one, two = (team + 1) % teams, (team + 2) % teams  # with two teams, two is the team itself
     circle, circle_1 = strengths(s, team), strengths(s, one)
     circle_2 = strengths(s, two) if teams > 2 else circle_1
     for k in range(AHEAD):

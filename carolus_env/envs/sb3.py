@@ -211,7 +211,7 @@ class LearnerVecEnv(VecEnv):
         """
         if method_name != "action_masks":
             raise AttributeError(f"the games of a LearnerVecEnv have no method {method_name!r}")
-        self.action_masks()  # which raises before the first reset
+        self.action_masks()  # raises before the first reset
         if indices is None:
             if self._mask_rows[0].base is not self._masks:  # after copying the environment
                 self._mask_rows = list(self._masks)

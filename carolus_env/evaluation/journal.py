@@ -248,7 +248,7 @@ class _Block:
 
     start: int
     stop: int
-    seconds: npt.NDArray[np.float64]  # of each agent
+    seconds: npt.NDArray[np.float64]  # time of each agent
     wall: float
 
     def share_out(self, results: Results) -> None:

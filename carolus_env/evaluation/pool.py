@@ -30,7 +30,7 @@ AHEAD: Final = 4
 """Blocks under way or waiting for their turn, at most: so many for each worker."""
 
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
-_DECISIONS: Final = 150  # of a game, as a first guess
+_DECISIONS: Final = 150  # decisions of a game, as a first guess
 _GROWTH: Final = 4  # a block is at most this many times as large as the one before
 
 
@@ -171,7 +171,7 @@ class Pool:
     def __init__(self, task: Task, workers: Workers, *, records: bool) -> None:
         self.task, self.workers, self.records = task, workers, records
         self.pace = Pace(workers.count)
-        self._runner: Runner | None = None  # of this process
+        self._runner: Runner | None = None  # runner of this process
         self._begun = False
 
     def play(self, start: int, stop: int, progress: Progress | None) -> Iterator[Block]:

@@ -241,7 +241,7 @@ class Plan:
 
     @cached_property
     def meetings(self) -> list[Meeting]:
-        """Who meets whom, in every seating; see `meetings`."""
+        """The meetings of agents, each in every seating; see `meetings`."""
         return meetings(self.schedule, self.rules, len(self.agents))
 
     @property

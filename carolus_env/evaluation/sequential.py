@@ -57,7 +57,7 @@ BEST_DEALS: Final = 500
 
 _SEEN: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was observed, as in fishtest
 _TOLERANCE: Final = 1e-9
-_ROUNDS: Final = 100  # of an iteration; it takes about five
+_ROUNDS: Final = 100  # maximum of an iteration's steps; it takes about five
 _CHUNK: Final = 4096  # deals whose ratio is computed at once
 
 

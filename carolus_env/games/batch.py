@@ -112,7 +112,7 @@ class GameBatch:
                 self._scales = observing.scales(rules.players)
                 self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
-        self._numbers = np.zeros(n, np.int64)  # of the legal sets
+        self._numbers = np.zeros(n, np.int64)  # the games' legal sets
         self._generators = np.zeros(n, np.uint64)
         self._blank = engine.blank_games(rules, 1)
         self._territories = np.zeros((threads, 1, TERRITORIES), np.int64)

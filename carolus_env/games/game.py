@@ -245,7 +245,7 @@ class Game:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the game ended; None before the end."""
+        """The outcome of the game; None before the end."""
         if not self.over:
             return None
         reason = REASON_NAMES[int(self.states["reason"][0])]

@@ -19,9 +19,9 @@ class CurveStyle:
     """Style of a learner's curve."""
 
     unit: str
-    """The key of a point's place on the x axis ..."""
+    """Key of a point's x coordinate."""
     scale: float
-    """... by which it is divided."""
+    """Divisor of the x coordinate."""
     x: str
     """The label of the x axis."""
     plays: str

@@ -67,7 +67,7 @@ class RunConfig:
 
     @property
     def budget(self) -> str:
-        """How long the run is, in words."""
+        """Length of the run, in words."""
         raise NotImplementedError
 
     def extended(self, changes: Mapping[str, Any]) -> Self:

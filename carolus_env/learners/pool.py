@@ -46,7 +46,7 @@ class Learnt(NamedTuple):
     """Result of a worker's part of a round."""
 
     shared: Arrays
-    """Its weights, and the state of its optimiser."""
+    """The worker's weights, and the state of its optimiser."""
     own: Arrays
     """State that the worker keeps until the next round, such as games under way."""
     stats: npt.NDArray[np.float64]

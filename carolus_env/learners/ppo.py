@@ -364,9 +364,9 @@ class Loss(NamedTuple):
     value: np.float32
     """Weight of the value's loss."""
     mean: np.float32
-    """The advantages' mean, which is subtracted ..."""
+    """Mean of the advantages, which is subtracted from them."""
     scale: np.float32
-    """... and what they are multiplied by then."""
+    """Factor of the advantages after that."""
     share: np.float32
     """1 over the decisions of a gradient step."""
 

@@ -59,7 +59,7 @@ from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system.compiler import entry, part, rare
 
 LONGEST: Final = 1024
-"""Positions that are remembered of a game; a longer one is learnt from in part."""
+"""Maximum number of positions kept of a game; a longer one is learnt from in part."""
 
 
 @dataclass
@@ -199,7 +199,7 @@ class SelfPlay(NamedTuple):
     """Context of a game."""
 
     memory: Memory
-    """The network, and where the game is remembered."""
+    """The network, and the game's history."""
     exploration: float
     """Probability of a random decision."""
 
@@ -217,7 +217,7 @@ def _decide(s, count, bits, player):
     if generator.fraction(generator.mix(bits)) < player.exploration:
         bits = generator.step(bits)
         chosen = generator.below(generator.mix(bits), choices)
-    t = count % LONGEST  # of a longer game as if it began later
+    t = count % LONGEST  # a longer game is learnt from as if it began later
     history.followed[t] = chosen == best
     selector.after[0] = s
     play_plan(after, selector.proposals.choices[best])

@@ -34,7 +34,7 @@ REACHES: Final = 4
 NOT, NOW, CHOOSING, LATER = range(REACHES)
 HELD: Final = 4  # a clan's holder: nobody, the player, its partner, an opponent
 KINDS: Final = 3
-SET_UP, OPENING, ACTION = range(KINDS)  # of rounds
+SET_UP, OPENING, ACTION = range(KINDS)  # kinds of rounds
 MOST_CASTLES: Final = max(CASTLES_TO_WIN) + 1
 
 

@@ -169,7 +169,7 @@ def count_clan(s, clan, features):
     out = paladins_out(s, clan)
     holder = int64(s["control"][clan])
     holding_team = int64(s["team"][holder]) if holder != NOBODY else NOBODY
-    most, second, first = -1, -1, NOBODY  # of the courts
+    most, second, first = -1, -1, NOBODY  # counts and holder of the largest courts
     for player in range(int64(s["players"])):
         count = int64(s["courts"][player, clan])
         if count > most:

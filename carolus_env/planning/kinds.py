@@ -57,14 +57,14 @@ _FIRST, _LAST = CLAN_FEATURES
 _ROUGH: Final = 1e-9
 
 _CONTROLS: Final = 1 << CLANS
-_ROWS: Final = 512  # of kinds that are known at a time, a power of 2
-_KEYS: Final = _CONTROLS * 8 * 16 * 4  # of a position
+_ROWS: Final = 512  # kinds cached at a time, a power of 2
+_KEYS: Final = _CONTROLS * 8 * 16 * 4  # keys of a position
 _MIX: Final = 2_654_435_769  # 2^32 over the golden ratio: neighbours come far apart
 
 KIND: Final = np.dtype(
     [
-        ("key", "<i8"),  # what the plans have in common, see `_key`; 0: none
-        ("heir", "<i8"),  # of the region after the move, a row of features
+        ("key", "<i8"),  # the plans' common key, see `_key`; 0: none
+        ("heir", "<i8"),  # owner of the region after the move, a row of features
         ("owner", "<i8"),  # the same
         ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
         ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
@@ -276,7 +276,7 @@ def _write_clans(shares, teams, clans, features):
 def _learn_kind(shares, added, key, given, kinds):
     """Play a plan out, and find what others of its kind have in common with it.
 
-    Plans that end the game are not remembered as a kind: their scores are known at once.
+    Plans that end the game are not cached as a kind: their scores are known at once.
     """
     row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `_key`
     s, weights, scores = given.before, given.weights, kinds.scores

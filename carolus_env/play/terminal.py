@@ -107,7 +107,7 @@ class Terminal:
         self._board_shown: tuple[int, ...] = ()  # round, phase and player of the last board
         self._own: set[Path] = set()  # files that may be overwritten
         self._saved = session.version
-        self._warned = False  # that the game is not saved
+        self._warned = False  # whether a warning said that the game is not saved
         self._left = False
 
     def run(self) -> None:

@@ -66,7 +66,7 @@ class Cluster(Workers):
         import ray
 
         self._ray, self._most = ray, most
-        self._numbers: dict[Any, int] = {}  # of the tasks under way, by Ray's reference
+        self._numbers: dict[Any, int] = {}  # tasks under way, by Ray's reference
         self._counted, self._processors = -_COUNTED, 0
         self._ours = not ray.is_initialized()
         if self._ours:
@@ -199,7 +199,7 @@ def _beside(folder: Path) -> Iterator[tuple[Path, int]]:
 
 # ------------------------------------------------------------------------------------ a worker
 
-_desks: dict[str, Desk] = {}  # of this process: the job it does, by digest
+_desks: dict[str, Desk] = {}  # this process's jobs, by digest
 
 
 def _do(version: str, digest: str, job: list[Any], *task: Any) -> Any:

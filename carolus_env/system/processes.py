@@ -61,7 +61,7 @@ class Workers(ABC):
     @property
     @abstractmethod
     def room(self) -> int:
-        """How many more tasks can be given now."""
+        """Number of tasks that can be given now."""
 
     @property
     @abstractmethod
@@ -140,7 +140,7 @@ class Workers(ABC):
 
 
 class InProcess(Workers):
-    """This process alone: a task is done when its result is taken."""
+    """A worker in this process: a task is done when its result is taken."""
 
     def __init__(self) -> None:
         self._do: Callable[..., Any] | None = None

@@ -2,7 +2,7 @@
 
 The tree's choices are discs and whole turns: the planner lists a turn's plans, best first, and its
 evaluation gives their priors and first values. So a turn is one choice, no set of placements is
-tried twice, and a search at the start of a turn settles all its decisions, which are remembered
+tried twice, and a search at the start of a turn settles all its decisions, which are cached
 until they are needed. How the tree works: `carolus_env.bots.search.tree`.
 """
 

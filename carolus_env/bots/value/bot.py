@@ -139,7 +139,7 @@ class ValueBot(CompiledByPlayers):
         return Player.of(players, self._models.weights(self.name, players), self.options)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return its choice, and the network's value after it."""
+        """Return the choice, and the network's value after it."""
         players = common_players(states, "opinions")
         player = self.context_of(players)._replace(errors=0.0)
         choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))

@@ -28,15 +28,15 @@ class StandingsRow:
     """One agent's line of the cross table."""
 
     agent: int
-    """Its number in the summary."""
+    """The agent's number in the summary."""
     name: str
-    """Its spec; with a number where two agents have the same."""
+    """The agent's spec; with a number where two agents have the same."""
     rating: Rating | None
     """None: the tournament was not rated."""
     won: float
-    """Its win rate in all games."""
+    """Win rate in all games."""
     against: tuple[float | None, ...]
-    """Its win rate against each agent, in the order of the standings; None: they never met."""
+    """Win rates against the agents, in the order of the standings; None: they never met."""
 
 
 def standings(summary: Summary) -> list[StandingsRow]:

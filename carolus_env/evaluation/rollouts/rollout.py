@@ -100,7 +100,7 @@ class Rollout:
 
     @property
     def games(self) -> int:
-        """Played from all candidates together."""
+        """Number of games from all candidates together."""
         return sum(candidate.games for candidate in self.candidates)
 
 

@@ -156,7 +156,7 @@ class Suite:
 
     @property
     def players(self) -> int:
-        """Of every game."""
+        """Number of players of every game."""
         return int(self.header["players"])
 
     @property

@@ -138,7 +138,7 @@ class Chat:
         if not isinstance(choice, dict):
             raise ChatError("the endpoint's answer has no choices[0].message")
         content = choice.get("content") or ""
-        if isinstance(content, list):  # of parts
+        if isinstance(content, list):  # a list of parts
             content = "".join(_of(part, "text") or "" for part in content)
         if not isinstance(content, str):
             raise ChatError("the endpoint's answer has no text in choices[0].message.content")
