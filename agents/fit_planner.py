@@ -106,7 +106,7 @@ def play(rules: Rules, pool: Sequence[Array], seed: int, deals: range) -> Positi
 
 
 def fit(positions: Positions) -> tuple[Array, float]:
-    """Return the weights whose win probabilities fit the results best, and the mean log loss."""
+    """Fit the weights' win probabilities to the results; return weights and mean log loss."""
     from scipy.optimize import minimize
 
     features, shares = positions
@@ -134,7 +134,7 @@ def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> An
 
 
 def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
-    """Return the best weights after ``rounds`` rounds of playing and fitting: ``(F,)``."""
+    """Find the best weights, ``(F,)``, by ``rounds`` rounds of playing and fitting."""
     rules = Rules(players=players)
     names = [feature.name for feature in heuristic.FEATURES]
 

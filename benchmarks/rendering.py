@@ -62,7 +62,7 @@ def window(mode: str, at: Iterator[Any], frames: int) -> float:
 
 
 def measure(players: int, frames: int, repeats: int) -> list[Row]:
-    """Return the rows for one number of players."""
+    """Measure the rows for one number of players."""
     at = {mode: positions(mode, players) for mode in MODES}
     times: dict[str, list[float]] = {mode: [] for mode in MODES}
     for mode in MODES:
@@ -84,7 +84,7 @@ def measure(players: int, frames: int, repeats: int) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
-    """Return milliseconds a frame by number of players."""
+    """Return the milliseconds per frame by number of players."""
     result = {(row["mode"], row["players"]): digits(row["ms"], "ms") for row in rows}
     lines = [
         [f"`{mode}`", made, *(result[mode, players] for players in (2, 3, 4))]

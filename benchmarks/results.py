@@ -39,7 +39,7 @@ def report(
 
 
 def load(name: str) -> Any:
-    """Return the rows saved under a name."""
+    """Load the rows saved under a name."""
     return json.loads(RESULTS.read_text())[name]
 
 

@@ -219,7 +219,7 @@ MODES = {
 
 
 def make_window(mode: str, players: int, batch: int = 1, threads: int = 1) -> Window:
-    """Return a window of a mode; `measure` uses it."""
+    """Make a window of a mode, for `measure`."""
     return MODES[mode].make(players, batch, threads)
 
 
@@ -243,7 +243,7 @@ def measure(mode: str, players: int, batch: int, threads: int, seconds: float, r
 
 
 def table(rows: list[Row]) -> str:
-    """Return decisions a second of every mode by number of players; one thread, the usual batch."""
+    """Return the decisions a second of every mode by number of players; one thread, the usual batch."""
     result = {
         (row["mode"], row["players"]): row
         for row in rows

@@ -111,7 +111,7 @@ def features_table() -> str:
 
 
 def search_table() -> str:
-    """Return the options of `search` that `mcts` has not, or with another default."""
+    """Return the options of `search` that `mcts` lacks, or with another default."""
     shared = options_table(MctsOptions).splitlines()[2:]
     lines = options_table(SearchOptions).splitlines(keepends=True)
     return "".join(line for line in lines if line.rstrip() not in shared)

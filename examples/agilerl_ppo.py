@@ -44,7 +44,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str, games: int) -> VectorEnv:
-    """Return the games of a learner."""
+    """Make the games of a learner."""
     return gymnasium.make_vec(
         "carolus_env:CarolusMagnusTurns-v0",
         num_envs=games,

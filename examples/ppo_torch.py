@@ -163,7 +163,7 @@ def advantages(
 
 
 def make(args: Args, games: int) -> VectorEnv:
-    """Return the environment; the learner's seat changes from game to game."""
+    """Make the environment; the learner's seat changes from game to game."""
     return gymnasium.make_vec(
         "CarolusMagnusTurns-v0" if args.turns else "CarolusMagnus-v0",
         num_envs=games,
@@ -248,7 +248,7 @@ def learn(
 
 @torch.no_grad()
 def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.float64]:
-    """Return win shares with the likeliest action: the first game of each row of ``envs``.
+    """Measure win shares with the likeliest action: the first game of each row of ``envs``.
 
     With fewer rows than games the first games to end would be the short ones.
     """

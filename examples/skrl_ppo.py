@@ -38,7 +38,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str, games: int) -> Wrapper:
-    """Return the games of a learner, as skrl has them."""
+    """Make the games of a learner, as skrl has them."""
     envs = gymnasium.make_vec(
         "carolus_env:CarolusMagnusTurns-v0",
         num_envs=games,

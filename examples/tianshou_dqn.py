@@ -42,7 +42,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str) -> gymnasium.Env:
-    """Return a game of a learner, as Tianshou has it."""
+    """Make a game of a learner, as Tianshou has it."""
     env = gymnasium.make(
         "carolus_env:CarolusMagnusTurns-v0",
         players=players,

@@ -41,7 +41,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str, games: int) -> TransformedEnv:
-    """Return the games of a learner, as TorchRL has them."""
+    """Make the games of a learner, as TorchRL has them."""
     envs = gymnasium.make_vec(
         "carolus_env:CarolusMagnusTurns-v0",
         num_envs=games,

@@ -113,7 +113,7 @@ class GreedyBot(CompiledAgent):
         return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return the actions with the best immediate gain are equally likely, errors apart."""
+        """Return equal probabilities of the actions with the best immediate gain, errors apart."""
         rows, actions = np.nonzero(engine.legal_masks(states))
         after = pick(states, rows)
         engine.step(after, actions, roll=False)

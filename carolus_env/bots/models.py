@@ -22,7 +22,7 @@ Options = TypeVar("Options")
 
 
 def find(kind: Kind, name: str) -> NetworkModel:
-    """Return a model.
+    """Find a model.
 
     Args:
         kind: of a model of the package.
@@ -72,7 +72,7 @@ class Models:
 def parse_model(
     bot: str, argument: str, options: type[Options], kind: Kind
 ) -> tuple[NetworkModel | None, Options]:
-    """Return the model that a spec names before its options, None if there is none, and these.
+    """Parse a spec: return the model named before the options, or None, and the options.
 
     Args:
         bot: its name, for errors.

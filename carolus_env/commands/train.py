@@ -153,7 +153,7 @@ def _train_alone(job: Job, console: Console) -> Evaluation | None:
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
-    """Return the run that the command line asks for; the folder of a new one is made.
+    """Make the run that the command line asks for, and the folder of a new one.
 
     Raises:
         ValueError: for options, files or folders that cannot be used.

@@ -68,7 +68,7 @@ def roll_due(states: States) -> npt.NDArray[np.bool_]:
 
 
 def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
-    """Return the next roll of each game's own generator, not applied; advances the generators.
+    """Draw the next roll from each game's own generator, without applying it.
 
     ``apply_roll(states, draw_faces(states))`` is what `step` does.
 

@@ -75,7 +75,7 @@ class Block(NamedTuple):
 
 @cache
 def layout(players: int) -> tuple[Block, ...]:
-    """Return the observation of a game of 2, 3 or 4 players, block by block, in order."""
+    """Return the blocks of an observation in games of 2, 3 or 4 players, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
     teams, seats = TEAMS[players], (players,)

@@ -179,7 +179,7 @@ def refusal(states: States, game: int, action: int) -> ValueError:
 def random_actions(
     states: States, generators: npt.NDArray[np.uint64], *, rows: Ints | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return a legal action for each game, uniformly at random; -1 where no decision is due.
+    """Sample a legal action for each game, uniformly; -1 where no decision is due.
 
     Args:
         states: ``(N,)`` games.
@@ -206,7 +206,7 @@ def _write_masks(states, rows, masks):
 
 @entry
 def _step(states, rows, actions, roll):
-    """Return the first index whose action is illegal, or -1 when all were carried out."""
+    """Carry out the actions; return the first index of an illegal one, else -1."""
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         if not legal.is_legal(states[g], actions[i]):

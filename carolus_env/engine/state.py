@@ -189,7 +189,7 @@ RAW: Final = np.dtype((np.void, STATE.itemsize))
 
 
 def copy(states: States) -> States:
-    """Return a copy of games, ``(N,)``: ``states.copy()``, but faster, as whole bytes.
+    """Copy games, ``(N,)``: ``states.copy()``, but faster, as raw bytes.
 
     Raises:
         TypeError: when ``states`` is no batch of games.
@@ -199,7 +199,7 @@ def copy(states: States) -> States:
 
 
 def pick(states: States, rows: Ints) -> States:
-    """Return a copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes.
+    """Copy the games at ``rows``: ``states[rows]``, but faster, as raw bytes.
 
     Args:
         states: ``(N,)`` games.
@@ -217,7 +217,7 @@ def pick(states: States, rows: Ints) -> States:
 
 
 def put(states: States, rows: Ints, games: States) -> None:
-    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster, as whole bytes."""
+    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster, as raw bytes."""
     states.view(RAW)[rows] = games.view(RAW)
 
 

@@ -150,7 +150,7 @@ class LearnerVectorEnv(VectorEnv):
         npt.NDArray[np.bool_],
         dict[str, Any],
     ]:
-        """Return the learners decide; the others play on to the learners' next decisions.
+        """Take the learners' decisions; the others play on to the learners' next ones.
 
         Args:
             actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
@@ -324,7 +324,7 @@ class LearnerEnv(gymnasium.Env):
         return _first(observations), self._info()
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Return the learner decides; the others play on to its next decision or to the end.
+        """Take the learner's decision; the others play on to its next one or to the end.
 
         Raises:
             TypeError: when the action is not a whole number.

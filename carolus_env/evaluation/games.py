@@ -203,7 +203,7 @@ def _noted(states: States, step: lockstep.Step) -> Decisions:
 
 
 def _split(decisions: Decisions, games: int) -> list[npt.NDArray[np.uint8]]:
-    """Return the actions of each game."""
+    """Split the actions by game."""
     ends = np.cumsum(np.bincount(decisions.games, minlength=games))[:-1]
     return np.split(decisions.in_order().actions, ends) if games else []
 

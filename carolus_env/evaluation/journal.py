@@ -89,7 +89,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Journal:
-        """Return a new file with its header.
+        """Create a new file with its header.
 
         Raises:
             ResultsFileError: when the file exists.

@@ -194,7 +194,7 @@ def _games_of_a_deal(players: int) -> int:
 
 
 def _fit(players: int, elos: Floats, wins: Floats, games: Floats) -> Floats:
-    """Return the ratings whose expected wins equal the wins, which is where they are most likely.
+    """Fit the most likely ratings: their expected wins equal the wins.
 
     By bisection, since the expected wins grow with the rating.
 

@@ -70,7 +70,7 @@ def evaluate(
         games: against each agent.
         near: a guess of its rating; None: nothing is known.
         others: specs of agents that it plays besides.
-        half: of the suite, whose positions are of the usual rules, in which its loss is measured;
+        half: of the suite, whose positions are of the usual rules, to measure its regret on;
             None: in none.
     """
     players = rules.players
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def _loss(agent: Agent, players: int, half: str) -> list[float]:
-    """Return the agent's loss a decision on a half of the suite."""
+    """Return the agent's regret per decision on a half of the suite."""
     result = measure(shipped(players), agent, half).summary()[ALL]
     return [result.mean, result.low, result.high]
 

@@ -251,7 +251,7 @@ def _check_connected(strength: Floats) -> None:
 
 
 def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) -> Floats:
-    """Return the most likely ratings in logits, ``(B, A)``, for ``B`` weightings of the deals.
+    """Fit the most likely ratings in logits, ``(B, A)``, for ``B`` weightings of the deals.
 
     Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
     range. The third derivative of these likelihoods is at most ``d`` times the second, so every

@@ -208,7 +208,7 @@ class GameBatch:
         return self.turn(copy=copy)
 
     def sample(self, weights: npt.NDArray[np.floating[Any]] | None = None) -> npt.NDArray[np.int64]:
-        """Return a random legal action for each game, from the batch's own streams.
+        """Draw a random legal action for each game, from the batch's own streams.
 
         Args:
             weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in

@@ -180,7 +180,7 @@ class Game:
         return due
 
     def _read(self, text: str) -> list[int]:
-        """Return the actions of a text, read on a copy of the game where each is played."""
+        """Parse a text as actions, each played on a copy of the game."""
         from carolus_env.notation import read_move
 
         game, actions = copy(self.states), []

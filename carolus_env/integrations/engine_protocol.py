@@ -77,7 +77,7 @@ def quoted(data: bytes) -> str:
 
 
 def read(data: bytes, *expected: str) -> dict[str, Any]:
-    """Return the keys and values of a message of the first expected kind whose keys it has.
+    """Parse a message as the first expected kind whose keys it has.
 
     Raises:
         ProtocolError: when it is none, or an error that was not expected.

@@ -203,7 +203,7 @@ class ExternalAgent(Agent):
     def _ask(
         self, states: States, generators: npt.NDArray[np.uint64], row: int, analyse: bool
     ) -> tuple[int, list[float] | None]:
-        """Return the program's action in one game, and the values of its teams if it gives some."""
+        """Ask the program for its action in one game, and the teams' values if it gives some."""
         seconds, more = self.options.seconds, {"seed": int(generators[row]), "analyse": analyse}
         with self._lock:
             self._number += 1

@@ -262,7 +262,7 @@ def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
 def _read(
     source: str | os.PathLike[str] | Packed,
 ) -> tuple[Packed, dict[str, Any], npt.NDArray[np.uint8] | None]:
-    """Return the games, metadata on how they were made, and the agent in each seat by number."""
+    """Read the games, metadata on how they were made, and the agent in each seat by number."""
     if isinstance(source, Packed):
         return source, {}, None
     path = Path(source)

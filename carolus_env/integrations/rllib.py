@@ -199,7 +199,7 @@ class LegalActions(spaces.Discrete):
     mask: npt.NDArray[np.int8] | None = None
 
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
-        """Return a random legal action; other arguments are those of `Discrete`."""
+        """Draw a random legal action; other arguments are those of `Discrete`."""
         if mask is None and probability is None:
             mask = self.mask
         return super().sample(mask, probability)

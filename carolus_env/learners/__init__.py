@@ -75,7 +75,7 @@ def learner(name: str | None) -> Learner:
 
 
 def read_config(path: Path, name: str | None = None) -> RunConfig:
-    """Return the options of a TOML file; those it leaves out keep their defaults.
+    """Read the options of a TOML file; those it leaves out keep their defaults.
 
     Args:
         path: of the file.

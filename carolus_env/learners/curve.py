@@ -50,7 +50,7 @@ class Curve:
 
     @classmethod
     def load(cls, folder: Path) -> Curve:
-        """Return the curve in ``curve.json``; an empty one where there is none."""
+        """Load the curve in ``curve.json``; an empty one where there is none."""
         path = folder / "curve.json"
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
@@ -82,7 +82,7 @@ class Curve:
         axis.set_ylabel("loss a decision, % of a win (dashed)", color=line.get_color())
 
     def draw(self, players: int, style: CurveStyle) -> bytes:
-        """Return the curve as a PNG: ratings among the rungs met above, training games below.
+        """Draw the curve as a PNG: ratings among the rungs met above, training games below.
 
         Args:
             players: of the run.

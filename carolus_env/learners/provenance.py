@@ -20,7 +20,7 @@ def provenance() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return versions of the packages that training depends on."""
+    """Return the versions of the packages that training depends on."""
     return package_versions("gymnasium", "torch", "stable_baselines3", "sb3_contrib")
 
 

@@ -351,7 +351,7 @@ class _Clock:
         return self._before + time.monotonic() - self._made
 
     def pace(self, done: int) -> float:
-        """Return decisions or games a second since `begin`."""
+        """Return the decisions or games a second since `begin`."""
         return (done - self._done) / max(self.since(), 1e-9)
 
     def since(self) -> float:

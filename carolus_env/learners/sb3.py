@@ -116,7 +116,7 @@ _EVALUATION: Final = 2**63
 def make_env(
     config: Sb3Config, opponents: str, n: int, number: int = 0
 ) -> CarolusVecEnv | CarolusTurnsVecEnv:
-    """Return ``n`` games against a bot, with a seed derived from the run's seed and a number."""
+    """Make ``n`` games against a bot, with a seed derived from the run's seed and a number."""
     seed = derived_seed(config.seed, number)
     if config.actions == "turns":
         turns = Turns(config.candidates)

@@ -420,7 +420,7 @@ class InputArrays(NamedTuple):
 
 
 def encode_all(states: States) -> InputArrays:
-    """Return the inputs for games that are not over, of one number of players.
+    """Encode games that are not over, of one number of players, as inputs.
 
     Raises:
         ValueError: for games that are over, or of different numbers of players.

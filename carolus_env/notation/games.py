@@ -74,7 +74,7 @@ _TURN = re.compile(r"(?P<seat>[0-3]) (?P<team>[A-C]) (?P<moves>.+)", re.IGNORECA
 
 
 def read_game(text: str) -> tuple[States, list[dict[str, Any]]]:
-    """Return the start and the events of a game that `game_text` wrote, or that a person typed.
+    """Parse the start and the events of a game that `game_text` wrote, or that a person typed.
 
     Round headings and the last line may be missing; a comment runs from ``;`` to the end of a line.
 
@@ -139,7 +139,7 @@ def _turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[list[
 
 
 def turn_text(state: np.void, actions: Iterable[int]) -> str:
-    """Return actions of one player in a row with their outcomes: ``2 red>court!, E+2 A takes 4-6``.
+    """Return the text of a player's actions in a row: ``2 red>court!, E+2 A takes 4-6``.
 
     Raises:
         ValueError: when they cannot be played one after the other.

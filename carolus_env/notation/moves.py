@@ -194,7 +194,7 @@ _FORMS: Final = {
 
 
 def read_move(state: np.void, text: str) -> list[int]:
-    """Return the actions that a text stands for: one, or several equal ones for ``2 blue>7-9``.
+    """Parse the actions of a text: one, or several equal ones for ``2 blue>7-9``.
 
     Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
     region names it. The outcome of the move may be left out, but not in part.
@@ -229,7 +229,7 @@ def read_move(state: np.void, text: str) -> list[int]:
 
 
 def read_moves(state: np.void, text: str) -> list[int]:
-    """Return the actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
+    """Parse the actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
 
     Raises:
         NotationError: for the first that cannot be read or played after those before it.
@@ -243,7 +243,7 @@ def read_moves(state: np.void, text: str) -> list[int]:
 
 
 def read_roll(text: str, dice: int | None = None) -> list[int]:
-    """Return the faces of ``rolls red blue crown``; names may be abbreviated: ``rolls r b c``.
+    """Parse the faces of ``rolls red blue crown``; names may be abbreviated: ``rolls r b c``.
 
     Raises:
         NotationError: when it is not a roll, or not of that many ``dice``.

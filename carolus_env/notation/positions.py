@@ -134,7 +134,7 @@ def from_text(text: str, *, seed: int | None = None) -> States:
 
 
 def _split(text: str) -> dict[str, list[str]]:
-    """Return the words of each field in the text."""
+    """Split the text into the words of each field."""
     parts = text.split("|")
     if len(parts) > len(FIELDS):
         names = ", ".join(field.name for field in FIELDS)

@@ -130,7 +130,7 @@ class PlanScratch(NamedTuple):
 
 @kernel
 def pack(plan, action, place):
-    """Return the plan with ``action`` added at index ``place``, which is still free."""
+    """Add ``action`` to the plan at index ``place``, which is still free."""
     return plan | (int64(action) + 1) << (_STEP * place)
 
 

@@ -175,7 +175,7 @@ def _decisions(session: Session) -> list[View]:
 
 
 def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
-    """Return an agent's opinion: its choice, its most probable actions, expected shares.
+    """Return an agent's opinion: its choice, its most probable actions, win probabilities.
 
     Args:
         state: the position.

@@ -295,7 +295,7 @@ def to_arrays(
 
 
 def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
-    """Return the arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
+    """Load the arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
 
     Raises:
         OSError, ValueError: when a file is missing or no array.

@@ -84,7 +84,7 @@ def check_record(record: object) -> None:
 
 
 def read_setup(record: Record) -> Setup:
-    """Return the rules and the set-up of a record; its events are ignored.
+    """Read the rules and the set-up of a record; its events are ignored.
 
     Raises:
         RecordError: when there are none.

@@ -45,7 +45,7 @@ def make_record(
     state: bool = False,
     dice: npt.NDArray[np.uint64] | None = None,
 ) -> Record:
-    """Return the record of the game that ``actions`` lead to from ``start``.
+    """Make the record of the game that ``actions`` lead to from ``start``.
 
     The dice come from the generator in ``start``, so they are those of the game that was played.
     Rolls due after the last action are part of the record, as `engine.step` rolls them too.

@@ -83,7 +83,7 @@ class Workers(ABC):
 
     @abstractmethod
     def take(self) -> list[Result]:
-        """Return the results that have come, after waiting for the first; in any order.
+        """Wait for a result, and return all that have come, in any order.
 
         Raises:
             WorkerError: when a worker died, or failed with an unexpected error.

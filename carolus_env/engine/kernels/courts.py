@@ -20,7 +20,7 @@ def smallest_court(s, clan):
 
 @kernel
 def can_be_taken(s, clan):
-    """Return a clan can be taken when the supply holds at least one of it, or every court does."""
+    """Return whether the clan can be taken: the supply or every court holds at least one of it."""
     return s["supply"][clan] > 0 or smallest_court(s, clan) > 0
 
 

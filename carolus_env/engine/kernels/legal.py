@@ -155,7 +155,7 @@ def write_mask(number, masks, row):
 
 @kernel
 def random_action(number, random_bits):
-    """Return a member of legal set ``number``, each equally likely; -1 where no decision is due."""
+    """Sample a member of legal set ``number`` uniformly; -1 where no decision is due."""
     member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
     choice = below(random_bits << _LOWER_HALF, SPAN[number])
     action = FIRST_ACTION[number // BLOCK] + STRIDE[number // BLOCK] * member + choice

@@ -125,7 +125,7 @@ def set_up(s, territories, row):
 
 @kernel
 def draw_first_player(s):
-    """Return the first player is drawn by lot."""
+    """Draw the first player."""
     return generator.below(draw(s), int64(s["players"]))
 
 
@@ -143,7 +143,7 @@ def await_roll(s):
 
 @kernel
 def draw_dice(s):
-    """Return a random number whose lowest digits to base 6 are fair dice."""
+    """Draw a random number whose lowest digits to base 6 are fair dice."""
     number = draw(s)
     while number > _FAIR_LIMIT:
         number = draw(s)

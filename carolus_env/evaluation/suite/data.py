@@ -271,7 +271,7 @@ def read_suite(path: str | os.PathLike[str]) -> Suite:
 
 
 def read_bytes(data: bytes, name: str) -> Suite:
-    """Return the suite in the content of a file, plain or gzip.
+    """Parse a suite from the content of a file, plain or gzip.
 
     Raises:
         SuiteError: when it does not hold one, with its line.
@@ -295,7 +295,7 @@ def read_bytes(data: bytes, name: str) -> Suite:
 
 
 def check_header(data: object) -> dict[str, Any]:
-    """Return the header of a suite, checked as far as it is used.
+    """Check the header of a suite, as far as it is used, and return it.
 
     Raises:
         DataError: naming the first thing wrong.

@@ -72,7 +72,7 @@ class Measured:
     seconds: float
 
     def summary(self) -> dict[str, Loss]:
-        """Return the loss by kind of decision, by stage, in all, and of a game.
+        """Return the mean regret by kind of decision, by stage, in all, and of a game.
 
         That in all weights kinds as the suite does. That of a game counts each kind as often as a
         seat decides on it in a game of the base agent.

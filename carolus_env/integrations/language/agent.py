@@ -150,7 +150,7 @@ class LanguageAgent(Agent):
         return plans
 
     def _ask(self, game: States) -> tuple[tuple[int, ...], int, str]:
-        """Return the actions of an answer, how many requests it took, and why there are none."""
+        """Ask for an answer; return its actions, the number of requests, and the error."""
         observation = observe(game[0], self.options.answers)
         response = action = None
         wait, error = FIRST_WAIT, ""
@@ -186,7 +186,7 @@ class LanguageAgent(Agent):
 
 
 def make_llm(argument: str) -> Agent:
-    """Return the agent of ``llm:ARGUMENT``: options separated by commas, not quoted in errors.
+    """Make the agent of ``llm:ARGUMENT``: options separated by commas, not quoted in errors.
 
     Raises:
         AgentError: for unknown or malformed options, or impossible values.

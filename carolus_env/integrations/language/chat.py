@@ -102,7 +102,7 @@ class Chat:
         return secret
 
     def ask(self, prompt: str) -> str:
-        """Return the model's answer to a prompt; empty where it has none.
+        """Ask the model for its answer to a prompt; empty if it has none.
 
         Raises:
             ChatError: when none came in time, or the endpoint refuses, or does not answer as such

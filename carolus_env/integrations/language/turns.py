@@ -46,7 +46,7 @@ def goes_on(game: States, start: np.void) -> bool:
 
 
 def read_turn(state: np.void, text: str) -> list[int]:
-    """Return the actions of a whole turn.
+    """Parse the actions of a whole turn.
 
     Outcomes (``!``, ``A takes 4-6``) may be left out, but a wrong one is refused.
 
