@@ -243,7 +243,7 @@ def measure(mode: str, players: int, batch: int, threads: int, seconds: float, r
 
 
 def table(rows: list[Row]) -> str:
-    """Return the decisions a second of every mode by number of players; one thread, the usual batch."""
+    """Return the decisions a second of each mode by number of players; one thread, usual batch."""
     result = {
         (row["mode"], row["players"]): row
         for row in rows

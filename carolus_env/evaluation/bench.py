@@ -19,7 +19,7 @@ from carolus_env.evaluation.suite.data import Suite, shipped
 from carolus_env.evaluation.suite.measure import measure
 
 NAME: Final = "CarolusBench 1"
-"""Name and version of the protocol, for papers."""
+"""Its name in papers, with its version."""
 LADDER: Final = "1efa645624b6"
 """Hash of the ladder (`ladder.digest`)."""
 SUITES: Final = {2: "cccd32707f9b", 3: "11e52a1698b6", 4: "49e97804f2a6"}
