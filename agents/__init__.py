@@ -1,1 +1,1 @@
-"""How the shipped agents were made; see README.md."""
+"""Scripts that made the shipped agents; see README.md."""

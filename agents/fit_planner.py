@@ -6,11 +6,11 @@
 In each round the latest planners play each other, with some random decisions so that all kinds of
 positions occur. Then the weights are fitted to all positions so far: a softmax regression of the
 winner on the features at the ends of turns and before discs (conditional logit: McFadden, 1974),
-with a small ridge penalty. Each new planner meets the best one on deals that no fit has seen, and
+with a small ridge penalty. Each new planner meets the best one on held-out deals, and
 replaces it if it wins more. The first one counts only castles and clans.
 
 With ``--write`` the best weights go into carolus_env/planning/weights.json, together with the
-command that found them.
+command that made them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Positions(NamedTuple):
 
     Attributes:
         features: ``(N, teams, F)`` float32.
-        shares: ``(N, teams)`` float32, each team's share of the win.
+        shares: ``(N, teams)`` float32, each team's win share.
     """
 
     features: npt.NDArray[np.float32]
@@ -106,7 +106,7 @@ def play(rules: Rules, pool: Sequence[Array], seed: int, deals: range) -> Positi
 
 
 def fit(positions: Positions) -> tuple[Array, float]:
-    """Return the weights whose win probabilities fit the results best, and the mean log loss."""
+    """Fit the weights' win probabilities to the results; return weights and mean log loss."""
     from scipy.optimize import minimize
 
     features, shares = positions
@@ -134,7 +134,7 @@ def match(rules: Rules, pair: Sequence[bots.Agent], games: int, seed: int) -> An
 
 
 def find(players: int, *, games: int, rounds: int, match_games: int, seed: int) -> Array:
-    """Return the best weights after ``rounds`` rounds of playing and fitting: ``(F,)``."""
+    """Find the best weights, ``(F,)``, by ``rounds`` rounds of playing and fitting."""
     rules = Rules(players=players)
     names = [feature.name for feature in heuristic.FEATURES]
 

@@ -1,1 +1,1 @@
-"""What the project measures; docs/benchmarks.md holds the results."""
+"""Measurements of the project; docs/benchmarks.md holds the results."""

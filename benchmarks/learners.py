@@ -1,4 +1,4 @@
-"""What the compiled learners learn from in a second.
+"""Learning speed of the compiled learners: decisions or games a second.
 
     python -m benchmarks.learners
     python -m benchmarks.learners --players 3 --repeats 5 --save
@@ -29,7 +29,7 @@ LEARNERS: Final[dict[str, tuple[type[SelfPlayConfig], type[SelfPlayLearner[Any]]
 
 
 def pace(learner: str, players: int, workers: int, seconds: float) -> Row:
-    """Return decisions or games a second, and CPU microseconds for each."""
+    """Measure decisions or games a second, and CPU microseconds for each."""
     kind, algorithm = LEARNERS[learner]
     config = kind(rules=Rules(players), workers=workers, start=f"{players}p")
     pool, done = WorkerPool(algorithm, config), 0
@@ -43,12 +43,12 @@ def pace(learner: str, players: int, workers: int, seconds: float) -> Row:
 
 
 def unit(learner: str) -> str:
-    """Return what a learner counts."""
+    """Return a learner's unit."""
     return LEARNERS[learner][0].unit
 
 
 def table(rows: list[Row]) -> str:
-    """Return what each learner learns from in a second, by number of workers."""
+    """Return each learner's decisions or games a second, by number of workers."""
     cases: dict[tuple[str, int], dict[int, float]] = {}
     for row in rows:
         cases.setdefault((row["learner"], row["players"]), {})[row["workers"]] = row["per_s"]

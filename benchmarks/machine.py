@@ -10,7 +10,7 @@ from carolus_env.system.machine import cores, cpu
 
 
 def describe(*packages: str) -> dict[str, str]:
-    """Return processor, cores, versions and date.
+    """Return the processor, cores, versions and date.
 
     Args:
         packages: distributions whose versions matter besides NumPy and Numba.

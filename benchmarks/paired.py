@@ -74,7 +74,7 @@ class Checkout:
         )
 
     def rate(self, mode: str, players: int, seconds: float) -> float:
-        """Return a window's decisions (or simulations) a second."""
+        """Measure a window's decisions (or simulations) a second."""
         if mode in STARTS:
             return self._start_rate(mode)
         assert self.process.stdin is not None and self.process.stdout is not None

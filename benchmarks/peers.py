@@ -48,7 +48,7 @@ INSTALL = (
 BATCH = throughput.BATCH
 PGX_BATCH = {"connect_four": 4096, "backgammon": 256}  # more are no faster
 PGX_STEPS = 32  # a call takes hundredths of a second, so its overhead is negligible
-WARM_UP_GAMES = 3  # that a lane ends on average before it is measured
+WARM_UP_GAMES = 3  # mean games of a lane before it is measured
 
 
 # ------------------------------------------------------------------------------------ the peers
@@ -114,7 +114,7 @@ def openspiel_loop(game: str) -> Window:
 
 
 def drawn(outcomes: list[tuple[int, float]]) -> int:
-    """Return one of OpenSpiel's pairs (outcome, probability), at random."""
+    """Draw one of OpenSpiel's pairs (outcome, probability)."""
     left = random.random()
     for outcome, probability in outcomes:
         left -= probability
@@ -189,7 +189,7 @@ def warmed_up(window: Window, batch: int) -> Window:
 
 
 def measure(mode: str, peer: str, unit: str, options: argparse.Namespace) -> Row:
-    """Return one row: windows of the peer and of ours in turn.
+    """Measure one row: windows of the peer and of ours in turn.
 
     Raises:
         ImportError: when the peer is not installed.
@@ -222,7 +222,7 @@ def measure(mode: str, peer: str, unit: str, options: argparse.Namespace) -> Row
 
 
 def rate(window: Window, unit: str, seconds: float) -> float:
-    """Return decisions or games a second."""
+    """Measure decisions or games a second."""
     decisions, games, elapsed = window(seconds)
     while unit == "games/s" and not games:  # the window was too short for a game to end
         _, games, more = window(seconds)
@@ -249,7 +249,7 @@ def keep_to(cores: int) -> None:
 
 
 def table(rows: list[Row]) -> str:
-    """Return rates and ratios of this environment and others."""
+    """Return the rates and ratios of this environment and others."""
     lines = [
         [
             *(f"`{row['ours']}`", f"`{row['peer']}`", row["unit"]),

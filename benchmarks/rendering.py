@@ -29,7 +29,7 @@ MODES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "svg": ("SVG, as a notebook shows it", lambda env: env._repr_svg_()),
     "rgb_array": ("pixels, 800 across: `render()`", lambda env: env.render()),
 }
-"""What each mode makes, and how it draws a frame."""
+"""The format of each mode, and how it draws a frame."""
 
 STEPS = 5  # decisions from one frame to the next
 
@@ -51,7 +51,7 @@ def positions(mode: str, players: int) -> Iterator[Any]:
 
 
 def window(mode: str, at: Iterator[Any], frames: int) -> float:
-    """Return mean milliseconds a frame."""
+    """Measure mean milliseconds a frame."""
     draw, seconds = MODES[mode][1], 0.0
     for _ in range(frames):
         env = next(at)
@@ -62,7 +62,7 @@ def window(mode: str, at: Iterator[Any], frames: int) -> float:
 
 
 def measure(players: int, frames: int, repeats: int) -> list[Row]:
-    """Return the rows for one number of players."""
+    """Measure the rows for one number of players."""
     at = {mode: positions(mode, players) for mode in MODES}
     times: dict[str, list[float]] = {mode: [] for mode in MODES}
     for mode in MODES:
@@ -84,7 +84,7 @@ def measure(players: int, frames: int, repeats: int) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
-    """Return milliseconds a frame by number of players."""
+    """Return the milliseconds per frame by number of players."""
     result = {(row["mode"], row["players"]): digits(row["ms"], "ms") for row in rows}
     lines = [
         [f"`{mode}`", made, *(result[mode, players] for players in (2, 3, 4))]

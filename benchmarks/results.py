@@ -1,4 +1,4 @@
-"""What the benchmarks measured, in results.json beside this file, and how tables write numbers.
+"""Results of the benchmarks, in results.json beside this file, and formats of their tables.
 
 Each benchmark prints its table, and with ``--save`` writes its rows there; ``make tables`` puts the
 same tables into README.md and docs/.
@@ -39,7 +39,7 @@ def report(
 
 
 def load(name: str) -> Any:
-    """Return what was saved under a name."""
+    """Load the rows saved under a name."""
     return json.loads(RESULTS.read_text())[name]
 
 

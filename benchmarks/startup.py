@@ -45,7 +45,7 @@ env.step(int(observation["action_mask"].argmax()))
 
 
 def seconds(code: str, cache: str) -> float:
-    """Return wall time of a fresh process."""
+    """Measure the wall time of a fresh process."""
     started = time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", code],
@@ -57,7 +57,7 @@ def seconds(code: str, cache: str) -> float:
 
 
 def cold_and_warm(code: str, repeats: int) -> tuple[list[float], list[float]]:
-    """Return wall times with an empty cache, and with the cache of such a run."""
+    """Measure wall times with an empty cache, and with the cache of such a run."""
     cold, warm = [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
@@ -81,7 +81,7 @@ def row_of(name: str, times: list[float]) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Return seconds of fresh processes."""
+    """Return the seconds of fresh processes."""
     lines = [
         [
             *(row["what"], digits(row["seconds"], "s")),

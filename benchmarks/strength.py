@@ -1,4 +1,4 @@
-"""How strong the shipped agents are: matches on paired deals.
+"""Strength of the shipped agents: matches on paired deals.
 
     python -m benchmarks.strength --save             # all matches that the results lack
     python -m benchmarks.strength --players 3 4 --save
@@ -53,7 +53,7 @@ MODELS: Final = {"ppo": "ppo", "value": "value", "search": "value"}
 
 
 def digest(players: int, pair: tuple[str, str]) -> str:
-    """Return what identifies the shipped weights that a pair plays by."""
+    """Return a digest of the shipped weights that a pair plays by."""
     kinds = {MODELS[bot] for spec in pair if (bot := spec.partition(":")[0]) in MODELS}
     hashes = [json.loads((FOLDER / f"{k}_{players}p.json").read_text())["sha256"] for k in kinds]
     return "-".join(sorted(result[:12] for result in hashes))

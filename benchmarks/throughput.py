@@ -112,7 +112,7 @@ def aec_game(env: Any, seed: int, draw: Callable[[], float]) -> int:
 
 
 def aec_loop(env: Any) -> Window:
-    """Return one `aec_game` after another."""
+    """Return a window that plays one `aec_game` after another."""
     seeds, draw = iter(range(1 << 60)), random.Random(1).random
     return repeating(lambda: (aec_game(env, next(seeds), draw), 1))
 
@@ -176,7 +176,7 @@ def sb3_vec_env(players: int, batch: int, threads: int) -> Window:
 
 
 class Mode(NamedTuple):
-    """What a mode can vary (threads and batch, the batch, nothing), includes, and its window."""
+    """Variables of a mode (threads and batch, the batch, nothing), what it includes, its window."""
 
     varies: str
     about: str
@@ -219,12 +219,12 @@ MODES = {
 
 
 def make_window(mode: str, players: int, batch: int = 1, threads: int = 1) -> Window:
-    """Return a window of a mode; `measure` uses it."""
+    """Make a window of a mode, for `measure`."""
     return MODES[mode].make(players, batch, threads)
 
 
 def measure(mode: str, players: int, batch: int, threads: int, seconds: float, repeats: int) -> Row:
-    """Return one row; the first window is a warm-up."""
+    """Measure one row; the first window is a warm-up."""
     window = make_window(mode, players, batch, threads)
     window(min(seconds, 0.3))
     windows = [window(seconds) for _ in range(repeats)]
@@ -243,7 +243,7 @@ def measure(mode: str, players: int, batch: int, threads: int, seconds: float, r
 
 
 def table(rows: list[Row]) -> str:
-    """Return decisions a second of every mode by number of players; one thread, the usual batch."""
+    """Return the decisions a second of each mode by number of players; one thread, usual batch."""
     result = {
         (row["mode"], row["players"]): row
         for row in rows

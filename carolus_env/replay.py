@@ -129,7 +129,7 @@ def replayed(record: Record) -> tuple[list[Difference], States]:
 
 
 def _obstacle(game: States, event: dict[str, Any]) -> tuple[str, Any, Any] | None:
-    """Return why an event cannot be played: what, expected, got."""
+    """Return the reason why an event cannot be played: what, expected, got."""
     due, offered = _due(game), "a decision"
     if "roll" in event:
         offered = f"a roll of {len(event['roll'])} dice"
@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m carolus_en
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except OSError as error:  # of the output; errors of files are reported file by file
+    except OSError as error:  # writing the output failed; errors of files are reported file by file
         return _without_output(error)
 
 

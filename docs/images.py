@@ -80,7 +80,7 @@ STYLE: dict[Any, Any] = {
 
 
 def batches() -> Figure:
-    """Return lines: decisions a second against the batch, one line a mode, two players."""
+    """Draw lines: decisions a second against the batch, one line a mode, two players."""
     from matplotlib.figure import Figure
 
     rows = [row for row in load("throughput") if (row["players"], row["threads"]) == (2, 1)]

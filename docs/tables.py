@@ -105,20 +105,20 @@ def numbers_by_players(numbers: Iterable[float]) -> str:
 
 
 def features_table() -> str:
-    """Return what the planner's evaluation counts, from `heuristic.FEATURES`."""
+    """Return the features of the planner's evaluation, from `heuristic.FEATURES`."""
     lines = [[f"`{feature.name}`", feature.meaning] for feature in heuristic.FEATURES]
     return markdown(["feature", "counted for each team"], lines)
 
 
 def search_table() -> str:
-    """Return the options of `search` that `mcts` has not, or with another default."""
+    """Return the options of `search` that `mcts` lacks, or with another default."""
     shared = options_table(MctsOptions).splitlines()[2:]
     lines = options_table(SearchOptions).splitlines(keepends=True)
     return "".join(line for line in lines if line.rstrip() not in shared)
 
 
 def bench_table() -> str:
-    """Return what CarolusBench plays."""
+    """Return the contents of CarolusBench."""
     lines = []
     for players, deals in bench.DEALS.items():
         games = deals * len(pairing(rules.Rules(players)).seatings)
@@ -165,7 +165,7 @@ def _pairs(players: int) -> list[tuple[str, str, float, float]]:
 
 
 def skill() -> str:
-    """Return how far apart the ends of the ladder are, in Elo points and in Robertie's steps."""
+    """Return the span of the ladder in Elo points and in Robertie's steps."""
     lines = []
     for players in (2, 3, 4):
         ends = ladder.rungs(players)
@@ -216,7 +216,7 @@ MOVES = (
 
 
 def moves_table() -> str:
-    """Return what decisions look like, each as it came in games of greedy players."""
+    """Return examples of decisions, each as it came in games of greedy players."""
     texts = []
     for seed in range(20):
         for told in notation.turn_texts(*played(2, seed)):
@@ -246,7 +246,7 @@ def position_line() -> str:
 
 
 def shipped_table() -> str:
-    """Return how the shipped models were made, from their JSON."""
+    """Return the provenance of the shipped models, from their JSON."""
     head = ["model", "games", "CPU-minutes of learning", "wall time", "command", "its commit"]
     lines = []
     for path in sorted(FOLDER.glob("*.json")):

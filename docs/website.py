@@ -38,9 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return lead links out of docs/ to the repository; without an address only their
-    text is left.
-    """
+    """Point links out of docs/ to the repository; without an address only their text is left."""
     is_above = page.file.src_uri in ABOVE.values()
     if is_above:
         markdown = re.sub(r'(\]\(|=")docs/', r"\1", markdown)
@@ -60,7 +58,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return lead links of notebooks, which MkDocs does not resolve, to the site's pages."""
+    """Point links of notebooks, which MkDocs does not resolve, to the site's pages."""
     if page.file.src_uri.startswith("notebooks/"):
         html = re.sub(r'(href="[^":]+)\.md\b', r"\1.html", html)
     return html

@@ -3,7 +3,7 @@
     python agilerl_ppo.py                                    # learns for about two minutes
     carolus evaluate agilerl_ppo.py:Trained planner          # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks. AgileRL reads ``info["action_mask"]`` of the vector environment, in play and in the update.
@@ -44,7 +44,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str, games: int) -> VectorEnv:
-    """Return the games of a learner."""
+    """Make the games of a learner."""
     return gymnasium.make_vec(
         "carolus_env:CarolusMagnusTurns-v0",
         num_envs=games,
@@ -85,7 +85,7 @@ class Critic(ValueNetwork):
 
 
 def make_agent(env: VectorEnv) -> PPO:
-    """Return PPO whose policy and value are `Rows`."""
+    """Make PPO with `Rows` as policy and value."""
     seen: Any = env.single_observation_space
     actions: Any = env.single_action_space
     logits = DummyEvolvable("cpu", Rows(seen.shape[-1], actions.n))
@@ -128,7 +128,7 @@ def train(args: Args) -> nn.Module:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the likeliest candidate."""
+    """The trained network as an agent: it takes the likeliest candidate."""
 
     path = Path("agilerl_ppo.safetensors")
 

@@ -30,13 +30,13 @@ BATCH, PASSES, LEARNING_RATE = 1024, 3, 1e-3
 
 
 def make_network(length: int) -> nn.Sequential:
-    """Return logits of the 95 actions."""
+    """Make a network with the logits of the 95 actions."""
     layers = [nn.Linear(length, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(256, 95))
 
 
 def logits_of(network: nn.Module, observations: Any, masks: Any) -> Tensor:
-    """Return ``(N, 95)`` logits from arrays of observations and masks; very low where illegal."""
+    """Compute logits ``(N, 95)`` from arrays of observations and masks; very low where illegal."""
     logits: Tensor = network(torch.from_numpy(np.asarray(observations, np.float32)))
     return logits.masked_fill(torch.from_numpy(masks == 0), -1e9)
 

@@ -21,7 +21,7 @@ from open_spiel.python.algorithms.mcts import MCTSBot  # isort: skip
 
 
 def search(game: pyspiel.Game, seed: int, simulations: int = 100) -> MCTSBot:
-    """Return OpenSpiel's search."""
+    """Make OpenSpiel's search."""
     return MCTSBot(
         game,
         uct_c=0.5,  # payoffs are from -1 to 1

@@ -106,7 +106,7 @@ class Network(nn.Module):
         self.value = mlp(space.shape[-1], hidden, 1, gain=1.0)
 
     def forward(self, seen: Tensor, masks: Tensor) -> tuple[Categorical, Tensor]:
-        """Return distributions over the legal actions and expected payoffs, ``(N,)`` each."""
+        """Return distributions over the legal actions and the expected payoffs, ``(N,)`` each."""
         logits, values = self.policy(seen), self.value(seen)[..., 0]
         logits = logits[..., 0] if self.turns else logits
         logits = logits.masked_fill(~masks, -1e9)  # finite: 0 times it is 0
@@ -115,7 +115,7 @@ class Network(nn.Module):
 
 
 def mlp(inputs: int, hidden: int, outputs: int, gain: float) -> nn.Sequential:
-    """Return two hidden layers, orthogonal weights."""
+    """Make two hidden layers with orthogonal weights."""
     sizes = (inputs, hidden, hidden, outputs)
     layers = [nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
     for layer, scale in zip(layers, (2**0.5, 2**0.5, gain), strict=True):
@@ -146,7 +146,7 @@ class Decisions:
 def advantages(
     rewards: Tensor, ends: Tensor, values: Tensor, last: Tensor, gamma: float, gae_lambda: float
 ) -> Tensor:
-    """Return generalised advantages (arXiv:1506.02438), ``(T, n)``, never across the end of a game.
+    """Compute generalised advantages (arXiv:1506.02438), ``(T, n)``, up to the end of a game.
 
     Args:
         rewards, values: ``(T, n)``.
@@ -163,7 +163,7 @@ def advantages(
 
 
 def make(args: Args, games: int) -> VectorEnv:
-    """Return the environment; the learner's seat changes from game to game."""
+    """Make the environment; the learner's seat changes from game to game."""
     return gymnasium.make_vec(
         "CarolusMagnusTurns-v0" if args.turns else "CarolusMagnus-v0",
         num_envs=games,
@@ -174,12 +174,12 @@ def make(args: Args, games: int) -> VectorEnv:
 
 
 def as_tensors(seen: npt.NDArray[Any], infos: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """Return observations ``(n, ...)`` float32 and masks ``(n, actions)`` bool."""
+    """Convert observations ``(n, ...)`` to float32 and masks ``(n, actions)`` to bool."""
     return torch.from_numpy(seen), torch.from_numpy(infos["action_mask"]).bool()
 
 
 def win_shares(payoffs: npt.NDArray[np.float64], players: int) -> npt.NDArray[np.float64]:
-    """Return payoffs as shares of the win: 1 won, 0 lost; a tie is shared."""
+    """Convert payoffs to win shares: 1 won, 0 lost; a tie is shared."""
     teams = TEAMS[players]
     return ((teams - 1) * payoffs + 1) / teams
 
@@ -191,7 +191,7 @@ def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
     decisions = Decisions(args.rollout, seen, masks)
     batch = args.envs * args.rollout
     updates = -(-args.steps // batch)
-    shares: deque[float] = deque(maxlen=1000)  # of the last games
+    shares: deque[float] = deque(maxlen=1000)  # the last games
     started = time.perf_counter()
     for update in range(updates):
         for t in range(args.rollout):
@@ -225,7 +225,7 @@ def train(args: Args, envs: VectorEnv, network: nn.Module) -> None:
 def learn(
     network: nn.Module, optimizer: torch.optim.Optimizer, decisions: Decisions, args: Args
 ) -> float:
-    """Return one update of PPO; returns the mean entropy of the policy."""
+    """Update the network by PPO; return the mean entropy of the policy."""
     spreads = []
     for _ in range(args.epochs):
         for batch in decisions.minibatches(args.minibatch):
@@ -248,7 +248,7 @@ def learn(
 
 @torch.no_grad()
 def evaluate(network: nn.Module, args: Args, envs: VectorEnv) -> npt.NDArray[np.float64]:
-    """Return shares of the win with the likeliest action: the first game of each row of ``envs``.
+    """Measure win shares with the likeliest action: the first game of each row of ``envs``.
 
     With fewer rows than games the first games to end would be the short ones.
     """

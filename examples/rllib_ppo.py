@@ -27,7 +27,7 @@ POLICY = "shared"
 
 
 class Trained(RLlibAgent):
-    """What was learnt, as an agent."""
+    """The trained network as an agent."""
 
     def __init__(self) -> None:
         env_config = json.loads((FOLDER / "env_config.json").read_text())
@@ -35,7 +35,7 @@ class Trained(RLlibAgent):
 
 
 def configuration(env_config: dict[str, Any], args: argparse.Namespace) -> PPOConfig:
-    """Return PPO with one policy for all seats."""
+    """Configure PPO with one policy for all seats."""
     if env_config["turns"]:
         module = RLModuleSpec(CandidateRLModule)
     else:

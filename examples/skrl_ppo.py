@@ -3,7 +3,7 @@
     python skrl_ppo.py                                       # learns for about two minutes
     carolus evaluate skrl_ppo.py:Trained planner             # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks. skrl's agents know none, so the model masks its logits itself. It reads the mask off the
@@ -38,7 +38,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str, games: int) -> Wrapper:
-    """Return the games of a learner, as skrl has them."""
+    """Make the games of a learner, as skrl has them."""
     envs = gymnasium.make_vec(
         "carolus_env:CarolusMagnusTurns-v0",
         num_envs=games,
@@ -72,7 +72,7 @@ class Shared(CategoricalMixin, DeterministicMixin, Model):
 
 def train(args: Args) -> ActorCritic:
     """Play and learn."""
-    set_seed(args.seed)  # of the games, too
+    set_seed(args.seed)  # seeds the games, too
     env = make_env(args.players, args.opponents, args.envs)
     model = Shared(env)
     agent = PPO(
@@ -98,7 +98,7 @@ def train(args: Args) -> ActorCritic:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the likeliest candidate."""
+    """The trained network as an agent: it takes the likeliest candidate."""
 
     path = Path("skrl_ppo.safetensors")
 

@@ -3,7 +3,7 @@
     python tianshou_dqn.py                                   # learns for about two minutes
     carolus evaluate tianshou_dqn.py:Trained planner         # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Three things are specific to the game:
 
 - Masks. Tianshou looks for them in an observation of ``obs`` and ``mask``; a Gymnasium wrapper
@@ -42,14 +42,14 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str) -> gymnasium.Env:
-    """Return a game of a learner, as Tianshou has it."""
+    """Make a game of a learner, as Tianshou has it."""
     env = gymnasium.make(
         "carolus_env:CarolusMagnusTurns-v0",
         players=players,
         opponents=opponents,
         illegal="raise",  # no illegal choice goes unseen
         masks="observation",
-        disable_env_checker=True,  # which plays random candidates, legal or not
+        disable_env_checker=True,  # it plays random candidates, legal or not
     )
     seen: Any = env.observation_space
     space = gymnasium.spaces.Dict(obs=seen["observation"], mask=seen["action_mask"])
@@ -98,7 +98,7 @@ def train(args: Args) -> Values:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the candidate of the highest value."""
+    """The trained network as an agent: it takes the candidate of the highest value."""
 
     path = Path("tianshou_dqn.safetensors")
 

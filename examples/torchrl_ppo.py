@@ -3,7 +3,7 @@
     python torchrl_ppo.py                                    # learns for about two minutes
     carolus evaluate torchrl_ppo.py:Trained planner          # plays what it learnt
 
-A step is a disc, a crown or a whole turn: one of at most 16 candidates, each seen by a row of
+A step is a disc, a crown or a whole turn: one of at most 16 candidates, each encoded as a row of
 numbers (docs/turns.md). Four things are specific to the game:
 
 - Masks are in the observation (``masks="observation"``), where TorchRL looks for them: the
@@ -41,7 +41,7 @@ class Args(TurnArgs):
 
 
 def make_env(players: int, opponents: str, games: int) -> TransformedEnv:
-    """Return the games of a learner, as TorchRL has them."""
+    """Make the games of a learner, as TorchRL has them."""
     envs = gymnasium.make_vec(
         "carolus_env:CarolusMagnusTurns-v0",
         num_envs=games,
@@ -55,7 +55,7 @@ def make_env(players: int, opponents: str, games: int) -> TransformedEnv:
 
 
 class LegalCategorical(MaskedCategorical):
-    """MaskedCategorical with the masks as they are in the observation, int8."""
+    """MaskedCategorical with the observation's int8 masks."""
 
     def __init__(self, logits: Tensor, mask: Tensor) -> None:
         super().__init__(logits=logits, mask=mask.bool(), neg_inf=-1e9)
@@ -105,7 +105,7 @@ def train(args: Args) -> ActorCritic:
 
 
 class Trained(ScorerAgent):
-    """What was learnt, as an agent: it takes the likeliest candidate."""
+    """The trained network as an agent: it takes the likeliest candidate."""
 
     path = Path("torchrl_ppo.safetensors")
 

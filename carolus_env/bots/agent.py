@@ -1,4 +1,4 @@
-"""What an agent is: something that chooses an action for each game of a batch."""
+"""Agents: objects that choose an action for each game of a batch."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class AgentError(ValueError):
 
 
 class Opinion(NamedTuple):
-    """What an agent thinks of games that wait for a decision; None where it has no opinion.
+    """An agent's opinion of games that wait for a decision; None where it has no opinion.
 
     Attributes:
         probabilities: ``(N, 95)`` the probability of each action; rows sum to 1.
-        values: ``(N, teams)`` each team's expected share of the win; rows sum to 1.
+        values: ``(N, teams)`` each team's win probability; rows sum to 1.
     """
 
     probabilities: npt.NDArray[np.float64] | None = None
@@ -85,7 +85,7 @@ class Agent(ABC):
         return int(self.act(single(state), generator)[0])
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return what the agent thinks of games. By default it has no opinion.
+        """Return the agent's opinion of games. By default it has none.
 
         It must not affect what `act` will answer. Call the function `opinion` instead, which checks
         the result.
@@ -114,7 +114,7 @@ class Checked(Agent):
         before = states.tobytes()
         try:
             given = self.agent.act(states, generators)
-        except SystemExit as error:  # which would end the command without a word
+        except SystemExit as error:  # it would end the command silently
             raise AgentError(self.name, f"fails with {failures.message(error)}") from error
         try:
             answer = np.asarray(given)
@@ -147,8 +147,7 @@ class Checked(Agent):
 def opinion(
     agent: Agent, states: States, generators: npt.NDArray[np.uint64] | None = None
 ) -> Opinion:
-    """Return what an agent thinks of each game. Neither the games nor the agent's play are
-    affected.
+    """Return the agent's opinion of each game, affecting neither the games nor the agent's play.
 
     Args:
         agent: any agent; one that does not implement `Agent.opinion` has no opinion.
@@ -202,7 +201,7 @@ def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64
 def _shares(
     given: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
 ) -> npt.NDArray[np.float64] | None:
-    """Return one array of an agent's opinion, checked: rows must be non-negative and sum to 1."""
+    """Check one array of an agent's opinion: rows must be non-negative and sum to 1."""
     if given is None:
         return None
     try:
@@ -227,7 +226,7 @@ def _shares(
 
 
 def uniforms(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """Return one random number in [0, 1) from each stream, advanced in place: ``(N,)`` float64."""
+    """Draw one random number in [0, 1) from each stream, in place: ``(N,)`` float64."""
     bits = random_bits(generators)
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)
 

@@ -68,7 +68,7 @@ class CompiledAgent(Agent):
     entries: ClassVar[Entries]
 
     def context(self) -> Any:
-        """Return what the choice needs besides the game and its stream: parameters and scratch."""
+        """Return the choice's parameters and scratch, besides the game and its stream."""
         return None
 
     def contexts(self, states: States, rows: Ints) -> Iterable[tuple[Ints, Any]]:
@@ -124,7 +124,7 @@ class CompiledByPlayers(CompiledAgent):
     """
 
     def context_of(self, players: int) -> Any:
-        """Return what the choice needs in games of ``players`` players."""
+        """Return the choice's parameters and scratch for games of ``players`` players."""
         raise NotImplementedError
 
     def contexts(self, states: States, rows: Ints) -> Iterator[tuple[Ints, Any]]:
@@ -147,7 +147,7 @@ def is_compiled(agent: Agent) -> TypeGuard[CompiledAgent]:
 
 
 class PlayOnContext(NamedTuple):
-    """What a compiled agent needs to play a game on; the fields are those of `Entries.play_on`."""
+    """Context of an agent that plays a game on; the fields are those of `Entries.play_on`."""
 
     choose: Any
     generators: npt.NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""Errors: an agent that now and then decides at random, so that weaker agents of a kind exist."""
+"""Random moves with a given probability, which make weaker agents of a kind."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def errors_option() -> float:
 
 @kernel
 def error(s, bits, errors):
-    """Return a legal action at random with probability ``errors``, else -1; and the advanced
-    stream.
+    """Return a random legal action with probability ``errors``, else -1; and the advanced stream.
 
     Without errors nothing is drawn, so that the agent plays as one that knows no errors.
     """

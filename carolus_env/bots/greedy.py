@@ -1,7 +1,7 @@
 """``greedy``: the best immediate gain, one decision at a time.
 
-It tries every legal action and looks at the position right after it: first at the castles by which
-its team leads the other teams, then at clans. Ties are broken at random. It foresees neither dice
+It tries every legal action and compares the positions right after them: by its team's lead in
+castles over the other teams, then by clans. Ties are broken at random. It foresees neither dice
 nor later decisions, not even those of the same turn.
 """
 
@@ -30,7 +30,7 @@ _CASTLE = 100  # one castle outweighs any number of clans
 
 @dataclass(frozen=True)
 class GreedyOptions(BotOptions):
-    """How `GreedyBot` plays; see docs/bots.md."""
+    """Options of `GreedyBot`; see docs/bots.md."""
 
     bot = "greedy"
 
@@ -38,10 +38,10 @@ class GreedyOptions(BotOptions):
 
 
 class Greedy(NamedTuple):
-    """What the kernel needs: parameters and scratch."""
+    """Context of the kernel: parameters and scratch."""
 
     errors: float
-    """How likely a decision is an error."""
+    """Probability of a random move."""
     scratch: States
     """``(1,)`` STATE: the position after an action."""
 
@@ -113,7 +113,7 @@ class GreedyBot(CompiledAgent):
         return Greedy(float(self.options.errors), np.zeros(1, STATE))
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return the actions with the best immediate gain are equally likely, errors apart."""
+        """Return equal probabilities of the actions with the best immediate gain, errors apart."""
         rows, actions = np.nonzero(engine.legal_masks(states))
         after = pick(states, rows)
         engine.step(after, actions, roll=False)

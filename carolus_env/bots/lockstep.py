@@ -28,7 +28,7 @@ from carolus_env.engine.streams import branch
 from carolus_env.system.compiler import entry, kernel
 
 NOBODY: Final = -1
-"""In a table: a seat for which the loop asks nobody. A game waits there."""
+"""Entry of a seating table: a seat that no agent plays. The loop leaves a game waiting there."""
 
 Rows = npt.NDArray[np.int64]
 Roll = Callable[[Rows], Rows]
@@ -149,7 +149,7 @@ def _roll_own(states: States, rows: Rows) -> Rows:
 
 @entry
 def _ask(states, tables, streams, rows, asked, shown, drawn, bounds):
-    """Group the games in which an agent must decide by agent, and copy what it may see.
+    """Group the games in which an agent must decide by agent, and copy their observable states.
 
     Agent ``k`` is asked in games ``asked[bounds[k]]`` to ``asked[bounds[k + 1] - 1]``.
     """

@@ -17,12 +17,12 @@ NAMES: Final = ("2p", "3p", "4p")
 FOLDER: Final = Path(networks.__file__).parent / "models"
 
 Kind = Literal["value", "ppo"]
-"""What a model of the package was trained for: to value positions, or as a policy."""
+"""Purpose of a model of the package: to value positions, or as a policy."""
 Options = TypeVar("Options")
 
 
 def find(kind: Kind, name: str) -> NetworkModel:
-    """Return a model.
+    """Find a model.
 
     Args:
         kind: of a model of the package.
@@ -72,7 +72,7 @@ class Models:
 def parse_model(
     bot: str, argument: str, options: type[Options], kind: Kind
 ) -> tuple[NetworkModel | None, Options]:
-    """Return the model that a spec names before its options, None if there is none, and these.
+    """Parse a spec: return the model named before the options, or None, and the options.
 
     Args:
         bot: its name, for errors.

@@ -36,7 +36,7 @@ class BotOptions:
 
 
 def parse(name: str, kind: type[Options], argument: str) -> Options:
-    """Return the options of ``key=value,key=value``; those not named have their defaults.
+    """Parse the options ``key=value,key=value``; those not named have their defaults.
 
     Args:
         name: the bot's name, for errors.

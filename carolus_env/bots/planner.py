@@ -51,7 +51,7 @@ from carolus_env.system.options import option
 
 @dataclass(frozen=True)
 class PlannerOptions(BotOptions):
-    """How `PlannerBot` plans; see docs/bots.md."""
+    """Options of `PlannerBot`; see docs/bots.md."""
 
     bot = "planner"
 
@@ -78,7 +78,7 @@ class RoundScratch(NamedTuple):
 
     @classmethod
     def new(cls) -> RoundScratch:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             PlanScratch.new(),
             np.zeros(1, np.int64),
@@ -88,12 +88,12 @@ class RoundScratch(NamedTuple):
 
 
 class Planner(NamedTuple):
-    """What the kernels of the planner need: parameters and scratch."""
+    """Context of the planner's kernels: parameters and scratch."""
 
     width: int
-    """Where paladins may go: an index into `plans.WIDTHS`."""
+    """Allowed destinations of paladins: an index into `plans.WIDTHS`."""
     errors: float
-    """How likely a decision is an error."""
+    """Probability of a random move."""
     weights: npt.NDArray[np.float64]
     """``(5, F)`` float64: of the evaluation, by number of players."""
     scratch: RoundScratch
@@ -112,9 +112,7 @@ def best_plan(s, width, weights, scratch):
 
 @rare
 def best_crown(s, weights, scratch):
-    """Return the clan that the crown should become, as an action; ``scratch`` is a
-    `PlanScratch`.
-    """
+    """Return the clan to make of the crown, as an action; ``scratch`` is a `PlanScratch`."""
     team, chosen, best = int64(s["team"][s["player"]]), -1, NONE_YET
     clans = legal.clans_to_take(s)
     for clan in range(CLANS):
@@ -156,8 +154,7 @@ def _play_round(s, width, weights, scratch):
 
 @part
 def _answers(s):
-    """Return discs to try for a later player, as bits; with more than two players lowest and
-    highest.
+    """Return the bits of discs to try for a later player; only two with more than two players.
 
     More answers would cost much time and change little.
     """
@@ -187,9 +184,7 @@ def _value_round(s, planner, outcome):
 
 @rare
 def choose(s, bits, planner):
-    """Return the planner's decision, and the stream, from which only errors are drawn; a
-    `Planner`.
-    """
+    """Return the planner's decision and the stream, drawn from only for errors; a `Planner`."""
     chosen, bits = error(s, bits, planner.errors)
     if chosen >= 0:
         return chosen, bits
@@ -227,9 +222,9 @@ class PlannerBot(CompiledAgent):
         return Planner(self._width, errors, self._weights, RoundScratch.new())
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return its choice, and the evaluation where the turn that it plans ends.
+        """Return the choice, and the evaluation where the turn that it plans ends.
 
-        For discs and crowns that is the evaluation of the position as it is.
+        For discs and crowns that is the evaluation of the present position.
         """
         planner = PlannerBot(replace(self.options, errors=0.0), weights=self._weights)
         choices = planner.act(states, generators)

@@ -44,11 +44,11 @@ class Policy(NamedTuple):
     """A policy as kernels take it: how candidates are listed, the network, and scratch."""
 
     proposals: CandidateGenerator
-    """How candidates are listed; K of them at most."""
+    """The candidate list; K of them at most."""
     net: Network
     """The network, with a policy head."""
     values: npt.NDArray[np.float64]
-    """``(K, 3)`` float64: each team's share of the win after each candidate."""
+    """``(K, 3)`` float64: each team's win probability after each candidate."""
     odds: Floats
     """``(K,)`` float32: the same of the team that chooses, as log odds."""
     logits: Floats
@@ -127,7 +127,7 @@ def sample(count, probabilities, fraction):
 
 @dataclass(frozen=True)
 class PpoOptions(BotOptions):
-    """How `PpoBot` plays."""
+    """Options of `PpoBot`."""
 
     bot = "ppo"
 
@@ -144,14 +144,14 @@ class PpoOptions(BotOptions):
 
 
 class Player(NamedTuple):
-    """What the kernels of the bot need."""
+    """Context of the bot's kernels."""
 
     policy: Policy
     """The policy."""
     ahead: Ahead
-    """How it looks ahead at discs."""
+    """Parameters and scratch of looking ahead at discs."""
     looks_ahead: bool
-    """Whether it does."""
+    """Whether the bot looks ahead at discs."""
     temperature: float
     """0: the likeliest candidate."""
 
@@ -160,8 +160,8 @@ class Player(NamedTuple):
 def consider(s, player):
     """List and evaluate the candidates in ``s``; returns how many there are.
 
-    Where the bot looks ahead at discs, what it sees there decides: the residual has learnt what is
-    better than the value *now*.
+    Where the bot looks ahead at discs, the values there decide: the residual corrects the value
+    *now*.
     """
     policy = player.policy
     if s["phase"] != DISC or not player.looks_ahead:
@@ -180,9 +180,7 @@ def consider(s, player):
 
 @rare
 def decide(s, bits, player):
-    """Return the bot's choice, a plan, and the stream, which is drawn from unless the temperature
-    is 0.
-    """
+    """Return the chosen candidate and the stream, drawn from unless the temperature is 0."""
     policy = player.policy
     count = consider(s, player)
     best = 0
@@ -231,7 +229,7 @@ class PpoBot(CompiledByPlayers):
         self._models = Models("ppo", model)
 
     def context_of(self, players: int) -> Player:
-        """Return what the choice needs in games of ``players`` players.
+        """Return the context of the bot's kernels for games of ``players`` players.
 
         Raises:
             AgentError: for another number of players than the model was trained for.
@@ -246,9 +244,7 @@ class PpoBot(CompiledByPlayers):
         )
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return its policy over first actions, and what it expects: the mean of the values after
-        each.
-        """
+        """Return the policy over first actions, and the mean value after each."""
         players = common_players(states, "opinions")
         probabilities = np.zeros((len(states), ACTIONS))
         values = np.zeros((len(states), MAX_TEAMS))

@@ -27,6 +27,6 @@ class RandomBot(CompiledAgent):
     entries = Entries.of(choose)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return all legal actions are equally likely."""
+        """Return equal probabilities of all legal actions."""
         masks = engine.legal_masks(states)
         return Opinion(masks / masks.sum(axis=1, keepdims=True))

@@ -78,7 +78,7 @@ def make(spec: str | Agent) -> Agent:
     Args:
         spec: ``name``, ``name:argument``, or ``path/to/file.py:Name``, where Name is an `Agent`
             (class or instance) or a function ``act(states, generators)``. The file finds the
-            modules beside it, which are loaded for it alone. An agent is returned as it is.
+            modules beside it, which are loaded for it alone. An agent is returned unchanged.
 
     Raises:
         UnknownAgentError: for an unknown name.
@@ -181,9 +181,7 @@ class _Function(Agent):
 
 
 def _of_higher_layer(path: str) -> Maker:
-    """Return the maker at ``module:name``, imported when an agent is made: layers import
-    downwards.
-    """
+    """Return a maker that imports ``module:name`` when called: layers import downwards."""
     module, _, name = path.partition(":")
 
     def make_there(argument: str) -> Agent:

@@ -1,4 +1,4 @@
-"""The rests of plans: an agent that thinks once a turn plays the rest without thinking again."""
+"""Remaining actions of cached plans, for agents that think once a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which command to run: the first word of ``carolus train --players 3``.
+"""Choice of a command: the first word of ``carolus train --players 3``.
 
 The module of a command is imported only when it runs, since some need packages of an extra.
 """
@@ -80,16 +80,14 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
 
 
 def typed(name: str, program: str) -> str:
-    """Return what the user of ``program`` types to run another command: that of the package, or a
-    script of the clone.
-    """
+    """Return the command line for another command: of the package, or a script of the clone."""
     if program.startswith(PROGRAM):
         return f"{PROGRAM} {name}"
     return {"play": "python -m carolus_env.play"}.get(name, f"python {name}.py")
 
 
 def missing(name: str, package: str | None) -> str:
-    """Return what to say when a command lacks a package of its extra."""
+    """Return the error text for a command that lacks a package of its extra."""
     extra = COMMANDS[name].extra
     return (
         f"{name}: {package} is missing; {name} needs the extra {extra!r}: "

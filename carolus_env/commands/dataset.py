@@ -5,7 +5,7 @@
 
 One agent plays against itself; of several every pair plays, each deal in all seatings. The same
 command continues where it was interrupted. The folder holds a README with what is in it, the games
-in their compact form (games.safetensors), who sat where (tables.npy), what was asked for (job.json)
+in their compact form (games.safetensors), who sat where (tables.npy), the parameters (job.json)
 and a file for each array. With --minari it becomes a data set of Minari too. See docs/data.md.
 """
 
@@ -53,7 +53,7 @@ PART: Final = 2000
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for; the same job continues in the same folder."""
+    """Parameters of a data set; the same job continues in the same folder."""
 
     rules: Rules
     agents: tuple[str, ...]
@@ -62,7 +62,7 @@ class Job:
 
     @property
     def schedule(self) -> str:
-        """Who meets whom."""
+        """Schedule of the games."""
         return ALONE if len(self.agents) == 1 else "round_robin"
 
     @property
@@ -86,7 +86,7 @@ class Job:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON, by which the same command is known when it continues."""
+        """Return the job as JSON, by which the same command is recognised when it continues."""
         return {
             "rules": self.rules.to_dict(),
             "agents": list(self.agents),
@@ -192,7 +192,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
 
 
 def _parts_folder(job: Job, out: Path) -> Path:
-    """Return where parts are kept until all are there; one of another job is refused."""
+    """Return the folder of parts until all are complete; one of another job is refused."""
     parts = out.with_name(f".{out.name}.parts")
     about = parts / "job.json"
     if not about.exists():
@@ -221,7 +221,7 @@ def _play(plan: evaluation.Plan, parts: Path, number: int, workers: Workers, pro
 def _card(
     job: Job, command: str, games: Packed, tables: npt.NDArray[np.uint8], data: Arrays
 ) -> str:
-    """Return what the folder holds, for people."""
+    """Return a description of the folder, for people."""
     shared = (
         ""
         if job.deal == 1
@@ -257,7 +257,7 @@ made again with other observations (`read_packed`, `to_arrays`).
 
 
 def _agents_table(job: Job, tables: npt.NDArray[np.uint8], data: Arrays) -> str:
-    """Return what each agent played and was paid, as a Markdown table."""
+    """Return each agent's games and payoffs, as a Markdown table."""
     paid = np.zeros(tables.shape)
     paid[data.games, data.seats] = data.returns
     lines = ["| agent | games | decisions | mean payoff |", "| --- | --- | --- | --- |"]

@@ -249,7 +249,7 @@ def _evaluated(
     workers: Workers,
     unrated: str,
 ) -> tuple[int, evaluation.Tournament]:
-    """Return `_evaluate`, with all that it needs."""
+    """Carry out `_evaluate` with all that it needs."""
     several = not isinstance(workers, InProcess)  # workers make their own agents
     try:
         cup = evaluation.Tournament(plan, options.agents if several else made)
@@ -376,7 +376,7 @@ def _write(options: argparse.Namespace, summary: dict[str, Any]) -> None:
 
 
 def _unrated() -> str:
-    """Return why ratings and reports are not possible; empty if they are."""
+    """Return the reason why ratings and reports are impossible; empty if they are possible."""
     try:
         extra("ratings")
         extra("report")

@@ -46,7 +46,7 @@ _ABOUT: Final = "; ".join(f"{name}, {known.about}" for name, known in LEARNERS.i
 
 @dataclass
 class TrainArguments:
-    """Where options come from other than the command line."""
+    """Sources of options other than the command line."""
 
     learner: Annotated[
         str | None,
@@ -153,7 +153,7 @@ def _train_alone(job: Job, console: Console) -> Evaluation | None:
 
 
 def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
-    """Return the run that the command line asks for; the folder of a new one is made.
+    """Make the run that the command line asks for, and the folder of a new one.
 
     Raises:
         ValueError: for options, files or folders that cannot be used.
@@ -201,9 +201,7 @@ def _new_folder(config: RunConfig) -> Path:
 
 
 def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Job:
-    """Return the run in a folder; only its length may change, by the other words of the command
-    line.
-    """
+    """Return the run in a folder; other words of the command line may change only its length."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: no run to resume: there is no such folder")
     path = folder / "config.json"

@@ -110,7 +110,7 @@ INTERFACES: Final[dict[str, Callable[[], None]]] = {
     "sb3": _sb3,
     "evaluation": _evaluation,
 }
-"""What can be compiled besides agents: a function that uses it once."""
+"""Interfaces to compile besides agents: a function that uses each once."""
 
 USUAL: Final = (
     *("engine", "batch", "aec", "gym", "vector", "turns", "evaluation"),
@@ -143,7 +143,7 @@ def compile_one(name: str) -> float:
         ValueError: for an unknown agent.
     """
     started = time.perf_counter()
-    with contextlib.redirect_stderr(io.StringIO()):  # whose line says that it compiles
+    with contextlib.redirect_stderr(io.StringIO()):  # hides the compiler's line
         if name in INTERFACES:
             INTERFACES[name]()
         else:
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str], program: str = "carolus warmup") -> int:
                     name = waiting[future]
                     try:
                         print(f"  {name:{width}}  {future.result():5.1f} s", flush=True)
-                    except Exception as error:  # of a package that is missing, or a user's file
+                    except Exception as error:  # a package is missing, or a user's file fails
                         failures += 1
                         print(f"  {name:{width}}  failed: {message(error)}", file=sys.stderr)
     except KeyboardInterrupt:

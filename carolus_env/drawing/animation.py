@@ -25,7 +25,7 @@ from carolus_env.records import Record, positions
 from carolus_env.system.files import check_writable, write_file
 
 SECONDS_PER_MOVE: Final = 1.0
-_LAST_FRAME: Final = 4.0  # how long the end is shown, in moves
+_LAST_FRAME: Final = 4.0  # duration of the end, in moves
 
 _GIF_COLOURS: Final = 255  # one of 256 is left for pixels that stay the same
 _GIF_MOST: Final = int(655.35 / _LAST_FRAME)  # seconds; the format allows 655.35 for a frame
@@ -108,9 +108,7 @@ def animation_gif(
     progress: Progress | None = None,
     **options: Any,
 ) -> bytes:
-    """Return `animation_svg` as a GIF with 255 colours for all frames; needs the extra
-    ``render``.
-    """
+    """Return `animation_svg` as a GIF with one palette of 255 colours; needs extra ``render``."""
     _check_seconds(seconds_per_move)
     if seconds_per_move > _GIF_MOST:
         raise ValueError(
@@ -290,11 +288,11 @@ def _merge(
 
 
 _SVG: Final = "{http://www.w3.org/2000/svg}"
-_FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their look
+_FOR_PAGES: Final = ("class", "data-")  # attributes of groups that do not change their style
 
 
 def _leaves(element: ElementTree.Element, head: str = "", tail: str = "") -> Iterator[str]:
-    """Yield the drawn elements, each within the groups that give it its look."""
+    """Yield the drawn elements, each within the groups that give it its style."""
     for child in element:
         name = child.tag.removeprefix(_SVG)
         if name in ("title", "desc", "style"):

@@ -38,7 +38,7 @@ from carolus_env.drawing.words import description, title
 
 LAYOUTS: Final = ("tall", "wide", "narrow")
 
-_SIDE: Final = 1000.0  # of the circle's square
+_SIDE: Final = 1000.0  # side of the circle's square
 _MARGIN, _GAP = 14.0, 18.0
 CORNER: Final = 22.0
 """Radius of the whole drawing's corners."""
@@ -67,7 +67,7 @@ def board_svg(
         legal: highlight the legal choices of the player to move.
         last: the state before the last decision, and its action number; described in words.
         turn: the decisions that are marked, the oldest first, each as ``last``; None: ``last``.
-        values: each team's expected share of the win, 0 to 1, drawn as a bar.
+        values: each team's win probability, 0 to 1, drawn as a bar.
         width: the element's width in pixels; None leaves it to the page.
 
     Raises:
@@ -125,7 +125,7 @@ def board_words(state: np.void, names: Sequence[str] | None = None) -> list[str]
 
 
 class _Layout(NamedTuple):
-    """Where the parts are placed.
+    """Positions of the parts.
 
     Attributes:
         size: width and height without margins.
@@ -139,7 +139,7 @@ class _Layout(NamedTuple):
 
 
 def _tall(scene: Scene) -> _Layout:
-    """Return panels in two columns below the circle."""
+    """Return the layout with panels in two columns below the circle."""
     players = scene.rules.players
     panels = []
     for seat in range(players):
@@ -151,7 +151,7 @@ def _tall(scene: Scene) -> _Layout:
 
 
 def _narrow(scene: Scene) -> _Layout:
-    """Return panels below the circle, each as wide as it."""
+    """Return the layout with panels below the circle, each as wide as it."""
     scale = _SIDE / PANEL_WIDTH
     step = PANEL_HEIGHT * scale + _GAP
     panels = [(0.0, _SIDE + _GAP + seat * step, scale) for seat in range(scene.rules.players)]
@@ -159,9 +159,7 @@ def _narrow(scene: Scene) -> _Layout:
 
 
 def _wide(scene: Scene) -> _Layout:
-    """Return panels in one column to the right of the circle, both as high as the higher
-    of them.
-    """
+    """Return the layout with panels in one column to the right of the circle, equally high."""
     players = scene.rules.players
     total = players * PANEL_HEIGHT + (players - 1) * _GAP
     scale = min(1.25, _SIDE / total) if total < _SIDE else 1.0

@@ -205,9 +205,7 @@ def _angle_between(territories: Sequence[int]) -> float:
 
 
 def _middle(scene: Scene) -> Iterator[str]:
-    """Yield the round, what is due, the last decision, the supply, the playing order, the
-    values.
-    """
+    """Yield the round, what is due, the last decision, supply, playing order and values."""
     data, x = scene.data, CENTRE
     if scene.phase == "over":
         head = "game over"
@@ -270,7 +268,7 @@ def _order(scene: Scene, x: float, y: float) -> Iterator[str]:
 
 
 def _values(scene: Scene, values: Sequence[float], x: float, y: float) -> Iterator[str]:
-    """Yield a bar of each team's expected share of the win."""
+    """Yield a bar of each team's win probability."""
     wide, high = 250.0, 28.0
     total = sum(values) or 1.0
     shares = ", ".join(

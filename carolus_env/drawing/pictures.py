@@ -19,7 +19,7 @@ from carolus_env.records import Record
 from carolus_env.system.files import write_file
 
 MOST_BOARDS: Final = 8
-"""How many boards of a batch are drawn at most."""
+"""Maximum number of boards drawn of a batch."""
 
 _COLUMNS: Final = 4
 _BOARD_WIDTH: Final = 270  # pixels of a board in a grid

@@ -30,9 +30,7 @@ def token(
 
 
 def control_marker(x: float, y: float, clan: int, controlled: bool) -> str:
-    """Return the clan's marker in a court, or its outline where the player does not control the
-    clan.
-    """
+    """Return the clan's marker in a court, an outline unless the player controls the clan."""
     look, shape = CLAN_STYLES[clan], clan_shape(clan, 10.0)
     at = f'transform="translate({x:g} {y:.1f})"'
     if not controlled:
@@ -86,15 +84,12 @@ def line(path: str, kind: str, width: float, dashes: str = "") -> str:
 
 
 def box(x: float, y: float, width: float, height: float, look: str) -> str:
-    """Return a rectangle by its upper left corner, as an SVG element; ``look`` are its
-    attributes.
-    """
+    """Return an SVG rectangle by its upper left corner; ``look`` holds its attributes."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {look}/>'
 
 
 def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
-    """Return the border that an SVG path draws, on a wider one that it stands out from on any
-    ground.
+    """Return the border that an SVG path draws, on a wider one that stands out on any ground.
 
     ``kind`` is its class.
     """
@@ -109,9 +104,7 @@ def outline(path: str, kind: str, width: float, dashes: str = "") -> str:
 
 
 def target(x: float, y: float, width: float, height: float) -> str:
-    """Return room around ``x``, ``y`` that can be clicked and is not seen, ``width`` to
-    each side.
-    """
+    """Return an invisible area to click around ``x``, ``y``, ``width`` to each side."""
     look = 'class="room" fill="none" pointer-events="all"'
     return box(x - width, y - height, 2 * width, 2 * height, look)
 
@@ -119,7 +112,7 @@ def target(x: float, y: float, width: float, height: float) -> str:
 def text(
     x: float, y: float, content: object, size: float, kind: str, fill: str | None = None
 ) -> str:
-    """Return text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
+    """Return a text centred vertically on ``y``; digits and capitals are 0.73 of the size high."""
     colour = f' fill="{fill}"' if fill else ""
     return (
         f'<text class="{kind}" x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:g}"{colour}>'
@@ -156,9 +149,7 @@ def fitting(content: str, width: float, *sizes: float) -> tuple[str, float]:
 
 @cache
 def _width(letter: str) -> float:
-    """Return a letter's width in bold type, in units of its size, rather too much than
-    too little.
-    """
+    """Return an upper estimate of a letter's width in bold type, in units of its size."""
     kind = unicodedata.category(letter)
     if kind in ("Mn", "Me", "Cf"):  # drawn over the letter before, or not at all
         return 0.0

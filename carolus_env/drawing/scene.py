@@ -1,4 +1,4 @@
-"""What a drawing is made from: a state, read once, and the options that concern its content."""
+"""The content of a drawing: a state, read once, and the options that concern it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Scene:
         last: the last decision, described in words; None where there is none.
         marks: the decisions that are marked.
         new_castles: territories whose castle is another team's than before the first of them.
-        values: each team's expected share of the win, or None.
+        values: each team's win probability, or None.
 
     Raises:
-        ValueError: for a wrong number of names, or for values that are not shares of the win.
+        ValueError: for a wrong number of names, or for values that are not win probabilities.
     """
 
     def __init__(
@@ -86,9 +86,7 @@ class Scene:
         return " and ".join(self.teams[team] for team in self.data["result"]["winners"]) or "nobody"
 
     def steps_to(self, region: int) -> list[int]:
-        """Return legal numbers of steps that lead the Emperor to ``region``; none where he may not
-        go.
-        """
+        """Return the legal steps that lead the Emperor to ``region``; none if unreachable."""
         count = len(self.data["regions"])
         steps = range(1, DISCS + 1)
         return [n for n in steps if n % count == region and move_action(n) in self.legal]
@@ -96,9 +94,7 @@ class Scene:
     def group(
         self, kind: str, actions: list[int], attributes: str = "", *, numbered: bool = True
     ) -> str:
-        """Return the start tag of a group, which can be chosen where one of ``actions``
-        is legal.
-        """
+        """Return a group's start tag, selectable where one of ``actions`` is legal."""
         result = [action for action in actions if action in self.legal]
         if not result:
             return f'<g class="{kind}"{attributes}>'

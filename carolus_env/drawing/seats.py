@@ -58,7 +58,7 @@ def _castles(scene: Scene, team: int) -> Iterator[str]:
 
 
 def _left_bar(goal: int) -> float:
-    """Return where the bars of ``goal`` castles begin."""
+    """Return the left end of the bars of ``goal`` castles."""
     return PANEL_WIDTH - 104 - (goal - 1) * 12
 
 
@@ -137,9 +137,7 @@ def _court(scene: Scene, seat: int) -> Iterator[str]:
 
 
 def _row(left: float, y: float, width: float, clan: int, count: int) -> Iterator[str]:
-    """Yield a clan's paladins side by side with a gap after each fifth, closer where there are
-    many.
-    """
+    """Yield a clan's paladins in a row with a gap after each fifth, closer where there are many."""
     pitch = min(18.5, width / max(1.0, count + 0.45 * ((count - 1) // 5)))
     look = CLAN_STYLES[clan]
     yield f'<g fill="{look.fill}" stroke="{look.line}" stroke-width="1.5">'

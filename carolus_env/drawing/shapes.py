@@ -19,16 +19,14 @@ EMPEROR_RADIUS: Final = 246.0
 NUMBER_RADIUS: Final = 314.0
 _STEP: Final = math.tau / TERRITORIES
 _GAP: Final = 4.5  # half of the space between two territories
-_KINKS: Final = (0.0, 13.0, -13.0)  # of successive borders: territories have three shapes
-_BULGE: Final = 9.0  # of the outer edge
+_KINKS: Final = (0.0, 13.0, -13.0)  # bends of successive borders: territories have three shapes
+_BULGE: Final = 9.0  # bulge of the outer edge
 
 Point = tuple[float, float]
 
 
 def angle_of(territory: float) -> float:
-    """Return the angle of a territory's middle, in radians clockwise from the right; 0 is at the
-    top.
-    """
+    """Return a territory's middle angle in radians, clockwise from the right; 0 is at the top."""
     return territory * _STEP - math.pi / 2
 
 
@@ -38,9 +36,7 @@ def polar(radius: float, angle: float) -> Point:
 
 
 def _border(number: int, aside: float) -> list[Point]:
-    """Return the border before territory ``number``, from the inside out, moved ``aside``
-    clockwise.
-    """
+    """Return the border before territory ``number``, inside out, moved ``aside`` clockwise."""
     angle, kink = angle_of(number - 0.5), _KINKS[number % len(_KINKS)]
     places = ((INNER, 0.0), (MIDDLE, kink), (OUTER, 0.0))
     return [polar(radius, angle + (bend + aside) / radius) for radius, bend in places]
@@ -100,14 +96,14 @@ CLAN_STYLES: Final = (
     PieceStyle("#f6c92f", _INK, _INK),
     PieceStyle("#23794b", _PAPER, _PAPER),
 )
-"""By clan: red, pink, blue, yellow, green."""
+"""Styles by clan: red, pink, blue, yellow, green."""
 
 TEAM_STYLES: Final = (
     PieceStyle("#2c2a33", "#d9d3c4", _PAPER),
     PieceStyle("#fffdf5", "#3b3742", _INK),
     PieceStyle("#8d8a95", "#332f3a", _INK),
 )
-"""By team: black, white and gray, as the castles of the board game."""
+"""Styles by team: black, white and gray, as the castles of the board game."""
 
 GOLD: Final = PieceStyle("#f2b61c", "#4a3305", "#2e2003")
 
@@ -134,7 +130,7 @@ def clan_shape(clan: int, radius: float) -> str:
 
 
 TEXT_DROP: Final = (0.0, 0.0, 0.0, 0.2, 0.0)
-"""How far below the centre a clan's number stands, in radii; a triangle is widest below."""
+"""Drop of a clan's number below the centre, in radii; a triangle is widest below."""
 
 
 @cache

@@ -12,7 +12,7 @@ from carolus_env.engine import rules_of
 from carolus_env.engine.rules import DISCS, NOBODY, OVER, TERRITORIES
 from carolus_env.notation.words import CLAN_LETTERS, TEAM_LETTERS, situation
 
-_WIDTH, _COLUMNS = 16, 5  # of a cell, and cells in the top and bottom rows
+_WIDTH, _COLUMNS = 16, 5  # a cell's width, and cells in the top and bottom rows
 _INSIDE = _WIDTH * (_COLUMNS - 2) - 2
 
 # (row, column) of each territory's cell, clockwise from the top left.

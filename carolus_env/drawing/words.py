@@ -20,7 +20,7 @@ ENDINGS: Final = {
     "max_rounds": "the last round is over",
     "forfeit": "an illegal action was played",
 }
-"""Why a game ended, in words."""
+"""Reasons for the end of a game, in words."""
 
 
 def title(scene: Scene) -> str:
@@ -31,7 +31,7 @@ def title(scene: Scene) -> str:
 
 
 def due(scene: Scene) -> str:
-    """Return what the player to move does next."""
+    """Return the next action of the player to move, in words."""
     data = scene.data
     if scene.phase == "place":
         return f"plays {counted(data['placements_left'], 'paladin')}"
@@ -43,9 +43,7 @@ def due(scene: Scene) -> str:
 
 
 def decision_words(scene: Scene, decision: Decision) -> list[str]:
-    """Return a decision in one line, and in another one what it changed, where it changed
-    something.
-    """
+    """Return a decision in one line, and its effects, if any, in another."""
     kind, number, clan, _ = action_parts(decision.action)
     name = _short(scene.names[decision.seat])
     where = (
@@ -69,7 +67,7 @@ def decision_words(scene: Scene, decision: Decision) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return a name that leaves room for what is said of it."""
+    """Return a name cut to fit before its text."""
     return pieces.fitting(name, 150, 19)[0]
 
 
@@ -80,7 +78,7 @@ def description(scene: Scene) -> list[str]:
 
 
 def region_words(scene: Scene, k: int) -> str:
-    """Return region ``k``: its territories, paladins, castles, and the Emperor."""
+    """Return region ``k`` in words: its territories, paladins, castles, and the Emperor."""
     region = scene.data["regions"][k]
     word = "territory" if len(region["territories"]) == 1 else "territories"
     words = f"{word} {span(region)}: {paladin_words(region['paladins'])}"

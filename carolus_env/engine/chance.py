@@ -63,12 +63,12 @@ def _outcomes(dice: int) -> Outcomes:
 
 
 def roll_due(states: States) -> npt.NDArray[np.bool_]:
-    """Return which games wait for a roll: ``(N,)`` bool."""
+    """Return a mask of the games that wait for a roll: ``(N,)`` bool."""
     return as_states(states)["phase"] == ROLL
 
 
 def draw_faces(states: States, *, rows: Ints | None = None) -> npt.NDArray[np.uint8]:
-    """Return the next roll of each game's own generator, not applied; advances the generators.
+    """Draw the next roll from each game's own generator, without applying it.
 
     ``apply_roll(states, draw_faces(states))`` is what `step` does.
 

@@ -1,6 +1,6 @@
 """The loop that plays games in compiled code: a decision, the dice, and again.
 
-What happens at a decision and at a roll is handed to it as kernels: see `play_on`.
+Decisions and rolls are kernels that it is given: see `play_on`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _act_at_random(s, count, bits, most):
 
 @rare
 def play_at_random(s, bits, most):
-    """Take random decisions by the stream ``bits``, at most so many, to the end of the game.
+    """Take random decisions by the stream ``bits``, ``most`` at most, to the end of the game.
 
     Returns:
         The number of decisions, and the stream.

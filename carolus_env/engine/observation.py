@@ -1,4 +1,4 @@
-"""What a player observes: everything, from its own seat, with the Emperor's region first.
+"""Observations of a player: everything, from its own seat, with the Emperor's region first.
 
 Perfect information, ego-centric: seats, teams and regions are counted from the viewer's
 seat (clockwise), the viewer's team and the Emperor's region (clockwise, as the actions are). So
@@ -75,7 +75,7 @@ class Block(NamedTuple):
 
 @cache
 def layout(players: int) -> tuple[Block, ...]:
-    """Return the observation of a game of 2, 3 or 4 players, block by block, in order."""
+    """Return the blocks of an observation in games of 2, 3 or 4 players, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
     teams, seats = TEAMS[players], (players,)
@@ -125,7 +125,7 @@ def layout(players: int) -> tuple[Block, ...]:
 
 
 def slices_of(blocks: Iterable[Any]) -> dict[str, slice]:
-    """Return where each block lies, which has a ``name`` and a ``shape``."""
+    """Return the slice of each block, which has a ``name`` and a ``shape``."""
     places, start = {}, 0
     for block in blocks:
         places[block.name] = slice(start, start + math.prod(block.shape))
@@ -134,7 +134,7 @@ def slices_of(blocks: Iterable[Any]) -> dict[str, slice]:
 
 
 def slices(players: int) -> dict[str, slice]:
-    """Return where each block lies in the observation."""
+    """Return the slice of each block in the observation."""
     return slices_of(layout(players))
 
 
@@ -145,14 +145,12 @@ def length(players: int) -> int:
 
 
 def highs(players: int) -> npt.NDArray[np.uint8]:
-    """Return the largest value of each entry as an integer, ``(length,)`` uint8; the
-    smallest is 0.
-    """
+    """Return each entry's largest value as an integer, ``(length,)`` uint8; the smallest is 0."""
     return _each_entry(players, "high").astype(np.uint8)
 
 
 def scales(players: int) -> npt.NDArray[np.float32]:
-    """Return what each entry is multiplied by as float32, ``(length,)``."""
+    """Return each entry's factor as float32, ``(length,)``."""
     return _scales(players).copy()
 
 
@@ -182,9 +180,7 @@ OFFSETS_2, OFFSETS_3, OFFSETS_4 = _offsets(2), _offsets(3), _offsets(4)
 
 
 def unpack(observation: npt.NDArray[Any], players: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the named blocks of one observation or a batch of them, as views of the
-    right shape.
-    """
+    """Return the named blocks of one observation or a batch, as views of the right shape."""
     batch, where = observation.shape[:-1], slices(players)
     return {
         block.name: observation[..., where[block.name]].reshape(batch + block.shape)
@@ -203,7 +199,7 @@ def observe(
     rows: Ints | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return observations of games with the same number of players.
+    """Encode games with the same number of players as observations.
 
     Args:
         states: ``(N,)`` games.
@@ -428,7 +424,7 @@ def next_in_circle(place, count):
 
 @kernel
 def clockwise_from(start, place, count):
-    """Return how many places clockwise from ``start`` in a circle of ``count`` is ``place``."""
+    """Return the places clockwise from ``start`` to ``place`` in a circle of ``count``."""
     steps = place - int64(start)
     return steps if steps >= 0 else steps + count
 

@@ -75,7 +75,7 @@ def _rebuild_error(
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Return ``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
+    """Format ``[0, 1, 2, 5]`` as ``'0-2, 5'``."""
     parts = []
     for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         members = [number for _, number in run]
@@ -89,8 +89,7 @@ def _ranges(numbers: list[int]) -> str:
 def legal_masks(
     states: States, *, rows: Ints | None = None, out: npt.NDArray[np.int8] | None = None
 ) -> npt.NDArray[np.int8]:
-    """Return masks of the legal actions: 1 where legal; all 0 where a roll is due or the game is
-    over.
+    """Return masks of the legal actions; all 0 where a roll is due or the game is over.
 
     Args:
         states: ``(N,)`` games.
@@ -116,9 +115,7 @@ def legal_masks(
 
 
 def legal_actions(state: np.void | States) -> npt.NDArray[np.int64]:
-    """Return the legal action numbers of one game, ascending: a record ``states[i]`` or a batch of
-    one.
-    """
+    """Return one game's legal actions, ascending: of a record ``states[i]`` or a batch of one."""
     return np.flatnonzero(legal_masks(single(state))[0])
 
 
@@ -182,7 +179,7 @@ def refusal(states: States, game: int, action: int) -> ValueError:
 def random_actions(
     states: States, generators: npt.NDArray[np.uint64], *, rows: Ints | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return a legal action for each game, uniformly at random; -1 where no decision is due.
+    """Sample a legal action for each game, uniformly; -1 where no decision is due.
 
     Args:
         states: ``(N,)`` games.
@@ -209,7 +206,7 @@ def _write_masks(states, rows, masks):
 
 @entry
 def _step(states, rows, actions, roll):
-    """Return the first index whose action is illegal, or -1 when all were carried out."""
+    """Carry out the actions; return the first index of an illegal one, else -1."""
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         if not legal.is_legal(states[g], actions[i]):
@@ -253,21 +250,20 @@ def any_clan_can_be_taken(state: np.void) -> bool:
 
 
 def is_over(states: States) -> npt.NDArray[np.bool_]:
-    """Return which games have ended, by the rules, by `max_rounds` or by forfeit: ``(N,)`` bool."""
+    """Return a mask of the games ended by the rules, `max_rounds` or forfeit: ``(N,)`` bool."""
     return as_states(states)["phase"] == OVER
 
 
 def returns(states: States) -> npt.NDArray[np.float64]:
-    """Return the payoff of each seat, 0 until the game is over: ``(N, players)`` float64, rows sum
-    to 0.
+    """Return each seat's payoff, 0 until the game is over: ``(N, players)`` float64, rows sum to 0.
 
-    ``(n s - 1) / (n - 1)`` with s the seat's share of the win and n the number of teams.
+    ``(n s - 1) / (n - 1)`` with s the seat's win share and n the number of teams.
     """
     return _of_seats(states, _write_returns)
 
 
 def win_shares(states: States) -> npt.NDArray[np.float64]:
-    """Return the share of the win of each seat: ``(N, players)`` float64, rows sum to 1.
+    """Return the win share of each seat: ``(N, players)`` float64, rows sum to 1.
 
     Winning teams share evenly, and partners split their team's share. While nobody has won (the
     game is not over, or was cut off), every team has the same share.
@@ -278,7 +274,7 @@ def win_shares(states: States) -> npt.NDArray[np.float64]:
 def _of_seats(
     states: States, write: Callable[[States, npt.NDArray[np.float64]], None]
 ) -> npt.NDArray[np.float64]:
-    """Return ``(N, players)`` float64 that an entry writes, a number for each seat."""
+    """Return an array ``(N, players)`` float64 that an entry writes, a number for each seat."""
     as_states(states)
     result = np.zeros((len(states), MAX_PLAYERS))
     write(states, result)
@@ -338,8 +334,7 @@ def _forfeit(states, rows):
 
 
 def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
-    """Return ``count`` integers as a contiguous int64 array, copied only if they are not one
-    already.
+    """Return ``count`` integers as a contiguous int64 array, copied only if necessary.
 
     Raises:
         TypeError: when they are not integers.

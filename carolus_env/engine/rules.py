@@ -19,7 +19,7 @@ from carolus_env.system.options import checked, described, option
 TERRITORIES: Final = 15
 CLANS: Final = 5
 CLAN_NAMES: Final = ("red", "pink", "blue", "yellow", "green")
-PALADINS_LAID_OUT: Final = 3  # of each clan, one on each territory
+PALADINS_LAID_OUT: Final = 3  # paladins of each clan, one on each territory
 DISCS: Final = 5  # numbered 1 to 5; also the rounds until they are taken back
 CROWN: Final = 5  # the sixth face of a die; faces 0-4 are the clans
 FACES: Final = 6
@@ -107,14 +107,12 @@ def court_action(clan: int) -> int:
 
 
 def region_action(clan: int, region: int) -> int:
-    """Return the action number of playing a paladin of ``clan`` to ``region`` (0 is the
-    Emperor's).
-    """
+    """Return the action of playing a paladin of ``clan`` to ``region`` (0 is the Emperor's)."""
     return court_action(clan) + 1 + whole_number("region", region, 0, TERRITORIES - 1)
 
 
 class ActionParts(NamedTuple):
-    """What an action number means.
+    """Meaning of an action number.
 
     Attributes:
         kind: ``"disc"``, ``"crown"``, ``"move"`` or ``"place"``, as in `ACTION_GROUPS`.
@@ -272,7 +270,7 @@ class Rules:
 
 
 OPTIONS: Final = {entry.name: entry for entry in fields(Rules)}
-"""What `Rules` says about each option, by name; see `system.options`."""
+"""Options of `Rules` by name; see `system.options`."""
 
 
 class RuleOptions(TypedDict, total=False):

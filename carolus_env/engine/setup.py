@@ -86,8 +86,7 @@ def blank_games(rules: Rules, n: int) -> States:
 
 
 def next_games(states: States) -> States:
-    """Return new games with the rules of ``states``; each continues its generator, at the first
-    decision.
+    """Return new games with the rules and generators of ``states``, at the first decision.
 
     Returns:
         ``(N,)`` games; ``states`` are unchanged.

@@ -105,7 +105,7 @@ OPTION_FIELDS: Final = {field.option: field.name for field in FIELDS if field.op
 assert OPTION_FIELDS.keys() == OPTIONS.keys()
 
 KEPT_FIELDS: Final = ("generator", "teams", "team", *OPTION_FIELDS.values())
-"""What a new game keeps of the one before: the rules and the generator."""
+"""Fields that a new game keeps of the one before: the rules and the generator."""
 
 States = npt.NDArray[np.void]
 """A batch of games: ``(N,)`` of dtype `STATE`, C-contiguous."""
@@ -173,8 +173,7 @@ def count_rows(rows: npt.NDArray[np.int64], states: States) -> int:
 
 
 def single(state: np.void | States) -> States:
-    """Return a copy of one game as a batch of one, ``(1,)``: of a record ``states[i]`` or such a
-    batch.
+    """Return a copy of a record ``states[i]``, or of a batch of one, as a batch of one, ``(1,)``.
 
     Raises:
         TypeError: for anything else.
@@ -190,7 +189,7 @@ RAW: Final = np.dtype((np.void, STATE.itemsize))
 
 
 def copy(states: States) -> States:
-    """Return a copy of games, ``(N,)``: ``states.copy()``, but faster, as whole bytes.
+    """Copy games, ``(N,)``: ``states.copy()``, but faster, as raw bytes.
 
     Raises:
         TypeError: when ``states`` is no batch of games.
@@ -200,7 +199,7 @@ def copy(states: States) -> States:
 
 
 def pick(states: States, rows: Ints) -> States:
-    """Return a copy of the games at ``rows``: ``states[rows]``, but faster, as whole bytes.
+    """Copy the games at ``rows``: ``states[rows]``, but faster, as raw bytes.
 
     Args:
         states: ``(N,)`` games.
@@ -218,7 +217,7 @@ def pick(states: States, rows: Ints) -> States:
 
 
 def put(states: States, rows: Ints, games: States) -> None:
-    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster, as whole bytes."""
+    """Write ``games`` to ``rows``: ``states[rows] = games``, but faster, as raw bytes."""
     states.view(RAW)[rows] = games.view(RAW)
 
 
@@ -284,7 +283,7 @@ def check_ranges(states: States) -> None:
 
 
 def equal(a: States, b: States) -> npt.NDArray[np.bool_]:
-    """Return which games are the same by value, generator included: ``(N,)`` bool."""
+    """Return a mask of the games that are equal by value, generator included: ``(N,)`` bool."""
     return np.all(_rows(a) == _rows(b), axis=1)
 
 

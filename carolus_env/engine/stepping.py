@@ -1,4 +1,4 @@
-"""One kernel call for a decision, the dice, and what the next player needs to see.
+"""One kernel call for a decision, the dice, and the next player's observation.
 
 `games.Game` calls `play_one`, `games.GameBatch` the other entries. Entries take plain arrays, since
 a NamedTuple costs at every call from Python, and pack them for the kernels.
@@ -20,7 +20,7 @@ from carolus_env.system.compiler import entry, kernel, rare
 
 
 class Views(NamedTuple):
-    """Where the kernels write what the player to move may do and observes."""
+    """Buffers that the kernels write the legal actions and observations to."""
 
     masks: npt.NDArray[np.int8] | None  # (n, 95), or None: not wanted
     whole: npt.NDArray[np.uint8] | None  # (n, length) observations; (1, length) scratch if scaled
@@ -29,14 +29,14 @@ class Views(NamedTuple):
 
 
 class ResetSource(NamedTuple):
-    """What a new game is made from."""
+    """Template of a new game."""
 
     blank: States  # (1,) a record with the rules only
     territories: npt.NDArray[np.int64]  # (1, 15) scratch for shuffling
 
 
 class Outcomes(NamedTuple):
-    """Where the kernels write how a step ended, each game in its row."""
+    """Buffers that the kernels write the outcomes of a step to, each game in its row."""
 
     rewards: npt.NDArray[np.float32]  # (n, players)
     terminated: npt.NDArray[np.bool_]  # (n,)
@@ -208,5 +208,5 @@ class Buffers(NamedTuple):
     fresh: ResetSource
     outcomes: Outcomes
     totals: npt.NDArray[np.float64]  # (1, players) sums of the payoffs of games that ended
-    numbers: npt.NDArray[np.int64]  # of the legal sets
+    numbers: npt.NDArray[np.int64]  # the games' legal sets
     views: Views

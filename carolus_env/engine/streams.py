@@ -43,7 +43,7 @@ def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
 
 
 def random_bits(generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return 64 random bits from each stream, advanced in place: ``(N,)`` uint64."""
+    """Draw 64 random bits from each stream, in place: ``(N,)`` uint64."""
     bits = np.empty_like(generators)
     _random_bits(generators, bits)
     return bits

@@ -25,9 +25,9 @@ class Recorded(NamedTuple):
 
     events: Any
     end: int
-    """Its events lie before this one."""
+    """The index after the game's last event."""
     first: int
-    """The row of its first decision."""
+    """The row of the game's first decision."""
     views: Views
     actions: Any
     seats: Any

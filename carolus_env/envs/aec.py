@@ -40,7 +40,7 @@ generator, which rolls the dice to come, unless a seed is given.
 
 ## Observation
 
-The board as the observing player sees it: seats are counted from that player's, regions from the
+The board from the observing player's side: seats are counted from that player's, regions from the
 Emperor's. `float32` entries are scaled to about [0, 1]; `uint8` entries are plain counts. The mask
 is all zero for everyone but the player to move. All information is public, so `state()` is the
 observation of `player_0`.
@@ -129,7 +129,7 @@ class CheckedEnv(OrderEnforcingWrapper):
         Calls the environment directly; the wrapper would look up five attributes by name.
         """
         if not self._has_reset:
-            return super().last(observe)  # which raises the wrapper's error
+            return super().last(observe)  # raises the wrapper's error
         return self.env.last(observe)
 
     def __str__(self) -> str:
@@ -297,7 +297,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
     # -------------------------------------------------------------------------------- looking
 
     def observe(self, agent: str) -> dict[str, npt.NDArray[Any]]:
-        """Return ``{"observation", "action_mask"}`` as ``agent`` sees the game; fresh arrays."""
+        """Return ``agent``'s ``{"observation", "action_mask"}``, new arrays."""
         game = self._game
         if not game.over and agent == self.agent_selection:  # `play` has written both
             assert game.observation is not None
@@ -328,8 +328,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return make_record(self._start, self._actions)
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the board as text (``"ansi"``) or as pixels, ``(height, width, 3)``
-        (``"rgb_array"``).
+        """Return the board as text (``"ansi"``) or ``(height, width, 3)`` pixels (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and, with a warning, without a
         render mode.
@@ -354,9 +353,7 @@ class raw_env(AECEnv):  # noqa: N801 (PettingZoo's name)
         return board_pixels(self._game.states[0], last=self._last_decision(), **WIDE)
 
     def _last_decision(self) -> tuple[np.void, int] | None:
-        """Return the state before it, and its action; replays the game, so that `step` keeps no
-        copies.
-        """
+        """Return the last action and the state before it, by replay: `step` keeps no copies."""
         if not self._actions:
             return None
         *earlier, action = self._actions

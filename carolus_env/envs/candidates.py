@@ -1,10 +1,10 @@
 """Observations for learners that choose whole turns: a row of features for each candidate.
 
-A candidate is a disc, a crown or a turn, and its row tells the position after it, before the dice,
-as the player who chooses sees it: seats are counted clockwise from that player's, but a partner
-comes third; teams are counted from the player's, regions from the Emperor's. `layout` is the one
-description of a row; the space, the kernels' scales and the table in docs/turns.md are made from
-it.
+A candidate is a disc, a crown or a turn, and its row encodes the position after it, before the
+dice, from the side of the player who chooses: seats are counted clockwise from that player's, but a
+partner comes third; teams are counted from the player's, regions from the Emperor's. `layout` is
+the one description of a row; the space, the kernels' scales and the table in docs/turns.md are made
+from it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from carolus_env.planning.plans import first_of, play_plan, rest_of
 from carolus_env.system.compiler import kernel, part, rare
 
 VERSION: Final = 1
-"""Of the layout of a row."""
+"""Version of the row layout."""
 AHEAD: Final = 8
-"""So many regions ahead of the Emperor have entries of their own."""
+"""Number of regions ahead of the Emperor that have entries of their own."""
 KINDS: Final = ("disc", "crown", "turn")
 LIMIT: Final = 8.0
 """Entries lie from -LIMIT to LIMIT; none but a rare count is cut off there."""
@@ -59,13 +59,13 @@ class Block(NamedTuple):
     name: str
     shape: tuple[int, ...]
     scale: float
-    """What is counted is multiplied by this."""
+    """Factor of what is counted."""
     meaning: str
 
 
 @cache
 def layout(players: int) -> tuple[Block, ...]:
-    """Return a row in games of 2, 3 or 4 players, block by block, in order."""
+    """Return the blocks of a row in games of 2, 3 or 4 players, in order."""
     if players not in (2, 3, 4):
         raise ValueError(f"players must be 2, 3 or 4, got {players!r}")
     teams, seats = TEAMS[players], (players,)
@@ -74,7 +74,7 @@ def layout(players: int) -> tuple[Block, ...]:
         Block("candidate", (), 1.0, "1; rows after the last candidate are all 0"),
         Block("kind", (len(KINDS),), 1.0, "one-hot: " + ", ".join(KINDS)),
         Block("over", (), 1.0, "1 if the game is over after it"),
-        Block("share", (), 1.0, "the team's share of the win then, else 0"),
+        Block("share", (), 1.0, "the team's win share then, else 0"),
         Block("features", (teams, len(FEATURES)), 1.0, "of each team the planner's features, each with its scale (docs/bots.md)"),
         Block("acts", seats, 1.0, "the seat is still to act this round"),
         Block("disc_played", (players, DISCS), 1.0, "one-hot for each seat: disc of this round"),
@@ -95,12 +95,12 @@ def layout(players: int) -> tuple[Block, ...]:
 
 @cache
 def length(players: int) -> int:
-    """Return entries of a row."""
+    """Return the number of entries in a row."""
     return sum(math.prod(block.shape) for block in layout(players))
 
 
 def slices(players: int) -> dict[str, slice]:
-    """Return where each block lies in a row."""
+    """Return the slice of each block in a row."""
     return slices_of(layout(players))
 
 
@@ -119,18 +119,18 @@ def layout_text() -> str:
 
 
 class View(NamedTuple):
-    """Scratch to see candidates."""
+    """Scratch to encode candidates."""
 
     after: States
     """``(1,)`` STATE: the position after a candidate."""
     features: npt.NDArray[np.float64]
     """``(4, F)`` float64: the features of each team."""
     seats: npt.NDArray[np.int64]
-    """``(4,)`` int64: the seats, as the player sees them."""
+    """``(4,)`` int64: the seats, from the player's side."""
 
     @classmethod
     def new(cls) -> View:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(1, STATE),
             np.zeros((MAX_TEAMS + 1, len(FEATURES))),
@@ -208,7 +208,7 @@ def _write_clans(s, player, team, row, at):
 def _write_regions(s, team, row, at):
     """Write blocks margin and castles; return the next place."""
     teams, n, here = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
-    one, two = (team + 1) % teams, (team + 2) % teams  # of two teams, two is the team itself
+    one, two = (team + 1) % teams, (team + 2) % teams  # with two teams, two is the team itself
     circle, circle_1 = strengths(s, team), strengths(s, one)
     circle_2 = strengths(s, two) if teams > 2 else circle_1
     for k in range(AHEAD):
@@ -228,7 +228,7 @@ def _write_regions(s, team, row, at):
 
 @rare
 def write_row(s, player, kind, view, row):
-    """Write the row of the position after a candidate, as ``player`` sees it; returns its length.
+    """Write the row of the position after a candidate from ``player``'s side; returns its length.
 
     Args:
         s: that position.

@@ -157,7 +157,7 @@ class CarolusEnv(LearnerEnv):
     """
 
     vector_env: ClassVar[Callable[..., LearnerVectorEnv]] = CarolusVectorEnv
-    """What plays the game."""
+    """Class of the vector environment that plays the game."""
 
     def __init__(
         self,

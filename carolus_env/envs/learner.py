@@ -24,7 +24,7 @@ from carolus_env.system.arguments import instance, seed_number, whole_number
 from carolus_env.system.untrusted import shown
 
 LEARNER = lockstep.NOBODY
-"""In a seating: a seat of the learner, whose decisions come from outside."""
+"""Entry of a seating: a seat of the learner, whose decisions come from outside."""
 
 
 class Opponents(Protocol):
@@ -52,7 +52,7 @@ class Opponents(Protocol):
 
 
 class Starts(Protocol):
-    """What makes games that start elsewhere than new ones (`envs.starts`)."""
+    """A maker of games that start elsewhere than new ones (`envs.starts`)."""
 
     def __call__(
         self, seeds: npt.NDArray[np.uint64], given: bool
@@ -113,9 +113,7 @@ class FixedOpponents:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Seat the agents as `Opponents.seat` does: they sit clockwise from the learner; the last
-        sits on.
-        """
+        """Seat the agents clockwise from the learner, as `Opponents.seat`; the last sits on."""
         clockwise = (np.arange(self._players) - learner_seats[:, None]) % self._players
         return np.minimum(np.maximum(clockwise - 1, 0), len(self.agents) - 1)
 
@@ -168,7 +166,7 @@ class LearnerGames:
 
     watcher: Watcher | None = None
     actions: int = ACTIONS
-    """What `step` takes are numbers below this."""
+    """Upper bound of the numbers that `step` takes."""
 
     def __init__(
         self,
@@ -304,11 +302,11 @@ class LearnerGames:
         self._begin(rows)
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
-        """Return legal actions of the learners: ``(n, actions)`` int8."""
+        """Return the learners' legal actions: ``(n, actions)`` int8."""
         return engine.legal_masks(self.states, out=out)
 
     def observations(self, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Write what the learners see into ``out``, ``(n, length)`` uint8 or float32.
+        """Write the learners' observations into ``out``, ``(n, length)`` uint8 or float32.
 
         The view is that of the seat to move, or of the learner's seat when the game is over.
         """
@@ -317,21 +315,17 @@ class LearnerGames:
         return observation.observe(self.states, viewers, dtype=out.dtype, out=out)
 
     def last_observations(self, ended: FinishedGames, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return what the learners see of games that ended, from the seats that they are
-        paid for.
-        """
+        """Return the final observations of the learners, from the seats they are paid for."""
         return observation.observe(ended.states, ended.seats, dtype=dtype)
 
     def infos(self) -> dict[str, npt.NDArray[Any]]:
-        """Return more about each game's decision, ``(n, ...)`` by name; here nothing."""
+        """Return infos on each game's decision, ``(n, ...)`` by name; here none."""
         return {}
 
     # -------------------------------------------------------------------------------- resuming
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what `restore` needs, with `numbers`: games, seats, seatings, the opponents'
-        streams.
-        """
+        """Return games, seats, seatings and the opponents' streams, for `restore`."""
         return {
             "states": self.states.view(np.uint8).reshape(self.n, -1),
             "seats": self.seats,
@@ -340,9 +334,7 @@ class LearnerGames:
         }
 
     def numbers(self) -> dict[str, Any]:
-        """Return what `restore` needs, with `arrays`: the generator that seats opponents, as
-        values.
-        """
+        """Return the generator that seats opponents, as values, for `restore`."""
         return {"random": self._random.bit_generator.state}
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -37,11 +37,11 @@ class CarolusParallelEnv(ParallelEnv):
         self.render_mode = self.aec_env.render_mode
 
     def observation_space(self, agent: str) -> spaces.Space:
-        """Return that of `raw_env`."""
+        """Return the observation space of `raw_env`."""
         return self.aec_env.observation_space(agent)
 
     def action_space(self, agent: str) -> spaces.Space:
-        """Return that of `raw_env`."""
+        """Return the action space of `raw_env`."""
         return self.aec_env.action_space(agent)
 
     def reset(

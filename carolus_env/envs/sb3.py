@@ -145,7 +145,7 @@ class LearnerVecEnv(VecEnv):
         return self.look(), rewards, dones, infos
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return legal actions, ``(n, actions)`` int8: the buffer, which the next step overwrites.
+        """Return the legal actions, ``(n, actions)`` int8: a buffer that the next step overwrites.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -155,7 +155,7 @@ class LearnerVecEnv(VecEnv):
         return self._masks
 
     def look(self) -> npt.NDArray[Any]:
-        """Return what the learners see, a new array ``(n, ...)``; also updates the masks."""
+        """Return the learners' observations, a new array ``(n, ...)``; also updates the masks."""
         self.games.masks(self._masks)
         # SB3 stores an observation only after the next step, so no buffer can be reused.
         return self.games.observations(np.empty(self._shape, self._dtype))
@@ -211,7 +211,7 @@ class LearnerVecEnv(VecEnv):
         """
         if method_name != "action_masks":
             raise AttributeError(f"the games of a LearnerVecEnv have no method {method_name!r}")
-        self.action_masks()  # which raises before the first reset
+        self.action_masks()  # raises before the first reset
         if indices is None:
             if self._mask_rows[0].base is not self._masks:  # after copying the environment
                 self._mask_rows = list(self._masks)
@@ -219,9 +219,7 @@ class LearnerVecEnv(VecEnv):
         return list(np.atleast_2d(self._masks[indices]))
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """Return False for each game that ``indices`` names: games are rows, which
-        nothing wraps.
-        """
+        """Return False for each game in ``indices``: games are rows, which nothing wraps."""
         return [False] * self._count(indices)
 
     def _count(self, indices: Any) -> int:

@@ -1,4 +1,4 @@
-"""Where games start: the options that every environment's `reset` takes.
+"""Starts of games: the options that every environment's `reset` takes.
 
 ``territories`` (the clan of the paladin on each of the 15 territories) and ``first_player`` (a
 seat) fix parts of the set-up; ``position`` (as `carolus_env.records.position.to_dict` gives it) is
@@ -68,8 +68,7 @@ def check_names(options: Mapping[str, Any], known: Sequence[str] = OPTIONS) -> N
 
 
 def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]]:
-    """Return the options of each game of a vector environment, whose values are one for all or one
-    each.
+    """Return each game's options in a vector environment; a value is one for all or one each.
 
     Raises:
         ValueError: when there is another number of values than games.
@@ -90,7 +89,7 @@ def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]
 
 
 def start_from(rules: Rules, each: Sequence[Mapping[str, Any]]) -> Starts:
-    """Return what makes the games of `LearnerGames.reset`, one for each mapping of `OPTIONS`.
+    """Return the maker of `LearnerGames.reset`'s games, one for each mapping of `OPTIONS`.
 
     In a position the learner takes the seat of the player to move.
 

@@ -1,7 +1,7 @@
 """Games whose learner chooses whole turns: a decision is a disc, a crown or a turn.
 
 In every game the candidates of the decision are listed (`planning.choices`), and the learner
-sees a row of numbers for each (`candidates`) and picks one by its index.
+observes a row of numbers for each (`candidates`) and picks one by its index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
 
 @dataclass(frozen=True)
 class Turns:
-    """How the candidates of a turn are listed, best first by the planner's fitted evaluation.
+    """Options of a turn's candidates, listed best first by the planner's fitted evaluation.
 
     Discs and crowns are all listed, lowest first.
 
@@ -52,7 +52,7 @@ class Turns:
         one_of("plans", self.plans, WIDTHS)
 
     def proposals(self, players: int) -> CandidateGenerator:
-        """Return what lists them in games of ``players`` players."""
+        """Return the generator of candidates in games of ``players`` players."""
         weights = all_weights()[players]
         return CandidateGenerator.of(WIDTHS.index(self.plans), weights, self.candidates)
 
@@ -107,7 +107,7 @@ class TurnGames(LearnerGames):
     # -------------------------------------------------------------------------------- decisions
 
     def masks(self, out: npt.NDArray[np.int8] | None = None) -> npt.NDArray[np.int8]:
-        """Return which indices are candidates: ``(n, K)`` int8."""
+        """Return a mask of the indices that are candidates: ``(n, K)`` int8."""
         result = np.arange(self.actions) < self.counts[:, None]
         if out is None:
             return result.astype(np.int8)

@@ -1,4 +1,4 @@
-"""What the Gymnasium environments share: a batch of games of one learner each, and one such game.
+"""Shared parts of the Gymnasium environments: a batch of games of one learner each, and one game.
 
 `LearnerVectorEnv` wraps `LearnerGames` of any kind, and `LearnerEnv` is one row of it. The games
 say which actions there are and the observations; `envs.gym` has the environments that users make.
@@ -27,7 +27,7 @@ from carolus_env.envs.learner import FinishedGames, LearnerGames
 from carolus_env.system.arguments import array, instance, integer, one_of, seed_number
 
 MASKS = ("info", "observation")
-"""Where the masks of legal actions are, besides `action_masks`: the latter in infos, too."""
+"""Places for the masks of legal actions besides `action_masks`: the latter in infos, too."""
 VECTOR_RENDER_MODES = (None, "ansi", "rgb_array")
 """Without ``"human"``: one window cannot hold all the games."""
 
@@ -150,7 +150,7 @@ class LearnerVectorEnv(VectorEnv):
         npt.NDArray[np.bool_],
         dict[str, Any],
     ]:
-        """Return the learners decide; the others play on to the learners' next decisions.
+        """Take the learners' decisions; the others play on to the learners' next ones.
 
         Args:
             actions: ``(num_envs,)`` integers; ignored in rows that only start a new game
@@ -204,7 +204,7 @@ class LearnerVectorEnv(VectorEnv):
         return observations, rewards, terminations, truncations, {**self._info(), **infos}
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
+        """Return the legal actions, ``(num_envs, actions)`` int8; all 0 where a game is over.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -263,9 +263,7 @@ class LearnerVectorEnv(VectorEnv):
         return self._seen(self.games.observations(given), self._masks)
 
     def _seen(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
-        """Return what the learner is given: the observation, with the masks where it is to hold
-        them.
-        """
+        """Return the learner's observation, with the masks if it is to hold them."""
         if not self._masks_seen:
             return observation
         masks = masks.copy() if self._copy else masks
@@ -274,9 +272,7 @@ class LearnerVectorEnv(VectorEnv):
     def _info(
         self, rows: npt.NDArray[np.integer[Any]] | None = None, illegal: FinishedGames | None = None
     ) -> dict[str, Any]:
-        """Return the masks and more of these rows (None: of all), and which games were
-        forfeited.
-        """
+        """Return masks and infos of these rows (None: all), and which games were forfeited."""
         infos: dict[str, Any] = {}
         for name, values in {"action_mask": self._masks, **self.games.infos()}.items():
             present = self._everybody
@@ -328,7 +324,7 @@ class LearnerEnv(gymnasium.Env):
         return _first(observations), self._info()
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Return the learner decides; the others play on to its next decision or to the end.
+        """Take the learner's decision; the others play on to its next one or to the end.
 
         Raises:
             TypeError: when the action is not a whole number.
@@ -352,17 +348,16 @@ class LearnerEnv(gymnasium.Env):
         )
 
     def action_masks(self) -> npt.NDArray[np.int8]:
-        """Return legal actions, ``(actions,)`` int8."""
+        """Return the legal actions, ``(actions,)`` int8."""
         return self._vector.action_masks()[0].copy()
 
     def _info(self) -> dict[str, Any]:
-        """Return the mask, and what else the games tell."""
+        """Return the mask and the games' own infos."""
         more = {name: values[0].copy() for name, values in self._vector.games.infos().items()}
         return {"action_mask": self.action_masks(), **more}
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the board as text (``"ansi"``) or as pixels, ``(height, width, 3)``
-        (``"rgb_array"``).
+        """Return the board as text (``"ansi"``) or ``(height, width, 3)`` pixels (``"rgb_array"``).
 
         None in mode ``"human"``, whose window already shows it, and without a render mode.
         """
@@ -416,7 +411,7 @@ class Pictures:
         self._actions[rows] = actions
 
     def frame(self, row: int) -> npt.NDArray[np.uint8]:
-        """Return ``(height, width, 3)`` uint8."""
+        """Return pixels, ``(height, width, 3)`` uint8."""
         action = int(self._actions[row])
         last = None if action < 0 else (self._before[row], action)
         return board_pixels(self._games.states[row], last=last, **WIDE)

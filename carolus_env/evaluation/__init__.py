@@ -1,4 +1,4 @@
-"""How strong agents are: tournaments with ratings, rollouts of positions, a suite of decisions.
+"""Evaluation of agents: tournaments with ratings, rollouts of positions, a suite of decisions.
 
 `play_games` plays games with given seats, `play_pairing` compares two agents, and a `Tournament`
 plays a `Plan`: every pair of agents, one agent against the others, three different agents at a

@@ -1,7 +1,7 @@
 """CarolusBench: a fixed protocol, to compare agents across papers; docs/bench.md.
 
-It rates an agent on the ladder by games against the rungs near it, and measures what its decisions
-give away in the suite. A protocol never changes: with another ladder, suite, deals or rules it gets
+It rates an agent on the ladder by games against the rungs near it, and measures the regret of its
+decisions on the suite. A protocol never changes: with another ladder, suite, deals or rules it gets
 another version. A test pins the rungs' decisions.
 """
 

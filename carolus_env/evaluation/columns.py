@@ -26,7 +26,7 @@ from carolus_env.engine.state import Ints, States
 from carolus_env.evaluation.seating import MOST_GAMES
 
 SEATS: Final = -1
-"""In a column's shape: one entry for each seat."""
+"""Size in a column's shape: one entry for each seat."""
 
 _MOST: Final = 2**31 - 1
 
@@ -46,7 +46,7 @@ class Decisions(NamedTuple):
     """``(D,)``: time that it took, as part of a batch."""
 
     def some(self, rows: npt.NDArray[Any]) -> Decisions:
-        """Return some of them."""
+        """Return the decisions of these rows."""
         columns: list[Any] = [column[rows] for column in self]
         return Decisions(*columns)
 
@@ -168,7 +168,7 @@ class Column(NamedTuple):
     words: tuple[str | None, ...] = ()
 
     def shape_of(self, games: int, players: int) -> tuple[int, ...]:
-        """Return the shape of the column of so many games."""
+        """Return the column's shape for a number of games."""
         return (games, *(players if size == SEATS else size for size in self.shape))
 
 
@@ -187,7 +187,7 @@ COLUMNS: Final = (
     Column("returns",      "returns",      "f8", (SEATS,),      -1, 1,          _returns,
            "payoff of each seat ([rules](rules.md))"),
     Column("shares",       "shares",       "f8", (SEATS,),       0, 1,          _shares,
-           "share of the win of each seat, with sum 1; partners halve their team's share; "
+           "win share of each seat, with sum 1; partners halve their team's share; "
            "when nobody has won, all teams have the same"),
     Column("castles",      "castles",      "u1", (SEATS,),       0, 15,         _castles,
            "castles in play of each seat's team at the end"),
@@ -266,7 +266,7 @@ class Results:
         return Results(**columns)
 
     def rows(self, rows: Ints | npt.NDArray[np.bool_] | slice) -> Results:
-        """Return some of the games."""
+        """Return the games of these rows."""
         return Results(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     @staticmethod
@@ -289,7 +289,7 @@ TIME: Final = "time"
 
 
 class Figure(NamedTuple):
-    """What a report says about each agent.
+    """A figure of the report on each agent.
 
     Attributes:
         key: in the summary.
@@ -333,7 +333,7 @@ FIGURES: Final = (
     Figure("seconds", (), "", lambda r, seats: float(np.nansum(r.seconds[seats]))),
     Figure("us_per_decision", ("a decision",), TIME, _us_per_decision, ranked=True),
 )
-"""What a report says about each agent, over all its seats, in the order of the page."""
+"""The figures of each agent, over all its seats, in the order of the page."""
 
 
 def columns_table() -> str:

@@ -21,7 +21,7 @@ from carolus_env.system.terminal import aligned
 _COLUMNS = ("pairing", "games", "win rate % [95 %]", "W-D-L", "castles", "rounds", "ended by")
 _WRAPPED = ("pairing", "ended by")  # where the terminal is narrow
 _REDRAWN = 2.0  # seconds between two updates of the table, at least
-_SPARED = 20  # and so many times what an update takes: who plays waits meanwhile
+_SPARED = 20  # and this multiple of an update's time: games wait meanwhile
 
 
 @contextlib.contextmanager
@@ -64,7 +64,7 @@ def watching(tournament: Tournament, *, quiet: bool = False) -> Iterator[Progres
 
 
 def print_tables(title: str, tournament: Tournament, summary: dict[str, Any] | None = None) -> None:
-    """Print a row for each pairing, seen from its first agent; times; stop rule; cross table.
+    """Print a row for each pairing, from its first agent's side; times; stop rule; cross table.
 
     Args:
         title: of the first table.
@@ -140,9 +140,7 @@ def _row(first: str, second: str, pairing: PairingResult) -> list[str]:
 
 
 def _rated(tournament: Tournament) -> list[str]:
-    """Return the ratings so far, as one line; none where there are none yet, or the extra is
-    missing.
-    """
+    """Return the ratings so far in one line; empty without any, or without the extra."""
     plan = tournament.plan
     try:
         result = ratings(plan, tournament.results)
@@ -158,7 +156,7 @@ def _rated(tournament: Tournament) -> list[str]:
 
 
 def _stop_rule(tournament: Tournament) -> list[str]:
-    """Return where the stop rule stands, as one line; none without a rule or a complete deal."""
+    """Return the stop rule's state in one line; empty without a rule or a complete deal."""
     standing = tournament.standing()
     return [] if standing is None else [standing_text(tournament.plan, standing)]
 

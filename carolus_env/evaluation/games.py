@@ -57,8 +57,7 @@ class ArenaError(RuntimeError):
 
 
 def agent_error(error: BaseException, agent: str, what: str) -> ArenaError:
-    """Return an `ArenaError` that names the agent once: as the error does already, or in front of
-    it.
+    """Return an `ArenaError` that names the agent once, in front unless the error names it.
 
     Args:
         error: what the agent raised; one with an attribute ``agent`` names it (`bots.AgentError`).
@@ -188,7 +187,7 @@ def _play(
 
 
 def _noted(states: States, step: lockstep.Step) -> Decisions:
-    """Return what the statistics need of a step that was just played."""
+    """Extract the statistics' inputs from a step that was just played."""
     leaders = np.zeros(len(step.rows), np.uint8)
     moved = np.flatnonzero((step.actions >= FIRST_MOVE) & (step.actions < FIRST_PLACE))
     castles = states["castles"][step.rows[moved]]
@@ -204,7 +203,7 @@ def _noted(states: States, step: lockstep.Step) -> Decisions:
 
 
 def _split(decisions: Decisions, games: int) -> list[npt.NDArray[np.uint8]]:
-    """Return the actions of each game."""
+    """Split the actions by game."""
     ends = np.cumsum(np.bincount(decisions.games, minlength=games))[:-1]
     return np.split(decisions.in_order().actions, ends) if games else []
 
@@ -249,7 +248,7 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
 
 
 def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:
-    """Return some decisions of each agent, so that compiling and loading do not count as thinking.
+    """Play some decisions of each agent, so that compiling and loading do not count as thinking.
 
     Returns:
         ``(A,)`` seconds that a decision takes, roughly.

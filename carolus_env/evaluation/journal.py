@@ -53,7 +53,7 @@ class ResultsFileError(ValueError):
 
 @dataclass(frozen=True)
 class Saved:
-    """What a results file holds.
+    """Content of a results file.
 
     Attributes:
         plan: of the tournament.
@@ -89,7 +89,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Journal:
-        """Return a new file with its header.
+        """Create a new file with its header.
 
         Raises:
             ResultsFileError: when the file exists.
@@ -248,7 +248,7 @@ class _Block:
 
     start: int
     stop: int
-    seconds: npt.NDArray[np.float64]  # of each agent
+    seconds: npt.NDArray[np.float64]  # time of each agent
     wall: float
 
     def share_out(self, results: Results) -> None:

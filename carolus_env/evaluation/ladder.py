@@ -194,7 +194,7 @@ def _games_of_a_deal(players: int) -> int:
 
 
 def _fit(players: int, elos: Floats, wins: Floats, games: Floats) -> Floats:
-    """Return the ratings whose expected wins equal the wins, which is where they are most likely.
+    """Fit the most likely ratings: their expected wins equal the wins.
 
     By bisection, since the expected wins grow with the rating.
 
@@ -221,7 +221,7 @@ def _fit(players: int, elos: Floats, wins: Floats, games: Floats) -> Floats:
 
 
 def win_rate(players: int, difference: Floats) -> Floats:
-    """Return the win rate of an agent that is so many Elo points stronger, over all seatings."""
+    """Return the win rate of an agent that is stronger by these Elo points, over all seatings."""
     seats: Sequence[tuple[int, int]] = [(1, 2), (2, 1)] if players == 3 else [(1, 1)]
     odds = np.exp(difference / ELO)
     return np.mean([mine * odds / (mine * odds + theirs) for mine, theirs in seats], axis=0)

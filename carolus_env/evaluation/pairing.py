@@ -59,7 +59,7 @@ def pairing_result(
 ) -> PairingResult:
     """Count the games in which both agents of a pair sat, on different teams.
 
-    An agent scores (1 + s - t) / 2 in a game, with s the share of the win of its teams and t that
+    An agent scores (1 + s - t) / 2 in a game, with s the win share of its teams and t that
     of the other agent's teams. Without a third agent that is s: 1 when only its seats won, 0.5
     when one seat of each agent shares the win. A game that a third agent won scores 0.5 for each.
     In a game that was cut off all teams have the same share.
@@ -114,8 +114,7 @@ def pairing_result(
 def pair_scores(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the games in which two agents sat and shared no team, and the first one's scores in
-    them.
+    """Return the games in which two agents met as opponents, and the first one's scores.
 
     Args:
         results: games.
@@ -133,8 +132,7 @@ def pair_scores(
 def against(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the games in which two agents sat and shared no team, and the seats of each one's
-    teams.
+    """Return the games in which two agents met as opponents, and the seats of each one's teams.
 
     The arguments are those of `pair_scores`.
 

@@ -1,4 +1,4 @@
-"""How strong one agent is: its place on the ladder, and what it loses in the suite."""
+"""Strength of one agent: its place on the ladder, and its regret on the suite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from carolus_env.evaluation.suite.measure import ALL, measure
 from carolus_env.evaluation.tournament import Tournament
 
 EVAL_SEED: Final = 1_000_000_007
-"""Of the deals of evaluations: far from the seeds of training games."""
+"""Seed of the deals of evaluations, far from the seeds of training games."""
 MOST_RUNGS: Final = 3
 """Rungs that an evaluation plays, at most."""
 _FEW: Final = 12
@@ -28,7 +28,7 @@ _FAR: Final = 0.1
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How strong an agent is, on paired deals."""
+    """Strength of an agent, on paired deals."""
 
     elo: float
     """Elo points above `planner`, on the ladder (`carolus_env.evaluation.ladder`)."""
@@ -41,11 +41,10 @@ class Evaluation:
     results: dict[str, dict[str, Any]]
     """``win_rate``, ``ci95`` and ``games`` of the agent against each rung and other agent."""
     loss: list[float] | None = None
-    """What a decision of the suite gives away, in shares of the win: the mean, the lower and the
-    upper end of its 95 % interval. None where that was not asked for."""
+    """Mean regret per decision on the suite, with its 95 % interval; None: not measured."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without what was not measured."""
+        """Return plain values for JSON, without those that were not measured."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -71,7 +70,7 @@ def evaluate(
         games: against each agent.
         near: a guess of its rating; None: nothing is known.
         others: specs of agents that it plays besides.
-        half: of the suite, whose positions are of the usual rules, in which its loss is measured;
+        half: of the suite, whose positions are of the usual rules, to measure its regret on;
             None: in none.
     """
     players = rules.players
@@ -95,7 +94,7 @@ def evaluate(
 
 
 def _loss(agent: Agent, players: int, half: str) -> list[float]:
-    """Return the agent's loss a decision on a half of the suite."""
+    """Return the agent's regret per decision on a half of the suite."""
     result = measure(shipped(players), agent, half).summary()[ALL]
     return [result.mean, result.low, result.high]
 
@@ -108,7 +107,7 @@ def _stands_near(agent: Agent, rules: Rules, elo: float) -> bool:
 
 
 def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results, dict[str, Any]]:
-    """Return games of an agent against a bot, and the agent's results."""
+    """Play an agent against a bot; return the games, and the agent's results."""
     agents = agent, make(spec)
     deals = deals_for(games, len(pairing(rules).seatings))
     plan = Plan(rules, ("learner", spec), deals=deals, seed=EVAL_SEED)
@@ -120,8 +119,7 @@ def _against(agent: Agent, rules: Rules, spec: str, games: int) -> tuple[Results
 
 
 def holds(agent: Agent, other: Agent, rules: Rules, games: int) -> bool:
-    """Return whether the first of two agents is not clearly weaker: half the wins lie in its
-    interval.
+    """Return whether the first of two agents is not clearly weaker: 1/2 lies in its interval.
 
     A hundred games cannot tell a little stronger from a little weaker. To ask for half of them
     would leave many a run with an early network.

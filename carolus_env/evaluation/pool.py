@@ -30,13 +30,13 @@ AHEAD: Final = 4
 """Blocks under way or waiting for their turn, at most: so many for each worker."""
 
 _WORTH_SHARING: Final = 0.5  # seconds: shorter blocks are not split to give every worker some
-_DECISIONS: Final = 150  # of a game, as a first guess
+_DECISIONS: Final = 150  # decisions of a game, as a first guess
 _GROWTH: Final = 4  # a block is at most this many times as large as the one before
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a process needs to play any block of a plan; it can be pickled if its agents can.
+    """All that a process needs to play any block of a plan; it can be pickled if its agents can.
 
     Attributes:
         plan: which games.
@@ -97,7 +97,7 @@ class Runner:
     seconds_a_game: float
 
     def play(self, start: int, stop: int, records: bool, progress: Progress | None) -> Block:
-        """Return games ``start`` to ``stop - 1`` of the plan."""
+        """Play games ``start`` to ``stop - 1`` of the plan."""
         plan = self.task.plan
         fixtures = plan.fixtures(start, stop)
         started = time.perf_counter()
@@ -134,7 +134,7 @@ class Pace:
         self.largest = max(self.largest, _GROWTH * games)
 
     def games(self, left: int) -> int:
-        """Return games of the next block, where ``left`` are left; every worker should get some."""
+        """Return the size of the next block, with ``left`` games to go; all workers get some."""
         most = min(int(BLOCK_SECONDS / self.seconds_a_game), self.largest, SIDE_BY_SIDE)
         fair = max(-(-left // self.workers), int(_WORTH_SHARING / self.seconds_a_game))
         return max(1, min(most, fair, left))
@@ -151,7 +151,7 @@ class _Blocks:
         runner = self.task.runner()
 
         def play(start: int, stop: int) -> Block | float:
-            """Return games ``start`` to ``stop - 1``; of no games, the seconds that one takes."""
+            """Play games ``start`` to ``stop - 1``; if none, return the seconds that one takes."""
             if start == stop:
                 return runner.seconds_a_game
             return runner.play(start, stop, self.records, None)
@@ -171,7 +171,7 @@ class Pool:
     def __init__(self, task: Task, workers: Workers, *, records: bool) -> None:
         self.task, self.workers, self.records = task, workers, records
         self.pace = Pace(workers.count)
-        self._runner: Runner | None = None  # of this process
+        self._runner: Runner | None = None  # runner of this process
         self._begun = False
 
     def play(self, start: int, stop: int, progress: Progress | None) -> Iterator[Block]:

@@ -86,8 +86,7 @@ class Ratings:
         return float(self.elo[i] - self.elo[j]), float(low), float(high)
 
     def stronger(self, i: int, j: int) -> float:
-        """Return the probability that agent ``i`` is stronger than ``j``: the fraction of such
-        refits.
+        """Return the probability that agent ``i`` is stronger than ``j``, a fraction of refits.
 
         Raises:
             IndexError: when there is no such agent.
@@ -125,7 +124,7 @@ def rate(
 
     Args:
         tables: ``(G, players)`` whole numbers: the agent at each seat.
-        shares: ``(G, players)``: each seat's share of the win; rows sum to 1. In a game that was
+        shares: ``(G, players)``: each seat's win share; rows sum to 1. In a game that was
             cut off every team has the same share.
         team: ``(players,)`` whole numbers: the team of each seat; all teams of the same size.
         deals: ``(G,)`` whole numbers: games of the same number share set-up and dice.
@@ -190,7 +189,7 @@ class _Games(NamedTuple):
 
 
 class _Evidence(NamedTuple):
-    """What the fit needs of the games: ``K`` line-ups, ``D`` deals."""
+    """Inputs of the fit: ``K`` line-ups, ``D`` deals."""
 
     strength: Floats  # (K, T, A): weight of each rating in the strength of each team
     counts: Any  # sparse (A + K, D): wins of each agent, games of each line-up
@@ -252,8 +251,7 @@ def _check_connected(strength: Floats) -> None:
 
 
 def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) -> Floats:
-    """Return the most likely ratings in logits, ``(B, A)``, for each of ``B`` weightings of the
-    deals.
+    """Fit the most likely ratings in logits, ``(B, A)``, for ``B`` weightings of the deals.
 
     Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's
     range. The third derivative of these likelihoods is at most ``d`` times the second, so every

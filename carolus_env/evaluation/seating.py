@@ -1,4 +1,4 @@
-"""Who meets whom, in which seats, and how often.
+"""Schedules: the line-ups of agents, their seats, and how often they meet.
 
 Agents are compared at a `Meeting`, in every seating that a fair comparison needs. A *deal* is one
 set-up with fixed dice (`carolus_env.evaluation.games`). Every deal is played in every seating, so
@@ -23,7 +23,7 @@ from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.system.arguments import array, instance, whole_number, whole_numbers
 
 SCHEDULES: Final = ("round_robin", "field", "mixed", "strangers")
-"""How agents can be made to meet, see `meetings`."""
+"""Schedules of a tournament, see `meetings`."""
 ALONE: Final = "alone"
 """A schedule that compares nobody: one agent sits at every seat, and every deal is played once."""
 MOST_GAMES: Final = 10**8
@@ -82,7 +82,7 @@ class Fixtures(NamedTuple):
 
 
 def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
-    """Return two agents in all seatings that compare them fairly.
+    """Return all seatings of two agents that compare them fairly.
 
     2 players: both seatings. 3 players: one against two of the other and the reverse, each in all
     three rotations. 4 players: each agent is a team of partners, on either pair of seats.
@@ -97,14 +97,12 @@ def pairing(rules: Rules, first: int = 0, second: int = 1) -> Meeting:
 
 
 def _mixed(agents: tuple[int, int, int]) -> Meeting:
-    """Return three agents and three players, in all six orders: each sits in every seat equally
-    often.
-    """
+    """Return all six orders of three agents for three players: each sits in every seat equally."""
     return Meeting(agents, np.array(list(itertools.permutations(agents)), np.int64))
 
 
 def _strangers(rules: Rules, agents: tuple[int, ...]) -> Meeting:
-    """Return three or four agents and four players: all ways to make teams of two different agents.
+    """Return all seatings of three or four agents as four players in teams of two different agents.
 
     Four agents make two teams in three ways, so any two that meet also meet with their partners
     exchanged. Of three, the two teams share one, who helps and hinders both others alike. Each way
@@ -243,7 +241,7 @@ class Plan:
 
     @cached_property
     def meetings(self) -> list[Meeting]:
-        """Who meets whom, in every seating; see `meetings`."""
+        """The meetings of agents, each in every seating; see `meetings`."""
         return meetings(self.schedule, self.rules, len(self.agents))
 
     @property

@@ -57,12 +57,12 @@ BEST_DEALS: Final = 500
 
 _SEEN: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was observed, as in fishtest
 _TOLERANCE: Final = 1e-9
-_ROUNDS: Final = 100  # of an iteration; it takes about five
+_ROUNDS: Final = 100  # maximum of an iteration's steps; it takes about five
 _CHUNK: Final = 4096  # deals whose ratio is computed at once
 
 
 class Outcome(NamedTuple):
-    """What a test says of deal scores.
+    """Outcome of a test on deal scores.
 
     Attributes:
         verdict: `STRONGER`, `NOT_STRONGER` or `UNDECIDED`.
@@ -110,8 +110,8 @@ class SequentialTest:
     def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> Floats:
         """Return the log-likelihood ratio, H1 over H0, of each row of counts.
 
-        So that no hypothesis is impossible, the scores 0, 1/2 and 1 count as seen in a thousandth
-        of a deal where they were not seen, as in fishtest.
+        So that no hypothesis is impossible, the scores 0, 1/2 and 1, if not observed, count as a
+        thousandth of a deal, as in fishtest.
 
         Args:
             values: ``(K,)`` deal scores, 0 to 1, all different.
@@ -150,7 +150,7 @@ class SequentialTest:
         return np.concatenate([np.zeros(0), *parts])
 
     def outcome(self, scores: npt.ArrayLike, games: int) -> Outcome:
-        """Return what the test says: the first deal after which a bound is reached decides.
+        """Return the test's outcome: the first deal after which a bound is reached decides.
 
         Later deals do not change it, so it does not matter when, or how often, one asks.
 
@@ -171,9 +171,7 @@ class SequentialTest:
 
 
 def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
-    """Return normalised Elo of deal scores ``(D,)``; None where all are the same, or
-    there is none.
-    """
+    """Return the normalised Elo of deal scores ``(D,)``; None without two different ones."""
     result = np.asarray(scores, float)
     deviation = float(result.std()) if len(result) else 0.0
     if deviation < _TOLERANCE:
@@ -185,13 +183,13 @@ def normalised_elo(scores: npt.ArrayLike, games: int) -> float | None:
 
 
 def widening(deals: int) -> float:
-    """Return by how much a normal interval must be widened to hold at any time, in the limit.
+    """Return the factor by which a normal interval must widen to hold at any time, in the limit.
 
     It is the half width of the asymptotic confidence sequence of Waudby-Smith et al. (2024,
     theorem 2.2), divided by that of the normal interval for the same number of deals.
 
     Args:
-        deals: seen so far, 1 or more.
+        deals: number so far, 1 or more.
     """
     logarithm = -2 * math.log(ERROR_RATE)
     part = deals * (logarithm + math.log(logarithm) + 1) / BEST_DEALS  # n rho^2, equation (10)
@@ -224,8 +222,7 @@ def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
-    """Return the most likely probabilities under which (mean - 1/2) / deviation is ``t``, by the
-    shares seen.
+    """Return the most likely probabilities, given ``shares``, for (mean - 1/2) / deviation = ``t``.
 
     A fixed point is sought: the condition is made linear in the probabilities around the last
     ones, by which the problem becomes one equation (`_root`). For ``t > 0`` the deviation is
@@ -266,8 +263,7 @@ def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
 
 
 def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
-    """Return the x with ``sum(shares * slopes / (1 + x * slopes)) = 0``, by Newton's method in a
-    bracket.
+    """Solve ``sum(shares * slopes / (1 + x * slopes)) = 0`` for x: Newton's method in a bracket.
 
     The sum falls as x grows, from infinity to minus infinity.
 

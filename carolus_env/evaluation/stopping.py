@@ -44,7 +44,7 @@ def deal_scores(
 def standing(
     plan: Plan, results: Results, ratings: Callable[[], Any] | None
 ) -> dict[str, Any] | None:
-    """Return where the stop rule stands, as plain values for JSON; None: the plan has none.
+    """Return the stop rule's state as plain values for JSON; None: the plan has none.
 
     Args:
         plan: of the tournament.
@@ -78,7 +78,7 @@ def standing(
 
 
 def standing_text(plan: Plan, standing: dict[str, Any]) -> str:
-    """Return what `standing` says, in one line."""
+    """Return `standing` in one line."""
     if plan.test is None:
         return (
             f"at any time, with 95 %: ratings' intervals {standing['widening']:.2f} times as wide "

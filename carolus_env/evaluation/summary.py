@@ -26,7 +26,7 @@ from carolus_env.system.machine import machine, versions
 from carolus_env.system.untrusted import shown
 
 Summary = Mapping[str, Any]
-"""As `summary` makes it."""
+"""A summary as `summary` makes it."""
 
 FORMAT: Final = "carolus-tournament-summary"
 VERSION: Final = 1
@@ -43,9 +43,7 @@ def whole_deals(plan: Plan, results: Results) -> Results:
 
 
 def pairings(plan: Plan, results: Results) -> list[tuple[tuple[int, int], PairingResult]]:
-    """Return each pair of agents that met, with its result over complete deals; none
-    without any.
-    """
+    """Return each pair of agents that met, with its result over complete deals."""
     counted = whole_deals(plan, results)
     if not len(counted):
         return []
@@ -91,7 +89,7 @@ def extra(name: str) -> Any:
 def summary(
     plan: Plan, results: Results, *, complete: bool, seconds: float, rated: bool = True
 ) -> dict[str, Any]:
-    """Return statistics of a tournament, for JSON and for the report.
+    """Return the statistics of a tournament, for JSON and for the report.
 
     Args:
         plan: of the tournament.

@@ -77,9 +77,7 @@ class Tournament:
         return self._parts[0]
 
     def pairings(self) -> list[PairingResult]:
-        """Return the result of each pair of agents over the complete deals so far; empty without
-        any.
-        """
+        """Return the result of each pair of agents over the complete deals so far."""
         return [result for _, result in summaries.pairings(self.plan, self.results)]
 
     def summary(self, *, rated: bool = True) -> dict[str, Any]:
@@ -188,8 +186,7 @@ class Tournament:
         self.complete = True
 
     def standing(self, *, rated: bool = False) -> dict[str, Any] | None:
-        """Return where the stop rule stands after the complete deals
-        (`carolus_env.evaluation.stopping`).
+        """Return the stop rule's state after the complete deals (see `evaluation.stopping`).
 
         None without a stop rule or a complete deal.
         """

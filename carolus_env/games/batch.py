@@ -32,7 +32,7 @@ MOST_GAMES = 1_000_000
 
 
 class Turn(NamedTuple):
-    """What `GameBatch.step` returns: the buffers of the batch, which the next call overwrites.
+    """Result of `GameBatch.step`: the buffers of the batch, which the next call overwrites.
 
     Attributes:
         observations: ``(n, length)`` uint8 or float32, each from the seat to move;
@@ -112,7 +112,7 @@ class GameBatch:
                 self._scales = observing.scales(rules.players)
                 self._whole = np.zeros((threads, 1, length), np.uint8)
         self._actions = np.zeros(n, np.int64)
-        self._numbers = np.zeros(n, np.int64)  # of the legal sets
+        self._numbers = np.zeros(n, np.int64)  # the games' legal sets
         self._generators = np.zeros(n, np.uint64)
         self._blank = engine.blank_games(rules, 1)
         self._territories = np.zeros((threads, 1, TERRITORIES), np.int64)
@@ -168,7 +168,7 @@ class GameBatch:
         return self.turn()
 
     def turn(self, *, copy: bool = False) -> Turn:
-        """Return the buffers as they are, or copies of them."""
+        """Return the buffers, or copies of them."""
         buffers = (self.observations, self.masks, self.rewards, self.terminated, self.truncated)
         if copy:
             return Turn(*(None if part is None else part.copy() for part in buffers))  # type: ignore[arg-type]
@@ -208,7 +208,7 @@ class GameBatch:
         return self.turn(copy=copy)
 
     def sample(self, weights: npt.NDArray[np.floating[Any]] | None = None) -> npt.NDArray[np.int64]:
-        """Return a random legal action for each game, from the batch's own streams.
+        """Draw a random legal action for each game, from the batch's own streams.
 
         Args:
             weights: ``(n, 95)`` float32 or float64, at least 0: legal actions are drawn in

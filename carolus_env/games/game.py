@@ -40,7 +40,7 @@ _MASKS.flags.writeable = False
 
 
 class Outcome(NamedTuple):
-    """How a game ended.
+    """Outcome of a game.
 
     Attributes:
         winners: teams that won or share the win, ascending; none at ``max_rounds``.
@@ -83,7 +83,7 @@ class Game:
         over: whether the game has ended.
         legal_actions: the legal action numbers, ascending; empty when the game is over.
         mask: the same as a mask, ``(95,)`` int8, not writeable.
-        observation: ``(length,)`` what the seat to move sees; a buffer that `play` overwrites.
+        observation: ``(length,)``, of the seat to move; a buffer that `play` overwrites.
 
     Raises:
         ValueError: for rules or a seed together with a state, a state that is not a single game,
@@ -180,7 +180,7 @@ class Game:
         return due
 
     def _read(self, text: str) -> list[int]:
-        """Return the actions of a text, read on a copy of the game where each is played."""
+        """Parse a text as actions, each played on a copy of the game."""
         from carolus_env.notation import read_move
 
         game, actions = copy(self.states), []
@@ -245,7 +245,7 @@ class Game:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the game ended; None before the end."""
+        """The outcome of the game; None before the end."""
         if not self.over:
             return None
         reason = REASON_NAMES[int(self.states["reason"][0])]

@@ -1,4 +1,4 @@
-"""What another library trained as an agent, which plays in the arena: ``evaluate.py file.py:Mine``.
+"""Agents trained by other libraries, which play in the arena: ``evaluate.py file.py:Mine``.
 
 A subclass says what its network chooses; everything else is here. `DecisionAgent` is for networks
 of the environments of single decisions, `TurnAgent` for those of ``CarolusMagnusTurns-v0``:
@@ -43,7 +43,7 @@ class DecisionAgent(Agent):
     """
 
     def __init__(self, players: int, dtype: str = "float32") -> None:
-        observation.length(players)  # which refuses other numbers
+        observation.length(players)  # refuses other numbers
         if dtype not in ("float32", "uint8"):
             raise ValueError(f"dtype must be 'float32' or 'uint8', got {dtype!r}")
         self.players, self._dtype = players, np.dtype(dtype)

@@ -72,12 +72,12 @@ def line(message: Mapping[str, Any]) -> bytes:
 
 
 def quoted(data: bytes) -> str:
-    """Return what was sent for an error text: shortened, in printable ASCII."""
+    """Quote a received text for an error: shortened, in printable ASCII."""
     return cut(repr(data.decode(errors="replace")))
 
 
 def read(data: bytes, *expected: str) -> dict[str, Any]:
-    """Return the keys and values of a message of the first expected kind whose keys it has.
+    """Parse a message as the first expected kind whose keys it has.
 
     Raises:
         ProtocolError: when it is none, or an error that was not expected.

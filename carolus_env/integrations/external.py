@@ -50,7 +50,7 @@ _GUARD: Final = f"import os, sys, time; sys.stdin.read(); time.sleep({GRACE}); o
 
 @dataclass(frozen=True)
 class ExternalOptions(BotOptions):
-    """How `ExternalAgent` asks its program; see docs/engine.md."""
+    """Options of `ExternalAgent`; see docs/engine.md."""
 
     bot = NAME
 
@@ -121,7 +121,7 @@ class Program:
         return protocol.read(answer, expected)
 
     def _sent(self, data: bytes) -> bytes:
-        """Send as much as there is room for, and return the rest."""
+        """Send as much as the pipe takes, and return the rest."""
         try:
             return data[os.write(self._input, data) :]
         except BrokenPipeError:  # its output says more
@@ -203,7 +203,7 @@ class ExternalAgent(Agent):
     def _ask(
         self, states: States, generators: npt.NDArray[np.uint64], row: int, analyse: bool
     ) -> tuple[int, list[float] | None]:
-        """Return the program's action in one game, and the values of its teams if it gives some."""
+        """Ask the program for its action in one game, and the teams' values if it gives some."""
         seconds, more = self.options.seconds, {"seed": int(generators[row]), "analyse": analyse}
         with self._lock:
             self._number += 1

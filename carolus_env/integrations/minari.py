@@ -35,7 +35,7 @@ from carolus_env.system.version import __version__
 ENVIRONMENT: Final = "CarolusMagnus-v0"
 INSTALL: Final = "pip install 'minari[hdf5]' pillow"
 JOB: Final = "job.json"
-"""In a folder of `carolus dataset`: the rules, the agents and the command."""
+"""File in a folder of `carolus dataset`: the rules, the agents and the command."""
 _AT_ONCE: Final = 500  # games in memory, about 50 MB
 
 Dtype = Literal["uint8", "float32"]
@@ -171,9 +171,7 @@ def check_id(dataset_id: str) -> None:
 
 
 def environment_spec(rules: Rules, observation: Dtype, opponents: str) -> Any:
-    """Return Gymnasium's spec of ``CarolusMagnus-v0`` with these rules, observations and
-    opponents.
-    """
+    """Return Gymnasium's spec of ``CarolusMagnus-v0`` with these rules and opponents."""
     spec = gymnasium.spec(ENVIRONMENT)
     kwargs = {**rules.to_dict(), "observation": observation, "opponents": opponents}
     return type(spec)(spec.id, entry_point=spec.entry_point, kwargs=kwargs)
@@ -264,9 +262,7 @@ def _ends(games: Packed, data: Arrays, firsts: npt.NDArray[np.int64]) -> States:
 def _read(
     source: str | os.PathLike[str] | Packed,
 ) -> tuple[Packed, dict[str, Any], npt.NDArray[np.uint8] | None]:
-    """Return the games, what is known of how they were made, and who sat where, by number of the
-    agent.
-    """
+    """Read the games, metadata on how they were made, and the agent in each seat by number."""
     if isinstance(source, Packed):
         return source, {}, None
     path = Path(source)
@@ -277,7 +273,7 @@ def _read(
 
 
 def _description(rules: Rules, games: int, job: Mapping[str, Any]) -> str:
-    """Return what the data set is, for people."""
+    """Return a description of the data set, for people."""
     lines = [
         f"{games:,} games of Carolus Magnus; an episode is one seat's side of a game, and the "
         f"{rules.players} episodes of a game follow each other.",

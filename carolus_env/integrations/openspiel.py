@@ -61,7 +61,7 @@ NO_LIMIT: Final = 10**9
 
 
 def _parameters(rules: Rules) -> dict[str, Any]:
-    """Return rules as parameters of a game: 0 stands for None, which OpenSpiel has not."""
+    """Return rules as parameters of a game: 0 stands for None, which OpenSpiel lacks."""
     return {name: 0 if value is None else value for name, value in rules.to_dict().items()}
 
 
@@ -150,8 +150,7 @@ class CarolusMagnusGame(pyspiel.Game):
         return CarolusMagnusState(self, self._root.copy())
 
     def state_of(self, record: np.void) -> CarolusMagnusState:
-        """Return a game ``states[i]`` of the package as a state of OpenSpiel, with an empty
-        history.
+        """Return a game ``states[i]`` of the package as an OpenSpiel state with an empty history.
 
         The dice to come are not the record's: they are chance nodes.
 
@@ -173,7 +172,7 @@ class CarolusMagnusGame(pyspiel.Game):
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> Any:
-        """Return what OpenSpiel makes tensors and strings of: everything is public."""
+        """Return the source of OpenSpiel's tensors and strings: everything is public."""
         if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
             return CarolusMagnusObserver(self.rules.players, params)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
@@ -186,15 +185,13 @@ def game_of(rules: Rules) -> CarolusMagnusGame:
 
 
 def _loaded(text: str) -> CarolusMagnusGame:
-    """Return the game that was pickled; another process has registered it by importing
-    this module.
-    """
+    """Return the game that was pickled; importing this module registers it in the process."""
     game: CarolusMagnusGame = pyspiel.load_game(text)
     return game
 
 
 def _read(position: str) -> States:
-    """Return ``(1,)`` the game that a text describes, without the dice to come."""
+    """Parse a game, ``(1,)``, without the dice to come."""
     rules, bar, rest = position.partition("|")
     if bar:  # on a page a colon is no equals sign
         rules = rules.replace(":", "=")
@@ -202,9 +199,7 @@ def _read(position: str) -> States:
 
 
 def _agreed(position: Rules, parameters: Rules) -> Rules:
-    """Return the position's rules, unless a parameter that is not the default says
-    something else.
-    """
+    """Return the position's rules, unless a parameter that is not the default differs."""
     defaults = Rules().to_dict()
     of_position = position.to_dict()
     for name, given in parameters.to_dict().items():
@@ -258,9 +253,7 @@ class CarolusMagnusState(pyspiel.State):
         return self._board.player == CHANCE
 
     def returns(self) -> list[float]:
-        """Return the payoff of each seat; zeros until the game is over, and where it was
-        cut off.
-        """
+        """Return each seat's payoff; zeros until the game is over, and where it was cut off."""
         if not isinstance(self._board, Board) or self._board.player != TERMINAL:
             return [0.0] * self.num_players()
         payoffs: list[float] = engine.returns(self._board.states)[0].tolist()
@@ -334,7 +327,7 @@ class CarolusMagnusObserver:
         self.dict = {"player": self.tensor[:players], **blocks}
 
     def set_from(self, state: CarolusMagnusState, player: int) -> None:
-        """Write what ``player`` sees into `tensor`.
+        """Write ``player``'s observation into `tensor`.
 
         Raises:
             ValueError: when there is no such seat.
@@ -390,14 +383,14 @@ class AgentBot(pyspiel.Bot):
         return self._player
 
     def provides_policy(self) -> bool:
-        """Return False: an agent chooses an action and does not say how likely the others were."""
+        """Return False: an agent chooses an action and does not give the others' probabilities."""
         return False
 
     def restart_at(self, state: CarolusMagnusState) -> None:
-        """Return nothing: an agent keeps nothing of a game."""
+        """Do nothing: an agent keeps nothing of a game."""
 
     def inform_action(self, state: CarolusMagnusState, player: int, action: int) -> None:
-        """Return nothing: the position says everything."""
+        """Do nothing: the position says everything."""
 
     def step(self, state: CarolusMagnusState) -> int:
         """Return the agent's choice in ``state``, where its seat decides."""
@@ -420,7 +413,7 @@ class BotAgent(Agent):
         self.name = name
 
     def act(self, states: States, generators: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Return one legal action for each game.
+        """Choose one legal action for each game.
 
         Raises:
             ValueError: when a game does not wait for a decision.
@@ -456,7 +449,7 @@ class PlayoutEvaluator(RandomRolloutEvaluator):
         self._stream = new_streams(seed, 1)
 
     def evaluate(self, state: CarolusMagnusState) -> npt.NDArray[np.float32]:
-        """Return ``(players,)`` the mean payoff of each seat."""
+        """Return the mean payoff of each seat, ``(players,)``."""
         if state.in_set_up:
             result: npt.NDArray[np.float32] = super().evaluate(state).astype(np.float32)
             return result

@@ -1,4 +1,4 @@
-"""Where a game in OpenSpiel is: in its set-up, or on the board. This needs no OpenSpiel.
+"""States of a game in OpenSpiel: in its set-up, or on the board. This needs no OpenSpiel.
 
 The set-up's draws and the rolls are left to chance nodes, which list every outcome with its
 probability; `carolus_env.integrations.openspiel` shows them to OpenSpiel.
@@ -44,7 +44,7 @@ class SetUp:
         self.legal: tuple[int, ...] = ()
 
     def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Return clans that the next territory can get, or seats of the first player."""
+        """Return the clans that the next territory can get, or the seats of the first player."""
         if len(self.clans) == TERRITORIES:
             return [(seat, 1 / players) for seat in range(players)]
         left = [PALADINS_LAID_OUT - self.clans.count(clan) for clan in range(CLANS)]
@@ -63,13 +63,13 @@ class SetUp:
         return Board(without_dice(states[0]))
 
     def outcome_text(self, outcome: int) -> str:
-        """Return what a draw brings, in words."""
+        """Return the outcome of a draw, in words."""
         if len(self.clans) == TERRITORIES:
             return f"first player {outcome}"
         return f"territory {len(self.clans)} {CLAN_NAMES[outcome]}"
 
     def copy(self) -> SetUp:
-        """Return itself."""
+        """Return the set-up itself, which never changes."""
         return self
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Board:
         self._look()
 
     def outcomes(self, players: int) -> list[tuple[int, float]]:
-        """Return rows of `chance_outcomes` for the dice that are due."""
+        """Return the rows of `chance_outcomes` for the dice that are due."""
         return list(_rolls(int(self.states["dice_due"][0])))
 
     def roll(self, outcome: int) -> None:
@@ -136,7 +136,7 @@ def _rolls(dice: int) -> tuple[tuple[int, float], ...]:
 
 
 def without_dice(record: np.void) -> States:
-    """Return ``(1,)`` a copy with no dice to come, so that equal positions are equal bytes."""
+    """Return a copy, ``(1,)``, with no dice to come, so that equal positions are equal bytes."""
     states = single(record)
     states["generator"] = 0
     return states

@@ -1,4 +1,4 @@
-"""What the examples of libraries with PyTorch share: a network over candidates, and its agent.
+"""Shared parts of the examples with PyTorch: a network over candidates, and its agent.
 
 A step of ``CarolusMagnusTurns-v0`` is a choice among candidates, each a row of numbers
 (docs/turns.md). A `Scorer` applies the same weights to every row, so that no place of the list is
@@ -35,7 +35,7 @@ class TurnArgs:
     envs: int = 256
     """Games played side by side."""
     seed: int = 1
-    """Of games, network and sampling."""
+    """Seed of games, network and sampling."""
 
 
 Args = TypeVar("Args", bound=TurnArgs)
@@ -102,7 +102,7 @@ def run(train: Callable[[Args], nn.Module], kind: type[Args], agent: type[Scorer
     Args:
         train: returns a `Scorer`.
         kind: of the options.
-        agent: plays what was learnt.
+        agent: plays by the trained scorer.
     """
     import tyro
 

@@ -1,4 +1,4 @@
-"""RLlib (new API stack): the game as a `MultiAgentEnv`, and what was trained as an agent.
+"""RLlib (new API stack): the game as a `MultiAgentEnv`, and trained modules as agents.
 
     >>> from ray.rllib.algorithms.ppo import PPOConfig
     >>> from carolus_env.integrations.rllib import CarolusMultiAgentEnv
@@ -165,14 +165,14 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
     # -------------------------------------------------------------------------------- inside
 
     def _seen(self) -> dict[str, Any]:
-        """Return what the player to move sees; its legal actions are those that can be sampled."""
+        """Return the observation of the player to move; its legal actions can be sampled."""
         mask = self.games.masks()[0]
         self._samples[self.player].mask = mask
         observations = self.games.observations(np.zeros((1, *self._box.shape), np.float32))[0]
         return {self.player: {"action_mask": mask.astype(np.float32), "observations": observations}}
 
     def _last_seen(self, states: States) -> dict[str, Any]:
-        """Return what everyone sees of a game that is over."""
+        """Return everyone's observation of a game that is over."""
         observations = np.zeros((len(self.agents), *self._box.shape), np.float32)
         if not isinstance(self.games, TurnGames):
             seats = np.arange(len(self.agents))
@@ -199,7 +199,7 @@ class LegalActions(spaces.Discrete):
     mask: npt.NDArray[np.int8] | None = None
 
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
-        """Return a random legal action; other arguments are those of `Discrete`."""
+        """Draw a random legal action; other arguments are those of `Discrete`."""
         if mask is None and probability is None:
             mask = self.mask
         return super().sample(mask, probability)
@@ -216,7 +216,7 @@ class AllSeats:
     def seat(
         self, learner_seats: npt.NDArray[np.int64], random: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Return ``(n, players)``: the learner everywhere."""
+        """Seat the learner everywhere, ``(n, players)``."""
         return np.full((len(learner_seats), self._players), LEARNER)
 
 
@@ -231,9 +231,9 @@ def turns_of(given: bool | Mapping[str, Any] | None) -> Turns | None:
 
 
 class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
-    """A policy and a value for environments of whole turns: one network looks at each candidate.
+    """A policy and a value for environments of whole turns: one network scores each candidate.
 
-    What is learnt about one place of the list so holds for all. The value of a position is what the
+    So the list's places share what is learnt. The value of a position is what the
     policy expects: the mean of the candidates' values by their probability. ``model_config`` may
     hold ``hidden``, the units of the hidden layers, by default ``(128, 64)``.
     """
@@ -252,12 +252,12 @@ class CandidateRLModule(TorchRLModule, ValueFunctionAPI):
         return {Columns.ACTION_DIST_INPUTS: self._scores(batch)[0]}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
-        """Return ``(N,)`` expected payoffs."""
+        """Return the expected payoffs, ``(N,)``."""
         logits, values = self._scores(batch)
         return (torch.softmax(logits, dim=-1) * values).sum(dim=-1)
 
     def _scores(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return logits and values of the candidates, ``(N, K)`` each."""
+        """Return the logits and values of the candidates, ``(N, K)`` each."""
         inputs = batch[Columns.OBS]
         logits, values = self.scorer(inputs["observations"]).unbind(dim=-1)
         return logits.masked_fill(inputs["action_mask"] == 0, NO_CANDIDATE), values

@@ -116,7 +116,7 @@ def agent_of(model: MlpModel) -> Agent:
 
 
 def make_sb3(argument: str) -> Agent:
-    """Return the agent of ``sb3:PATH``.
+    """Make the agent of ``sb3:PATH``.
 
     Raises:
         AgentError: without a path.

@@ -75,7 +75,7 @@ def learner(name: str | None) -> Learner:
 
 
 def read_config(path: Path, name: str | None = None) -> RunConfig:
-    """Return the options of a TOML file; those it leaves out keep their defaults.
+    """Read the options of a TOML file; those it leaves out keep their defaults.
 
     Args:
         path: of the file.
@@ -100,7 +100,7 @@ def read_config(path: Path, name: str | None = None) -> RunConfig:
 
 
 def config_of(options: Mapping[str, Any]) -> RunConfig:
-    """Return options by name, ``learner`` among them, as a config.
+    """Return a config made from options by name, ``learner`` among them.
 
     Raises:
         ValueError: naming the first option that is unknown or has the wrong type.

@@ -43,7 +43,7 @@ def write(folder: Path, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDA
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return the numbers and arrays of the last complete checkpoint.
+    """Read the numbers and arrays of the last complete checkpoint.
 
     Raises:
         ValueError: when there is none, or it cannot be read.

@@ -16,27 +16,27 @@ from carolus_env.system.files import write_file, write_json
 
 @dataclass(frozen=True)
 class CurveStyle:
-    """How the curve of a learner is drawn."""
+    """Style of a learner's curve."""
 
     unit: str
-    """The key of a point's place on the x axis ..."""
+    """Key of a point's x coordinate."""
     scale: float
-    """... by which it is divided."""
+    """Divisor of the x coordinate."""
     x: str
     """The label of the x axis."""
     plays: str
-    """What the agent plays in evaluations, in words."""
+    """Mode of play of the agent in evaluations, in words."""
     below: str
     """The title of the panel below: what is known of training games."""
     y: str
     """The label of its y axis."""
     line: str
-    """What is drawn of each point of training."""
+    """Metric drawn for each point of training."""
 
 
 @dataclass
 class Curve:
-    """What a run has measured so far.
+    """Measurements of a run so far.
 
     Attributes:
         training: points of training: ``decisions`` or ``games``, ``seconds``, and what the learner
@@ -50,7 +50,7 @@ class Curve:
 
     @classmethod
     def load(cls, folder: Path) -> Curve:
-        """Return the curve in ``curve.json``; an empty one where there is none."""
+        """Load the curve in ``curve.json``; an empty one where there is none."""
         path = folder / "curve.json"
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
@@ -69,9 +69,7 @@ class Curve:
             write_file(folder / "curve.png", self.draw(players, style))
 
     def _draw_losses(self, above: Any, style: CurveStyle) -> None:
-        """Draw losses on the suite, where they were measured, on their own axis beside
-        ``above``.
-        """
+        """Draw regret on the suite, if measured, on its own axis beside ``above``."""
         known = [point for point in self.evaluation if point.get("loss") is not None]
         if not known:
             return
@@ -84,7 +82,7 @@ class Curve:
         axis.set_ylabel("loss a decision, % of a win (dashed)", color=line.get_color())
 
     def draw(self, players: int, style: CurveStyle) -> bytes:
-        """Return the curve as a PNG: ratings among the rungs met above, training games below.
+        """Draw the curve as a PNG: ratings among the rungs met above, training games below.
 
         Args:
             players: of the run.

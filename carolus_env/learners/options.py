@@ -29,7 +29,7 @@ class RunConfig:
     learner_name: ClassVar[str]
     """The learner's name, as files and the command line give it."""
     unit: ClassVar[str]
-    """What the run counts: the decisions or the games that were learnt from."""
+    """Unit of the run: decisions or games learnt from."""
     resumable: ClassVar[tuple[str, ...]]
     """The options that may change when a run is resumed: its length and its backend."""
     bot: ClassVar[str] = ""
@@ -56,10 +56,9 @@ class RunConfig:
     eval_bots: tuple[str, ...] = ()
     """Bots that are met in evaluations besides rungs of the ladder, by spec."""
     eval_suite: Literal["learn"] | None = None
-    """Also measure, in every evaluation, what decisions give away in this half of the suite of
-    positions; some seconds each. The other half is for what is published."""
+    """Half of the suite to measure mean regret on, too; the other half is for publication."""
     checkpoint_every: int | None = None
-    """As eval_every, between two checkpoints; by default one at each evaluation."""
+    """Decisions or games between two checkpoints; default: one at each evaluation."""
 
     @property
     def players(self) -> int:
@@ -68,11 +67,11 @@ class RunConfig:
 
     @property
     def budget(self) -> str:
-        """How long the run is, in words."""
+        """Length of the run, in words."""
         raise NotImplementedError
 
     def extended(self, changes: Mapping[str, Any]) -> Self:
-        """Return it with another budget, to continue a run."""
+        """Return a copy with another budget, to continue a run."""
         return dataclasses.replace(self, **changes)
 
     def check(self) -> None:
@@ -136,7 +135,7 @@ class SelfPlayConfig(RunConfig):
     candidates: int = 16
     """Turns that are compared, the planner's best ones."""
     plans: str = "stop"
-    """Where paladins may go, see the planner: stop, one or all."""
+    """Allowed destinations of paladins, see the planner: stop, one or all."""
     learning_rate: float = 0.01
     """Initial learning rate."""
     learning_rate_end: float = 0.001

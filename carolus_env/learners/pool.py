@@ -43,12 +43,12 @@ class Task(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What a worker returns after its part of a round."""
+    """Result of a worker's part of a round."""
 
     shared: Arrays
-    """Its weights, and the state of its optimiser."""
+    """The worker's weights, and the state of its optimiser."""
     own: Arrays
-    """What it keeps for itself until the next round, such as games under way."""
+    """State that the worker keeps until the next round, such as games under way."""
     stats: npt.NDArray[np.float64]
     """Sums of statistics, see `SelfPlayLearner.stats`."""
     seconds: float
@@ -69,7 +69,7 @@ class SelfPlayLearner(ABC, Generic[C]):
     summed: ClassVar[str] = ""
     """Prefix of the shared arrays that hold sums, which grow by the sum of all workers' growth."""
     style: ClassVar[CurveStyle]
-    """How the learning curve is drawn."""
+    """Style of the learning curve."""
 
     def __init__(self, config: C) -> None:
         self.config = config
@@ -87,7 +87,7 @@ class SelfPlayLearner(ABC, Generic[C]):
         """Return the state of the optimiser to begin with; ``shared`` has the weights."""
 
     def own(self, index: int) -> Arrays:
-        """Return what the worker with this index keeps for itself, at the beginning."""
+        """Return the initial state that the worker with this index keeps."""
         return {}
 
     @abstractmethod
@@ -103,7 +103,7 @@ class SelfPlayLearner(ABC, Generic[C]):
     @staticmethod
     @abstractmethod
     def metrics(sums: Mapping[str, float]) -> dict[str, float]:
-        """Return means, ``loss`` among them, from the sums of `stats` between two points."""
+        """Return the means, ``loss`` among them, from the sums of `stats` between two points."""
 
     @staticmethod
     @abstractmethod
@@ -135,7 +135,7 @@ class WorkerJob:
 
 
 class WorkerPool:
-    """Workers, and what they have learnt together.
+    """Workers and their common state.
 
     Args:
         learner: the algorithm.

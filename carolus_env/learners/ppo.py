@@ -2,7 +2,7 @@
 
 The planner lists the best plans of a turn, and the policy chooses one of them
 (`networks.network`, `bots.ppo`). All seats are played by the policy, and all decisions are learnt
-from. Values are shares of the win by team, so what the next position promises, whichever team
+from. Values are win probabilities by team, so what the next position promises, whichever team
 moves there, tells every team what a decision was worth, and no sign is flipped.
 
     $ python train.py --learner ppo
@@ -164,7 +164,7 @@ class Rollout(NamedTuple):
     ends: npt.NDArray[np.bool_]
     """``(D,)`` bool: the game was over after it."""
     shares: Floats
-    """``(D, 3)`` float32: each team's share of the win then."""
+    """``(D, 3)`` float32: each team's win probability then."""
     expected: Floats
     """``(D, 3)`` float32: each team's share as the policy expected it before the choice."""
     last: Floats
@@ -174,7 +174,7 @@ class Rollout(NamedTuple):
     targets: Floats
     """``(D, 3)`` float32: the target of the value after the choice, by team."""
     result: Floats
-    """``(D, K)`` float32: the team's share of the win where a candidate ends the game, else -1."""
+    """``(D, K)`` float32: the team's win share where a candidate ends the game, else -1."""
     first_team: Ints
     """``(D, K)`` int64: the team with role 0 after the candidate."""
     lengths: Ints
@@ -238,7 +238,7 @@ def _evaluate_and_keep(s, policy, rollout, d):
 
 @kernel
 def _expect(count, policy, expected):
-    """Write each team's share of the win that the policy expects; returns the log of the sum."""
+    """Write each team's win probability that the policy expects; returns the log of the sum."""
     most, total = softmax(count, policy.logits, policy.probabilities)
     for team in range(expected.shape[0]):
         mean = 0.0
@@ -249,7 +249,7 @@ def _expect(count, policy, expected):
 
 
 class SelfPlay(NamedTuple):
-    """What a game of a rollout is played with; see `play`."""
+    """Context of a game of a rollout; see `play`."""
 
     states: States
     game: int
@@ -358,15 +358,15 @@ class Loss(NamedTuple):
     """
 
     clip: np.float32
-    """How far the ratio of probabilities may go from 1."""
+    """Maximum distance of the ratio of probabilities from 1."""
     entropy: np.float32
     """Weight of the entropy."""
     value: np.float32
     """Weight of the value's loss."""
     mean: np.float32
-    """The advantages' mean, which is subtracted ..."""
+    """Mean of the advantages, which is subtracted from them."""
     scale: np.float32
-    """... and what they are multiplied by then."""
+    """Factor of the advantages after that."""
     share: np.float32
     """1 over the decisions of a gradient step."""
 
@@ -375,9 +375,9 @@ class Batch(NamedTuple):
     """Scratch: activations for each candidate of a decision, gradients, and their sums."""
 
     layers: Activations
-    """As for one position, with a first axis for the candidates."""
+    """Activations as for one position, with a first axis for the candidates."""
     values: Floats
-    """``(K,)`` float32: the share of the win of the team that chooses."""
+    """``(K,)`` float32: the win probability of the team that chooses."""
     logits: Floats
     """``(K,)`` float32: gradients of the logits."""
     sums: Floats

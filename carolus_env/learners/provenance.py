@@ -1,4 +1,4 @@
-"""What a run was made with: machine, versions, and the commit of the code."""
+"""Provenance of a run: machine, versions, and the commit of the code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def provenance() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return versions of the packages that training depends on."""
+    """Return the versions of the packages that training depends on."""
     return package_versions("gymnasium", "torch", "stable_baselines3", "sb3_contrib")
 
 
@@ -46,7 +46,7 @@ def commit_of(root: Path) -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what a git command prints; None where it prints nothing, fails, or git is missing."""
+    """Return the output of a git command; None if it prints nothing, fails, or git is missing."""
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True

@@ -56,7 +56,7 @@ class Run(Protocol):
 
     folder: Path
     shows_progress: bool
-    """Whether it shows its progress itself, and handles Ctrl-C."""
+    """Whether the run shows its progress itself, and handles Ctrl-C."""
     stop: bool
     """Set it, and training ends after the update under way, with a checkpoint."""
 
@@ -113,7 +113,7 @@ class SelfPlayRun:
         self.done = 0
         self.pool = WorkerPool(self.learner, config)
         self._clock = _Clock()
-        self._before = 0  # what was done before the last round
+        self._before = 0  # decisions or games before the last round
         self._noted = 0, self.pool.stats.copy()  # done, and statistics, at the curve's last point
         self._scalars: Scalars | None = None
 
@@ -351,7 +351,7 @@ class _Clock:
         return self._before + time.monotonic() - self._made
 
     def pace(self, done: int) -> float:
-        """Return decisions or games a second since `begin`."""
+        """Return the decisions or games a second since `begin`."""
         return (done - self._done) / max(self.since(), 1e-9)
 
     def since(self) -> float:

@@ -116,7 +116,7 @@ _EVALUATION: Final = 2**63
 def make_env(
     config: Sb3Config, opponents: str, n: int, number: int = 0
 ) -> CarolusVecEnv | CarolusTurnsVecEnv:
-    """Return ``n`` games against a bot, with a seed derived from the run's seed and a number."""
+    """Make ``n`` games against a bot, with a seed derived from the run's seed and a number."""
     seed = derived_seed(config.seed, number)
     if config.actions == "turns":
         turns = Turns(config.candidates)
@@ -225,9 +225,7 @@ class Sb3Run:
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether a checkpoint was written to its end: one that was cut off can end
-    like a zip.
-    """
+    """Return whether a checkpoint is complete: one that was cut off can end like a zip."""
     try:
         with ZipFile(path) as file:
             return {"data", "system_info.txt"} <= set(file.namelist())  # the first and the last

@@ -1,10 +1,10 @@
 """TD(lambda) of a value network, in self-play: positions after decisions, before the dice.
 
-A game is played to its end, every seat by the best choice or, now and then, a random one. Then its
+A game is played to its end, every seat by the best choice or, sometimes, a random one. Then its
 positions are learnt from, the last one first: it is worth the result, and each earlier one a
 mixture of the value after the best next decision and of the target there (Sutton, Machine Learning
-3, 1988; after-states as in Tesauro, CACM 38, 1995). Values are shares of the win by team, so each
-position teaches every team's share. Where a decision was random, the targets before it take the
+3, 1988; after-states as in Tesauro, CACM 38, 1995). Values are win probabilities by team, so each
+position teaches every team's value. Where a decision was random, the targets before it take the
 value after the best one: exploration teaches nothing about the positions before it.
 
     $ python train.py --learner value
@@ -59,7 +59,7 @@ from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system.compiler import entry, part, rare
 
 LONGEST: Final = 1024
-"""Positions that are remembered of a game; a longer one is learnt from in part."""
+"""Maximum number of positions kept of a game; a longer one is learnt from in part."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class TdConfig(SelfPlayConfig):
     """CPU minutes of learning, of all workers together, instead of games. The same options then
     learn from another number of games each time, so such a run is not reproducible."""
     games_per_round: int = 20
-    """Games of each worker between two exchanges of what was learnt."""
+    """Games of each worker between two exchanges of weights."""
     learning_rate: float = 0.03
     """Initial learning rate of Adagrad; stays for the share `flat` of the run, then decays
     geometrically to learning_rate_end."""
@@ -167,7 +167,7 @@ class History(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the kernels of a worker need. Nothing in it is shared with another worker."""
+    """Context of a worker's kernels. Nothing in it is shared with another worker."""
 
     selector: CandidateSelector
     """The network and how it chooses."""
@@ -196,10 +196,10 @@ def _keep_inputs(s, memory, t):
 
 
 class SelfPlay(NamedTuple):
-    """What a game is played with."""
+    """Context of a game."""
 
     memory: Memory
-    """The network, and where the game is remembered."""
+    """The network, and the game's history."""
     exploration: float
     """Probability of a random decision."""
 
@@ -217,7 +217,7 @@ def _decide(s, count, bits, player):
     if generator.fraction(generator.mix(bits)) < player.exploration:
         bits = generator.step(bits)
         chosen = generator.below(generator.mix(bits), choices)
-    t = count % LONGEST  # of a longer game as if it began later
+    t = count % LONGEST  # a longer game is learnt from as if it began later
     history.followed[t] = chosen == best
     selector.after[0] = s
     play_plan(after, selector.proposals.choices[best])

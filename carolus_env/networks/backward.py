@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float32]
 KEPT_MEAN: Final = np.float32(0.9)
 KEPT_SQUARE: Final = np.float32(0.999)
 TINY: Final = np.float32(1e-6)
-"""Of Adam: the weights of the old mean gradient and mean square, and what is added to the root."""
+"""Adam's decays of the mean gradient and the mean square, and the epsilon added to the root."""
 
 
 class Deltas(NamedTuple):

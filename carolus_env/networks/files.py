@@ -187,7 +187,7 @@ def _read(path: Path, most: int) -> bytes:
 def _differences(
     weights: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]
 ) -> list[str]:
-    """Return what is wrong with the weights, a text for each array."""
+    """Return the defects of the weights, a text for each array."""
     wrong = [f"{name} is missing" for name in shapes if name not in weights]
     wrong += [f"{shown(name)} is unknown" for name in weights if name not in shapes]
     for name in shapes.keys() & weights.keys():

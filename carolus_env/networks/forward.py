@@ -1,8 +1,8 @@
 """The `network` as kernels, one position after the other.
 
-`write_value` is what search and play ask: any position, over or not, gets each *team's* expected
-share of the win. Positions that are valued one after the other are usually much alike (choices of
-one turn), so the sums of the first layer are updated by what has changed; `reset_accumulator`
+`write_value` is what search and play ask: any position, over or not, gets each *team's* win
+probability. Positions that are valued one after the other are usually much alike (choices of one
+turn), so the sums of the first layer are updated by what has changed; `reset_accumulator`
 begins anew, and must be called whenever the weights have changed.
 """
 
@@ -100,7 +100,7 @@ class Network(NamedTuple):
     """A network as kernels take it: weights and scratch."""
 
     layout: Layout
-    """Where each table of rows begins."""
+    """Start of each table of rows."""
     weights: Weights
     """The weights."""
     inputs: Inputs
@@ -302,7 +302,7 @@ def evaluate(s, net):
 
 @part
 def write_value(s, net, values):
-    """Write each team's expected share of the win in ``s``, over or not: ``(3,)`` float64."""
+    """Write each team's win probability in ``s``, over or not: ``(3,)`` float64."""
     teams = int64(s["teams"])
     if s["phase"] == OVER:
         for team in range(teams):
@@ -315,7 +315,7 @@ def write_value(s, net, values):
 
 @part
 def team_value(s, team, net):
-    """Return the team's expected share of the win in ``s``, over or not."""
+    """Return the team's win probability in ``s``, over or not."""
     if s["phase"] == OVER:
         return turns.team_win_share(s, team)
     evaluate(s, net)
@@ -326,7 +326,7 @@ def team_value(s, team, net):
 
 
 def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
-    """Return each team's expected share of the win: ``(N, teams)`` float64; rows sum to 1.
+    """Return each team's win probability: ``(N, teams)`` float64; rows sum to 1.
 
     Args:
         states: ``(N,)`` games of one number of players, at any point.

@@ -106,7 +106,7 @@ class Inputs(NamedTuple):
 
     @classmethod
     def new(cls) -> Inputs:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(1, np.int64),
             np.zeros(MOST_ROWS, np.int32),
@@ -420,7 +420,7 @@ class InputArrays(NamedTuple):
 
 
 def encode_all(states: States) -> InputArrays:
-    """Return the inputs for games that are not over, of one number of players.
+    """Encode games that are not over, of one number of players, as inputs.
 
     Raises:
         ValueError: for games that are over, or of different numbers of players.

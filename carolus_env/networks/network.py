@@ -1,8 +1,8 @@
-"""The network: each team's expected share of the win, and with a policy head a residual, in NumPy.
+"""The network: each team's win probability, and with a policy head a residual, in NumPy.
 
 Rows of tables and the planner's features (`inputs`) are added up to ``width`` sums. All but the
 last `LINEAR` of them pass a leaky rectifier and a layer of ``hidden`` units; these and the `LINEAR`
-sums, as they are, give the scores. The layers after the sums are those of the position's stage
+sums, unchanged, give the scores. The layers after the sums are those of the position's stage
 (`tables.STAGES`)::
 
     sums = rows[picked].sum() + features @ inputs + bias
@@ -46,7 +46,7 @@ LINEAR: Final = 8
 LEAK: Final = np.float32(0.05)
 """Slope of the rectifiers below 0."""
 SHARPNESS: Final = 10.0
-"""Of a policy that has not learnt yet."""
+"""Sharpness of a policy that has not learnt yet."""
 SUREST: Final = 0.998
 """Bounds of values in the logits: at most this, and at least 1 less this."""
 
@@ -66,7 +66,7 @@ class Size:
     hidden: int = 32
     """Units of the second layer."""
     policy: bool = False
-    """Whether it has a policy head."""
+    """Whether the network has a policy head."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -96,7 +96,7 @@ class Size:
 
 
 def random_weights(size: Size, seed: int) -> dict[str, Floats]:
-    """Return weights to begin with.
+    """Return random weights to begin with.
 
     They are small random numbers, alike for all stages; the rows and the policy head are zeros.
     """
@@ -147,7 +147,7 @@ def scores(weights: Arrays, inputs: InputArrays) -> Floats:
 
 
 def values(weights: Arrays, inputs: InputArrays) -> Floats:
-    """Return each team role's expected share of the win: ``(N, teams)`` float32, rows sum to 1."""
+    """Return each team role's win probability: ``(N, teams)`` float32, rows sum to 1."""
     teams = inputs.features.shape[1] // len(FEATURES)
     result = scores(weights, inputs)[:, :teams]
     odds = np.exp(result - result.max(axis=1, keepdims=True))

@@ -23,7 +23,7 @@ from carolus_env.engine.rules import (
 HANDS: Final = 1 << DISCS
 MOST_SIZES, MOST_MARGIN, MOST_LEAD, MOST_AHEAD = 8, 7, 4, 5
 FEWER_SIZES, FEWER_MARGIN, FEWER_LEAD = 4, 5, 3
-"""With three teams castles, margins and leads are told apart up to these only."""
+"""Maximum castles, margins and leads told apart with three teams."""
 OWNERS: Final = 1 + 2 * MOST_SIZES  # none; own or others' castles, by their number
 MARGINS: Final = 2 * MOST_MARGIN + 1
 LEADS: Final = 2 * MOST_LEAD + 1
@@ -34,7 +34,7 @@ REACHES: Final = 4
 NOT, NOW, CHOOSING, LATER = range(REACHES)
 HELD: Final = 4  # a clan's holder: nobody, the player, its partner, an opponent
 KINDS: Final = 3
-SET_UP, OPENING, ACTION = range(KINDS)  # of rounds
+SET_UP, OPENING, ACTION = range(KINDS)  # kinds of rounds
 MOST_CASTLES: Final = max(CASTLES_TO_WIN) + 1
 
 
@@ -43,9 +43,9 @@ class Table(NamedTuple):
 
     name: str
     per: str
-    """What looks a row up; of ``view``, ``role``, ``pair`` and ``rival`` there is a table each."""
+    """Unit that looks a row up; ``view``, ``role``, ``pair`` and ``rival`` have a table each."""
     keys: tuple[tuple[str, int], ...]
-    """What the row is chosen by, with the number of its values; ``0``: the teams and nobody."""
+    """Keys of a row, with the number of their values; ``0``: the teams and nobody."""
     meaning: str
 
 
@@ -80,7 +80,7 @@ TABLES: Final = (
 
 
 class Layout(NamedTuple):
-    """Where each table begins, the last is the number of all rows; see `layout`."""
+    """Starts of the tables, the last is the number of all rows; see `layout`."""
 
     region: int
     reach: int
@@ -111,7 +111,7 @@ def table_rows(table: Table, teams: int) -> int:
 
 
 def copies(table: Table, players: int) -> int:
-    """Return how many of the table there are: one for each role, for each team's view and so on.
+    """Return the number of copies of the table: one for each role, for each team's view and so on.
 
     Of two teams one is as much stronger as the other is weaker: one view is enough.
     """
@@ -132,7 +132,7 @@ MOST_ROWS: Final = max(sum(lookups(table, p) for table in TABLES) for p in (2, 3
 
 @cache
 def layout(players: int) -> Layout:
-    """Return where each table begins in games of that number of players."""
+    """Return the start of each table in games of that number of players."""
     firsts = [0]
     for table in TABLES:
         firsts.append(firsts[-1] + copies(table, players) * table_rows(table, TEAMS[players]))

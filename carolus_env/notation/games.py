@@ -52,8 +52,7 @@ def turn_texts(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[T
 
 
 def game_text(start: States, events: Iterable[Mapping[str, Any]]) -> str:
-    """Return a whole game: its start, a line for each player's turn, and what is due or how it
-    ended.
+    """Return a whole game: start, a line for each player's turn, and what is due or the ending.
 
     Raises:
         ValueError, TypeError: see `turn_texts`.
@@ -75,7 +74,7 @@ _TURN = re.compile(r"(?P<seat>[0-3]) (?P<team>[A-C]) (?P<moves>.+)", re.IGNORECA
 
 
 def read_game(text: str) -> tuple[States, list[dict[str, Any]]]:
-    """Return the start and the events of a game that `game_text` wrote, or that a person typed.
+    """Parse the start and the events of a game that `game_text` wrote, or that a person typed.
 
     Round headings and the last line may be missing; a comment runs from ``;`` to the end of a line.
 
@@ -140,7 +139,7 @@ def _turns(start: States, events: Iterable[Mapping[str, Any]]) -> Iterator[list[
 
 
 def turn_text(state: np.void, actions: Iterable[int]) -> str:
-    """Return actions of one player in a row with their outcomes: ``2 red>court!, E+2 A takes 4-6``.
+    """Return the text of a player's actions in a row: ``2 red>court!, E+2 A takes 4-6``.
 
     Raises:
         ValueError: when they cannot be played one after the other.
@@ -153,7 +152,7 @@ def _turn_text(turn: list[Played]) -> str:
 
 
 def _run(alike: list[Played]) -> str:
-    """Return one event, or several equal ones in a row."""
+    """Return the text of one event, or of several equal ones in a row."""
     first, last = alike[0], alike[-1].after[0]
     if len(alike) == 1:
         return event_text(first.before[0], first.event, last)
@@ -172,8 +171,6 @@ def _turn_of(played: Played) -> tuple[int, ...]:
 
 
 def _run_of(played: Played) -> tuple[int, int]:
-    """Return the same for events of a turn that are written as one: equal paladins, equal
-    crowns.
-    """
+    """Return a key shared by the events that are written as one: equal paladins or crowns."""
     repeatable = played.before["phase"][0] in (PLACE, CROWN_CHOICE)
     return (played.event["action"], -1) if repeatable else (-1, played.number)

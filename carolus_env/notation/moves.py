@@ -55,8 +55,7 @@ class NotationError(ValueError):
 
 
 def region_text(state: np.void, region: int) -> str:
-    """Return the territories of a region, counted clockwise from the Emperor's: ``7``, ``7-9``,
-    ``14-0``.
+    """Return a region's territories clockwise from the Emperor's: ``7``, ``7-9``, ``14-0``.
 
     Raises:
         ValueError: for a region that the circle does not have.
@@ -94,18 +93,14 @@ def move_text(state: np.void, action: int, times: int = 1) -> str:
 
 
 def event_text(before: np.void, event: Mapping[str, Any], after: np.void) -> str:
-    """Return an event of a record, given the game before and after it: see `move_text`,
-    `roll_text`.
-    """
+    """Return the text of a record's event between two games: see `move_text`, `roll_text`."""
     if "roll" in event:
         return roll_text(event["roll"])
     return run_text(before, event["action"], after)
 
 
 def run_text(before: np.void, action: int, after: np.void, times: int = 1) -> str:
-    """Return `move_text`, given the game before the first and after the last of ``times``
-    decisions.
-    """
+    """Return `move_text`, given the games before the first and after the last of the decisions."""
     number = f"{times} " if times > 1 else ""
     return number + decision_text(before, action) + outcome_text(before, action, after)
 
@@ -125,9 +120,7 @@ def roll_text(faces: Iterable[int]) -> str:
 
 
 def legal_text(state: np.void) -> str:
-    """Return all legal actions, shortened: ``red, blue > court, 7-9, 10``; without any, what is
-    due.
-    """
+    """Return all legal actions, ``red, blue > court, 7-9, 10``; without any, what is due."""
     actions = engine.legal_actions(state).tolist()
     if not actions:
         return situation(state)
@@ -150,9 +143,7 @@ def decision_text(state: np.void, action: int) -> str:
 
 
 def outcome_text(before: np.void, action: int, after: np.void) -> str:
-    """Return what an action, played once or several times, has changed: the text after the
-    decision.
-    """
+    """Return the effects of an action, played once or several times, as text after the decision."""
     kind, steps, clan, _ = action_parts(action)
     outcome = ""
     if kind == "place":
@@ -181,7 +172,7 @@ _REST = r"(?: (?P<rest>.*))?"
 
 
 class _Syntax(NamedTuple):
-    """How the decisions of a phase are typed; the pattern has one space between tokens."""
+    """Syntax of a phase's decisions; the pattern has one space between tokens."""
 
     pattern: re.Pattern[str]
     expected: str
@@ -203,7 +194,7 @@ _FORMS: Final = {
 
 
 def read_move(state: np.void, text: str) -> list[int]:
-    """Return the actions that a text stands for: one, or several equal ones for ``2 blue>7-9``.
+    """Parse the actions of a text: one, or several equal ones for ``2 blue>7-9``.
 
     Case and spaces do not matter; a clan may be abbreviated (``b>7``), and any one territory of a
     region names it. The outcome of the move may be left out, but not in part.
@@ -238,7 +229,7 @@ def read_move(state: np.void, text: str) -> list[int]:
 
 
 def read_moves(state: np.void, text: str) -> list[int]:
-    """Return the actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
+    """Parse the actions of several moves, separated by commas: ``r>court, 2 blue>7-9, E+2``.
 
     Raises:
         NotationError: for the first that cannot be read or played after those before it.
@@ -252,8 +243,7 @@ def read_moves(state: np.void, text: str) -> list[int]:
 
 
 def read_roll(text: str, dice: int | None = None) -> list[int]:
-    """Return the faces of ``rolls red blue crown``, whose names may be abbreviated: ``rolls r b
-    c``.
+    """Parse the faces of ``rolls red blue crown``; names may be abbreviated: ``rolls r b c``.
 
     Raises:
         NotationError: when it is not a roll, or not of that many ``dice``.
@@ -321,7 +311,7 @@ def _region(state: np.void, where: str, text: str) -> int:
 
 
 def _most(state: np.void, action: int) -> int:
-    """Return how often a legal action can be played in a row."""
+    """Return the number of times that a legal action can be played in a row."""
     game, times, player = single(state), 0, int(state["player"])
     repeatable = state["phase"] in (PLACE, CROWN_CHOICE)
     while times == 0 or (repeatable and _can(game, action, player)):

@@ -93,7 +93,7 @@ def _region(region: dict[str, Any]) -> str:
 
 
 def _counts(numbers: list[int], held: list[bool] | None = None) -> str:
-    """Return ``r3b1``; a clan that is held has an upper-case letter, even where its number is 0."""
+    """Format counts as ``r3b1``; a clan that is held is in upper case, even with number 0."""
     text = ""
     for clan, number in enumerate(numbers):
         letter = CLAN_LETTERS[clan]
@@ -134,7 +134,7 @@ def from_text(text: str, *, seed: int | None = None) -> States:
 
 
 def _split(text: str) -> dict[str, list[str]]:
-    """Return the words of each field in the text."""
+    """Split the text into the words of each field."""
     parts = text.split("|")
     if len(parts) > len(FIELDS):
         names = ", ".join(field.name for field in FIELDS)
@@ -241,7 +241,7 @@ _COUNTS = rf"(?:[{CLAN_LETTERS}][0-9]{{1,3}})+|{_NONE}"
 
 
 def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
-    """Return how many of each clan, and those with an upper-case letter."""
+    """Parse the number of each clan, and the clans with an upper-case letter."""
     numbers, held, seen = [0] * CLANS, [], ""
     for letter, number in re.findall(r"([a-zA-Z])([0-9]+)", word):
         clan = CLAN_LETTERS.index(letter.lower())

@@ -24,7 +24,7 @@ TEAM_LETTERS: Final = "ABC"
 
 
 def situation(state: np.void) -> str:
-    """Return what is due, or how it ended: ``round 7, player 1: place (2 left)``."""
+    """Return what is due, or the ending: ``round 7, player 1: place (2 left)``."""
     phase = int(state["phase"])
     if phase == OVER:
         winners = [TEAM_LETTERS[team] for team in winning_teams(state)]
@@ -46,7 +46,7 @@ def span_text(first: int, last: int) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """Return ``1 step``, ``2 steps``; ``1 die``, ``2 dice``."""
+    """Count in words: ``1 step``, ``2 steps``; ``1 die``, ``2 dice``."""
     if number == 1:
         return f"1 {what}"
     return f"{number} dice" if what == "die" else f"{number} {what}s"
@@ -58,8 +58,7 @@ def does(team: str, verb: str) -> str:
 
 
 def castle_words(before: int, after: int, castles: int, teams: Sequence[str]) -> str:
-    """Return what a stop of the Emperor did: ``Ann builds a castle``, ``Ann takes 2 castles from
-    Bob``.
+    """Return the effect of an Emperor's stop: ``Ann builds a castle``, ``Ann takes 2 castles ...``.
 
     Args:
         before, after: the team with castles on the region, -1: none.

@@ -1,2 +1,1 @@
-"""Planning of whole turns: their plans (`plans`), what a decision is among (`choices`), and a
-fitted evaluation of positions (`evaluation`)."""
+"""Planning of whole turns: their plans, the candidates of a decision, a fitted evaluation."""

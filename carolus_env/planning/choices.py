@@ -1,4 +1,4 @@
-"""What a player chooses among: a disc, a crown, or one of a turn's plans.
+"""Choices of a player: a disc, a crown, or one of a turn's plans.
 
 A choice is a plan (`plans`): a disc or a crown is one of a single action. Of a turn the best plans
 by an evaluation are listed.
@@ -21,14 +21,14 @@ EVERY: Final = 4096
 
 
 class CandidateGenerator(NamedTuple):
-    """How choices are listed, the list, and scratch."""
+    """Options of the candidate list, the list, and scratch."""
 
     width: int
-    """Where paladins may go: an index into `plans.WIDTHS`."""
+    """Allowed destinations of paladins: an index into `plans.WIDTHS`."""
     weights: npt.NDArray[np.float64]
     """``(F,)`` float64: of the evaluation that picks and orders a turn's plans."""
     most: int
-    """How many of a turn's plans are kept."""
+    """Maximum number of a turn's plans that are kept."""
     plan: PlanScratch
     """Scratch to list plans."""
     choices: npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ from carolus_env.system.compiler import part
 
 
 class DiscScratch(NamedTuple):
-    """Scratch of `search_discs`, by the number of discs chosen, and what it has found."""
+    """Scratch of `search_discs`, by the number of discs chosen, and its result."""
 
     states: States
     """``(5,)`` STATE: the position."""
@@ -34,7 +34,7 @@ class DiscScratch(NamedTuple):
 
     @classmethod
     def new(cls) -> DiscScratch:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(MAX_PLAYERS + 1, STATE),
             np.zeros(MAX_PLAYERS + 1, np.int64),

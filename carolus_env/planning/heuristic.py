@@ -1,4 +1,4 @@
-"""How good a position is for each team: features, their weights, and win probabilities.
+"""Evaluation of positions for each team: features, their weights, and win probabilities.
 
 A team's *score* is the sum of its features times their weights (``weights.json``), and the teams'
 win probabilities are the softmax of their scores. So only differences between teams count. Two,
@@ -46,7 +46,7 @@ class Feature(NamedTuple):
 
     name: str
     scale: float
-    """Times this it is about one where it is largest, as networks see it."""
+    """Factor of the networks' input, which makes its maximum about one."""
     meaning: str
 
 
@@ -144,7 +144,7 @@ def strengths(s, team):
 
 @kernel
 def paladins_out(s, clan):
-    """Return paladins of the clan on all regions, at most 200."""
+    """Return the clan's paladins on all regions, at most 200."""
     word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
         s["region_paladins"][clan], WORD
     )
@@ -169,7 +169,7 @@ def count_clan(s, clan, features):
     out = paladins_out(s, clan)
     holder = int64(s["control"][clan])
     holding_team = int64(s["team"][holder]) if holder != NOBODY else NOBODY
-    most, second, first = -1, -1, NOBODY  # of the courts
+    most, second, first = -1, -1, NOBODY  # counts and holder of the largest courts
     for player in range(int64(s["players"])):
         count = int64(s["courts"][player, clan])
         if count > most:
@@ -205,9 +205,7 @@ def _count_clans(s, features):
 
 @kernel
 def heir_of(owner, power_0, power_1, power_2):
-    """Return the team that a region of these strengths would go to; of no strongest one,
-    ``owner``.
-    """
+    """Return the team that would get a region of these strengths, ``owner`` for a tie."""
     heir = owner
     heir = 0 if power_0 > max(power_1, power_2) else heir
     heir = 1 if power_1 > max(power_0, power_2) else heir
@@ -216,7 +214,7 @@ def heir_of(owner, power_0, power_1, power_2):
 
 @kernel
 def margin(power, other, third):
-    """Return by how much a team is stronger than every other, within bounds."""
+    """Return a team's lead in strength over every other, within bounds."""
     return min(max(power - max(other, third), -_MARGIN), _MARGIN)
 
 
@@ -336,7 +334,7 @@ def rivals(team, teams):
 
 @part
 def write_seats(s, player, seats):
-    """Write the seats as ``player`` sees them: its own, then clockwise; a partner comes third."""
+    """Write the seats in ``player``'s order: its own, then clockwise; a partner comes third."""
     players = int64(s["players"])
     if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
         for role in range(players):
@@ -358,9 +356,7 @@ def advantage(scores, team, teams):
 
 
 def _tangent(x: float) -> tuple[float, float]:
-    """Return the slope and value at 0 of the tangent to log(1 + exp) at ``x``, less what rounding
-    may cost.
-    """
+    """Return slope and value at 0 of the tangent to log(1 + exp) at ``x``, safe from rounding."""
     slope = 1.0 / (1.0 + math.exp(-x))
     return slope, math.log1p(math.exp(x)) - slope * x - 1e-9
 
@@ -371,8 +367,7 @@ _FLAT_SLOPE, _FLAT_AT_0 = _tangent(-2.0)
 
 @kernel
 def advantage_at_most(scores, team, first, second):
-    """Return a bound of `advantage` that needs no logarithm; ``first`` and ``second`` are the
-    `rivals`.
+    """Return a logarithm-free bound of `advantage`; ``first`` and ``second`` are the `rivals`.
 
     It is exact for two teams. Of three, log(1 + exp(x)) lies above its tangents and above 0.
     """
@@ -384,7 +379,7 @@ def advantage_at_most(scores, team, first, second):
 
 @kernel
 def write_chances(scores, teams, chances):
-    """Write each team's expected share of the win: the softmax of the scores."""
+    """Write each team's win probability: the softmax of the scores."""
     most = max(scores[0], scores[1])
     most = max(most, scores[2]) if teams > 2 else most
     total = 0.0
@@ -400,8 +395,7 @@ def write_chances(scores, teams, chances):
 
 @cache
 def all_weights() -> npt.NDArray[np.float64]:
-    """Return the fitted weights by number of players: ``(5, F)`` float64, read-only, rows 0 and 1
-    zero.
+    """Return the fitted weights by number of players: ``(5, F)`` float64, read-only.
 
     Raises:
         ValueError: when the file does not hold one number for each feature.
@@ -420,9 +414,7 @@ def all_weights() -> npt.NDArray[np.float64]:
 
 
 def features(states: States) -> npt.NDArray[np.float64]:
-    """Return `FEATURES` of each team in each game: ``(N, 3, F)`` float64, zeros for
-    missing teams.
-    """
+    """Return `FEATURES` of each team: ``(N, 3, F)`` float64, zeros for missing teams."""
     counted = np.zeros((len(as_states(states)), MAX_TEAMS + 1, len(FEATURES)))
     _features(states, counted)
     return counted[:, :MAX_TEAMS]

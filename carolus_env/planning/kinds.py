@@ -57,14 +57,14 @@ _FIRST, _LAST = CLAN_FEATURES
 _ROUGH: Final = 1e-9
 
 _CONTROLS: Final = 1 << CLANS
-_ROWS: Final = 512  # of kinds that are known at a time, a power of 2
-_KEYS: Final = _CONTROLS * 8 * 16 * 4  # of a position
+_ROWS: Final = 512  # kinds cached at a time, a power of 2
+_KEYS: Final = _CONTROLS * 8 * 16 * 4  # keys of a position
 _MIX: Final = 2_654_435_769  # 2^32 over the golden ratio: neighbours come far apart
 
 KIND: Final = np.dtype(
     [
-        ("key", "<i8"),  # what the plans have in common, see `_key`; 0: none
-        ("heir", "<i8"),  # of the region after the move, a row of features
+        ("key", "<i8"),  # the plans' common key, see `_key`; 0: none
+        ("heir", "<i8"),  # owner of the region after the move, a row of features
         ("owner", "<i8"),  # the same
         ("powers", "<i8", (MAX_TEAMS,)),  # strengths there after the move, less the paladins placed
         ("hold", "<f8", (MAX_TEAMS,)),  # the feature, less what that region adds
@@ -76,7 +76,7 @@ KIND: Final = np.dtype(
 
 
 class Kinds(NamedTuple):
-    """What is known of the kinds of plans in one position, and scratch to find it out."""
+    """Cached values of the kinds of plans in one position, and scratch to compute them."""
 
     serial: npt.NDArray[np.int64]
     """``(1,)`` int64: the number of the position; what belongs to another is not known."""
@@ -102,7 +102,7 @@ class Kinds(NamedTuple):
 
     @classmethod
     def new(cls) -> Kinds:
-        """Return fresh memory."""
+        """Allocate memory."""
         return cls(
             np.zeros(1, np.int64),
             np.zeros(MAX_TEAMS),
@@ -118,7 +118,7 @@ class Kinds(NamedTuple):
 
 
 class PlanContext(NamedTuple):
-    """What plans are listed for."""
+    """Inputs of a list of plans."""
 
     before: np.void
     """The position."""
@@ -145,7 +145,7 @@ def with_one_more(shares, clan, to):
 
 @kernel
 def _effect(clan, team, before, on_region):
-    """Return what a clan's share does, as a number; those of all clans are added up.
+    """Return the effect of a clan's share as a number; those of all clans are added up.
 
     Bit ``clan`` says that another team controls the clan now than before; byte 1 + t is by how many
     paladins team t is stronger on the region.
@@ -156,9 +156,7 @@ def _effect(clan, team, before, on_region):
 
 @kernel
 def slack(weights):
-    """Return by how much a difference of rough scores may be wrong, at most; rounding stays far
-    below.
-    """
+    """Return the maximum error of a difference of rough scores; rounding stays far below."""
     total = 1.0
     for k in range(weights.shape[0]):
         total += abs(weights[k])
@@ -214,7 +212,7 @@ def begin_kinds(given, kinds):
 
 @kernel
 def _key(serial, control, stop, target, heir):
-    """Return what plans of a kind have in common, as a number."""
+    """Return a kind's key, a number that its plans share."""
     return (((serial * _CONTROLS + control) * 8 + stop) * 16 + target) * 4 + heir
 
 
@@ -255,9 +253,7 @@ def _write_powers(shares, control, given, kinds):
 
 @kernel
 def _region_with(s, territory):
-    """Return the index of the region that the territory belongs to; the last may go on past the
-    first.
-    """
+    """Return the index of the territory's region; the last may go on past the first."""
     result = int64(s["regions"]) - 1
     for region in range(int64(s["regions"])):
         if int64(s["region_first"][region]) <= territory:
@@ -280,7 +276,7 @@ def _write_clans(shares, teams, clans, features):
 def _learn_kind(shares, added, key, given, kinds):
     """Play a plan out, and find what others of its kind have in common with it.
 
-    Plans that end the game are not remembered as a kind: their scores are known at once.
+    Plans that end the game are not cached as a kind: their scores are known at once.
     """
     row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `_key`
     s, weights, scores = given.before, given.weights, kinds.scores

@@ -71,7 +71,7 @@ LEVEL: Final = np.dtype(
 
 
 class Listing(NamedTuple):
-    """What is listed, in numbers."""
+    """Parameters of a listing, as numbers."""
 
     width: int
     """`STOP`, `ONE` or `ALL`."""
@@ -80,15 +80,15 @@ class Listing(NamedTuple):
     left: int
     """The paladins to place."""
     regions: int
-    """Of the position."""
+    """Regions of the position."""
     stops: int
-    """How many the Emperor can reach; after a full circle the same ones come again."""
+    """Stops that the Emperor can reach; after a full circle the same ones come again."""
     team: int
-    """Of the player to move."""
+    """Team of the player to move."""
     teams: int
-    """How many there are."""
+    """Number of teams."""
     slack: float
-    """Of rough scores, see `kinds.slack`."""
+    """Maximum error of rough scores, see `kinds.slack`."""
 
 
 class PlanScratch(NamedTuple):
@@ -106,13 +106,13 @@ class PlanScratch(NamedTuple):
     weighed: npt.NDArray[np.float64]
     """``(3,)`` float64: what the clans add to it."""
     kinds: Kinds
-    """What plans have in common."""
+    """Cache of the kinds of plans."""
     total: npt.NDArray[np.int64]
     """``(1,)`` int64: how many plans there were, those that were not kept too."""
 
     @classmethod
     def new(cls) -> PlanScratch:
-        """Return fresh memory."""
+        """Allocate memory."""
         depth = MOST_PLACEMENTS + 2
         return cls(
             np.zeros(depth, STATE),
@@ -130,7 +130,7 @@ class PlanScratch(NamedTuple):
 
 @kernel
 def pack(plan, action, place):
-    """Return the plan with ``action`` added at index ``place``, which is still free."""
+    """Add ``action`` to the plan at index ``place``, which is still free."""
     return plan | (int64(action) + 1) << (_STEP * place)
 
 

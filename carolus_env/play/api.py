@@ -66,7 +66,7 @@ class Held(OrderedDict[str, T], Generic[T]):
         self._what = what
 
     def add(self, thing: T) -> str:
-        """Hold a thing; returns its key."""
+        """Store an item; returns its key."""
         while len(self) >= MAX_HELD:
             self.popitem(last=False)
         key = secrets.token_urlsafe(9)
@@ -74,7 +74,7 @@ class Held(OrderedDict[str, T], Generic[T]):
         return key
 
     def find(self, key: str) -> T:
-        """Return the thing under a key.
+        """Return the item under a key.
 
         Raises:
             RequestError: when it is not held.
@@ -393,7 +393,7 @@ class Api:
         return await self._opinion(request, given["agent"], replay.states[at], at, played)
 
     async def values(self, request: Request) -> Response:
-        """Return each team's expected share of the win at every decision, by an agent."""
+        """Return each team's win probability at every decision, by an agent."""
         replay = await self._recorded(request)
         given = await json_of(request, agent=str)
         adviser = self._made(given["agent"] or "")

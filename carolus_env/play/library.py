@@ -84,7 +84,7 @@ class Replay:
         return None
 
     def outcome(self) -> str | None:
-        """Return how the game ended, in a sentence; None when it did not."""
+        """Return the ending of the game in a sentence; None before the end."""
         last = self.states[-1]
         return outcome(last, self.names) if last["phase"] == OVER else None
 

@@ -1,7 +1,7 @@
 """The server of the page: static files and the JSON interface, on this machine only.
 
 Any web site can make a browser send requests to 127.0.0.1, and can point its own host name there
-(DNS rebinding). The origin of a request gives away the first, its host the second. Every answer
+(DNS rebinding). The origin of a request reveals the first, its host the second. Every answer
 tells the browser to run no scripts but the server's own files.
 """
 
@@ -41,7 +41,7 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""Of every answer."""
+"""HTTP headers of every answer."""
 
 
 class Guard:
@@ -160,7 +160,7 @@ def start_compiling(roster: Roster) -> threading.Thread:
                     else:
                         session.ask_agent()
             hint(roster.make(roster.advisers()[0]), Session.new(Rules(), [None] * 2).state, 1)
-        except Exception:  # the page works without; who plays this bot is told
+        except Exception:  # the page works without it; a game with this bot reports it
             traceback.print_exc()
 
     thread = threading.Thread(target=run, daemon=True)

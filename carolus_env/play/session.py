@@ -54,7 +54,7 @@ class Decision(NamedTuple):
 
 
 class PendingDecision(NamedTuple):
-    """What the agent to move has decided, before it is played.
+    """Decision of the agent to move, before it is played.
 
     Attributes:
         action: its decision.
@@ -74,7 +74,7 @@ class Hint(NamedTuple):
         agent: its name.
         choice: its most probable action.
         probabilities: ``(95,)`` of the actions; None: the agent gives none.
-        values: ``(teams,)`` expected shares of the win; None: the agent gives none.
+        values: ``(teams,)`` win probabilities; None: the agent gives none.
     """
 
     agent: str
@@ -162,9 +162,7 @@ class Session:
         return decisions[-1] if decisions else None
 
     def decisions(self, events: Iterable[int]) -> list[tuple[np.void, int]]:
-        """Return the decisions among events, given by index: the state before each, and
-        its action.
-        """
+        """Return the decisions among the events at these indices: state before, and action."""
         return [
             (self._states[index][0], self.events[index]["action"])
             for index in events
@@ -217,9 +215,7 @@ class Session:
         ]
 
     def steps(self) -> list[EmperorStep]:
-        """Return the legal steps of the Emperor with their results; none unless he is to
-        be moved.
-        """
+        """Return the Emperor's legal steps with their results; none unless he is to move."""
         return emperor_steps(self.state, self.team_names())
 
     def log(self, since: int = 0) -> list[LogLine]:
@@ -231,13 +227,11 @@ class Session:
         return team_names(self.rules, self.names)
 
     def outcome(self) -> str | None:
-        """Return how the game ended, in a sentence; None before the end."""
+        """Return the ending of the game in a sentence; None before the end."""
         return outcome(self.state, self.names) if self.over else None
 
     def record(self) -> Record:
-        """Return the game so far, with ``names``, ``agents`` (specs; None: a person) and
-        ``seed``.
-        """
+        """Return the record so far, with names, agents (specs; None: a person) and seed."""
         return {
             **self._head,
             "events": list(self.events),
@@ -280,8 +274,7 @@ class Session:
         return thought.action
 
     def think(self) -> PendingDecision:
-        """Return the decision of the agent to move; nothing is played yet, and the session is as it
-        was.
+        """Return the decision of the agent to move, without playing it or changing the session.
 
         An agent has one random stream for each run of consecutive decisions. When the game was
         continued in mid-run, the agent is asked for the whole run again, as it may have planned
@@ -308,9 +301,7 @@ class Session:
         return PendingDecision(action, (begun, now + 1), stream)
 
     def _run_start(self, seat: int) -> int:
-        """Return the index of the first event of the consecutive decisions that ``seat``
-        is taking.
-        """
+        """Return the index of the first event of the decisions that ``seat`` is taking."""
         index = len(self.events)
         while index and self.events[index - 1]["player"] == seat:
             if "roll" in self.events[index - 1]:

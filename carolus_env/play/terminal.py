@@ -107,7 +107,7 @@ class Terminal:
         self._board_shown: tuple[int, ...] = ()  # round, phase and player of the last board
         self._own: set[Path] = set()  # files that may be overwritten
         self._saved = session.version
-        self._warned = False  # that the game is not saved
+        self._warned = False  # whether a warning said that the game is not saved
         self._left = False
 
     def run(self) -> None:
@@ -323,8 +323,7 @@ def taken_up(record: Record, roster: Roster) -> Session:
 def new_session(
     rules: Rules, roster: Roster, bots: Sequence[str], people: int, seed: int | None
 ) -> Session:
-    """Return a new game: people in the first seats, then the bots; the last bot fills the seats
-    left.
+    """Return a new game: people in the first seats, then bots; the last bot fills the rest.
 
     Raises:
         RosterError: for a bot that cannot be made.
@@ -361,7 +360,7 @@ def _write(text: str) -> None:
 
 
 def _piped(lines: TextIO, out: TextIO) -> Ask:
-    """Return lines of a file or a pipe, echoed after the prompt."""
+    """Yield the lines of a file or a pipe, echoed after the prompt."""
     waiting: Iterator[str] = iter(lines)
 
     def ask(prompt: str) -> str:

@@ -107,7 +107,7 @@ def state_view(
 
 
 def icons_view() -> View:
-    """Return colours and shapes of clans and teams for the page's icons, about the origin."""
+    """Return the colours and shapes of clans and teams for the page's icons, about the origin."""
     clans = [
         {"name": name, **CLAN_STYLES[clan]._asdict(), "path": clan_shape(clan, 10.0)}
         for clan, name in enumerate(CLAN_NAMES)
@@ -175,7 +175,7 @@ def _decisions(session: Session) -> list[View]:
 
 
 def hint_view(state: np.void, hint: Hint, played: int | None = None) -> View:
-    """Return an agent's opinion: its choice, its most probable actions, expected shares.
+    """Return an agent's opinion: its choice, its most probable actions, win probabilities.
 
     Args:
         state: the position.
@@ -211,5 +211,5 @@ def _listed(
 
 
 def shares(values: npt.NDArray[np.float64]) -> list[float]:
-    """Round ``(teams,)`` shares of the win."""
+    """Round ``(teams,)`` win probabilities."""
     return [round(float(value), 4) for value in values]

@@ -5,8 +5,8 @@
 
 `Packed` is the compact form of records: the set-up of each game, and a byte for every action and
 every die. A game takes about half a kilobyte, and the engine plays packed games side by side, so
-arrays are made at millions of decisions a second. `to_arrays` takes the records at their word:
-whether their players, legal actions and results are the engine's, `carolus_env.replay` tells.
+arrays are made at millions of decisions a second. `to_arrays` trusts the records:
+`carolus_env.replay` compares their players, legal actions and results with the engine's.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def arrays_table() -> str:
 
 
 def pack(records: Iterable[Record]) -> Packed:
-    """Return records in their compact form.
+    """Convert records to their compact form.
 
     Raises:
         RecordError: for something that is no record.
@@ -150,7 +150,7 @@ def read_games(path: str | os.PathLike[str]) -> Packed:
 
 
 def _pack(records: Iterable[Record]) -> Packed:
-    """Return `pack` of checked records."""
+    """Convert checked records, see `pack`."""
     rules: list[Rules] = []
     territories: list[list[int]] = []
     firsts: list[int] = []
@@ -254,7 +254,7 @@ def to_arrays(
         masks: whether to note the legal actions.
         out: a folder to make, with a file for each array: they are mapped into memory instead of
             held there, and `load_arrays` opens them again.
-        threads: games are split among so many; the arrays do not depend on it.
+        threads: number of threads that share the games; the arrays do not depend on it.
         progress: called with the number of games that are done.
 
     Raises:
@@ -295,7 +295,7 @@ def to_arrays(
 
 
 def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
-    """Return the arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
+    """Load the arrays that `to_arrays` wrote to a folder, mapped into memory for reading.
 
     Raises:
         OSError, ValueError: when a file is missing or no array.
@@ -311,7 +311,7 @@ def load_arrays(folder: str | os.PathLike[str]) -> Arrays:
 
 
 def _decisions_of(games: Packed) -> npt.NDArray[np.int64]:
-    """Return ``(G,)`` the number of actions of each game."""
+    """Return the number of actions of each game, ``(G,)``."""
     before = np.concatenate([[0], np.cumsum(games.events < FACE)])
     counts: npt.NDArray[np.int64] = np.diff(before[games.bounds]).astype(np.int64)
     return counts
@@ -372,7 +372,7 @@ def _unroll(
 
 
 class _Folder:
-    """Where arrays are made: in memory, or in a folder that appears when all are complete."""
+    """A destination of arrays: memory, or a folder that appears when all are complete."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path

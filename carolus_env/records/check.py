@@ -49,7 +49,7 @@ class RecordError(ValueError):
 
 
 class Setup(NamedTuple):
-    """How the game of a record starts."""
+    """Start of a record's game."""
 
     rules: Rules
     territories: list[int]
@@ -84,7 +84,7 @@ def check_record(record: object) -> None:
 
 
 def read_setup(record: Record) -> Setup:
-    """Return the rules and the set-up of a record; its events are ignored.
+    """Read the rules and the set-up of a record; its events are ignored.
 
     Raises:
         RecordError: when there are none.
@@ -96,7 +96,7 @@ def read_setup(record: Record) -> Setup:
 
 
 def read_rules(options: Mapping[str, Any]) -> Rules:
-    """Return `Rules.from_dict` of untrusted options.
+    """Make `Rules` of untrusted options.
 
     Raises:
         DataError: for an unknown key or an impossible value.

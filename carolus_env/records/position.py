@@ -39,8 +39,7 @@ from carolus_env.system.untrusted import DataError, get, one_of, shown, table, w
 
 
 def to_dict(state: np.void) -> dict[str, Any]:
-    """Return one game (``states[i]``) as a JSON-ready dict; the keys of a record's ``state`` come
-    first.
+    """Return one game (``states[i]``) as a JSON-ready dict that begins like a record's ``state``.
 
     ``player`` is None when the game is over; ``result`` is None before.
     """

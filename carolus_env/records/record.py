@@ -45,7 +45,7 @@ def make_record(
     state: bool = False,
     dice: npt.NDArray[np.uint64] | None = None,
 ) -> Record:
-    """Return the record of the game that ``actions`` lead to from ``start``.
+    """Make the record of the game that ``actions`` lead to from ``start``.
 
     The dice come from the generator in ``start``, so they are those of the game that was played.
     Rolls due after the last action are part of the record, as `engine.step` rolls them too.
@@ -139,17 +139,13 @@ def _roll_on(
 
 
 def state_of(game: np.void | States) -> dict[str, Any]:
-    """Return the ``state`` object of a record's event: a game (``states[i]`` or a batch of one)
-    now.
-    """
+    """Return the ``state`` object of a record's event: ``states[i]`` or a batch of one."""
     full = position.to_dict(single(game)[0])
     return {key: full[key] for key in STATE_KEYS}
 
 
 def result_of(game: np.void | States) -> dict[str, Any] | None:
-    """Return the ``result`` object of a record: None for a game that is not over, or was
-    forfeited.
-    """
+    """Return the ``result`` object of a record: None for an unfinished or forfeited game."""
     states = single(game)
     over = states[0]
     if over["phase"] != OVER or over["reason"] == BY_FORFEIT:

@@ -1,4 +1,4 @@
-"""Which positions a game can reach: `check` refuses all others and says why."""
+"""Reachability of positions: `check` refuses those that no game can reach and says why."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every layer needs: the compiler, safe files, checks of untrusted data, threads."""
+"""Tools of every layer: the compiler, safe files, checks of untrusted data, threads."""

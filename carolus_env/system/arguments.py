@@ -15,7 +15,7 @@ MOST: Final = 2**63 - 1
 
 
 def whole_number(name: str, value: Any, low: int, high: int = MOST) -> int:
-    """Return the value as an int.
+    """Check a value; return it as an int.
 
     Raises:
         ValueError: unless it is a whole number from ``low`` to ``high``.
@@ -32,7 +32,7 @@ def whole_number(name: str, value: Any, low: int, high: int = MOST) -> int:
 
 
 def integer(name: str, value: Any) -> int:
-    """Return the value as an int.
+    """Check a value; return it as an int.
 
     Raises:
         TypeError: unless it is a whole number.
@@ -44,7 +44,7 @@ def integer(name: str, value: Any) -> int:
 
 
 def seed_number(seed: Any) -> int | None:
-    """Return a seed as an int, or None.
+    """Check a seed; return it as an int, or None.
 
     Raises:
         ValueError: unless it is None or a whole number from 0 to 2^64 - 1.
@@ -53,7 +53,7 @@ def seed_number(seed: Any) -> int | None:
 
 
 def instance(name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
-    """Return the value.
+    """Check a value, and return it.
 
     Raises:
         TypeError: unless it is of that kind, which ``expected`` describes.
@@ -64,7 +64,7 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], expected: str
 
 
 def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """Return the value.
+    """Check a value, and return it.
 
     Raises:
         ValueError: unless it is one of those that are allowed, of the same type.
@@ -75,7 +75,7 @@ def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 
 
 def array(name: str, value: Any) -> npt.NDArray[Any]:
-    """Return the value as an array.
+    """Check a value; return it as an array.
 
     Raises:
         ValueError: when it is none, such as a list of rows of different lengths.
@@ -87,7 +87,7 @@ def array(name: str, value: Any) -> npt.NDArray[Any]:
 
 
 def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return the values as an array of integers of that shape.
+    """Check values; return them as an array of integers of that shape.
 
     Raises:
         ValueError: for another dtype or shape.

@@ -33,7 +33,7 @@ MISSING: Final = "--on ray needs the extra 'ray': " + install("ray")
 QUEUED: Final = 2
 """Tasks under way, at most, for each processor: one is done, and one waits next to it."""
 RETRIES: Final = 3
-"""How often Ray does a task again whose process or machine was lost."""
+"""Number of times that Ray repeats a task whose process or machine was lost."""
 
 _LARGEST: Final = 20 * 2**20  # bytes of a file that goes along without being named
 _TOGETHER: Final = 200 * 2**20  # and of all files
@@ -66,7 +66,7 @@ class Cluster(Workers):
         import ray
 
         self._ray, self._most = ray, most
-        self._numbers: dict[Any, int] = {}  # of the tasks under way, by Ray's reference
+        self._numbers: dict[Any, int] = {}  # tasks under way, by Ray's reference
         self._counted, self._processors = -_COUNTED, 0
         self._ours = not ray.is_initialized()
         if self._ours:
@@ -199,7 +199,7 @@ def _beside(folder: Path) -> Iterator[tuple[Path, int]]:
 
 # ------------------------------------------------------------------------------------ a worker
 
-_desks: dict[str, Desk] = {}  # of this process: the job it does, by digest
+_desks: dict[str, Desk] = {}  # this process's jobs, by digest
 
 
 def _do(version: str, digest: str, job: list[Any], *task: Any) -> Any:

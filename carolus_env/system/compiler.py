@@ -1,4 +1,4 @@
-"""How kernels are compiled: with Numba, and a cache that cannot go stale.
+"""Compilation of kernels: with Numba, and a cache that cannot go stale.
 
 `kernel` marks a rule, which other kernels call (`rare`: seldom, or it is large; `part`: in one
 place), `entry` marks a loop over a batch that Python calls; only entries are cached, since the
@@ -114,7 +114,7 @@ class CompileNotice:
         self._replace_line(f"  {name} (number {self._count}, {seconds:.0f} s so far) ...")
 
     def end(self) -> None:
-        """Say no more: the entry is compiled."""
+        """Clear the line: the entry is compiled."""
         self._replace_line("")
 
     def _replace_line(self, text: str) -> None:
@@ -123,4 +123,4 @@ class CompileNotice:
 
 
 notice = CompileNotice()
-"""Of this process."""
+"""The notice of this process."""

@@ -18,7 +18,7 @@ def message(error: BaseException) -> str:
     package nor to an installed one; no place where there is none.
     """
     text = type(error).__name__ + (f": {error}" if str(error) else "")
-    if isinstance(error, SyntaxError):  # which says where it is
+    if isinstance(error, SyntaxError):  # its text says where it is
         return text
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not frame.filename.startswith(_NOT_THEIRS):

@@ -146,7 +146,7 @@ def _sources(module: str) -> dict[str, bytes]:
     """
     sources: dict[str, bytes] = {}
     waiting = [module]
-    for name in waiting:  # which grows meanwhile
+    for name in waiting:  # it grows meanwhile
         path = _path(name)
         if path is not None and name not in sources:
             sources[name] = path.read_bytes()

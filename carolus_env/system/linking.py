@@ -77,5 +77,5 @@ def linking_works() -> bool:
     """Return whether this version of Numba links kernels, by trying it."""
     try:
         return numba.njit(lambda number: _SUCCESSOR(number))(1) == 2
-    except Exception:  # of any kind, from a compiler whose inside is another
+    except Exception:  # any error, as a compiler's internals may differ
         return False

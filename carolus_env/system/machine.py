@@ -12,9 +12,7 @@ from carolus_env.system.version import __version__
 
 
 def versions(*modules: str) -> dict[str, str]:
-    """Return versions of this package, Python, NumPy, Numba, and of those ``modules`` that are
-    loaded.
-    """
+    """Return versions of the package, Python, NumPy, Numba, and the ``modules`` that are loaded."""
     result = {"carolus-env": __version__, "python": platform.python_version()}
     for name in ("numpy", "numba", *modules):
         if name in sys.modules:
@@ -23,7 +21,7 @@ def versions(*modules: str) -> dict[str, str]:
 
 
 def machine() -> dict[str, str | int]:
-    """Return processor, cores that this process may use, operating system."""
+    """Return the processor, the cores that this process may use, and the operating system."""
     return {"cpu": cpu(), "cores": cores(), "platform": platform.platform()}
 
 
@@ -37,7 +35,7 @@ def cpu() -> str:
 
 
 def cores() -> int:
-    """Return cores that this process may use; a container may have fewer than the machine."""
+    """Return the number of cores for this process; a container may have fewer than the machine."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

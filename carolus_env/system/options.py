@@ -62,14 +62,14 @@ def value_text(value: Any) -> str:
 
 
 def read_value(text: str) -> int | str | None:
-    """Return what a text says, a number, None or else a word, whether it is allowed or not."""
+    """Parse a number, None or else a word, whether it is allowed or not."""
     if re.fullmatch(r"[0-9]{1,9}", text):
         return int(text)
     return None if text.lower() == "none" else text
 
 
 def values_text(options: dict[str, Any]) -> str:
-    """Return options and their values in a line, for people."""
+    """Format options and their values in a line, for people."""
     return ", ".join(f"{name} {value_text(value)}" for name, value in options.items())
 
 

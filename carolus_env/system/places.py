@@ -1,4 +1,4 @@
-"""Where work is done, as an option: ``--workers N`` processes here, or ``--on ray`` a cluster."""
+"""Backends for work, as an option: ``--workers N`` processes here, or ``--on ray`` a cluster."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check(on: str, address: str | None) -> None:
 
 
 def cluster(address: str | None, specs: Iterable[str], *, most: int | None = None) -> Cluster:
-    """Return workers on Ray, and with them the files that the agents' specs name.
+    """Start workers on Ray, and send them the files that the agents' specs name.
 
     Raises:
         WorkerError, ValueError: see `Cluster`.

@@ -25,7 +25,7 @@ from typing import Any, Final
 from carolus_env.system import failures
 
 Job = Callable[[], Callable[..., Any]]
-"""What workers do. Called once in each worker, it returns what does a task. It can be pickled."""
+"""A workers' job, which can be pickled. Each worker calls it once, to get a function for tasks."""
 
 Result = tuple[int, Any]
 """A task's number, and what came of it."""
@@ -61,7 +61,7 @@ class Workers(ABC):
     @property
     @abstractmethod
     def room(self) -> int:
-        """How many more tasks can be given now."""
+        """Number of tasks that can be given now."""
 
     @property
     @abstractmethod
@@ -83,7 +83,7 @@ class Workers(ABC):
 
     @abstractmethod
     def take(self) -> list[Result]:
-        """Return the results that have come, after waiting for the first; in any order.
+        """Wait for a result, and return all that have come, in any order.
 
         Raises:
             WorkerError: when a worker died, or failed with an unexpected error.
@@ -114,9 +114,7 @@ class Workers(ABC):
         self._begin()
 
     def share(self, value: Any) -> Any:
-        """Return what to give in several tasks in place of a large value, so that it
-        travels once.
-        """
+        """Return a stand-in for a large value of several tasks, which travels only once."""
         return value
 
     def streamed(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
@@ -142,7 +140,7 @@ class Workers(ABC):
 
 
 class InProcess(Workers):
-    """This process alone: a task is done when its result is taken."""
+    """A worker in this process: a task is done when its result is taken."""
 
     def __init__(self) -> None:
         self._do: Callable[..., Any] | None = None
@@ -270,7 +268,7 @@ class Processes(Workers):
 
 
 def processes(count: int) -> Workers:
-    """Return so many worker processes; one: this process.
+    """Return that many worker processes; one: this process.
 
     Raises:
         ValueError: unless it is a whole number from 1 to 256.
@@ -283,8 +281,7 @@ def processes(count: int) -> Workers:
 
 
 def ready(workers: int | Workers) -> contextlib.AbstractContextManager[Workers]:
-    """Return workers as they are, which the caller closes; of a number, processes for the block
-    alone.
+    """Return workers unchanged, for the caller to close, or new processes for the block.
 
     Raises:
         ValueError: see `processes`.
@@ -311,12 +308,12 @@ def _work(connection: Connection) -> None:
 
 
 class Failure:
-    """What a worker answers in place of a result: its error."""
+    """A worker's answer in place of a result: its error."""
 
     def __init__(self, error: Exception) -> None:
         self.error: Exception | None = None
         if type(error) is ValueError or type(error).__module__.startswith("carolus_env."):
-            with contextlib.suppress(Exception):  # one that cannot be pickled is told
+            with contextlib.suppress(Exception):  # else its text is sent
                 self.error = pickle.loads(pickle.dumps(error))
         self.text, self.traceback = failures.message(error), failures.full_traceback(error)
 

@@ -7,7 +7,7 @@
 
 What is watched belongs to the code in the ``with`` block, not to its thread: several can work for
 one `Stop`, and a block inside another watches the inner one only. Work that starts threads of its
-own hands the `Stop` on (`current`). Kernels do not poll: they are called for portions of the work.
+own passes the `Stop` on (`current`). Kernels do not poll: they are called for portions of the work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Stop:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Tell the work to end; from any thread, and as often as one likes."""
+        """Tell the work to end; from any thread, any number of times."""
         self._event.set()
 
     @property
@@ -62,7 +62,7 @@ _current: Final[ContextVar[Stop]] = ContextVar("carolus_stop", default=_NEVER)
 
 
 def current() -> Stop:
-    """Return what the work here is to poll; one that is never set, where nobody may stop it."""
+    """Return the flag that the work here polls; one that is never set, where nobody may stop it."""
     return _current.get()
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 @contextlib.contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a progress bar on standard error; nothing where that is no terminal, or rich is
-    missing.
+    """Yield a progress bar on standard error; none without a terminal or rich.
 
     Args:
         what: is counted.
@@ -37,7 +36,7 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
-    """Return rows of cells as lines with columns below each other.
+    """Format rows of cells as lines with aligned columns.
 
     Args:
         rows: of the same number of cells, one or more.

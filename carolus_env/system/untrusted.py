@@ -77,7 +77,7 @@ def _escaped(character: str) -> str:
 
 
 def parse_json(data: str | bytes) -> Any:
-    """Return the value of a JSON text, which must be UTF-8; NaN and infinities are refused.
+    """Parse a JSON text, which must be UTF-8; NaN and infinities are refused.
 
     Raises:
         DataError: when it is not JSON, with the place.
@@ -126,7 +126,7 @@ def is_a(value: object, kind: type) -> bool:
 
 
 def check(value: object, kind: type, name: str) -> Any:
-    """Return the value itself, if it is of that JSON type (int, float, str, bool, list, dict).
+    """Check that a value is of a JSON type (int, float, str, bool, list, dict), and return it.
 
     Raises:
         DataError: when it is not.
@@ -137,7 +137,7 @@ def check(value: object, kind: type, name: str) -> Any:
 
 
 def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
-    """Return the value of a key, of that JSON type.
+    """Check the type of a key's value, and return it.
 
     Raises:
         DataError: when it is missing or of another type.
@@ -150,7 +150,7 @@ def get(data: Mapping[str, Any], key: str, kind: type, where: str = "") -> Any:
 
 
 def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "") -> int:
-    """Return a whole number from ``low`` to ``high``.
+    """Check a whole number from ``low`` to ``high``, and return it.
 
     Raises:
         DataError: when it is missing, not a whole number, or out of range.
@@ -162,7 +162,7 @@ def whole(data: Mapping[str, Any], key: str, low: int, high: int, where: str = "
 
 
 def whole_list(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
-    """Return a list of whole numbers, of any length and any size.
+    """Check a list of whole numbers, of any length and any size, and return it.
 
     Raises:
         DataError: when it is missing, not a list, or holds something else.
@@ -176,7 +176,7 @@ def whole_list(data: Mapping[str, Any], key: str, where: str = "") -> list[int]:
 
 
 def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str = "") -> str:
-    """Return one of several words.
+    """Check that a value is one of several words, and return it.
 
     Raises:
         DataError: when it is missing, not a string, or another word.
@@ -192,7 +192,7 @@ def one_of(data: Mapping[str, Any], key: str, allowed: Iterable[str], where: str
 def table(
     data: Mapping[str, Any], key: str, shape: tuple[int, ...], low: int, high: int, where: str = ""
 ) -> npt.NDArray[np.int64]:
-    """Return nested lists of whole numbers from ``low`` to ``high``, as an array of that shape.
+    """Check nested lists of integers from ``low`` to ``high``; return an array of that shape.
 
     Raises:
         DataError: when it is missing, of another shape, or holds something else.

@@ -29,7 +29,7 @@ def check_threads(threads: int) -> int:
 
 
 def runs(rows: int, threads: int) -> list[slice]:
-    """Return ``range(rows)`` split into one run for each thread, none of them empty."""
+    """Split ``range(rows)`` into one run for each thread, none of them empty."""
     threads = max(1, min(threads, rows))
     ends = [rows * worker // threads for worker in range(threads + 1)]
     return [slice(*pair) for pair in itertools.pairwise(ends)]

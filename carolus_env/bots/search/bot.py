@@ -42,7 +42,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def evaluate(self, states: States) -> npt.NDArray[np.floating[Any]]:
-        """Return each team's win probability in each position.
+        """Evaluate each team's win probability in each position.
 
         Args:
             states: ``(N,)`` games of one number of players, none of them over. After the last
@@ -55,7 +55,7 @@ class Evaluator(ABC):
 
 @dataclass(frozen=True)
 class SearchOptions(TreeOptions):
-    """How `SearchBot` searches.
+    """Options of `SearchBot`.
 
     Where the clock ends a search, ``width`` and ``crowns`` have defaults that make more of a
     second.

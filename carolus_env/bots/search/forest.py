@@ -46,16 +46,16 @@ PLANNER, PLAYOUT, CHOICES = range(len(LEAVES) + 1)
 
 
 class Settings(NamedTuple):
-    """How to search: the options in numbers."""
+    """Search options, as numbers."""
 
     chance: int
     """`OPEN` or `EXPLICIT`."""
     leaf: int
     """`PLANNER`, `PLAYOUT` or `CHOICES`."""
     crowns: int
-    """What chooses the crowns of a roll inside the tree: `BY_PLANNER` or `BY_VALUE`."""
+    """Chooser of a roll's crowns inside the tree: `BY_PLANNER` or `BY_VALUE`."""
     root: int
-    """Where paladins may go in plans at the root: an index into `plans.WIDTHS`."""
+    """Allowed destinations of paladins in plans at the root: an index into `plans.WIDTHS`."""
     plans: int
     """The same for plans of later turns."""
     root_width: int
@@ -65,7 +65,7 @@ class Settings(NamedTuple):
     exploration: float
     """The factor c of PUCT."""
     temperature: float
-    """Of the priors."""
+    """Temperature of the priors."""
 
 
 class Forest(NamedTuple):
@@ -101,7 +101,7 @@ class Forest(NamedTuple):
 
     @classmethod
     def new(cls, trees: int, nodes: int, width: int) -> Forest:
-        """Return fresh memory.
+        """Allocate memory.
 
         Args:
             trees: the number of trees.

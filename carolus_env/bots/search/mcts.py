@@ -2,7 +2,7 @@
 
 The tree's choices are discs and whole turns: the planner lists a turn's plans, best first, and its
 evaluation gives their priors and first values. So a turn is one choice, no set of placements is
-tried twice, and a search at the start of a turn settles all its decisions, which are remembered
+tried twice, and a search at the start of a turn settles all its decisions, which are cached
 until they are needed. How the tree works: `carolus_env.bots.search.tree`.
 """
 
@@ -51,7 +51,7 @@ def root_width(default: int) -> Any:
 
 @dataclass(frozen=True)
 class TreeOptions(BotOptions):
-    """How a tree is searched, whatever values its positions; see docs/bots.md."""
+    """Options of a tree search, whatever values its positions; see docs/bots.md."""
 
     sims: int = option(400, "simulations per search", among=(1, 10_000_000))
     seconds: float = option(
@@ -84,7 +84,7 @@ class TreeOptions(BotOptions):
 
 @dataclass(frozen=True)
 class MctsOptions(TreeOptions):
-    """How ``mcts`` searches."""
+    """Options of ``mcts``."""
 
     bot = "mcts"
 
@@ -100,7 +100,7 @@ class Choice(NamedTuple):
         actions: action numbers, in order: of a whole turn, or one.
         visits: the number of simulations that took it.
         prior: its probability before the search; the sum over all choices is 1.
-        chances: ``(teams,)`` float64, each team's mean share of the win over these simulations;
+        chances: ``(teams,)`` float64, each team's mean win probability over these simulations;
             zeros without any.
     """
 

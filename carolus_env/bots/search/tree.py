@@ -5,7 +5,7 @@ turn, a disc or a crown's clan. A simulation goes down from the root: it plays e
 of the game and rolls the dice, until it comes to a position that is not in the tree. That position
 is added and valued, and its value is counted along the path.
 
-Values are expected shares of the win, one number per team; at each node the deciding team
+Values are win probabilities, one number per team; at each node the deciding team
 maximises its number. So values are never negated, and three teams, partners, or several choices in
 a row need no special case.
 
@@ -70,14 +70,14 @@ def value_now(s, weights, scratch, chances):
 
 @rare
 def value_by_playout(s, bits, chances):
-    """Play ``s`` at random by the stream ``bits``, and write each team's share of the win."""
+    """Play ``s`` at random by the stream ``bits``, and write each team's win probability."""
     play_at_random(s, bits, _PLAYOUT_LIMIT)
     write_shares(s, chances)
 
 
 @kernel
 def write_shares(s, chances):
-    """Write each team's share of the win; equal shares while the game is not over."""
+    """Write each team's win probability; equal shares while the game is not over."""
     for team in range(int64(s["teams"])):
         chances[team] = turns.team_win_share(s, team)
 

@@ -1,1 +1,1 @@
-"""Bots that judge the position after a turn by a network: its inputs, its files, its choice."""
+"""Bots that evaluate the position after a turn by a network."""

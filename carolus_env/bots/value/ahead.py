@@ -1,4 +1,4 @@
-"""How the value network looks further ahead: through the answers to a disc, and through the dice.
+"""Lookahead of the value network: through the answers to a disc, and through the dice.
 
 - *Discs.* Every answer of the players after a disc is tried (`planning.discs`), the first player to
   act plays its best turn, and that position is valued. No dice lie in between, so this is exact as
@@ -38,14 +38,14 @@ from carolus_env.system.compiler import entry, kernel, part, rare
 from carolus_env.system.options import option
 
 LOOKS: Final = ("now", "turn")
-"""How discs are valued: by the position after them, or by looking one turn ahead."""
+"""Ways to value a disc: by the position after it, or by looking one turn ahead."""
 
 COMPARED: Final = {2: 16, 3: 8}
 """Turns that agents compare in positions ahead, at most, by number of teams."""
 LATE: Final = 10
-"""With so many regions left, or fewer, the game is late, and the network is least sure of it ..."""
+"""Number of regions at which the late game begins, where the network is least sure of itself."""
 LATE_TURNS, LATE_ROLLS = 3, 2
-"""... so many times as many turns are followed then, through as many times as many rolls."""
+"""Late-game multipliers for candidates and rolls."""
 
 
 def discs_option() -> str:
@@ -58,24 +58,24 @@ def discs_option() -> str:
 
 
 class Ahead(NamedTuple):
-    """What it takes to look ahead."""
+    """Parameters and scratch of looking ahead."""
 
     selector: CandidateSelector
-    """How a player chooses in positions ahead; its scratch is not the asking player's."""
+    """The selector of choices in positions ahead; its scratch is not the asking player's."""
     discs: DiscScratch
-    """Scratch to look ahead at discs, and the shares of the win after each."""
+    """Scratch to look ahead at discs, and the win probabilities after each."""
     best: int
-    """How many of a turn's choices are followed through the dice, until the game is late; or 0."""
+    """Number of a turn's choices followed through the dice, until the game is late; or 0."""
     rolls: int
-    """How many rolls are sampled, before the game is late; 0: every roll, by its probability."""
+    """Number of rolls sampled, before the game is late; 0: every roll, by its probability."""
     faces: npt.NDArray[np.uint8]
     """``(K, dice)`` uint8: the outcomes of a turn's dice."""
     probabilities: npt.NDArray[np.float64]
-    """``(K,)`` float64: how likely they are."""
+    """``(K,)`` float64: their probabilities."""
     after: States
     """``(2,)`` STATE: the position before the dice, and after them."""
     means: npt.NDArray[np.float64]
-    """``(3,)`` float64: each team's mean share of the win over the rolls."""
+    """``(3,)`` float64: each team's mean win probability over the rolls."""
     one: npt.NDArray[np.float64]
     """``(3,)`` float64: the same for one roll."""
 
@@ -83,7 +83,7 @@ class Ahead(NamedTuple):
     def of(
         cls, players: int, weights: Weights, candidates: int, best: int = 0, rolls: int = 0
     ) -> Ahead:
-        """Return scratch to look ahead; the weights are shared.
+        """Allocate scratch to look ahead; the weights are shared.
 
         Args:
             players: number of players.
@@ -107,7 +107,7 @@ class Ahead(NamedTuple):
 
 
 def _selector(players: int, weights: Weights, candidates: int) -> CandidateSelector:
-    """Return how a player chooses in positions ahead."""
+    """Return the selector of choices in positions ahead."""
     listing = all_weights()[players].copy()
     return CandidateSelector.of(Network.of(players, weights), STOP, listing, candidates)
 
@@ -117,7 +117,7 @@ def _selector(players: int, weights: Weights, candidates: int) -> CandidateSelec
 
 @rare
 def value_next(s, selector, values):
-    """Play the best next choice, and write each team's share of the win after it.
+    """Play the best next choice, and write each team's win probability after it.
 
     The player's crowns, if there are any, come first.
     """
@@ -156,7 +156,7 @@ def _add_roll(s, ahead, weight):
 
 @part
 def _value_through_dice(s, ahead, rolls, bits):
-    """Write each team's mean share of the win over the dice that are due: ``ahead.means``."""
+    """Write each team's mean win probability over the dice that are due: ``ahead.means``."""
     ahead.means[:] = 0.0
     for k in range(rolls if rolls > 0 else ahead.faces.shape[0]):
         ahead.after[1] = s
@@ -178,7 +178,7 @@ def follow(s, plan, ahead, rolls, bits):
     Args:
         s: a position of an action turn; it is not changed.
         plan: one of its plans.
-        ahead: an `Ahead`, whose ``means`` are written: each team's mean share of the win.
+        ahead: an `Ahead`, whose ``means`` are written: each team's mean win probability.
         rolls: how many are sampled; 0: every roll, by its probability.
         bits: the stream of sampled rolls.
 
@@ -198,7 +198,7 @@ def best_turn(s, selector, ahead):
     """Return the best choice, a plan, of those that are best now, by what follows the dice.
 
     Sampled dice depend on the round and the seat only: after each placement of a turn the same ones
-    are asked about, so the player does not change its mind.
+    are sampled, so the player does not change its mind.
 
     Args:
         s: a position of an action turn.
@@ -230,11 +230,10 @@ def best_turn(s, selector, ahead):
 
 
 def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.NDArray[np.float64]:
-    """Return each team's expected share of the win after the best next choice: ``(N, teams)``
-    float64.
+    """Return each team's win probability after the best next choice: ``(N, teams)`` float64.
 
-    The network has learnt positions in which dice are due. After a roll this is the better value:
-    what the player to move makes of it is seen.
+    The network has learnt positions in which dice are due. After a roll this is the better value,
+    as it includes the best reply to it.
 
     Args:
         states: ``(N,)`` games of one number of players, at any point.

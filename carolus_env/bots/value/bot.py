@@ -30,12 +30,12 @@ from carolus_env.system.compiler import entry, rare
 from carolus_env.system.options import option
 
 PLANS: Final = {2: "one", 3: "stop"}
-"""Where paladins may go by default, by number of teams: what was found to play best."""
+"""Default destinations of paladins, the strongest ones measured, by number of teams."""
 
 
 @dataclass(frozen=True)
 class ValueOptions(BotOptions):
-    """How `ValueBot` plays; see docs/bots.md."""
+    """Options of `ValueBot`; see docs/bots.md."""
 
     bot = "value"
 
@@ -67,16 +67,16 @@ class ValueOptions(BotOptions):
 
 
 class Player(NamedTuple):
-    """What the kernels of the bot need."""
+    """Context of the bot's kernels."""
 
     selector: CandidateSelector
     """The network and how it chooses."""
     ahead: Ahead
-    """How it looks ahead."""
+    """Parameters and scratch of looking ahead."""
     looks_ahead: bool
-    """Whether it looks ahead at discs."""
+    """Whether the bot looks ahead at discs."""
     errors: float
-    """How likely a decision is an error."""
+    """Probability of a random move."""
 
     @classmethod
     def of(cls, players: int, weights: Weights, options: ValueOptions) -> Player:
@@ -131,7 +131,7 @@ class ValueBot(CompiledByPlayers):
         self._models = Models("value", model)
 
     def context_of(self, players: int) -> Player:
-        """Return what the choice needs in games of ``players`` players.
+        """Return the context of the bot's kernels for games of ``players`` players.
 
         Raises:
             AgentError: for another number of players than the model was trained for.
@@ -139,7 +139,7 @@ class ValueBot(CompiledByPlayers):
         return Player.of(players, self._models.weights(self.name, players), self.options)
 
     def opinion(self, states: States, generators: npt.NDArray[np.uint64]) -> Opinion:
-        """Return its choice, and the network's value after it."""
+        """Return the choice, and the network's value after it."""
         players = common_players(states, "opinions")
         player = self.context_of(players)._replace(errors=0.0)
         choices, values = np.empty(len(states), np.int64), np.zeros((len(states), MAX_TEAMS))

@@ -1,4 +1,4 @@
-"""How the value network chooses: whole turns, discs and crowns, by the position after them.
+"""Choices of the value network: whole turns, discs and crowns, by the position after them.
 
 For a turn the planner lists the best plans by its evaluation, the network values the position after
 each of them, before the dice, and the best is played. Discs and crowns are chosen by the position
@@ -21,14 +21,14 @@ from carolus_env.system.compiler import rare
 
 
 class CandidateSelector(NamedTuple):
-    """What the kernels of this module need: a network, how candidates are listed, and scratch."""
+    """Context of this module's kernels: a network, the candidate list, and scratch."""
 
     net: Network
     """The network."""
     proposals: CandidateGenerator
-    """How choices are listed; K of them at most."""
+    """The candidate list; K of them at most."""
     values: npt.NDArray[np.float64]
-    """``(K,)`` float64: the share of the win after each choice, of the team to move."""
+    """``(K,)`` float64: the win probability after each choice, of the team to move."""
     after: States
     """``(1,)`` STATE: the position after a choice."""
 

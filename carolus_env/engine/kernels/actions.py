@@ -1,4 +1,4 @@
-"""What an action number means, for kernels; `rules.action_parts` is the same for Python.
+"""Meaning of action numbers, for kernels; `rules.action_parts` is the same for Python.
 
 The groups of numbers are `rules.ACTION_GROUPS`. Each function below takes an action of its group.
 """
@@ -29,7 +29,7 @@ def crown_clan_of(action):
 
 @kernel
 def steps_of(action):
-    """Return steps of the Emperor, 1 to 5."""
+    """Return the Emperor's steps, 1 to 5."""
     return action - FIRST_MOVE + 1
 
 
@@ -41,7 +41,5 @@ def clan_of(action):
 
 @kernel
 def destination_of(action):
-    """Return where the paladin goes: 0 the player's court, 1 + k the region k from the
-    Emperor's.
-    """
+    """Return the paladin's destination: 0 the court, 1 + k the region k from the Emperor's."""
     return (action - FIRST_PLACE) % DESTINATIONS

@@ -11,7 +11,7 @@ from carolus_env.system.compiler import kernel, rare
 
 @kernel
 def smallest_court(s, clan):
-    """Return paladins of the clan in the court that holds the fewest."""
+    """Return the clan's paladins in the court that holds the fewest."""
     fewest = int64(s["courts"][0, clan])
     for player in range(1, int64(s["players"])):
         fewest = min(fewest, int64(s["courts"][player, clan]))
@@ -20,7 +20,7 @@ def smallest_court(s, clan):
 
 @kernel
 def can_be_taken(s, clan):
-    """Return a clan can be taken when the supply holds at least one of it, or every court does."""
+    """Return whether the clan can be taken: the supply or every court holds at least one of it."""
     return s["supply"][clan] > 0 or smallest_court(s, clan) > 0
 
 
@@ -35,7 +35,7 @@ def any_can_be_taken(s):
 
 @rare
 def return_from_courts(s, clan):
-    """Return as many from every court as the smallest holds; so no control changes."""
+    """Take as many from every court as the smallest holds, to the supply; so no control changes."""
     returned = smallest_court(s, clan)
     for player in range(int64(s["players"])):
         s["courts"][player, clan] -= returned
@@ -68,9 +68,7 @@ def take_face(s, player, face):
 
 @kernel
 def leads(s, player, clan):
-    """Return whether the player's court holds strictly more of the clan than every other
-    player's.
-    """
+    """Return whether the player's court holds strictly more of the clan than any other court."""
     own = s["courts"][player, clan]
     for other in range(int64(s["players"])):
         if other != player and s["courts"][other, clan] >= own:
@@ -117,5 +115,5 @@ def clans_of(s, team):
 
 @kernel
 def reserve_size(s, player):
-    """Return paladins in the reserve, crowns not counted."""
+    """Return the number of paladins in the reserve, crowns not counted."""
     return sum_of(clan_word(s["reserves"][player]))

@@ -51,9 +51,7 @@ def mix(generator):
 
 @kernel
 def below(bits, n):
-    """Return a whole number from 0 to n - 1 out of 64 random bits (n small: bias under n
-    / 2^32).
-    """
+    """Return an integer in [0, n) from 64 random bits (n is small: the bias is below n / 2^32)."""
     return np.int64(_times(bits >> _32, np.uint64(n)) >> _32)
 
 

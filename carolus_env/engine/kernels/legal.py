@@ -41,7 +41,7 @@ assert 1 << DISCS == 1 << CLANS == BLOCK
 
 
 def _members(row: int) -> list[int]:
-    """Return positions of the set bits of a row's number."""
+    """Return the positions of the set bits of a row's number."""
     return [k for k in range(CLANS) if row >> k & 1]
 
 
@@ -80,7 +80,7 @@ _LOWER_HALF = np.uint64(32)
 
 @kernel
 def playable_discs(s):
-    """Return bits of the discs that the player may play: bit d - 1 for disc d.
+    """Return the bits of the discs that the player may play: bit d - 1 for disc d.
 
     A number already played this round is not allowed, unless that would leave no disc at all.
     """
@@ -94,7 +94,7 @@ def playable_discs(s):
 
 @kernel
 def clans_to_take(s):
-    """Return bits of the clans that a crown may become."""
+    """Return the bits of the clans that a crown may become."""
     clans = 0
     for clan in range(CLANS):
         clans |= int64(can_be_taken(s, clan)) << clan
@@ -103,7 +103,7 @@ def clans_to_take(s):
 
 @kernel
 def clans_in_reserve(s):
-    """Return bits of the clans that the player has paladins of."""
+    """Return the bits of the clans that the player has paladins of."""
     player, clans = int64(s["player"]), 0
     for clan in range(CLANS):
         clans |= int64(s["reserves"][player, clan] > 0) << clan
@@ -155,7 +155,7 @@ def write_mask(number, masks, row):
 
 @kernel
 def random_action(number, random_bits):
-    """Return a member of legal set ``number``, each equally likely; -1 where no decision is due."""
+    """Sample a member of legal set ``number`` uniformly; -1 where no decision is due."""
     member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
     choice = below(random_bits << _LOWER_HALF, SPAN[number])
     action = FIRST_ACTION[number // BLOCK] + STRIDE[number // BLOCK] * member + choice
@@ -164,8 +164,7 @@ def random_action(number, random_bits):
 
 @kernel
 def weighted_action(number, weights, row, chance):
-    """Return a member of legal set ``number``, in proportion to ``weights[row]``; ``chance`` in [0,
-    1).
+    """Sample a member of legal set ``number`` by ``weights[row]``; ``chance`` is in [0, 1).
 
     -1 where no decision is due, -2 where no legal action has weight or a weight is not >= 0.
     """

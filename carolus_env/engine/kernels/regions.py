@@ -16,9 +16,7 @@ from carolus_env.system.compiler import kernel, rare
 
 @kernel
 def region_at(s, steps):
-    """Return the index of the region that lies ``steps`` clockwise from the Emperor's, at most
-    twice round.
-    """
+    """Return the region ``steps`` clockwise from the Emperor's, at most twice round."""
     count = int64(s["regions"])
     region = int64(s["emperor"]) + steps
     region = region - count if region >= count else region
@@ -34,21 +32,19 @@ def castles_of(s, region, team):
 
 @kernel
 def paladins_of(s, region, clans):
-    """Return paladins on the region of the clans with a 1 in the word ``clans``."""
+    """Return the paladins on the region of the clans with a 1 in the word ``clans``."""
     return sum_of(clan_word(s["region_paladins"][:, region]) & lanes(clans))
 
 
 @kernel
 def strength(s, region, team):
-    """Return paladins of the clans that the team's members control, plus its castles there."""
+    """Return the paladins of the clans that the team's members control, plus its castles there."""
     return paladins_of(s, region, clans_of(s, team)) + castles_of(s, region, team)
 
 
 @kernel
 def strongest_team(s, region):
-    """Return the team strictly stronger than every other, or NOBODY for a tie or no strength at
-    all.
-    """
+    """Return the team strictly stronger than every other, or NOBODY for a tie or no strength."""
     best, most = NOBODY, 0
     for team in range(int64(s["teams"])):
         power = strength(s, region, team)

@@ -64,7 +64,7 @@ _SIDES = np.uint64(FACES)
 
 @kernel
 def draw(s):
-    """Return 64 random bits from the game's own generator."""
+    """Draw 64 random bits from the game's own generator."""
     s["generator"] = generator.step(s["generator"])
     return generator.mix(s["generator"])
 
@@ -99,9 +99,7 @@ def shuffle_territories(s, territories, row):
 
 @kernel
 def seat_players(s, first_player):
-    """Set the opening order of round 1 (and of the set-up's rolls): the first player, then
-    clockwise.
-    """
+    """Set the opening order of round 1 and of the set-up: clockwise from the first player."""
     players = int64(s["players"])
     for seat in range(players):
         s["order"][seat] = (first_player + seat) % players
@@ -127,7 +125,7 @@ def set_up(s, territories, row):
 
 @kernel
 def draw_first_player(s):
-    """Return the first player is drawn by lot."""
+    """Draw the first player."""
     return generator.below(draw(s), int64(s["players"]))
 
 
@@ -136,9 +134,7 @@ def draw_first_player(s):
 
 @kernel
 def await_roll(s):
-    """Roll for the player whose turn it is: the whole reserve in the set-up, else one
-    turn's dice.
-    """
+    """Roll for the player to move: the whole reserve in the set-up, else one turn's dice."""
     players = int64(s["players"])
     s["player"] = s["order"][s["turn"]]
     s["phase"] = ROLL
@@ -147,7 +143,7 @@ def await_roll(s):
 
 @kernel
 def draw_dice(s):
-    """Return a random number whose lowest digits to base 6 are fair dice."""
+    """Draw a random number whose lowest digits to base 6 are fair dice."""
     number = draw(s)
     while number > _FAIR_LIMIT:
         number = draw(s)
@@ -275,9 +271,7 @@ def begin_turn(s):
 
 @kernel
 def begin_placing(s):
-    """Let the player place as many paladins as the rules say, fewer only if the reserve holds
-    fewer.
-    """
+    """Let the player place as many paladins as the rules say, or as the reserve holds."""
     paladins = min(DICE[int64(s["players"])], reserve_size(s, int64(s["player"])))
     s["placements_left"] = paladins
     s["phase"] = PLACE if paladins > 0 else MOVE
@@ -285,9 +279,7 @@ def begin_placing(s):
 
 @kernel
 def place_paladin(s, clan, destination):
-    """Place it in the player's court (destination 0), or to region destination - 1 from the
-    Emperor's.
-    """
+    """Place it in the court (destination 0), or on region destination - 1 from the Emperor's."""
     player = int64(s["player"])
     s["reserves"][player, clan] -= 1
     if destination == 0:
@@ -338,7 +330,7 @@ def end_turn(s):
 
 @kernel
 def teams_with_most_castles(s):
-    """Return bits of the teams with the most castles in play."""
+    """Return the bits of the teams with the most castles in play."""
     most, teams = 0, 0
     for team in range(int64(s["teams"])):
         castles = int64(s["castles"][team])
@@ -370,13 +362,13 @@ def forfeit(s):
 
 @kernel
 def win_share(s, seat):
-    """Return the share of the win of the player's team."""
+    """Return the win share of the player's team."""
     return team_win_share(s, int64(s["team"][seat]))
 
 
 @kernel
 def team_win_share(s, team):
-    """Return the share of the win of a team; where nobody has won, all teams have the same."""
+    """Return the win share of a team; where nobody has won, all teams have the same."""
     winners = int64(s["winners"])
     sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
     if sharing == 0:
@@ -386,7 +378,7 @@ def team_win_share(s, team):
 
 @kernel
 def payoff(s, seat):
-    """Return (n s - 1) / (n - 1), s the share of the win of the player's team and n the teams."""
+    """Return (n s - 1) / (n - 1), s the win share of the player's team and n the teams."""
     teams = int64(s["teams"])
     return (teams * win_share(s, seat) - 1.0) / (teams - 1.0)
 
@@ -400,7 +392,7 @@ def write_returns(s, returns, row):
 
 @kernel
 def write_win_shares(s, shares, row):
-    """Write the share of the win of each player: partners split their team's evenly."""
+    """Write the win share of each player: partners split their team's evenly."""
     players = int64(s["players"])
     partners = players // int64(s["teams"])
     for seat in range(players):

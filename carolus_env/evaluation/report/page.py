@@ -32,7 +32,7 @@ from carolus_env.evaluation.report.texts import (
 from carolus_env.evaluation.summary import Summary
 
 FEW_DEALS: Final = 50
-"""With fewer the intervals of ratings are a little too narrow (docs/evaluation.md)."""
+"""Number of deals below which the ratings' intervals are too narrow (docs/evaluation.md)."""
 
 _STYLE: Final = Path(__file__).with_name("report.css")
 _TEXT_COLUMNS: Final = ("agent", "against", "ended by")  # left-aligned
@@ -97,7 +97,7 @@ def _ranking(summary: Summary, lines: Sequence[StandingsRow], drawn: str) -> _Ht
 
 
 def _pairings(summary: Summary, lines: Sequence[StandingsRow]) -> _Html:
-    """Return every pairing, seen from its stronger agent."""
+    """Return every pairing, from its stronger agent's side."""
     rank = {line.agent: place for place, line in enumerate(lines)}
     rows = []
     for pairing in sorted(summary["pairings"], key=lambda p: sorted(rank[k] for k in p["pair"])):
@@ -153,7 +153,7 @@ def _play(summary: Summary, lines: Sequence[StandingsRow]) -> _Html:
 
 
 def _origin(summary: Summary) -> _Html:
-    """Return everything that is needed to play the tournament again."""
+    """Return all that is needed to play the tournament again, as HTML."""
     facts = [(key, summary[key]) for key in ("schedule", "seed", "deals", "games")]
     facts.append(("time", duration(1e6 * summary["seconds"])))
     for key in ("rules", "versions", "machine"):
@@ -209,9 +209,7 @@ def _bar(part: float, longest: float = 1.0) -> _Html:
 
 
 def _cells_of(figure: Figure, agents: Sequence[Mapping[str, Any]]) -> list[list[_Html]]:
-    """Return a figure's cells for each agent; of several columns the longest bar has the whole
-    length.
-    """
+    """Return a figure's cells for each agent; the longest bar of its columns is full length."""
     several = len(figure.heads) > 1
     parts = [agent[figure.key] if several else [agent[figure.key]] for agent in agents]
     if figure.how == BAR:

@@ -67,7 +67,7 @@ def _images(name: str, figure: Figure) -> dict[str, bytes]:
 
 
 def _ratings_plot(lines: Sequence[StandingsRow]) -> Figure:
-    """Return points with their intervals, the strongest agent on top, numbers at the right."""
+    """Plot ratings with their intervals, the strongest agent on top, numbers at the right."""
     from matplotlib.figure import Figure
 
     rated = [(line.name, line.rating) for line in lines if line.rating is not None]

@@ -28,15 +28,15 @@ class StandingsRow:
     """One agent's line of the cross table."""
 
     agent: int
-    """Its number in the summary."""
+    """The agent's number in the summary."""
     name: str
-    """Its spec; with a number where two agents have the same."""
+    """The agent's spec; with a number where two agents have the same."""
     rating: Rating | None
     """None: the tournament was not rated."""
     won: float
-    """Its win rate in all games."""
+    """Win rate in all games."""
     against: tuple[float | None, ...]
-    """Its win rate against each agent, in the order of the standings; None: they never met."""
+    """Win rates against the agents, in the order of the standings; None: they never met."""
 
 
 def standings(summary: Summary) -> list[StandingsRow]:
@@ -74,8 +74,7 @@ def _rating(values: dict[str, float]) -> Rating:
 
 
 def table_rows(summary: Summary) -> list[list[str]]:
-    """Return the cross table as text, the headings first; without ratings it has no column for
-    them.
+    """Return the cross table as text, headings first; with a column for ratings if there are any.
 
     Opponents' columns are headed by their rank. A cell is the row's win rate in percent.
 

@@ -1,4 +1,4 @@
-"""How a report writes names and numbers, and its colours."""
+"""Formats of a report's names and numbers, and its colours."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shortened(names: Iterable[str], length: int = 32) -> list[str]:
 
 
 def title(summary: Summary) -> str:
-    """Return what was played, in one line."""
+    """Return the report's title in one line."""
     parts = [
         f"{summary['rules']['players']} players",
         summary["schedule"],
@@ -63,7 +63,7 @@ def elo(rating: Rating | None) -> str:
 
 
 def percent(rate: float | None, digits: int = 0) -> str:
-    """Return it in percent; 0 and 100 only for exactly that."""
+    """Format a rate in percent; 0 and 100 only for exactly that."""
     if rate is None:
         return ""
     text, least = f"{100 * rate:.{digits}f}", 10.0**-digits
@@ -75,7 +75,7 @@ def percent(rate: float | None, digits: int = 0) -> str:
 
 
 def duration(microseconds: float) -> str:
-    """Return it in the unit that fits."""
+    """Format a duration in the unit that fits."""
     for unit, size in (("s", 1e6), ("ms", 1e3)):
         if microseconds >= 0.9995 * size:
             return f"{microseconds / size:.3g} {unit}"
@@ -90,12 +90,12 @@ def written(value: float, how: str) -> str:
 
 
 def strength_of_colour(rate: float) -> float:
-    """Return how much colour a win rate has: 0 at one half, 0.75 at 0 and 1."""
+    """Return the strength of a win rate's colour: 0 at one half, 0.75 at 0 and 1."""
     return 0.75 * abs(2 * min(max(rate, 0), 1) - 1)
 
 
 def blend(rate: float) -> str:
-    """Return blue for more than half, vermilion for less, white between."""
+    """Return a win rate's colour: blue for more than half, vermilion for less, white between."""
     strong, part = (BLUE if rate > 0.5 else VERMILION), strength_of_colour(rate)
     channels = (int(strong[k : k + 2], 16) for k in (1, 3, 5))
     return "#" + "".join(f"{round(255 + part * (channel - 255)):02x}" for channel in channels)

@@ -15,13 +15,13 @@ from carolus_env.notation import turn_texts
 from carolus_env.planning.plans import best_plans
 
 KINDS: Final = ("disc", "turn", "crown")
-"""What a decision is about. A turn is all that is left of it: paladins and the Emperor's move."""
+"""Kinds of decision. A turn is all that remains of it: paladins and the Emperor's move."""
 
 MOST: Final = 4096  # candidates of a turn
 
 
 def kind_of(state: np.void) -> str:
-    """Return which of `KINDS` is due in game ``states[i]``.
+    """Return the kind of decision due in game ``states[i]``, one of `KINDS`.
 
     Raises:
         ValueError: when no decision is due.
@@ -83,6 +83,6 @@ def choice_text(game: States, actions: Sequence[int]) -> str:
 
 
 def distinct(states: States) -> npt.NDArray[np.int64]:
-    """Return rows of the first of each set of equal positions, ascending."""
+    """Return the rows of the first of each set of equal positions, ascending."""
     _, first = np.unique(states.view(RAW), return_index=True)
     return np.sort(first)

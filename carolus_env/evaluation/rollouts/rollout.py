@@ -9,7 +9,7 @@ Every candidate is played on to the end by the same base agent, in all seats, wi
 probabilities.
 
 A candidate is dropped when it is surely worse than the best one. "Surely": its difference exceeds
-so many standard errors that, with all candidates and all looks, the best one is dropped in at most
+so many standard errors that, with all candidates and all tests, the best one is dropped in at most
 5 % of the rollouts (Bonferroni; the errors are taken as normal).
 """
 
@@ -38,7 +38,7 @@ BASE: Final = "value:plans=stop,candidates=8,next=0,discs=now"
 """Plays rollouts, unless another agent is named: the strongest that is quick (docs/rollouts.md)."""
 
 PORTION: Final = 100
-"""Games of each candidate between two looks; a whole portion shares its first rolls out."""
+"""Games of each candidate between two tests; a whole portion shares its first rolls out."""
 
 DOUBT: Final = 0.05
 """Probability that a rollout drops a candidate that is the best."""
@@ -54,16 +54,16 @@ ENDS: Final = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one candidate is worth.
+    """Estimated value of one candidate.
 
     Attributes:
         actions: action numbers, in order.
-        mean: ``(teams,)`` float64, each team's expected share of the win.
+        mean: ``(teams,)`` float64, each team's win probability.
         error: ``(teams,)`` float64, the standard errors.
         games: that were played from it.
-        loss: how much less than the best one it is worth to the team that decides.
+        loss: its regret against the best one, for the team that decides.
         loss_error: the standard error of that, from games with the same dice; 0 for the best one.
-        dropped: whether it was found to be surely worse.
+        dropped: whether it was significantly worse.
     """
 
     actions: tuple[int, ...]
@@ -100,13 +100,13 @@ class Rollout:
 
     @property
     def games(self) -> int:
-        """Played from all candidates together."""
+        """Number of games from all candidates together."""
         return sum(candidate.games for candidate in self.candidates)
 
 
 @dataclass(frozen=True)
 class Options:
-    """How positions are rolled out.
+    """Options of rollouts.
 
     Raises:
         ValueError: for a value that is not allowed; the text names it.
@@ -119,12 +119,12 @@ class Options:
     value: str | Value = "value"
     """Value function for `rounds`: a spec of `values.value_function`, or what it made."""
     games: int = 1000
-    """Of each candidate, at most."""
+    """Maximum number of games from each candidate."""
     error: float | None = None
     """Go on until the standard error of every candidate that is left is as small; None: until one
     is surely the best."""
     threads: int = 1
-    """That share the games; the results are the same."""
+    """Number of threads that share the games; the results are the same."""
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -140,7 +140,7 @@ class Options:
             raise ValueError(f"error must lie between 0 and 1, got {self.error!r}")
 
     def sampler(self, players: int, seed: int) -> Sampler:
-        """Return what plays the games.
+        """Return the sampler that plays the games.
 
         Raises:
             ValueError: for a value function that does not exist, or does not fit.
@@ -246,7 +246,7 @@ class _Tally:
             self.samples[row] = np.concatenate([self.samples[row], some])
 
     def means(self) -> Floats:
-        """Return that of the team that decides."""
+        """Return each candidate's mean for the team that decides."""
         return np.array([some[:, self.team].mean() for some in self.samples])
 
     def best(self) -> int:
@@ -255,7 +255,7 @@ class _Tally:
         return int(means.argmax())
 
     def behind(self, row: int, best: int) -> tuple[float, float]:
-        """Return how far a candidate is behind the best one, and the standard error.
+        """Return a candidate's regret against the best one, and the standard error.
 
         Games of the same number have the same dice, so the difference is taken game by game, over
         those that both have.
@@ -272,9 +272,7 @@ class _Tally:
             self.dropped[row] |= row != best and gap > sure * error
 
     def largest_error(self) -> float:
-        """Return the largest standard error of a candidate that is left, for the team
-        that decides.
-        """
+        """Return the largest standard error of a remaining candidate, for the deciding team."""
         left = np.flatnonzero(~self.dropped)
         return max(_error(self.samples[row][:, self.team]) for row in left)
 

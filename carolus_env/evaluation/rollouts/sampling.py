@@ -31,7 +31,7 @@ class Played(NamedTuple):
     """``G`` games that were played on.
 
     Attributes:
-        shares: ``(G, teams)`` float64, each team's share of the win, or its value where the game
+        shares: ``(G, teams)`` float64, each team's win share, or its value where the game
             was left before its end.
         decisions: how many were taken in all games.
     """
@@ -42,13 +42,13 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampler:
-    """How games are played on.
+    """A sampler that plays games on.
 
     Attributes:
         base: plays every seat: a spec string, made once for each thread, or an agent.
         seed: of all games, 0 to 2^64 - 1.
         value: of games that are left; None: none is.
-        rounds: after so many rounds, the present one included, a game is left; None: never.
+        rounds: rounds until a game is left, the present one included; None: never.
         stratified: the first rolls of all games that are played together come in proportion.
         threads: that share the games; the results are the same.
         elsewhere: workers that share them instead, begun with what calls `part`; None: threads.
@@ -96,8 +96,7 @@ class Sampler:
     def _first_rolls(
         self, numbers: npt.NDArray[np.int64], strata: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """Return for each game a number from 0 to 1 that picks its first roll, evenly spread over
-        places.
+        """Return for each game a number from 0 to 1 that picks its first roll, stratified.
 
         Places are shuffled, so that a game's first roll says nothing about its other dice.
         """
@@ -158,8 +157,7 @@ def _roll_first(
     heights: Floats,
     waiting: npt.NDArray[np.bool_],
 ) -> None:
-    """Roll for the first time in these games, where a roll is due: as ``heights`` say if it is a
-    usual one, with each game's dice used up as by any roll."""
+    """Make the first roll of these games, by ``heights`` if usual; dice advance as by any roll."""
     rows = rows[states["phase"][rows] == ROLL]
     for due in np.unique(states["dice_due"][rows]).tolist():
         alike = rows[states["dice_due"][rows] == due]

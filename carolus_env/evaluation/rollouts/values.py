@@ -39,11 +39,11 @@ class Value:
     _of: Callable[[States], Floats]
 
     def __call__(self, states: States) -> Floats:
-        """Return each team's expected share of the win.
+        """Return each team's win probability.
 
         Args:
             states: ``(N,)`` games of one number of players, at any point; where a roll is due, a
-                value of the position as it is.
+                value of the position before it.
 
         Returns:
             ``(N, teams)`` float64, rows sum to 1; the real shares where a game is over.

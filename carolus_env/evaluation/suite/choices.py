@@ -1,4 +1,4 @@
-"""What agents choose: a disc, a crown, or all that is left of a turn."""
+"""Choices of agents: a disc, a crown, or all that remains of a turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from carolus_env.engine.state import States, copy
 
 
 class Chosen(NamedTuple):
-    """What an agent chose in ``N`` positions.
+    """An agent's choices in ``N`` positions.
 
     Attributes:
         actions: of each choice, in order.
@@ -48,9 +48,7 @@ def choose(agent: Agent, states: States, numbers: npt.NDArray[np.int64], seed: i
     placing, calls, asked = after["phase"] == PLACE, itertools.count(), 0
 
     def go_on(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return all games at first, then those in which paladins are placed, for the rest of the
-        turn.
-        """
+        """Yield all games at first, then those still placing paladins, until the turn ends."""
         same = np.isin(after["phase"][rows], (PLACE, MOVE))
         return rows[placing[rows] & same] if next(calls) else rows
 

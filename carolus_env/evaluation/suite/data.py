@@ -51,12 +51,12 @@ class Candidate:
 
     Attributes:
         actions: action numbers, in order.
-        value: the expected share of the win of the team that decides.
+        value: the win probability of the team that decides.
         error: its standard error.
-        loss: how much less than the best candidate's value that is, in games with the same dice.
+        loss: its regret against the best candidate, in games with the same dice.
         loss_error: the standard error of that; 0 for the best one.
         games: that were played from it.
-        dropped: it was found to be surely worse, and played no further.
+        dropped: it was significantly worse, and played no further.
     """
 
     actions: tuple[int, ...]
@@ -126,7 +126,7 @@ class Decision:
         return record
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as in the file."""
+        """Return the decision as in the file."""
         plain = {name: getattr(self, name) for name in _DECISION_KEYS}
         plain["candidates"] = [
             {name: getattr(one, name) for name in _CANDIDATE_KEYS} for one in self.candidates
@@ -156,7 +156,7 @@ class Suite:
 
     @property
     def players(self) -> int:
-        """Of every game."""
+        """Number of players of every game."""
         return int(self.header["players"])
 
     @property
@@ -165,7 +165,7 @@ class Suite:
         return str(self.header["base"])
 
     def sampler(self, seed: int) -> Sampler:
-        """Return what plays games as in the rollouts, with other dice.
+        """Return a sampler that plays games as in the rollouts, with other dice.
 
         Not stratified: a game's first roll would depend on the other games.
 
@@ -191,9 +191,7 @@ class Suite:
 
 
 def pack_game(record: Record) -> dict[str, Any]:
-    """Return a record in short: set-up, and each event as an action number or as the faces of a
-    roll.
-    """
+    """Return a compact record: set-up, and each event as an action number or a roll's faces."""
     events = [
         event["action"] if "action" in event else "".join(map(str, event["roll"]))
         for event in record["events"]
@@ -273,7 +271,7 @@ def read_suite(path: str | os.PathLike[str]) -> Suite:
 
 
 def read_bytes(data: bytes, name: str) -> Suite:
-    """Return the suite in the content of a file, plain or gzip.
+    """Parse a suite from the content of a file, plain or gzip.
 
     Raises:
         SuiteError: when it does not hold one, with its line.
@@ -297,7 +295,7 @@ def read_bytes(data: bytes, name: str) -> Suite:
 
 
 def check_header(data: object) -> dict[str, Any]:
-    """Return the header of a suite, checked as far as it is used.
+    """Check the header of a suite, as far as it is used, and return it.
 
     Raises:
         DataError: naming the first thing wrong.

@@ -43,7 +43,7 @@ from carolus_env.system.files import locked, write_file
 from carolus_env.system.processes import Workers, ready
 
 SHARES: Final = {"disc": Fraction(2, 5), "turn": Fraction(1, 2), "crown": Fraction(1, 10)}
-"""Of the kinds; each is shared evenly among the stages, and then among the halves."""
+"""Shares of the kinds; each is split evenly among the stages, and then among the halves."""
 
 TABLE: Final = ("greedy", "planner", "mcts:sims=25", "ppo", "value:errors=0.2", "value")
 """Agents whose games positions come from; seats draw from them, and are never all alike."""
@@ -57,7 +57,7 @@ _ROUNDED: Final = 5  # digits of a value
 
 @dataclass(frozen=True)
 class Plan:
-    """What a suite is made of; all that decides its content.
+    """Parameters of a suite; all that decides its content.
 
     Raises:
         ValueError: for a value that is not allowed; the text names it.
@@ -70,7 +70,7 @@ class Plan:
     base: str = BASE
     """Spec of the agent that plays the rollouts."""
     rounds: int = 3
-    """Leave games after so many rounds, and take the value function's word; 0: to the end."""
+    """Rounds after which games are bootstrapped from the value function; 0: play to the end."""
     value: str = "value"
     """The value function (`values.value_function`)."""
     decided: float = 0.03
@@ -80,7 +80,7 @@ class Plan:
     turns: int = 4
     """Candidates of a turn by the planner's evaluation; the proposers' choices are added."""
     games: int = 1500
-    """Of each candidate, at most, should the error not be reached before."""
+    """Maximum number of games from each candidate, if the error is not reached before."""
     table: tuple[str, ...] = TABLE
     proposers: tuple[str, ...] = PROPOSERS
 
@@ -100,7 +100,7 @@ class Plan:
             raise ValueError(f"table must be two different agents or more, got {self.table}")
 
     def options(self) -> Options:
-        """Return how candidates are rolled out.
+        """Return the options of the rollouts.
 
         Raises:
             ValueError: for a value that is not allowed.
@@ -114,7 +114,7 @@ class Plan:
         )
 
     def cells(self) -> list[tuple[str, str, str]]:
-        """Return kind, stage and half of each decision, well mixed.
+        """Return the kind, stage and half of each decision, well mixed.
 
         Shares hold as nearly as whole numbers allow; what is left over goes to the first ones.
         """
@@ -165,7 +165,7 @@ def _shared(total: int, shares: list[Fraction]) -> list[int]:
 
 
 def make_decision(plan: Plan, number: int) -> dict[str, Any]:
-    """Return one decision of a suite, as its line in the file."""
+    """Make one decision of a suite, as its line in the file."""
     kind, stage, half = plan.cells()[number]
     chance = np.random.default_rng([plan.seed, number])
     while True:
@@ -204,7 +204,7 @@ class _Game:
 
     @classmethod
     def played(cls, plan: Plan, chance: np.random.Generator) -> _Game:
-        """Return one more game."""
+        """Play one more game."""
         while True:
             met = tuple(plan.table[k] for k in chance.integers(len(plan.table), size=plan.players))
             if len(set(met)) > 1:
@@ -219,7 +219,7 @@ class _Game:
         return cls(met, seed, result, [int(step.actions[0]) for step in steps])
 
     def places(self, kind: str, stage: str) -> list[int]:
-        """Return where decisions of a kind and a stage begin."""
+        """Return the indices where decisions of a kind and a stage begin."""
         stages = stages_of(self.states)
         result, before = [], None
         for at, state in enumerate(self.states):
@@ -285,7 +285,7 @@ def _rolled_out(
 
 
 def _per_game(plan: Plan) -> dict[str, float]:
-    """Return how many decisions of each kind a seat takes in a game of the base, on average."""
+    """Return the mean number of decisions of each kind that a seat takes in a game of the base."""
     deals = Deals.of(plan.seed, np.arange(_COUNTED))
     games = deals.games(Rules(plan.players))
     tables = np.zeros((_COUNTED, plan.players), np.int64)

@@ -1,4 +1,4 @@
-"""An agent's loss: how much of the win its choices give away, by a suite's rollouts."""
+"""An agent's regret on a suite, by the suite's rollouts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAYED: Final = 1  # and of the games that are played on
 
 
 class Loss(NamedTuple):
-    """A mean loss, in shares of the win, with its 95 % interval.
+    """Mean regret, in win probability, with its 95 % interval.
 
     Attributes:
         mean: of the decisions.
@@ -46,7 +46,7 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """What an agent chose in ``N`` decisions, and what that cost.
+    """An agent's choices in ``N`` decisions, and their regret.
 
     Attributes:
         agent: its name.
@@ -72,7 +72,7 @@ class Measured:
     seconds: float
 
     def summary(self) -> dict[str, Loss]:
-        """Return the loss by kind of decision, by stage, in all, and of a game.
+        """Return the mean regret by kind of decision, by stage, in all, and of a game.
 
         That in all weights kinds as the suite does. That of a game counts each kind as often as a
         seat decides on it in a game of the base agent.
@@ -101,7 +101,7 @@ class Measured:
         return result
 
     def worst(self, count: int) -> list[int]:
-        """Return rows of the decisions that cost most, the worst first."""
+        """Return the rows of the decisions with the most regret, the worst first."""
         return [int(row) for row in np.argsort(-self.losses, kind="stable")[:count]]
 
 
@@ -118,7 +118,7 @@ def measure(
     games: int = GAMES,
     decisions: Sequence[Decision] | None = None,
 ) -> Measured:
-    """Ask an agent for its choice in every decision of a half, and look up what it costs.
+    """Ask an agent for its choice in every decision of a half, and measure the regret.
 
     A choice counts by the position to which it leads: the order of placements does not matter. One
     that leads where no candidate leads is rolled out by the suite's base. The same agent gets the
@@ -176,7 +176,7 @@ def measure(
 def _rolled_out(
     suite: Suite, decisions: Sequence[Decision], ends: States, games: int
 ) -> tuple[Floats, Floats]:
-    """Return what choices cost that lead to ``ends``, and the standard errors, by rollouts."""
+    """Return the regret of choices that lead to ``ends``, and the standard errors, by rollouts."""
     numbers = np.array([one.number for one in decisions], np.int64)
     names = (numbers[:, None] * games + np.arange(games)).ravel()
     played = suite.sampler(_PLAYED).play(ends.repeat(games), names, names)
@@ -190,7 +190,7 @@ def _rolled_out(
 
 
 def optimism(decisions: Sequence[Decision]) -> float:
-    """Return about how much too high the best candidates' values are, on average.
+    """Return the mean overestimate of the best candidates' values, approximately.
 
     The best of several estimates is more often one that is too high. The mean excess is that of a
     parametric bootstrap: estimates drawn around the found ones, by their standard errors. It is

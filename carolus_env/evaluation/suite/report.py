@@ -38,7 +38,7 @@ def run(
     out: Path | None = None,
     quiet: bool = False,
 ) -> None:
-    """Measure agents by the package's suites, print what they lose, and write it.
+    """Measure agents by the package's suites, print and write their regret.
 
     Args:
         agents: to measure.
@@ -70,7 +70,7 @@ def run(
 
 
 def suites(players: int | None) -> list[Suite]:
-    """Return the package's suite for so many players; None: all that there are.
+    """Return the package's suite for a number of players; None: all suites.
 
     Raises:
         SuiteError: when there is none.
@@ -92,9 +92,7 @@ def suites(players: int | None) -> list[Suite]:
 
 
 def table(measured: Sequence[Measured]) -> str:
-    """Return a row for each agent: its loss by kind and in all, and how many of its choices are
-    listed.
-    """
+    """Return a row for each agent: regret by kind and in all, and the number of choices listed."""
     suite, decisions = measured[0].suite, measured[0].decisions
     lines = [
         f"{suite.players} players: {len(decisions)} decisions, base {suite.base}, "
@@ -121,8 +119,7 @@ def _cell(loss: Loss) -> str:
 
 
 def records(measured: Measured, count: int) -> list[Record]:
-    """Return the games of the worst decisions: each once with the agent's choice, once with the
-    best.
+    """Return the games of the worst decisions, each with the agent's choice and with the best.
 
     They end with the choice. The name of the seat that decides says which one it is.
     """

@@ -49,7 +49,7 @@ class _Text(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class LanguageOptions(BotOptions):
-    """How `LanguageAgent` plays; see docs/language.md."""
+    """Options of `LanguageAgent`; see docs/language.md."""
 
     bot = NAME
 
@@ -150,7 +150,7 @@ class LanguageAgent(Agent):
         return plans
 
     def _ask(self, game: States) -> tuple[tuple[int, ...], int, str]:
-        """Return the actions of an answer, how many requests it took, and why there are none."""
+        """Ask for an answer; return its actions, the number of requests, and the error."""
         observation = observe(game[0], self.options.answers)
         response = action = None
         wait, error = FIRST_WAIT, ""
@@ -186,8 +186,7 @@ class LanguageAgent(Agent):
 
 
 def make_llm(argument: str) -> Agent:
-    """Return ``llm:ARGUMENT``: options, separated by commas. An error does not repeat what it was
-    given.
+    """Make the agent of ``llm:ARGUMENT``: options separated by commas, not quoted in errors.
 
     Raises:
         AgentError: for unknown or malformed options, or impossible values.

@@ -102,7 +102,7 @@ class Chat:
         return secret
 
     def ask(self, prompt: str) -> str:
-        """Return the model's answer to a prompt; empty where it has none.
+        """Ask the model for its answer to a prompt; empty if it has none.
 
         Raises:
             ChatError: when none came in time, or the endpoint refuses, or does not answer as such
@@ -138,7 +138,7 @@ class Chat:
         if not isinstance(choice, dict):
             raise ChatError("the endpoint's answer has no choices[0].message")
         content = choice.get("content") or ""
-        if isinstance(content, list):  # of parts
+        if isinstance(content, list):  # a list of parts
             content = "".join(_of(part, "text") or "" for part in content)
         if not isinstance(content, str):
             raise ChatError("the endpoint's answer has no text in choices[0].message.content")
@@ -181,7 +181,7 @@ _OPENER: Final = build_opener(ProxyHandler({}), _NoRedirect)
 
 
 def _of(data: Any, *path: str | int) -> Any:
-    """Return what lies at a path of keys and indices in a JSON value; None where nothing does."""
+    """Return the value at a path of keys and indices in a JSON value; None if there is none."""
     for step in path:
         if isinstance(step, int):
             data = data[step] if isinstance(data, list) and len(data) > step else None

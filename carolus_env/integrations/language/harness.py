@@ -25,7 +25,7 @@ from carolus_env.notation import NotationError, from_text, move_text, to_line, t
 from carolus_env.system.untrusted import cut, shown
 
 ANSWERS: Final = ("turn", "decision")
-"""What one answer decides; the first is the default of `observe`."""
+"""Scopes of one answer; the first is the default of `observe`."""
 
 LONGEST_PROMPT: Final = 12_000
 """Characters of any prompt; the history is cut to what is left."""
@@ -35,7 +35,7 @@ _SHOWN_RESPONSE: Final = 500
 
 
 class Parsed(NamedTuple):
-    """What a response was read as.
+    """Result of parsing a response.
 
     Attributes:
         actions: the action numbers of the move; none of a failure.
@@ -54,7 +54,7 @@ class Parsed(NamedTuple):
 
 
 def observe(state: np.void, answers: str = "turn") -> dict[str, Any]:
-    """Return what a player sees of a game, for the three functions; the dice to come are left out.
+    """Return a player's observation, for the three functions; the dice to come are left out.
 
     Args:
         state: one game.
@@ -159,8 +159,7 @@ def parse_response(response: str, observation: Mapping[str, Any]) -> Parsed:
 
 
 def move_of(response: str) -> tuple[str | None, str]:
-    """Return the text under the key ``move`` of the last JSON object that has it, or None and the
-    error.
+    """Return the text under ``move`` of the last JSON object that has it, or None and the error.
 
     A list of texts is taken as one text, its parts separated by commas.
     """
@@ -210,7 +209,7 @@ def _in_turns(observation: Mapping[str, Any]) -> bool:
 
 
 def _again(response: str, action: str | None, observation: Mapping[str, Any]) -> str:
-    """Return what was wrong with the answer before, so that the model can think again."""
+    """Return the error in the answer before, so that the model can think again."""
     parsed = parse_response(response, observation)
     error = cut(parsed.error or "it was refused", 1_000)
     if action is not None:
@@ -226,7 +225,7 @@ def _again(response: str, action: str | None, observation: Mapping[str, Any]) ->
 
 
 def checked_answers(answers: str) -> str:
-    """Return one of `ANSWERS`, as given.
+    """Return one of `ANSWERS`, checked.
 
     Raises:
         ValueError: for anything else.

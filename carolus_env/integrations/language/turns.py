@@ -32,9 +32,7 @@ LONGEST = 400
 
 
 def goes_on(game: States, start: np.void) -> bool:
-    """Return whether the turn that began in ``start`` is still to be continued in ``game``,
-    ``(1,)``.
-    """
+    """Return whether the turn that began in ``start`` continues in ``game``, ``(1,)``."""
     state = game[0]
     return bool(
         start["phase"] != DISC
@@ -48,7 +46,7 @@ def goes_on(game: States, start: np.void) -> bool:
 
 
 def read_turn(state: np.void, text: str) -> list[int]:
-    """Return the actions of a whole turn.
+    """Parse the actions of a whole turn.
 
     Outcomes (``!``, ``A takes 4-6``) may be left out, but a wrong one is refused.
 
@@ -80,7 +78,7 @@ def read_turn(state: np.void, text: str) -> list[int]:
 
 
 def read_one(state: np.void, text: str) -> list[int]:
-    """Return `notation.read_move`, whose error also says which rule is against the move.
+    """Parse a move by `notation.read_move`; errors also name the rule against the move.
 
     Raises:
         NotationError: for a text that is not a move, or not one that can be played now.
@@ -104,9 +102,7 @@ _KINDS = (
 
 
 def _why_not(state: np.void, text: str) -> str | None:
-    """Return which rule is against a move, in the game's words; None when it is not about the
-    rules.
-    """
+    """Return the rule that forbids a move, in the game's words; None if it is not a rule."""
     phase, seat = int(state["phase"]), int(state["player"])
     typed = ((kind, pattern.match(text)) for kind, pattern in _KINDS)
     kind, result = next(((kind, result) for kind, result in typed if result), (phase, None))
@@ -138,7 +134,7 @@ def _why_not(state: np.void, text: str) -> str | None:
 
 
 def _out_of_order(state: np.void) -> str:
-    """Return what is to be decided first, or instead."""
+    """Return a text on the decision that is due first, or instead."""
     if state["phase"] == PLACE:
         left = counted(int(state["placements_left"]), "paladin")
         return f"the paladins come first, {left} still to be played"

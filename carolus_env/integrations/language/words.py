@@ -95,7 +95,7 @@ showing the clan counts as a crown, and no crown can become that clan.{_other_op
 
 
 def _teams(rules: Rules) -> tuple[str, str]:
-    """Return who plays for which team, and a paragraph on partners, where there are any."""
+    """Return the members of each team, and a paragraph on partners, where there are any."""
     teams = [
         [seat for seat in range(rules.players) if rules.team(seat) == team]
         for team in range(rules.teams)
@@ -156,7 +156,7 @@ def position_text(state: np.void) -> str:
 
 
 def request_text(state: np.void, *, turns: bool) -> str:
-    """Return what the player to move is to decide, and how the answer is written.
+    """Return the decision that the player to move must take, and how to write the answer.
 
     Args:
         state: one game.
@@ -212,7 +212,7 @@ def _check_due(state: np.void) -> None:
 
 
 def _after_crowns(state: np.void) -> tuple[int, np.void]:
-    """Return how many crowns are decided now, and the game after them, whatever they become.
+    """Return the number of crowns due, and the game after them, whatever they become.
 
     A crown that can become no clan is lost, so there may be fewer than the player has.
     """
@@ -224,7 +224,7 @@ def _after_crowns(state: np.void) -> tuple[int, np.void]:
 
 
 def _next_step(state: np.void) -> str:
-    """Return what a single decision is about."""
+    """Return the description of a single decision."""
     phase = int(state["phase"])
     if phase == DISC:
         return "play a disc"
@@ -236,7 +236,7 @@ def _next_step(state: np.void) -> str:
 
 
 def _whole_turn(state: np.void) -> str:
-    """Return what a whole turn is made of, unless it is a disc."""
+    """Return the description of a whole turn, unless it is a disc."""
     (crowns, then), parts = _after_crowns(state), list[str]()
     if crowns:
         many = "crown" if crowns == 1 else f"{crowns} crowns"
@@ -278,9 +278,7 @@ def _team(state: np.void, seat: int) -> str:
 
 
 def _paladins(counts: Iterable[int], held: Iterable[int] = ()) -> str:
-    """Return ``2 red, 1 blue*``, with a star for each clan that is held; ``none`` where there are
-    none.
-    """
+    """Return ``2 red, 1 blue*``, a star for each clan that is held; ``none`` for none."""
     stars = set(held)
     words = [
         f"{n} {CLAN_NAMES[clan]}{'*' if clan in stars else ''}"
