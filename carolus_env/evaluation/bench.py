@@ -19,7 +19,7 @@ from carolus_env.evaluation.suite.data import Suite, shipped
 from carolus_env.evaluation.suite.measure import measure
 
 NAME: Final = "CarolusBench 1"
-"""Its name in papers, with its version."""
+"""Name of the protocol in papers, with its version."""
 LADDER: Final = "4a63d0a00811"
 """Hash of the ladder (`ladder.digest`)."""
 SUITES: Final = {2: "cccd32707f9b", 3: "11e52a1698b6", 4: "49e97804f2a6"}
