@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env.bots.agent import Agent
 from carolus_env.engine.kernels import turns
@@ -25,6 +24,7 @@ from carolus_env.engine.loop import play_on, roll_own
 from carolus_env.engine.state import Ints, States, as_states
 from carolus_env.engine.streams import check_streams
 from carolus_env.system import stopping
+from carolus_env.system.arrays import I64, U64, Int, Records, int64
 from carolus_env.system.compiler import entry, part
 
 
@@ -42,12 +42,14 @@ class Entries(NamedTuple):
         """Compile the loops around ``choose``, a kernel."""
 
         @entry
-        def act(states, generators, actions, rows, context):
+        def act(states: Records, generators: U64, actions: I64, rows: Any, context: Any) -> None:
             for g in rows:
                 actions[g], generators[g] = choose(states[g], generators[g], context)
 
         @entry
-        def play_games_on(states, generators, seating, place, rows, context):
+        def play_games_on(
+            states: Records, generators: U64, seating: Any, place: Int, rows: Any, context: Any
+        ) -> Any:
             decisions = 0
             for i in range(rows.shape[0]):
                 turn = PlayOnContext(choose, generators, seating, place, rows[i], context)
@@ -158,7 +160,7 @@ class PlayOnContext(NamedTuple):
 
 
 @part
-def _decide(s, count, carried, turn):
+def _decide(s: np.void, count: Any, carried: Any, turn: Any) -> Any:
     """Take the decision if it is the agent's: an ``act`` of `engine.loop.play_on`."""
     seat = int64(s["player"])
     if turn.seating[turn.row, seat] != turn.place:

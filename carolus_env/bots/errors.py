@@ -8,6 +8,7 @@ import numpy.typing as npt
 from carolus_env import engine
 from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.state import States
+from carolus_env.system.arrays import Bits, Int
 from carolus_env.system.compiler import kernel
 from carolus_env.system.options import option
 
@@ -18,7 +19,7 @@ def errors_option() -> float:
 
 
 @kernel
-def error(s, bits, errors):
+def error(s: np.void, bits: Bits, errors: float) -> tuple[Int, Bits]:
     """Return a random legal action with probability ``errors``, else -1; and the advanced stream.
 
     Without errors nothing is drawn, so that the agent plays as one that knows no errors.

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
@@ -23,6 +22,7 @@ from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.rules import ACTIONS, CLANS, NOBODY
 from carolus_env.engine.state import STATE, States, pick
+from carolus_env.system.arrays import I64, Bits, Int, Records, int64
 from carolus_env.system.compiler import entry, kernel
 
 _CASTLE = 100  # one castle outweighs any number of clans
@@ -47,7 +47,7 @@ class Greedy(NamedTuple):
 
 
 @kernel
-def standing(s, team):
+def standing(s: np.void, team: Int) -> Int:
     """Return the team's lead in points over all others: castles first, then controlled clans."""
     points = 0
     for other in range(int64(s["teams"])):
@@ -63,7 +63,7 @@ def standing(s, team):
 
 
 @kernel
-def choose(s, bits, greedy):
+def choose(s: np.void, bits: Bits, greedy: Greedy) -> tuple[Int, Bits]:
     """Return the best action, ties broken at random, and the advanced stream; a `Greedy`.
 
     The action is -1 when no decision is due.
@@ -91,7 +91,7 @@ def choose(s, bits, greedy):
 
 
 @entry
-def _standings(states, teams, points):
+def _standings(states: Records, teams: I64, points: I64) -> None:
     for g in range(states.shape[0]):
         points[g] = standing(states[g], teams[g])
 

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64, uint64
 
 from carolus_env import engine
 from carolus_env.bots.agent import Agent
@@ -25,6 +24,7 @@ from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.rules import OVER
 from carolus_env.engine.state import STATE, Ints, States
 from carolus_env.engine.streams import branch
+from carolus_env.system.arrays import I64, U64, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel
 
 NOBODY: Final = -1
@@ -148,7 +148,16 @@ def _roll_own(states: States, rows: Rows) -> Rows:
 
 
 @entry
-def _ask(states, tables, streams, rows, asked, shown, drawn, bounds):
+def _ask(
+    states: Records,
+    tables: I64,
+    streams: U64,
+    rows: I64,
+    asked: I64,
+    shown: Records,
+    drawn: U64,
+    bounds: I64,
+) -> None:
     """Group the games in which an agent must decide by agent, and copy their observable states.
 
     Agent ``k`` is asked in games ``asked[bounds[k]]`` to ``asked[bounds[k + 1] - 1]``.
@@ -174,7 +183,7 @@ def _ask(states, tables, streams, rows, asked, shown, drawn, bounds):
 
 
 @entry
-def _play(states, streams, rows, drawn, actions):
+def _play(states: Records, streams: U64, rows: I64, drawn: U64, actions: I64) -> Int:
     """Play the actions if all are legal; returns the index of one that is not, or -1."""
     for i in range(rows.shape[0]):
         if not legal.is_legal(states[rows[i]], actions[i]):
@@ -187,13 +196,13 @@ def _play(states, streams, rows, drawn, actions):
 
 
 @kernel
-def _column(s, streams):
+def _column(s: np.void, streams: U64) -> Int:
     """Return the column of the stream that the agent to move draws from."""
     return int64(s["player"]) if streams.shape[1] > 1 else 0
 
 
 @kernel
-def _number(s):
+def _number(s: np.void) -> Int:
     """Return a number that no other decision of the game has."""
     turn = (int64(s["round"]) << 3 | int64(s["turn"])) << 3 | int64(s["phase"])
     return turn << 8 | int64(s["crowns"][s["player"]]) << 4 | int64(s["placements_left"])

@@ -9,11 +9,10 @@ position. A crown becomes the clan that leaves the best position.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env import engine
 from carolus_env.bots.agent import Opinion
@@ -45,6 +44,7 @@ from carolus_env.planning.plans import (
     play,
     play_plan,
 )
+from carolus_env.system.arrays import F64, Bits, Int, int64
 from carolus_env.system.compiler import part, rare
 from carolus_env.system.options import option
 
@@ -104,15 +104,15 @@ class Planner(NamedTuple):
 
 
 @part
-def best_plan(s, width, weights, scratch):
-    """Return the plan of the player to move that leaves the best position; a `RoundScratch`."""
+def best_plan(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> Any:
+    """Return the plan of the player to move that leaves the best position."""
     list_plans(s, width, weights, scratch.plan, scratch.plans, scratch.values)
     return scratch.plans[0]
 
 
 @rare
-def best_crown(s, weights, scratch):
-    """Return the clan to make of the crown, as an action; ``scratch`` is a `PlanScratch`."""
+def best_crown(s: np.void, weights: F64, scratch: PlanScratch) -> Int:
+    """Return the clan to make of the crown, as an action."""
     team, chosen, best = int64(s["team"][s["player"]]), -1, NONE_YET
     clans = legal.clans_to_take(s)
     for clan in range(CLANS):
@@ -131,14 +131,14 @@ def best_crown(s, weights, scratch):
 
 
 @part
-def _skip_roll(s):
+def _skip_roll(s: np.void) -> None:
     """Continue without the dice that are due."""
     s["dice_due"] = 0
     turns.end_turn(s)
 
 
 @part
-def _play_round(s, width, weights, scratch):
+def _play_round(s: np.void, width: Int, weights: F64, scratch: RoundScratch) -> None:
     """Play the best plan of every player still to act this round; no dice are rolled."""
     begun = s["round"]
     while s["round"] == begun:
@@ -153,7 +153,7 @@ def _play_round(s, width, weights, scratch):
 
 
 @part
-def _answers(s):
+def _answers(s: np.void) -> Any:
     """Return the bits of discs to try for a later player; only two with more than two players.
 
     More answers would cost much time and change little.
@@ -170,7 +170,7 @@ def _answers(s):
 
 
 @part
-def _value_round(s, planner, outcome):
+def _value_round(s: np.void, planner: Planner, outcome: Any) -> None:
     """Play the round in ``s`` to its end, and write each team's log odds of winning."""
     weights, scratch = planner.weights[int64(s["players"])], planner.scratch
     _play_round(s, planner.width, weights, scratch)
@@ -183,7 +183,7 @@ def _value_round(s, planner, outcome):
 
 
 @rare
-def choose(s, bits, planner):
+def choose(s: np.void, bits: Bits, planner: Planner) -> tuple[Int, Bits]:
     """Return the planner's decision and the stream, drawn from only for errors; a `Planner`."""
     chosen, bits = error(s, bits, planner.errors)
     if chosen >= 0:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import float32, int64
 
 from carolus_env.bots.agent import Agent, AgentError, Opinion
 from carolus_env.bots.compiled import CompiledByPlayers, Entries
@@ -34,6 +33,7 @@ from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.choices import EVERY, CandidateGenerator, list_choices
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
+from carolus_env.system.arrays import F32, F64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, rare
 from carolus_env.system.options import option
 
@@ -82,14 +82,14 @@ class Policy(NamedTuple):
 
 
 @kernel
-def list_candidates(s, policy):
+def list_candidates(s: np.void, policy: Policy) -> Int:
     """List the candidates in ``s``, to be evaluated one after the other; returns how many."""
     reset_accumulator(policy.net)
     return list_choices(s, policy.proposals)
 
 
 @rare
-def evaluate_candidate(s, k, policy):
+def evaluate_candidate(s: np.void, k: Int, policy: Policy) -> None:
     """Write the values, log odds and logit of the listed candidate ``k``.
 
     ``policy.after`` is then the position after it, and ``policy.net`` holds its inputs, unless the
@@ -107,7 +107,7 @@ def evaluate_candidate(s, k, policy):
 
 
 @rare
-def evaluate_candidates(s, policy):
+def evaluate_candidates(s: np.void, policy: Policy) -> Int:
     """List and evaluate the candidates in ``s``; returns how many there are."""
     count = list_candidates(s, policy)
     for k in range(count):
@@ -116,7 +116,7 @@ def evaluate_candidates(s, policy):
 
 
 @kernel
-def sample(count, probabilities, fraction):
+def sample(count: Int, probabilities: F32, fraction: float) -> Int:
     """Return the index that a fraction from 0 to 1 draws."""
     chosen, left = 0, float32(fraction)
     while chosen < count - 1 and left >= probabilities[chosen]:
@@ -157,7 +157,7 @@ class Player(NamedTuple):
 
 
 @rare
-def consider(s, player):
+def consider(s: np.void, player: Player) -> Int:
     """List and evaluate the candidates in ``s``; returns how many there are.
 
     Where the bot looks ahead at discs, the values there decide: the residual corrects the value
@@ -179,7 +179,7 @@ def consider(s, player):
 
 
 @rare
-def decide(s, bits, player):
+def decide(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
     """Return the chosen candidate and the stream, drawn from unless the temperature is 0."""
     policy = player.policy
     count = consider(s, player)
@@ -197,7 +197,7 @@ def decide(s, bits, player):
 
 
 @rare
-def choose(s, bits, player):
+def choose(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
     """Return the bot's decision, and the stream."""
     choice, bits = decide(s, bits, player)
     return first_of(choice), bits
@@ -253,7 +253,7 @@ class PpoBot(CompiledByPlayers):
 
 
 @entry
-def _think(states, player, probabilities, values):
+def _think(states: Records, player: Player, probabilities: F64, values: F64) -> None:
     policy = player.policy
     for g in range(states.shape[0]):
         count = consider(states[g], player)

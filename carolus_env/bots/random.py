@@ -10,11 +10,12 @@ from carolus_env.bots.agent import Opinion
 from carolus_env.bots.compiled import CompiledAgent, Entries
 from carolus_env.engine.kernels import generator, legal
 from carolus_env.engine.state import States
+from carolus_env.system.arrays import Bits, Int
 from carolus_env.system.compiler import kernel
 
 
 @kernel
-def choose(s, bits, context):
+def choose(s: np.void, bits: Bits, context: None) -> tuple[Int, Bits]:
     """Return a legal action, uniformly at random, and the advanced stream."""
     bits = generator.step(bits)
     return legal.random_action(legal.legal_set(s), generator.mix(bits)), bits

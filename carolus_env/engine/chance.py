@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import FACES, ROLL
 from carolus_env.engine.state import ALL_ROWS, Ints, States, as_states, check_rows, count_rows
 from carolus_env.system.arguments import array, whole_number
+from carolus_env.system.arrays import I64, U8, U64, Int, Records
 from carolus_env.system.compiler import entry
 
 
@@ -151,26 +152,26 @@ def _dice_due(states: States, rows: npt.NDArray[np.int64]) -> int:
 
 
 @entry
-def _draw_faces(states, rows, faces):
+def _draw_faces(states: Records, rows: I64, faces: U8) -> None:
     for i in range(faces.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         turns.draw_faces(states[g], faces, i)
 
 
 @entry
-def _apply_roll(states, rows, faces):
+def _apply_roll(states: Records, rows: I64, faces: U8) -> None:
     for i in range(faces.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         turns.take_roll(states[g], faces, i)
 
 
 @entry
-def _roll_on(states, rows, count):
+def _roll_on(states: Records, rows: I64, count: Int) -> None:
     for i in range(count):
         turns.roll_on(states[rows[i] if rows.shape[0] > 0 else i])
 
 
 @entry
-def _roll_dealt(states, dice, rows):
+def _roll_dealt(states: Records, dice: U64, rows: Any) -> None:
     for i in range(rows.shape[0]):
         turns.roll_dealt(states[rows[i]], dice, rows[i])

@@ -5,13 +5,21 @@ Decisions and rolls are kernels that it is given: see `play_on`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.rules import OVER
+from carolus_env.system.arrays import Bits, Int
 from carolus_env.system.compiler import kernel, part, rare
 
 
 @part
-def play_on(act, roll, s, carried, context):
+def play_on(
+    act: Callable[..., Any], roll: Callable[..., Any], s: np.void, carried: Any, context: Any
+) -> tuple[Int, Any]:
     """Play a game on, until it is over or `act` stops it.
 
     Args:
@@ -37,14 +45,14 @@ def play_on(act, roll, s, carried, context):
 
 
 @kernel
-def roll_own(s, count, carried, context):
+def roll_own(s: np.void, count: Int, carried: Any, context: Any) -> Any:
     """Roll by the game's own generator: a ``roll`` of `play_on`."""
     turns.roll_on(s)
     return carried
 
 
 @kernel
-def _act_at_random(s, count, bits, most):
+def _act_at_random(s: np.void, count: Int, bits: Bits, most: Int) -> tuple[bool, Bits]:
     if count == most:
         return False, bits
     bits = generator.step(bits)
@@ -53,7 +61,7 @@ def _act_at_random(s, count, bits, most):
 
 
 @rare
-def play_at_random(s, bits, most):
+def play_at_random(s: np.void, bits: Bits, most: Int) -> tuple[Int, Bits]:
     """Take random decisions by the stream ``bits``, ``most`` at most, to the end of the game.
 
     Returns:

@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64, uint64
 
 from carolus_env.engine.kernels.courts import clans_held
 from carolus_env.engine.kernels.packed import (
@@ -47,6 +46,7 @@ from carolus_env.engine.rules import (
 )
 from carolus_env.engine.state import Ints, States, as_states, check_rows, common_players, count_rows
 from carolus_env.system.arguments import array, is_buffer
+from carolus_env.system.arrays import F32, I8, I64, U8, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, rare
 from carolus_env.system.untrusted import shown
 
@@ -260,14 +260,16 @@ def observation_dtype(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 @entry
-def _observe(states, rows, viewers, out):
+def _observe(states: Records, rows: I64, viewers: I64, out: U8) -> None:
     for i in range(out.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         write_observation(states[g], viewers[i], out, i)
 
 
 @entry
-def _observe_scaled(states, rows, viewers, scale, whole, out):
+def _observe_scaled(
+    states: Records, rows: I64, viewers: I64, scale: F32, whole: U8, out: F32
+) -> None:
     for i in range(out.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         write_observation(states[g], viewers[i], whole, 0)
@@ -275,14 +277,14 @@ def _observe_scaled(states, rows, viewers, scale, whole, out):
 
 
 @kernel
-def scale_observation(whole, whole_row, scale, out, row):
+def scale_observation(whole: U8, whole_row: Int, scale: F32, out: F32, row: Int) -> None:
     """Write the row of whole numbers times its scales into ``out[row]``."""
     for i in range(out.shape[1]):
         out[row, i] = np.float32(whole[whole_row, i]) * scale[i]
 
 
 @kernel
-def write_observation(s, viewer, out, row):
+def write_observation(s: np.void, viewer: Int, out: U8, row: Int) -> None:
     """Write the blocks of `layout` into ``out[row]``."""
     if s["players"] == 2:
         write_blocks(s, viewer, OFFSETS_2, out[row])
@@ -293,7 +295,7 @@ def write_observation(s, viewer, out, row):
 
 
 @kernel
-def write_blocks(s, viewer, at, out):
+def write_blocks(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write all blocks; ``at`` holds the offsets of `layout`, and entries not written are 0."""
     viewer = int64(viewer) & LAST_SEAT
     for i in range(at.length):
@@ -309,7 +311,7 @@ def write_blocks(s, viewer, at, out):
 
 
 @kernel
-def write_game(s, viewer, at, out):
+def write_game(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the blocks that are about the whole game or about teams."""
     phase, own_team = int64(s["phase"]), int64(s["team"][viewer])
     for k in range(4):
@@ -329,7 +331,7 @@ def write_game(s, viewer, at, out):
 
 
 @kernel
-def write_seat(s, viewer, seat, k, at, out):
+def write_seat(s: np.void, viewer: Int, seat: Int, k: Int, at: Any, out: U8) -> None:
     """Write the entries of one seat, which sits ``k`` clockwise from the viewer."""
     out[at.partner + k] = s["team"][seat] == s["team"][viewer]
     out[at.crowns + k] = s["crowns"][seat]
@@ -344,7 +346,7 @@ def write_seat(s, viewer, seat, k, at, out):
 
 
 @kernel
-def write_regions(s, viewer, at, out):
+def write_regions(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the blocks of the regions: the first eight, then the last eight of 15."""
     own_team, clans = int64(s["team"][viewer]), NOTHING
     for seat in range(at.players):  # bit k of count c: clan c is held by the k-th team
@@ -355,7 +357,9 @@ def write_regions(s, viewer, at, out):
 
 
 @kernel
-def write_eight_regions(s, own_team, clans, first, at, out):
+def write_eight_regions(
+    s: np.void, own_team: Int, clans: Bits, first: Int, at: Any, out: U8
+) -> None:
     """Write the entries of eight regions, from the one ``first`` steps from the Emperor's on.
 
     Two thirds of all entries are of regions. With a plain loop over regions, clans and teams here,
@@ -385,7 +389,7 @@ def write_eight_regions(s, own_team, clans, first, at, out):
 
 
 @kernel
-def eight_regions(counts, region, count):
+def eight_regions(counts: U8 | I8, region: Int, count: Int) -> Bits:
     """Return the word of eight regions clockwise from ``region`` on, in a circle of ``count``.
 
     Region 0 comes after the last. Where there are fewer than eight, the rest is undefined.
@@ -400,7 +404,7 @@ def eight_regions(counts, region, count):
 
 
 @rare
-def write_large_strengths(s, viewer, at, out):
+def write_large_strengths(s: np.void, viewer: Int, at: Any, out: U8) -> None:
     """Write the strengths again, in games where one may be more than a byte holds."""
     for k in range(at.teams):
         team = team_at(int64(s["team"][viewer]), k, at.teams)
@@ -410,27 +414,27 @@ def write_large_strengths(s, viewer, at, out):
 
 
 @kernel
-def team_at(own_team, k, teams):
+def team_at(own_team: Int, k: Int, teams: Int) -> Int:
     """Return the ``k``-th team, counted from the viewer's."""
     team = own_team + k
     return team - teams * int64(team >= teams)
 
 
 @kernel
-def next_in_circle(place, count):
+def next_in_circle(place: Int, count: Int) -> Int:
     """Return the place after ``place`` in a circle of ``count``."""
     return place + 1 if place + 1 < count else 0
 
 
 @kernel
-def clockwise_from(start, place, count):
+def clockwise_from(start: Int, place: Int, count: Int) -> Int:
     """Return the places clockwise from ``start`` to ``place`` in a circle of ``count``."""
     steps = place - int64(start)
     return steps if steps >= 0 else steps + count
 
 
 @kernel
-def rounds_left(s):
+def rounds_left(s: np.void) -> Int:
     """Return the rounds until the cut-off, this one included; at most ROUND_LIMIT."""
     if s["max_rounds"] == 0:
         return ROUND_LIMIT

@@ -40,6 +40,7 @@ from carolus_env.engine.state import (
 )
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.arguments import array, is_buffer
+from carolus_env.system.arrays import F64, I8, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
 
 
@@ -198,14 +199,14 @@ def random_actions(
 
 
 @entry
-def _write_masks(states, rows, masks):
+def _write_masks(states: Records, rows: I64, masks: I8) -> None:
     for i in range(masks.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         legal.write_mask(legal.legal_set(states[g]), masks, i)
 
 
 @entry
-def _step(states, rows, actions, roll):
+def _step(states: Records, rows: I64, actions: I64, roll: bool) -> Int:
     """Carry out the actions; return the first index of an illegal one, else -1."""
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
@@ -220,7 +221,7 @@ def _step(states, rows, actions, roll):
 
 
 @entry
-def _random_actions(states, rows, generators, actions):
+def _random_actions(states: Records, rows: I64, generators: U64, actions: I64) -> None:
     for i in range(actions.shape[0]):
         g = rows[i] if rows.shape[0] > 0 else i
         generators[g] = generator.step(generators[g])
@@ -298,7 +299,7 @@ def forfeit(states: States, *, rows: Ints | None = None) -> None:
 
 
 @entry
-def _write_strengths(states, powers, strongest):
+def _write_strengths(states: Records, powers: I64, strongest: I64) -> None:
     s = states[0]
     for k in range(powers.shape[0]):
         region = regions.region_at(s, k)
@@ -308,24 +309,24 @@ def _write_strengths(states, powers, strongest):
 
 
 @entry
-def _any_clan(states):
+def _any_clan(states: Records) -> Any:
     return courts.any_can_be_taken(states[0])
 
 
 @entry
-def _write_returns(states, payoffs):
+def _write_returns(states: Records, payoffs: F64) -> None:
     for g in range(states.shape[0]):
         turns.write_returns(states[g], payoffs, g)
 
 
 @entry
-def _write_win_shares(states, shares):
+def _write_win_shares(states: Records, shares: F64) -> None:
     for g in range(states.shape[0]):
         turns.write_win_shares(states[g], shares, g)
 
 
 @entry
-def _forfeit(states, rows):
+def _forfeit(states: Records, rows: I64) -> None:
     for i in range(rows.shape[0]):
         turns.forfeit(states[rows[i]])
 

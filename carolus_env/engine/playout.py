@@ -15,6 +15,7 @@ from carolus_env.engine.loop import play_at_random
 from carolus_env.engine.state import STATE, States, as_states, common_players
 from carolus_env.engine.streams import check_streams
 from carolus_env.system.arguments import whole_number
+from carolus_env.system.arrays import F32, I64, U64, Int, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.workers import check_threads, runs, together
 
@@ -77,7 +78,15 @@ def playout(
 
 
 @entry
-def _play_out(states, generators, repeats, most_decisions, scratch, payoffs, decisions):
+def _play_out(
+    states: Records,
+    generators: U64,
+    repeats: Int,
+    most_decisions: Int,
+    scratch: Records,
+    payoffs: F32,
+    decisions: I64,
+) -> None:
     s = scratch[0]
     for g in range(states.shape[0]):
         bits = generators[g]

@@ -27,6 +27,7 @@ from carolus_env.engine.state import (
 )
 from carolus_env.engine.streams import seed_generators
 from carolus_env.system.arguments import array, instance, whole_number
+from carolus_env.system.arrays import I64, Records
 from carolus_env.system.compiler import entry
 
 
@@ -139,7 +140,7 @@ def _first_players(given: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np
 
 
 @entry
-def _set_up(states, territories, shuffle, first_players):
+def _set_up(states: Records, territories: I64, shuffle: bool, first_players: I64) -> None:
     for g in range(states.shape[0]):
         s = states[g]
         if shuffle:

@@ -6,16 +6,16 @@ a NamedTuple costs at every call from Python, and pack them for the kernels.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.observation import scale_observation, write_observation
 from carolus_env.engine.rules import BY_MAX_ROUNDS, OVER
 from carolus_env.engine.state import States
+from carolus_env.system.arrays import F32, F64, I8, I64, U8, U64, Int, Records, int64
 from carolus_env.system.compiler import entry, kernel, rare
 
 
@@ -47,7 +47,7 @@ class Outcomes(NamedTuple):
 
 
 @kernel
-def write_views(s, g, views):
+def write_views(s: np.void, g: Int, views: Views) -> Int:
     """Write the row of game ``g`` in every view; returns the number of its legal set."""
     number = legal.legal_set(s)
     _write_mask(number, g, views.masks)
@@ -56,13 +56,13 @@ def write_views(s, g, views):
 
 
 @kernel
-def _write_mask(number, g, masks):
+def _write_mask(number: Int, g: Int, masks: I8 | None) -> None:
     if masks is not None:
         legal.write_mask(number, masks, g)
 
 
 @kernel
-def _observe(s, g, whole, scales, scaled):
+def _observe(s: np.void, g: Int, whole: U8 | None, scales: Any, scaled: F32 | None) -> None:
     """Write it into ``whole[g]``; or, by way of ``whole[0]``, into ``scaled[g]``."""
     if whole is not None:
         row = g if scaled is None else 0
@@ -72,7 +72,7 @@ def _observe(s, g, whole, scales, scaled):
 
 
 @rare
-def start_anew(states, g, fresh):
+def start_anew(states: Records, g: Int, fresh: ResetSource) -> None:
     """Start the next game with the same rules, from the generator on."""
     bits = states[g]["generator"]
     states[g] = fresh.blank[0]
@@ -81,7 +81,7 @@ def start_anew(states, g, fresh):
 
 
 @kernel
-def note_outcome(states, g, fresh, outcomes):
+def note_outcome(states: Records, g: Int, fresh: ResetSource, outcomes: Outcomes) -> None:
     """Write rewards and flags after a step; start the next game where this one ended."""
     s = states[g]
     for seat in range(outcomes.rewards.shape[1]):
@@ -94,7 +94,7 @@ def note_outcome(states, g, fresh, outcomes):
 
 
 @kernel
-def play_at_random(s, number, generators, g):
+def play_at_random(s: np.void, number: Int, generators: U64, g: Int) -> None:
     """Draw a legal action of legal set ``number``, drawn from stream ``g``, and the dice."""
     generators[g] = generator.step(generators[g])
     turns.play(s, legal.random_action(number, generator.mix(generators[g])))
@@ -112,7 +112,9 @@ PLAYER_BITS: Final = (1 << SET_SHIFT - PLAYER_SHIFT) - 1
 
 
 @entry
-def play_one(states, action, whole, scales, scaled):
+def play_one(
+    states: Records, action: Int, whole: U8 | None, scales: F32 | None, scaled: F32 | None
+) -> Int:
     """Play ``action`` (a negative one: nothing), roll, and observe; returns what is due next."""
     s = states[0]
     if action >= 0:
@@ -128,7 +130,14 @@ def play_one(states, action, whole, scales, scaled):
 
 
 @entry
-def refresh_views(states, numbers, masks, whole, scales, scaled):
+def refresh_views(
+    states: Records,
+    numbers: I64,
+    masks: Any,
+    whole: Any,
+    scales: Any,
+    scaled: Any,
+) -> None:
     """Write all views, and ``numbers`` of the legal sets."""
     views = Views(masks, whole, scales, scaled)
     for g in range(states.shape[0]):
@@ -136,7 +145,7 @@ def refresh_views(states, numbers, masks, whole, scales, scaled):
 
 
 @entry
-def first_illegal(states, actions):
+def first_illegal(states: Records, actions: I64) -> Int:
     """Return the first game that does not allow its action, or -1."""
     for g in range(states.shape[0]):
         if not legal.is_legal(states[g], actions[g]):
@@ -146,9 +155,10 @@ def first_illegal(states, actions):
 
 @entry
 def play_batch(
-    states, actions, blank, territories, rewards, terminated, truncated,
-    numbers, masks, whole, scales, scaled,
-):  # fmt: skip
+    states: Records, actions: I64, blank: Records, territories: I64,
+    rewards: Any, terminated: Any, truncated: Any,
+    numbers: I64, masks: Any, whole: Any, scales: Any, scaled: Any,
+) -> None:  # fmt: skip
     """Play a legal action in every game, with dice, outcomes, new games and views."""
     fresh, outcomes = ResetSource(blank, territories), Outcomes(rewards, terminated, truncated)
     views = Views(masks, whole, scales, scaled)
@@ -161,7 +171,7 @@ def play_batch(
 
 
 @entry
-def sample(numbers, generators, actions):
+def sample(numbers: I64, generators: U64, actions: I64) -> None:
     """Draw a legal action for each game, all equally likely."""
     for g in range(numbers.shape[0]):
         generators[g] = generator.step(generators[g])
@@ -169,7 +179,7 @@ def sample(numbers, generators, actions):
 
 
 @entry
-def sample_weighted(numbers, generators, weights, actions):
+def sample_weighted(numbers: I64, generators: U64, weights: F32, actions: I64) -> None:
     """Draw a legal action for each game in proportion to its weight."""
     for g in range(numbers.shape[0]):
         generators[g] = generator.step(generators[g])
@@ -179,9 +189,9 @@ def sample_weighted(numbers, generators, weights, actions):
 
 @entry
 def rollout(
-    states, generators, decisions, blank, territories, totals,
-    numbers, masks, whole, scales, scaled,
-):  # fmt: skip
+    states: Records, generators: U64, decisions: Int, blank: Records, territories: I64, totals: F64,
+    numbers: I64, masks: Any, whole: Any, scales: Any, scaled: Any,
+) -> Int:  # fmt: skip
     """Play random decisions in every game, all views written at each; returns games that ended."""
     fresh, views = ResetSource(blank, territories), Views(masks, whole, scales, scaled)
     ended = 0

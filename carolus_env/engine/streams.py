@@ -15,6 +15,7 @@ import numpy.typing as npt
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.state import Ints, States
 from carolus_env.system.arguments import array, whole_number
+from carolus_env.system.arrays import U64, Bits
 from carolus_env.system.compiler import entry, kernel
 
 
@@ -55,20 +56,20 @@ def move_on(generators: npt.NDArray[np.uint64], steps: int) -> None:
 
 
 @entry
-def _random_bits(generators, bits):
+def _random_bits(generators: U64, bits: Bits) -> None:
     for i in range(generators.shape[0]):
         generators[i] = generator.step(generators[i])
         bits[i] = generator.mix(generators[i])
 
 
 @entry
-def _fork(started):
+def _fork(started: U64) -> None:
     for i in range(started.shape[0]):
         started[i] = generator.mix(~started[i])
 
 
 @entry
-def _seeded(seeds):
+def _seeded(seeds: U64) -> None:
     for i in range(seeds.shape[0]):
         seeds[i] = generator.mix(generator.step(seeds[i]))
 
@@ -113,7 +114,7 @@ def branches(streams: npt.ArrayLike, numbers: npt.ArrayLike) -> npt.NDArray[np.u
 
 
 @kernel
-def branch(stream, number):
+def branch(stream: Bits, number: Bits) -> Bits:
     """Return the start of a stream that belongs to ``stream`` and a number (uint64).
 
     Seeds are scattered by the same ``mix``, so the stream is mixed once more: otherwise seed 1's
@@ -124,6 +125,6 @@ def branch(stream, number):
 
 
 @entry
-def _branch_all(streams, numbers, out):
+def _branch_all(streams: U64, numbers: U64, out: U64) -> None:
     for i in range(out.shape[0]):
         out[i] = branch(streams[i], numbers[i])

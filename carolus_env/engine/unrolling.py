@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from numpy import int64
+import numpy as np
 
 from carolus_env.engine.kernels import legal, turns
 from carolus_env.engine.loop import play_on
 from carolus_env.engine.rules import BY_MAX_ROUNDS, FACES, OVER, ROLL
 from carolus_env.engine.stepping import Views, write_views
+from carolus_env.system.arrays import I64, U8, Records, int64
 from carolus_env.system.compiler import entry, kernel
 
 FACE: Final = 128
@@ -38,7 +39,7 @@ class Recorded(NamedTuple):
 
 
 @kernel
-def _read_action(s, count, event, game):
+def _read_action(s: np.void, count: Any, event: Any, game: Any) -> Any:
     """Play the action and note the decision: an ``act`` of `play_on`.
 
     ``event`` is the number of the next event, or the bits of the wrong one inverted.
@@ -55,7 +56,7 @@ def _read_action(s, count, event, game):
 
 
 @kernel
-def _read_dice(s, count, event, game):
+def _read_dice(s: np.void, count: Any, event: Any, game: Any) -> Any:
     """Take the dice that are due: a ``roll`` of `play_on`."""
     while s["phase"] == ROLL:
         due = int64(s["dice_due"])
@@ -73,9 +74,11 @@ def _read_dice(s, count, event, game):
 
 @entry
 def unroll(
-    states, events, bounds, firsts, masks, whole, scales, scaled,
-    actions, seats, returns, dones, discounts, faces, payoffs, lasts, fault,
-):  # fmt: skip
+    states: Records, events: Any, bounds: I64, firsts: Any,
+    masks: Any, whole: Any, scales: Any, scaled: Any,
+    actions: Any, seats: Any, returns: Any, dones: Any, discounts: Any,
+    faces: U8, payoffs: Any, lasts: Any, fault: Any,
+) -> None:  # fmt: skip
     """Play each game's events to its end; ``fault``: the game and the event that are not due."""
     for g in range(states.shape[0]):
         s = states[g]

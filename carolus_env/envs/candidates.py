@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import float32, int64
 
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.observation import slices_of
@@ -42,7 +41,11 @@ from carolus_env.planning.heuristic import (
     write_seats,
 )
 from carolus_env.planning.plans import first_of, play_plan, rest_of
+from carolus_env.system.arrays import F32, I8, Int, float32, int64
 from carolus_env.system.compiler import kernel, part, rare
+
+if TYPE_CHECKING:
+    from carolus_env.planning.choices import CandidateGenerator
 
 VERSION: Final = 1
 """Version of the row layout."""
@@ -150,14 +153,14 @@ _LIMIT = float32(LIMIT)
 
 
 @kernel
-def _put(row, at, count, scale):
+def _put(row: F32, at: Int, count: float, scale: np.float32) -> Int:
     """Write an entry; returns the place of the next."""
     row[at] = min(max(float32(count) * scale, -_LIMIT), _LIMIT)
     return at + 1
 
 
 @part
-def _write_players(s, seats, row, at):
+def _write_players(s: np.void, seats: Any, row: F32, at: Int) -> Any:
     """Write blocks acts, disc_played, discs_in_hand and crowns; return the next place."""
     players = int64(s["players"])
     for k in range(players):
@@ -184,7 +187,7 @@ def _write_players(s, seats, row, at):
 
 
 @part
-def _write_clans(s, player, team, row, at):
+def _write_clans(s: np.void, player: Int, team: Int, row: F32, at: Int) -> Any:
     """Write blocks held, lead, reserve, threat and out; return the next place."""
     for clan in range(CLANS):
         holder = int64(s["control"][clan])
@@ -205,7 +208,7 @@ def _write_clans(s, player, team, row, at):
 
 
 @part
-def _write_regions(s, team, row, at):
+def _write_regions(s: np.void, team: Int, row: F32, at: Int) -> Any:
     """Write blocks margin and castles; return the next place."""
     teams, n, here = int64(s["teams"]), int64(s["regions"]), int64(s["emperor"])
     one, two = (team + 1) % teams, (team + 2) % teams  # with two teams, two is the team itself
@@ -227,7 +230,7 @@ def _write_regions(s, team, row, at):
 
 
 @rare
-def write_row(s, player, kind, view, row):
+def write_row(s: np.void, player: Int, kind: Int, view: View, row: F32) -> Int:
     """Write the row of the position after a candidate from ``player``'s side; returns its length.
 
     Args:
@@ -260,7 +263,9 @@ def write_row(s, player, kind, view, row):
 
 
 @rare
-def write_candidates(s, proposals, view, choices, rows):
+def write_candidates(
+    s: np.void, proposals: CandidateGenerator, view: View, choices: I8, rows: F32
+) -> Int:
     """List what the player to move chooses among in ``s``, and write the row of each.
 
     Args:

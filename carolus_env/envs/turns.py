@@ -23,6 +23,7 @@ from carolus_env.planning.choices import EVERY, CandidateGenerator
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import MOST_PLACEMENTS, WIDTHS
 from carolus_env.system.arguments import instance, one_of, whole_number
+from carolus_env.system.arrays import F32, I8, I64, Records
 from carolus_env.system.compiler import entry
 
 MOST_ACTIONS: Final = MOST_PLACEMENTS + 1
@@ -185,7 +186,16 @@ class TurnGames(LearnerGames):
 
 
 @entry
-def list_candidates(states, rows, proposals, view, counts, left_out, choices, encoded):
+def list_candidates(
+    states: Records,
+    rows: I64,
+    proposals: CandidateGenerator,
+    view: View,
+    counts: I64,
+    left_out: I64,
+    choices: I8,
+    encoded: F32,
+) -> None:
     """List what the players to move choose among, in some games.
 
     Args:

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import float32, int64
 
 from carolus_env import engine
 from carolus_env.bots.ppo import (
@@ -65,7 +64,11 @@ from carolus_env.networks.tables import MOST_ROWS, layout
 from carolus_env.planning.heuristic import FEATURES
 from carolus_env.planning.plans import WIDTHS, play_plan
 from carolus_env.system import workers
+from carolus_env.system.arrays import F32, F64, I64, U64, Bits, Bools, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, part, rare
+
+if TYPE_CHECKING:
+    from carolus_env.networks.forward import Network
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -212,7 +215,7 @@ class Rollout(NamedTuple):
 
 
 @part
-def _keep_inputs(rollout, d, k, policy, team):
+def _keep_inputs(rollout: Rollout, d: Int, k: Int, policy: Policy, team: Int) -> None:
     """Keep the network's inputs after candidate ``k``, which was just evaluated."""
     after, inputs = policy.after[0], policy.net.inputs
     if after["phase"] == OVER:
@@ -226,7 +229,7 @@ def _keep_inputs(rollout, d, k, policy, team):
 
 
 @rare
-def _evaluate_and_keep(s, policy, rollout, d):
+def _evaluate_and_keep(s: np.void, policy: Policy, rollout: Rollout, d: Int) -> Int:
     """List, evaluate and keep the candidates; returns how many there are."""
     team = int64(s["team"][s["player"]])
     count = list_candidates(s, policy)
@@ -237,7 +240,7 @@ def _evaluate_and_keep(s, policy, rollout, d):
 
 
 @kernel
-def _expect(count, policy, expected):
+def _expect(count: Int, policy: Policy, expected: F32) -> np.float32:
     """Write each team's win probability that the policy expects; returns the log of the sum."""
     most, total = softmax(count, policy.logits, policy.probabilities)
     for team in range(expected.shape[0]):
@@ -263,7 +266,7 @@ class SelfPlay(NamedTuple):
 
 
 @part
-def _decide(s, t, stream, player):
+def _decide(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     """Draw a decision by the policy and note it: an ``act`` of `play_on`."""
     if t == player.steps:
         return False, stream
@@ -280,7 +283,7 @@ def _decide(s, t, stream, player):
 
 
 @part
-def _roll(s, t, stream, player):
+def _roll(s: np.void, t: Any, stream: Bits, player: Any) -> Any:
     """Roll, and start a game that is over anew: a ``roll`` of `play_on`."""
     rollout, stats, d = player.rollout, player.stats, player.game * player.steps + t
     turns.roll_on(s)
@@ -296,7 +299,9 @@ def _roll(s, t, stream, player):
 
 
 @entry
-def play(states, streams, fresh, policy, rollout, stats):
+def play(
+    states: Records, streams: U64, fresh: ResetSource, policy: Policy, rollout: Rollout, stats: F64
+) -> None:
     """Play the same number of decisions in every game; those that end start anew.
 
     Args:
@@ -315,7 +320,7 @@ def play(states, streams, fresh, policy, rollout, stats):
 
 
 @entry
-def estimate(rollout, trace, gae_lambda):
+def estimate(rollout: Rollout, trace: np.float32, gae_lambda: np.float32) -> None:
     """Write targets and advantages, from the last decision backwards.
 
     Generalised advantage estimation (Schulman et al., arXiv:1506.02438), with values that belong to
@@ -408,7 +413,7 @@ class Batch(NamedTuple):
 
 
 @kernel
-def _layers_of(batch, k):
+def _layers_of(batch: Batch, k: Int) -> Activations:
     """Return the activations of one candidate."""
     all_layers = batch.layers
     return Activations(
@@ -421,7 +426,7 @@ def _layers_of(batch, k):
 
 
 @rare
-def _evaluate_again(rollout, d, k, net, batch):
+def _evaluate_again(rollout: Rollout, d: Int, k: Int, net: Network, batch: Batch) -> None:
     """Write the activations of a candidate by the present weights."""
     inputs = net.inputs
     restore_inputs(inputs, rollout.lengths[d, k], rollout.rows[d, k], rollout.features[d, k])
@@ -433,7 +438,7 @@ def _evaluate_again(rollout, d, k, net, batch):
 
 
 @rare
-def _backpropagate(rollout, d, k, weights, batch):
+def _backpropagate(rollout: Rollout, d: Int, k: Int, weights: Weights, batch: Batch) -> None:
     """Add the gradient of one candidate; that of the first layer is left in ``batch.sums``."""
     stage, layers, deltas = rollout.stages[d, k], _layers_of(batch, k), batch.deltas
     teams = layers.values.shape[0]
@@ -448,7 +453,7 @@ def _backpropagate(rollout, d, k, weights, batch):
 
 
 @rare
-def _add_input_gradients(rollout, d, batch):
+def _add_input_gradients(rollout: Rollout, d: Int, batch: Batch) -> None:
     """Add the gradients of the first layer, of all candidates of a decision together.
 
     Candidates share most rows. A row that consecutive candidates have learns from the sum of
@@ -487,7 +492,7 @@ def _add_input_gradients(rollout, d, batch):
 
 
 @part
-def _evaluate_decision(rollout, d, policy, batch):
+def _evaluate_decision(rollout: Rollout, d: Int, policy: Policy, batch: Batch) -> None:
     """Write the values, log odds and logits of a decision's candidates by the present weights."""
     team, teams = rollout.team[d], batch.layers.values.shape[1]
     reset_accumulator(policy.net)
@@ -504,7 +509,9 @@ def _evaluate_decision(rollout, d, policy, batch):
 
 
 @part
-def _logit_gradients(rollout, d, policy, batch, loss, stats):
+def _logit_gradients(
+    rollout: Rollout, d: Int, policy: Policy, batch: Batch, loss: Loss, stats: F64
+) -> None:
     """Write the gradient of the policy's loss with respect to each candidate's logit."""
     count, choice, p = rollout.counts[d], rollout.chosen[d], policy.probabilities
     most, total = softmax(count, policy.logits, p)
@@ -526,7 +533,9 @@ def _logit_gradients(rollout, d, policy, batch, loss, stats):
 
 
 @entry
-def add_gradients(chosen, rollout, policy, batch, loss, stats):
+def add_gradients(
+    chosen: I64, rollout: Rollout, policy: Policy, batch: Batch, loss: Loss, stats: F64
+) -> None:
     """Add up the gradients of some decisions.
 
     Args:
@@ -562,13 +571,15 @@ def add_gradients(chosen, rollout, policy, batch, loss, stats):
 
 
 @entry
-def step(weights, means, squares, gradients, rate):
+def step(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
     """Take a step of Adam for weights ``(n,)``."""
     adam(weights, means, squares, gradients, rate)
 
 
 @entry
-def step_rows(touched, weights, means, squares, gradients, rate):
+def step_rows(
+    touched: Bools, weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32
+) -> None:
     """Take a step of Adam for rows ``(rows, width)``, but only for those that a gradient touched.
 
     Args:

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from numpy import float32, int64
 
 from carolus_env.bots.value.bot import ValueBot
 from carolus_env.bots.value.choice import CandidateSelector, value_choices
@@ -56,6 +55,7 @@ from carolus_env.networks.tables import MOST_ROWS
 from carolus_env.planning.choices import list_choices
 from carolus_env.planning.heuristic import FEATURES, all_weights
 from carolus_env.planning.plans import WIDTHS, play_plan
+from carolus_env.system.arrays import F64, U64, Bits, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, part, rare
 
 LONGEST: Final = 1024
@@ -186,7 +186,7 @@ class Memory(NamedTuple):
 
 
 @part
-def _keep_inputs(s, memory, t):
+def _keep_inputs(s: np.void, memory: Memory, t: Any) -> None:
     """Keep the network's inputs for ``s``, which it has just evaluated."""
     inputs, history = memory.selector.net.inputs, memory.history
     history.lengths[t] = inputs.length[0]
@@ -205,7 +205,7 @@ class SelfPlay(NamedTuple):
 
 
 @part
-def _decide(s, count, bits, player):
+def _decide(s: np.void, count: Any, bits: Bits, player: Any) -> Any:
     """Take a decision, and remember the position after it: an ``act`` of `play_on`."""
     memory = player.memory
     selector, history = memory.selector, memory.history
@@ -237,7 +237,7 @@ def _decide(s, count, bits, player):
 
 
 @part
-def _play_game(memory, exploration, bits):
+def _play_game(memory: Memory, exploration: float, bits: Bits) -> Any:
     """Play the game in ``memory.state`` to its end.
 
     Returns:
@@ -253,7 +253,7 @@ def _play_game(memory, exploration, bits):
 
 
 @rare
-def update(memory, first_team, rate):
+def update(memory: Memory, first_team: Int, rate: np.float32) -> float:
     """Move the value of the position in the network's inputs towards the target.
 
     This is one step down the cross-entropy, by Adagrad.
@@ -283,7 +283,7 @@ def update(memory, first_team, rate):
 
 
 @part
-def _learn_from_game(memory, positions, trace, rate):
+def _learn_from_game(memory: Memory, positions: Any, trace: float, rate: np.float32) -> Any:
     """Learn from the game that is over, its last position first; returns the sum of losses."""
     s, history, target = memory.state[0], memory.history, memory.target
     inputs = memory.selector.net.inputs
@@ -302,7 +302,15 @@ def _learn_from_game(memory, positions, trace, rate):
 
 
 @entry
-def learn(starts, streams, memory, exploration, trace, rate, stats):
+def learn(
+    starts: Records,
+    streams: U64,
+    memory: Memory,
+    exploration: float,
+    trace: float,
+    rate: np.float32,
+    stats: F64,
+) -> None:
     """Play games from their starts, one after the other, and learn from each.
 
     Args:

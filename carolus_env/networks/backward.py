@@ -7,7 +7,8 @@ once (`adagrad`), or a place in the sum of a batch (`accumulate`), from which `a
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,12 @@ from numpy import float32
 
 from carolus_env.networks.forward import Activations
 from carolus_env.networks.network import LEAK, LINEAR
+from carolus_env.system.arrays import F32, Int
 from carolus_env.system.compiler import kernel, rare
+
+if TYPE_CHECKING:
+    from carolus_env.networks.forward import Weights
+    from carolus_env.networks.inputs import Inputs
 
 Floats = npt.NDArray[np.float32]
 
@@ -43,13 +49,13 @@ class Deltas(NamedTuple):
 
 
 @kernel
-def _slope(output):
+def _slope(output: np.float32) -> np.float32:
     """Return the slope of the rectifier that had this output."""
     return float32(1) if output > float32(0) else LEAK
 
 
 @kernel
-def transpose(matrix, transposed):
+def transpose(matrix: F32, transposed: F32) -> None:
     """Write a matrix with its axes exchanged."""
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):
@@ -57,7 +63,9 @@ def transpose(matrix, transposed):
 
 
 @rare
-def backpropagate(weights, stage, hidden, activations, deltas):
+def backpropagate(
+    weights: Weights, stage: Int, hidden: F32, activations: Activations, deltas: Deltas
+) -> None:
     """Write ``deltas.second`` and ``deltas.sums`` from ``deltas.scores``.
 
     Args:
@@ -91,7 +99,15 @@ def backpropagate(weights, stage, hidden, activations, deltas):
 
 
 @kernel
-def learn_layers(change, targets, states, stage, activations, deltas, rate):
+def learn_layers(
+    change: Callable[..., Any],
+    targets: Weights,
+    states: Weights,
+    stage: Int,
+    activations: Activations,
+    deltas: Deltas,
+    rate: np.float32,
+) -> None:
     """Use the gradients of a stage's layers, those after the first.
 
     Args:
@@ -116,7 +132,14 @@ def learn_layers(change, targets, states, stage, activations, deltas, rate):
 
 
 @kernel
-def learn_inputs(change, targets, states, inputs, deltas, rate):
+def learn_inputs(
+    change: Callable[..., Any],
+    targets: Weights,
+    states: Weights,
+    inputs: Inputs,
+    deltas: Deltas,
+    rate: np.float32,
+) -> None:
     """Use the gradients of the first layer; see `learn_layers`."""
     change(targets.bias, states.bias, float32(1), deltas.sums, rate)
     for k in range(inputs.length[0]):
@@ -132,14 +155,14 @@ def learn_inputs(change, targets, states, inputs, deltas, rate):
 
 
 @kernel
-def accumulate(gradients, _, factor, vector, __):
+def accumulate(gradients: F32, _: F32, factor: np.float32, vector: F32, __: np.float32) -> None:
     """Add a gradient to the sum of a batch."""
     for j in range(gradients.shape[0]):
         gradients[j] += factor * vector[j]
 
 
 @kernel
-def adagrad(weights, squares, factor, vector, rate):
+def adagrad(weights: F32, squares: F32, factor: np.float32, vector: F32, rate: np.float32) -> None:
     """Take a step of Adagrad (Duchi, Hazan and Singer, JMLR 12, 2011).
 
     Each weight has a learning rate of its own: ``rate`` over the root of the sum of its squared
@@ -152,7 +175,7 @@ def adagrad(weights, squares, factor, vector, rate):
 
 
 @kernel
-def adam(weights, means, squares, gradients, rate):
+def adam(weights: F32, means: F32, squares: F32, gradients: F32, rate: np.float32) -> None:
     """Take a step of Adam (Kingma and Ba, arXiv:1412.6980) for a vector, and zero its gradients.
 
     Args:

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import float32, int64
 
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.rules import MAX_TEAMS, OVER, TEAMS
@@ -21,6 +20,7 @@ from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.networks.inputs import Inputs, encode, store_inputs, team_role
 from carolus_env.networks.network import LEAK, LINEAR, SUREST
 from carolus_env.networks.tables import Layout, layout
+from carolus_env.system.arrays import F32, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 Floats = npt.NDArray[np.float32]
@@ -121,12 +121,12 @@ class Network(NamedTuple):
 
 
 @kernel
-def _leaky(number):
+def _leaky(number: np.float32) -> np.float32:
     return number if number > float32(0) else LEAK * number
 
 
 @rare
-def add_up(weights, inputs, sums):
+def add_up(weights: Weights, inputs: Inputs, sums: F32) -> None:
     """Compute the first layer in full: add up the rows and features."""
     rows = weights.rows
     width, count = sums.shape[0], inputs.length[0]
@@ -151,14 +151,14 @@ def add_up(weights, inputs, sums):
 
 
 @part
-def _keep_inputs(inputs, accumulator):
+def _keep_inputs(inputs: Inputs, accumulator: Accumulator) -> None:
     """Note that the sums were computed in full for these inputs."""
     accumulator.length[0], accumulator.updates[0] = inputs.length[0], 0
     store_inputs(inputs, accumulator.rows, accumulator.features)
 
 
 @part
-def _exchange_rows(weights, inputs, accumulator, sums):
+def _exchange_rows(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32) -> None:
     """Update the sums by the rows that have changed."""
     rows, changed, before = weights.rows, accumulator.changed, accumulator.before
     count, old_count, n = inputs.length[0], accumulator.length[0], 0
@@ -189,7 +189,9 @@ def _exchange_rows(weights, inputs, accumulator, sums):
 
 
 @part
-def _exchange_features(weights, inputs, accumulator, sums):
+def _exchange_features(
+    weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32
+) -> None:
     """Update the sums by the features that have changed."""
     features, changed, growths = weights.features, accumulator.changed, accumulator.growth
     n = 0
@@ -210,7 +212,7 @@ def _exchange_features(weights, inputs, accumulator, sums):
 
 
 @rare
-def update_sums(weights, inputs, accumulator, sums):
+def update_sums(weights: Weights, inputs: Inputs, accumulator: Accumulator, sums: F32) -> None:
     """Compute the first layer by updates, in full if there is nothing to update."""
     if accumulator.length[0] == 0 or accumulator.updates[0] == MOST_UPDATES:
         add_up(weights, inputs, sums)
@@ -222,7 +224,7 @@ def update_sums(weights, inputs, accumulator, sums):
 
 
 @rare
-def apply_layers(weights, stage, activations):
+def apply_layers(weights: Weights, stage: Int, activations: Activations) -> None:
     """Compute the other layers, those of a stage, from ``activations.sums`` on."""
     sums, first, second = activations.sums, activations.first, activations.second
     wide, hidden = first.shape[0], second.shape[0]
@@ -245,7 +247,7 @@ def apply_layers(weights, stage, activations):
 
 
 @kernel
-def _score(weights, stage, activations, k):
+def _score(weights: Weights, stage: Int, activations: Activations, k: Int) -> Any:
     """Compute one score."""
     second, sums, out = activations.second, activations.sums, weights.out[stage, k]
     hidden, wide = second.shape[0], activations.first.shape[0]
@@ -262,7 +264,7 @@ def _score(weights, stage, activations, k):
 
 
 @kernel
-def softmax(count, logits, probabilities):
+def softmax(count: Int, logits: F32, probabilities: F32) -> tuple[np.float32, np.float32]:
     """Write the softmax of the first logits; returns m, the greatest, and the sum of exp(x - m)."""
     most = logits[0]
     for k in range(1, count):
@@ -277,7 +279,7 @@ def softmax(count, logits, probabilities):
 
 
 @kernel
-def log_odds(value):
+def log_odds(value: float) -> np.float32:
     """Return the log odds of a value, within bounds."""
     bounded = min(max(float32(value), _LEAST), _MOST)
     return np.log(bounded / (float32(1) - bounded))
@@ -287,13 +289,13 @@ def log_odds(value):
 
 
 @kernel
-def reset_accumulator(net):
+def reset_accumulator(net: Network) -> None:
     """Make the next position be computed in full."""
     net.accumulator.length[0] = 0
 
 
 @rare
-def evaluate(s, net):
+def evaluate(s: np.void, net: Network) -> None:
     """Write ``net.inputs`` and ``net.activations`` for a position that is not over."""
     encode(s, net.layout, net.inputs)
     update_sums(net.weights, net.inputs, net.accumulator, net.activations.sums)
@@ -301,7 +303,7 @@ def evaluate(s, net):
 
 
 @part
-def write_value(s, net, values):
+def write_value(s: np.void, net: Network, values: Any) -> None:
     """Write each team's win probability in ``s``, over or not: ``(3,)`` float64."""
     teams = int64(s["teams"])
     if s["phase"] == OVER:
@@ -314,7 +316,7 @@ def write_value(s, net, values):
 
 
 @part
-def team_value(s, team, net):
+def team_value(s: np.void, team: Int, net: Network) -> Any:
     """Return the team's win probability in ``s``, over or not."""
     if s["phase"] == OVER:
         return turns.team_win_share(s, team)
@@ -339,7 +341,7 @@ def values(states: States, weights: Weights) -> npt.NDArray[np.float64]:
 
 
 @entry
-def _values(states, net, out):
+def _values(states: Records, net: Network, out: Any) -> None:
     for g in range(states.shape[0]):
         reset_accumulator(net)  # so that a value does not depend on the games before
         write_value(states[g], net, out[g])

@@ -13,11 +13,10 @@ the tables are. All is from the point of view of the player to move:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import float32, int64
 
 from carolus_env.engine.kernels.courts import reserve_size
 from carolus_env.engine.rules import (
@@ -74,7 +73,11 @@ from carolus_env.planning.heuristic import (
     write_features,
     write_seats,
 )
+from carolus_env.system.arrays import F32, I16, I32, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, part, rare
+
+if TYPE_CHECKING:
+    from carolus_env.networks.tables import Layout
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
 _HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])
@@ -148,7 +151,7 @@ for _name, _size in (
 
 
 @kernel
-def team_role(s, team):
+def team_role(s: np.void, team: Int) -> Int:
     """Return the team's role; NOBODY stays NOBODY."""
     teams = int64(s["teams"])
     role = (team - int64(s["team"][s["player"]]) + teams) % teams
@@ -156,19 +159,19 @@ def team_role(s, team):
 
 
 @kernel
-def team_in_role(s, role):
+def team_in_role(s: np.void, role: Int) -> Int:
     """Return the team that has the role."""
     return (int64(s["team"][s["player"]]) + role) % int64(s["teams"])
 
 
 @kernel
-def _within(number, most):
+def _within(number: Int, most: Int) -> Int:
     """Return the number, between ``-most`` and ``most``."""
     return min(max(number, -most), most)
 
 
 @kernel
-def _clipped(number, low, high):
+def _clipped(number: Int, low: Int, high: Int) -> Int:
     """Return the number within the bounds, counted from the lower one."""
     return min(max(number, low), high) - low
 
@@ -177,14 +180,14 @@ def _clipped(number, low, high):
 
 
 @kernel
-def _put(inputs, count, row):
+def _put(inputs: Inputs, count: Int, row: Int) -> Int:
     """Add a row; returns the count."""
     inputs.rows[count] = row
     return count + 1
 
 
 @part
-def _write_turns(s, inputs):
+def _write_turns(s: np.void, inputs: Inputs) -> None:
     """Write what each player can do in its next turn: ``discs``, ``spare`` and ``taken``."""
     players, phase = int64(s["players"]), s["phase"]
     dice = DICE[players]
@@ -229,7 +232,7 @@ def _write_turns(s, inputs):
 
 
 @part
-def _write_region_rows(s, layout, inputs, count):
+def _write_region_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables region, reach and border; return the count."""
     players, teams = int64(s["players"]), int64(s["teams"])
     n, here = int64(s["regions"]), int64(s["emperor"])
@@ -293,7 +296,7 @@ def _write_region_rows(s, layout, inputs, count):
 
 
 @part
-def _write_clan_rows(s, layout, inputs, count):
+def _write_clan_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the table clan; return the count."""
     players = int64(s["players"])
     most_lead = MOST_LEAD if s["teams"] == 2 else FEWER_LEAD
@@ -320,7 +323,7 @@ def _write_clan_rows(s, layout, inputs, count):
 
 
 @part
-def _write_player_rows(s, layout, inputs, count):
+def _write_player_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables about hands, discs and reserves; return the count."""
     players = int64(s["players"])
     kind = SET_UP if s["round"] == 0 else (OPENING if s["phase"] == DISC else ACTION)
@@ -348,7 +351,7 @@ def _write_player_rows(s, layout, inputs, count):
 
 
 @part
-def _write_position_rows(s, layout, inputs, count):
+def _write_position_rows(s: np.void, layout: Layout, inputs: Inputs, count: Int) -> Any:
     """Write rows of the tables castles, circle and moment; return the count."""
     most, own = 0, min(int64(s["castles"][team_in_role(s, 0)]), MOST_CASTLES - 1)
     for rival in range(1, int64(s["teams"])):
@@ -363,7 +366,7 @@ def _write_position_rows(s, layout, inputs, count):
 
 
 @kernel
-def stage_of(s):
+def stage_of(s: np.void) -> Int:
     """Return the stage of the game: by the circle's regions, and whether a disc is due."""
     stage = 0
     for regions in SMALLER:
@@ -372,7 +375,7 @@ def stage_of(s):
 
 
 @rare
-def encode(s, layout, inputs):
+def encode(s: np.void, layout: Layout, inputs: Inputs) -> None:
     """Write the inputs of the network for ``s``, a game that is not over."""
     write_seats(s, int64(s["player"]), inputs.seats)
     _write_turns(s, inputs)
@@ -390,7 +393,7 @@ def encode(s, layout, inputs):
 
 
 @kernel
-def store_inputs(inputs, rows, features):
+def store_inputs(inputs: Inputs, rows: I32 | I16, features: F32) -> None:
     """Copy a position's inputs into vectors of rows and features; `Inputs.length` rows count."""
     for k in range(inputs.length[0]):
         rows[k] = inputs.rows[k]
@@ -399,7 +402,7 @@ def store_inputs(inputs, rows, features):
 
 
 @kernel
-def restore_inputs(inputs, length, rows, features):
+def restore_inputs(inputs: Inputs, length: Int, rows: I16 | I32, features: F32) -> None:
     """Copy back what `store_inputs` has stored of a position with ``length`` rows."""
     inputs.length[0] = length
     for k in range(length):
@@ -439,7 +442,7 @@ def encode_all(states: States) -> InputArrays:
 
 
 @entry
-def _encode_all(states, layout, inputs, out):
+def _encode_all(states: Records, layout: Layout, inputs: Inputs, out: Any) -> None:
     for g in range(states.shape[0]):
         encode(states[g], layout, inputs)
         out.stages[g] = inputs.stage[0]

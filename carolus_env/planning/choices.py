@@ -14,6 +14,7 @@ import numpy.typing as npt
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import DISC, DISCS, FIRST_CROWN, FIRST_DISC, MOVE, PLACE
 from carolus_env.planning.plans import PlanScratch, list_plans
+from carolus_env.system.arrays import I64, Int
 from carolus_env.system.compiler import kernel, rare
 
 EVERY: Final = 4096
@@ -57,13 +58,13 @@ class CandidateGenerator(NamedTuple):
 
 
 @kernel
-def in_turn(s):
+def in_turn(s: np.void) -> bool:
     """Return whether the player to move is in its action turn."""
     return s["phase"] == PLACE or s["phase"] == MOVE
 
 
 @kernel
-def list_actions(s, choices):
+def list_actions(s: np.void, choices: I64) -> Int:
     """Write the legal discs or crowns of ``s`` as plans of one action; returns how many."""
     is_disc = s["phase"] == DISC
     bits = legal.playable_discs(s) if is_disc else legal.clans_to_take(s)
@@ -76,7 +77,7 @@ def list_actions(s, choices):
 
 
 @rare
-def list_choices(s, proposals):
+def list_choices(s: np.void, proposals: CandidateGenerator) -> Int:
     """Write the choices in ``s``: a turn's plans, or the legal actions; returns how many.
 
     ``proposals.plan.total`` holds how many there were, those left out too.

@@ -6,16 +6,16 @@ position is worth once all have chosen is up to the bot.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env.engine.kernels import legal
 from carolus_env.engine.rules import DISCS, FIRST_DISC, MAX_PLAYERS, MAX_TEAMS
 from carolus_env.engine.state import STATE, States
 from carolus_env.planning.plans import NONE_YET, play
+from carolus_env.system.arrays import int64
 from carolus_env.system.compiler import part
 
 
@@ -44,7 +44,7 @@ class DiscScratch(NamedTuple):
 
 
 @part
-def search_discs(s, answers, evaluate, context, scratch):
+def search_discs(s: np.void, answers: Any, evaluate: Any, context: Any, scratch: Any) -> Any:
     """Value the discs that can be played in ``s``; returns the best one, as an action.
 
     Args:

@@ -14,11 +14,10 @@ import json
 import math
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64, uint64
 
 from carolus_env.engine.kernels.courts import clans_of, reserve_size
 from carolus_env.engine.kernels.packed import NOTHING, WORD, eight_counts
@@ -38,6 +37,7 @@ from carolus_env.engine.rules import (
     TEAMS,
 )
 from carolus_env.engine.state import States, as_states
+from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 
@@ -121,14 +121,14 @@ _255, _SUM, _EVEN = uint64(255), uint64(0xFFFF), uint64(0x00FF00FF00FF00FF)
 
 
 @kernel
-def count_at(circle, region):
+def count_at(circle: tuple[Bits, Bits], region: Int) -> Int:
     """Return the count of ``region`` in a circle, which is two words."""
     word = circle[0] if region < WORD else circle[1]
     return int64((word >> uint64(8 * (region % WORD))) & _255)
 
 
 @kernel
-def strengths(s, team):
+def strengths(s: np.void, team: Int) -> tuple[Bits, Bits]:
     """Return a circle of the paladins that count for the team, castles not included.
 
     Counts are bytes. More than 255 paladins on a region would distort the evaluation, but no rule.
@@ -143,7 +143,7 @@ def strengths(s, team):
 
 
 @kernel
-def paladins_out(s, clan):
+def paladins_out(s: np.void, clan: Int) -> Int:
     """Return the clan's paladins on all regions, at most 200."""
     word = eight_counts(s["region_paladins"][clan], 0) + eight_counts(
         s["region_paladins"][clan], WORD
@@ -154,7 +154,7 @@ def paladins_out(s, clan):
 
 
 @kernel
-def acts_this_round(s, place):
+def acts_this_round(s: np.void, place: Int) -> bool:
     """Return whether the player at ``place`` in the order still has an action turn this round."""
     phase = s["phase"]
     if s["round"] == 0 or phase in (DISC, OVER):
@@ -164,7 +164,7 @@ def acts_this_round(s, place):
 
 
 @kernel
-def count_clan(s, clan, features):
+def count_clan(s: np.void, clan: Int, features: F64) -> None:
     """Add one clan to `CLAN_FEATURES`: all that they hold is a sum over the clans."""
     out = paladins_out(s, clan)
     holder = int64(s["control"][clan])
@@ -198,13 +198,13 @@ def count_clan(s, clan, features):
 
 
 @part
-def _count_clans(s, features):
+def _count_clans(s: np.void, features: F64) -> None:
     for clan in range(CLANS):
         count_clan(s, clan, features)
 
 
 @kernel
-def heir_of(owner, power_0, power_1, power_2):
+def heir_of(owner: Int, power_0: Int, power_1: Int, power_2: Int) -> Int:
     """Return the team that would get a region of these strengths, ``owner`` for a tie."""
     heir = owner
     heir = 0 if power_0 > max(power_1, power_2) else heir
@@ -213,13 +213,13 @@ def heir_of(owner, power_0, power_1, power_2):
 
 
 @kernel
-def margin(power, other, third):
+def margin(power: Int, other: Int, third: Int) -> Int:
     """Return a team's lead in strength over every other, within bounds."""
     return min(max(power - max(other, third), -_MARGIN), _MARGIN)
 
 
 @part
-def _count_regions(s, features):
+def _count_regions(s: np.void, features: F64) -> None:
     count, here = int64(s["regions"]), int64(s["emperor"])
     three = int64(s["teams"] > 2)
     circle_0, circle_1 = strengths(s, 0), strengths(s, 1)
@@ -261,7 +261,7 @@ def _count_regions(s, features):
 
 
 @rare
-def count_but_clans(s, features):
+def count_but_clans(s: np.void, features: F64) -> None:
     """Write all of `FEATURES` but those of the clans to rows that hold zeros."""
     _count_regions(s, features)
     to_win = CASTLES_TO_WIN[int64(s["players"])]
@@ -279,7 +279,7 @@ def count_but_clans(s, features):
 
 
 @kernel
-def forget_features(features):
+def forget_features(features: F64) -> None:
     """Write zeros."""
     for team in range(MAX_TEAMS):
         for k in range(features.shape[1]):
@@ -287,7 +287,7 @@ def forget_features(features):
 
 
 @part
-def write_features(s, features):
+def write_features(s: np.void, features: F64) -> None:
     """Write `FEATURES` of each team to ``features``, ``(4, F)`` float64; the last row is unused."""
     forget_features(features)
     _count_clans(s, features)
@@ -298,7 +298,7 @@ def write_features(s, features):
 
 
 @kernel
-def weigh(features, weights, scores):
+def weigh(features: F64, weights: F64, scores: F64) -> None:
     """Write the sum of each team's features times their weights to ``scores``."""
     score_0, score_1, score_2 = 0.0, 0.0, 0.0  # side by side: one sum would wait for the next
     for k in range(len(FEATURES)):
@@ -309,14 +309,14 @@ def weigh(features, weights, scores):
 
 
 @kernel
-def write_final_scores(winners, scores):
+def write_final_scores(winners: Int, scores: F64) -> None:
     """Write each team's score where the game is over: `SURE` if it has won (bit t), else 0."""
     for team in range(MAX_TEAMS):
         scores[team] = SURE * (int64(winners) >> team & 1)
 
 
 @rare
-def write_scores(s, weights, features, scores):
+def write_scores(s: np.void, weights: F64, features: F64, scores: F64) -> None:
     """Write each team's score to ``scores``, ``(3,)`` float64; `SURE` if it has won."""
     if s["phase"] == OVER:
         write_final_scores(s["winners"], scores)
@@ -326,14 +326,14 @@ def write_scores(s, weights, features, scores):
 
 
 @kernel
-def rivals(team, teams):
+def rivals(team: Int, teams: Int) -> tuple[Int, Int]:
     """Return the two other teams; of two teams the other one, twice."""
     first = (team + 1) % teams
     return first, first if teams == 2 else (team + 2) % teams
 
 
 @part
-def write_seats(s, player, seats):
+def write_seats(s: np.void, player: Any, seats: Any) -> None:
     """Write the seats in ``player``'s order: its own, then clockwise; a partner comes third."""
     players = int64(s["players"])
     if players < MAX_PLAYERS or s["partners_adjacent"] == 0:
@@ -346,7 +346,7 @@ def write_seats(s, player, seats):
 
 
 @kernel
-def advantage(scores, team, teams):
+def advantage(scores: F64, team: Int, teams: Int) -> Any:
     """Return the team's log odds of winning: its score less the log-sum-exp of the other scores."""
     first, second = rivals(team, teams)
     if teams == 2:
@@ -366,7 +366,7 @@ _FLAT_SLOPE, _FLAT_AT_0 = _tangent(-2.0)
 
 
 @kernel
-def advantage_at_most(scores, team, first, second):
+def advantage_at_most(scores: F64, team: Int, first: Int, second: Int) -> Any:
     """Return a logarithm-free bound of `advantage`; ``first`` and ``second`` are the `rivals`.
 
     It is exact for two teams. Of three, log(1 + exp(x)) lies above its tangents and above 0.
@@ -378,7 +378,7 @@ def advantage_at_most(scores, team, first, second):
 
 
 @kernel
-def write_chances(scores, teams, chances):
+def write_chances(scores: F64, teams: Int, chances: F64) -> None:
     """Write each team's win probability: the softmax of the scores."""
     most = max(scores[0], scores[1])
     most = max(most, scores[2]) if teams > 2 else most
@@ -436,13 +436,13 @@ def chances(
 
 
 @entry
-def _features(states, counted):
+def _features(states: Records, counted: F64) -> None:
     for g in range(states.shape[0]):
         write_features(states[g], counted[g])
 
 
 @entry
-def _chances(states, weights, features, scores, chances):
+def _chances(states: Records, weights: F64, features: F64, scores: F64, chances: F64) -> None:
     for g in range(states.shape[0]):
         s = states[g]
         write_scores(s, weights[int64(s["players"])], features, scores)

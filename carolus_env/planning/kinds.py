@@ -23,11 +23,10 @@ plus ``TO_REGION`` for each to the region.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env.engine.kernels.courts import controlling_team
 from carolus_env.engine.kernels.regions import region_at, strength
@@ -48,6 +47,7 @@ from carolus_env.planning.heuristic import (
     weigh,
     write_final_scores,
 )
+from carolus_env.system.arrays import F64, Int, Records, int64
 from carolus_env.system.compiler import kernel, part, rare
 
 TO_REGION: Final = 1
@@ -95,7 +95,7 @@ class Kinds(NamedTuple):
     of each team on that region before paladins are placed there; last the owner's row."""
     powers_of: npt.NDArray[np.int64]
     """``(32,)`` int64: the serial number of the position whose powers those are."""
-    kinds: npt.NDArray[np.void]
+    kinds: Records
     """``(512,)`` KIND, each at the row that `_row` says; a newer one takes its place."""
     features: npt.NDArray[np.float64]
     """``(512, 4, F)`` float64: the features of a plan of each kind, see `write_features`."""
@@ -132,19 +132,19 @@ class PlanContext(NamedTuple):
 
 
 @kernel
-def share_of(shares, clan):
+def share_of(shares: Int, clan: Int) -> Int:
     """Return the clan's share."""
     return shares >> 8 * clan & 255
 
 
 @kernel
-def with_one_more(shares, clan, to):
+def with_one_more(shares: Int, clan: Int, to: Int) -> Int:
     """Return the shares with one more paladin of the clan, ``TO_COURT`` or ``TO_REGION``."""
     return shares + (to << 8 * clan)
 
 
 @kernel
-def _effect(clan, team, before, on_region):
+def _effect(clan: Int, team: Int, before: Int, on_region: Int) -> Int:
     """Return the effect of a clan's share as a number; those of all clans are added up.
 
     Bit ``clan`` says that another team controls the clan now than before; byte 1 + t is by how many
@@ -155,7 +155,7 @@ def _effect(clan, team, before, on_region):
 
 
 @kernel
-def slack(weights):
+def slack(weights: F64) -> float:
     """Return the maximum error of a difference of rough scores; rounding stays far below."""
     total = 1.0
     for k in range(weights.shape[0]):
@@ -164,7 +164,7 @@ def slack(weights):
 
 
 @kernel
-def _weighed_clans(features, weights):
+def _weighed_clans(features: F64, weights: F64) -> float:
     """Return a team's `CLAN_FEATURES` times their weights, added up."""
     total = 0.0
     for k in range(_FIRST, _LAST + 1):
@@ -173,7 +173,7 @@ def _weighed_clans(features, weights):
 
 
 @part
-def begin_kinds(given, kinds):
+def begin_kinds(given: PlanContext, kinds: Kinds) -> None:
     """Forget the position before, and learn what the paladins of each clan can do in this one.
 
     Args:
@@ -211,19 +211,19 @@ def begin_kinds(given, kinds):
 
 
 @kernel
-def _key(serial, control, stop, target, heir):
+def _key(serial: Int, control: Int, stop: Int, target: Int, heir: Int) -> Int:
     """Return a kind's key, a number that its plans share."""
     return (((serial * _CONTROLS + control) * 8 + stop) * 16 + target) * 4 + heir
 
 
 @kernel
-def _row(key):
+def _row(key: Int) -> Int:
     """Return the row of `Kinds` where the kind belongs."""
     return ((key % _KEYS * _MIX) & 0xFFFFFFFF) * _ROWS >> 32
 
 
 @rare
-def _place_all(s, shares, destination):
+def _place_all(s: np.void, shares: Int, destination: Int) -> None:
     """Place the paladins: those for the region at ``destination``, nowhere if that is NOBODY."""
     for clan in range(CLANS):
         court, on_region = share_of(shares, clan) // TO_COURT, share_of(shares, clan) % TO_COURT
@@ -235,7 +235,7 @@ def _place_all(s, shares, destination):
 
 
 @rare
-def _write_powers(shares, control, given, kinds):
+def _write_powers(shares: Int, control: Int, given: PlanContext, kinds: Kinds) -> None:
     """Write ``powers`` where plans with these shares leave control."""
     s = given.before
     kinds.powers_of[control] = kinds.serial[0]
@@ -252,7 +252,7 @@ def _write_powers(shares, control, given, kinds):
 
 
 @kernel
-def _region_with(s, territory):
+def _region_with(s: np.void, territory: Int) -> Int:
     """Return the index of the territory's region; the last may go on past the first."""
     result = int64(s["regions"]) - 1
     for region in range(int64(s["regions"])):
@@ -262,7 +262,7 @@ def _region_with(s, territory):
 
 
 @kernel
-def _write_clans(shares, teams, clans, features):
+def _write_clans(shares: Int, teams: Int, clans: F64, features: F64) -> None:
     """Write `CLAN_FEATURES`: the sums of what each clan's share leads to."""
     for team in range(teams):
         for k in range(_FIRST, _LAST + 1):
@@ -273,7 +273,7 @@ def _write_clans(shares, teams, clans, features):
 
 
 @rare
-def _learn_kind(shares, added, key, given, kinds):
+def _learn_kind(shares: Int, added: Int, key: Int, given: PlanContext, kinds: Kinds) -> None:
     """Play a plan out, and find what others of its kind have in common with it.
 
     Plans that end the game are not cached as a kind: their scores are known at once.
@@ -317,7 +317,7 @@ def _learn_kind(shares, added, key, given, kinds):
 
 
 @kernel
-def _write_margin(kind, team, own, features):
+def _write_margin(kind: np.void, team: Int, own: Int, features: F64) -> None:
     """Write the features that hold margins; ``own`` is that of the region with the paladins."""
     owns = int64(kind["owner"] == team)
     features[team, HOLD] = kind["hold"][team] + own * owns
@@ -325,7 +325,7 @@ def _write_margin(kind, team, own, features):
 
 
 @kernel
-def _powers(kind, added):
+def _powers(kind: np.void, added: Int) -> tuple[Int, Int, Int]:
     """Return each team's strength on the region with the paladins, after a plan of the kind."""
     power_0 = int64(kind["powers"][0]) + (added & 255)
     power_1 = int64(kind["powers"][1]) + (added >> 8 & 255)
@@ -333,7 +333,9 @@ def _powers(kind, added):
 
 
 @part
-def kind_after(shares, effect, target, stop, given, kinds):
+def kind_after(
+    shares: Int, effect: Int, target: Int, stop: Int, given: PlanContext, kinds: Kinds
+) -> Any:
     """Return the row in `Kinds` of a plan's kind; a new kind is learnt.
 
     Args:
@@ -363,7 +365,7 @@ def kind_after(shares, effect, target, stop, given, kinds):
 
 
 @kernel
-def _margins(kind, effect):
+def _margins(kind: np.void, effect: Int) -> tuple[Int, Int, Int]:
     """Return each team's margin on the region with the paladins, after a plan of the kind."""
     power_0, power_1, power_2 = _powers(kind, effect >> 8)
     margin_0, margin_1 = margin(power_0, power_1, power_2), margin(power_1, power_0, power_2)
@@ -371,7 +373,7 @@ def _margins(kind, effect):
 
 
 @kernel
-def write_weighed_clans(shares, kinds, weighed):
+def write_weighed_clans(shares: Int, kinds: Kinds, weighed: F64) -> None:
     """Write what the clans add to each team's rough score after placements, ``(3,)`` float64."""
     clans = kinds.weighed
     total_0, total_1, total_2 = 0.0, 0.0, 0.0
@@ -384,7 +386,9 @@ def write_weighed_clans(shares, kinds, weighed):
 
 
 @kernel
-def write_rough_scores(row, effect, weighed, weights, kinds, scores):
+def write_rough_scores(
+    row: Int, effect: Int, weighed: F64, weights: F64, kinds: Kinds, scores: F64
+) -> None:
     """Write each team's score after a plan, but for rounding.
 
     Args:
@@ -410,7 +414,9 @@ def write_rough_scores(row, effect, weighed, weights, kinds, scores):
 
 
 @part
-def write_scores_after(row, shares, effect, given, kinds, scores):
+def write_scores_after(
+    row: Int, shares: Int, effect: Int, given: PlanContext, kinds: Kinds, scores: F64
+) -> None:
     """Write each team's score after a plan, as `write_scores` does in the position after it.
 
     Args:

@@ -10,11 +10,10 @@ it; with ``all`` anywhere. So ``all`` is exhaustive.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env.engine.kernels import turns
 from carolus_env.engine.kernels.legal import emperor_steps
@@ -44,6 +43,7 @@ from carolus_env.planning.kinds import (
     write_scores_after,
     write_weighed_clans,
 )
+from carolus_env.system.arrays import F64, I64, Int, Records, int64
 from carolus_env.system.compiler import entry, kernel, part, rare
 
 WIDTHS: Final = ("stop", "one", "all")
@@ -129,31 +129,31 @@ class PlanScratch(NamedTuple):
 
 
 @kernel
-def pack(plan, action, place):
+def pack(plan: Int, action: Int, place: Int) -> Int:
     """Add ``action`` to the plan at index ``place``, which is still free."""
     return plan | (int64(action) + 1) << (_STEP * place)
 
 
 @kernel
-def first_of(plan):
+def first_of(plan: Int) -> Int:
     """Return the first action of a plan."""
     return (plan & _LOW) - 1
 
 
 @kernel
-def rest_of(plan):
+def rest_of(plan: Int) -> Int:
     """Return the plan without its first action; 0 when no action is left."""
     return plan >> _STEP
 
 
 @rare
-def play(s, action):
+def play(s: np.void, action: Int) -> None:
     """Call `turns.play`, compiled once and called."""
     turns.play(s, action)
 
 
 @kernel
-def play_plan(s, plan):
+def play_plan(s: np.void, plan: Int) -> None:
     """Play the actions of a plan."""
     while plan != 0:
         play(s, first_of(plan))
@@ -173,7 +173,7 @@ def actions_of(plan: int) -> list[int]:
 
 
 @kernel
-def _keep(plan, value, plans, values, kept):
+def _keep(plan: Int, value: float, plans: I64, values: F64, kept: Int) -> Int:
     """Insert a plan into the list of the best, best first; returns the new length."""
     longest = plans.shape[0]
     if kept == longest:
@@ -189,7 +189,7 @@ def _keep(plan, value, plans, values, kept):
 
 
 @kernel
-def _following(clan, target, only, targets):
+def _following(clan: Int, target: Int, only: Int, targets: Int) -> tuple[Int, Int]:
     """Return the next clan and target to try; with ``only`` set, no other region is a target."""
     last = only if only != 0 else targets - 1
     after = only if only != 0 else target + 1
@@ -197,7 +197,7 @@ def _following(clan, target, only, targets):
 
 
 @part
-def _begin(s, width, weights, scratch):
+def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
     """Return the `Listing` of ``s``; nothing is placed yet."""
     regions, level = int64(s["regions"]), scratch.levels[0]
     stops = min(emperor_steps(s), regions)
@@ -214,7 +214,7 @@ def _begin(s, width, weights, scratch):
 
 
 @kernel
-def _place_next(depth, listing, scratch):
+def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
     """Place one more paladin after ``depth`` others; returns whether there was one to be tried."""
     kinds, level, below = scratch.kinds, scratch.levels[depth], scratch.levels[depth + 1]
     clan, target = int64(level["clan"]), int64(level["target"])
@@ -243,7 +243,7 @@ def _place_next(depth, listing, scratch):
 
 
 @part
-def _write_scores_after_move(s, steps, weights, scratch):
+def _write_scores_after_move(s: np.void, steps: Int, weights: F64, scratch: PlanScratch) -> None:
     """Write each team's score once the Emperor has moved ``steps``."""
     last = scratch.states.shape[0] - 1
     scratch.states[last] = s
@@ -252,7 +252,7 @@ def _write_scores_after_move(s, steps, weights, scratch):
 
 
 @part
-def _keep_stops(listing, scratch, kept, plans, values):
+def _keep_stops(listing: Listing, scratch: PlanScratch, kept: Int, plans: I64, values: F64) -> Any:
     """Value every stop of the Emperor after all placements, and keep the best plans.
 
     Args:
@@ -291,7 +291,9 @@ def _keep_stops(listing, scratch, kept, plans, values):
 
 
 @rare
-def list_plans(s, width, weights, scratch, plans, values):
+def list_plans(
+    s: np.void, width: Int, weights: F64, scratch: PlanScratch, plans: I64, values: F64
+) -> Int:
     """List the best plans of the player to move in ``s`` (phase place or move), best first.
 
     Args:
@@ -330,5 +332,7 @@ def best_plans(state: np.void, most: int, width: str = "stop") -> list[list[int]
 
 
 @entry
-def _list(states, width, weights, scratch, plans, values):
+def _list(
+    states: Records, width: Int, weights: F64, scratch: PlanScratch, plans: I64, values: F64
+) -> Any:
     return list_plans(states[0], width, weights, scratch, plans, values)

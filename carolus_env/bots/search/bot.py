@@ -25,6 +25,7 @@ from carolus_env.networks.forward import Network, values
 from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import play_plan
+from carolus_env.system.arrays import F64, U64, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import option
 
@@ -166,7 +167,9 @@ class SearchBot(TreeSearch):
 
 
 @entry
-def _go_down(states, settings, weights, forest, generators, begins):
+def _go_down(
+    states: Records, settings: Settings, weights: Any, forest: Forest, generators: U64, begins: Any
+) -> None:
     """Go to the next leaf in every game, or begin the searches."""
     for g in range(states.shape[0]):
         s = states[g]
@@ -178,7 +181,7 @@ def _go_down(states, settings, weights, forest, generators, begins):
 
 
 @entry
-def _list_after(forest, listed, after, outcomes):
+def _list_after(forest: Forest, listed: Any, after: Any, outcomes: F64) -> None:
     """Write the positions after the choices of every leaf, and the results of those that are over.
 
     Args:
@@ -198,7 +201,7 @@ def _list_after(forest, listed, after, outcomes):
 
 
 @entry
-def _grow(settings, weights, forest, listed, outcomes):
+def _grow(settings: Settings, weights: Any, forest: Forest, listed: Any, outcomes: F64) -> None:
     """Add the leaves to the trees; ``listed`` and ``outcomes`` are those of `_list_after`."""
     row = 0
     for g in range(listed.shape[0]):

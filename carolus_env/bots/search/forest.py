@@ -10,6 +10,7 @@ import numpy.typing as npt
 from carolus_env.engine.rules import MAX_TEAMS
 from carolus_env.engine.state import STATE, States
 from carolus_env.planning.plans import PlanScratch
+from carolus_env.system.arrays import Int
 from carolus_env.system.compiler import kernel
 
 NODE: Final = np.dtype(
@@ -126,7 +127,7 @@ class Forest(NamedTuple):
 
 
 @kernel
-def tree_of(forest, g):
+def tree_of(forest: Forest, g: Int) -> Forest:
     """Return the part of game ``g``, as views; the scratch is shared."""
     return Forest(
         forest.nodes[g],

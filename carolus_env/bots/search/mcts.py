@@ -36,6 +36,7 @@ from carolus_env.networks.forward import Network
 from carolus_env.planning.heuristic import all_weights, chances
 from carolus_env.planning.plans import WIDTHS, actions_of
 from carolus_env.system import stopping
+from carolus_env.system.arrays import F64, U64, Int, Records
 from carolus_env.system.compiler import entry
 from carolus_env.system.options import option
 
@@ -317,7 +318,15 @@ def _choices(forest: Forest, g: int, state: np.void) -> list[Choice]:
 
 
 @entry
-def _search(states, settings, weights, forest, generators, sims, net):
+def _search(
+    states: Records,
+    settings: Settings,
+    weights: F64,
+    forest: Forest,
+    generators: U64,
+    sims: Int,
+    net: Network | None,
+) -> None:
     """Run simulations in every game; 0 begins the searches. ``net`` is a `Network` or None."""
     for g in range(states.shape[0]):
         s = states[g]

@@ -31,10 +31,9 @@ search: Perez et al., CIG 2015).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy import int64, uint64
 
 from carolus_env.bots.planner import best_crown
 from carolus_env.bots.search.forest import (
@@ -52,7 +51,13 @@ from carolus_env.networks.forward import reset_accumulator, write_value
 from carolus_env.planning.choices import in_turn, list_actions
 from carolus_env.planning.heuristic import write_chances, write_scores
 from carolus_env.planning.plans import first_of, list_plans, play, play_plan
+from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import kernel, part, rare
+
+if TYPE_CHECKING:
+    from carolus_env.bots.search.forest import Forest, Settings
+    from carolus_env.networks.forward import Network
+    from carolus_env.planning.plans import PlanScratch
 
 _PLAYOUT_LIMIT: Final = 100_000
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
@@ -62,21 +67,21 @@ _SURELY: Final = 1e-6  # values are kept this far from 0 and 1
 
 
 @rare
-def value_now(s, weights, scratch, chances):
+def value_now(s: np.void, weights: F64, scratch: PlanScratch, chances: F64) -> None:
     """Write each team's win probability by the evaluation of the position."""
     write_scores(s, weights, scratch.features, scratch.scores)
     write_chances(scratch.scores, int64(s["teams"]), chances)
 
 
 @rare
-def value_by_playout(s, bits, chances):
+def value_by_playout(s: np.void, bits: Bits, chances: F64) -> None:
     """Play ``s`` at random by the stream ``bits``, and write each team's win probability."""
     play_at_random(s, bits, _PLAYOUT_LIMIT)
     write_shares(s, chances)
 
 
 @kernel
-def write_shares(s, chances):
+def write_shares(s: np.void, chances: F64) -> None:
     """Write each team's win probability; equal shares while the game is not over."""
     for team in range(int64(s["teams"])):
         chances[team] = turns.team_win_share(s, team)
@@ -86,13 +91,13 @@ def write_shares(s, chances):
 
 
 @kernel
-def _log_odds(chance):
+def _log_odds(chance: float) -> float:
     chance = min(max(chance, _SURELY), 1.0 - _SURELY)
     return np.log(chance / (1.0 - chance))
 
 
 @rare
-def list_choices(s, settings, weights, tree):
+def list_choices(s: np.void, settings: Settings, weights: F64, tree: Forest) -> None:
     """List the choices in ``s``: the best plans of a turn, best first, or the legal actions."""
     if not in_turn(s):
         tree.listed[0] = list_actions(s, tree.plans)
@@ -106,7 +111,7 @@ def list_choices(s, settings, weights, tree):
 
 
 @rare
-def value_choices(s, net, tree):
+def value_choices(s: np.void, net: Network, tree: Forest) -> None:
     """Write the tree's ``outcomes``: each team's win probability after each listed choice of ``s``.
 
     ``net`` is a `Network`; it values the positions before any dice.
@@ -119,7 +124,7 @@ def value_choices(s, net, tree):
 
 
 @rare
-def take_outcomes(s, tree):
+def take_outcomes(s: np.void, tree: Forest) -> Int:
     """Write the choices' log odds and the value of ``s``, that of the best choice.
 
     Returns:
@@ -136,7 +141,9 @@ def take_outcomes(s, tree):
 
 
 @part
-def value_leaf(settings, weights, tree, bits, net):
+def value_leaf(
+    settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
+) -> None:
     """Write the value of the leaf, which is not over, as the tree's ``chances``.
 
     With `CHOICES` the choices' ``values`` are written too. Without a network ``net``, an
@@ -158,7 +165,7 @@ def value_leaf(settings, weights, tree, bits, net):
 
 
 @rare
-def add_node(s, settings, tree):
+def add_node(s: np.void, settings: Settings, tree: Forest) -> Int:
     """Add the position, whose choices are listed and valued, to the tree.
 
     Returns:
@@ -204,7 +211,7 @@ def add_node(s, settings, tree):
 
 
 @kernel
-def best_edge(nodes, edges, node, exploration):
+def best_edge(nodes: Records, edges: Records, node: Int, exploration: float) -> Int:
     """Return the choice to try next, by PUCT."""
     first, team = int64(nodes[node]["first_edge"]), int64(nodes[node]["team"])
     spread = exploration * np.sqrt(float(nodes[node]["visits"]) + 1.0)
@@ -219,7 +226,7 @@ def best_edge(nodes, edges, node, exploration):
 
 
 @kernel
-def key_of(s, chance):
+def key_of(s: np.void, chance: Int) -> Bits:
     """Return a number that identifies this position among those after the same choice."""
     key = uint64(s["phase"]) | uint64(s["player"]) << uint64(4)
     if s["phase"] == CROWN_CHOICE:  # the supply limits the clans to take
@@ -232,7 +239,7 @@ def key_of(s, chance):
 
 
 @kernel
-def child_at(nodes, edges, edge, key):
+def child_at(nodes: Records, edges: Records, edge: Int, key: Bits) -> Int:
     """Return the node after the choice that has this key, 0 when there is none."""
     child = int64(edges[edge]["child"])
     while child != 0 and nodes[child]["key"] != key:
@@ -241,7 +248,7 @@ def child_at(nodes, edges, edge, key):
 
 
 @part
-def _crown(s, settings, weights, tree, net):
+def _crown(s: np.void, settings: Settings, weights: F64, tree: Forest, net: Network | None) -> Any:
     """Return the clan that the crown should become, as `Settings.crowns` says, as an action."""
     if net is None or settings.crowns == BY_PLANNER:
         return best_crown(s, weights, tree.scratch)
@@ -251,7 +258,9 @@ def _crown(s, settings, weights, tree, net):
 
 
 @kernel
-def roll_and_crown(s, settings, weights, tree, net):
+def roll_and_crown(
+    s: np.void, settings: Settings, weights: F64, tree: Forest, net: Network | None
+) -> None:
     """Roll due dice and decide crowns.
 
     With a network ``net``, the choices listed in the tree and their values may be overwritten.
@@ -263,7 +272,9 @@ def roll_and_crown(s, settings, weights, tree, net):
 
 
 @rare
-def go_down(s, settings, weights, tree, bits, net):
+def go_down(
+    s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
+) -> Bits:
     """Go from the root, which is ``s``, to a position that is over or not in the tree.
 
     Writes the path and the leaf, and lists the choices there. ``net`` is a `Network` or None.
@@ -293,7 +304,7 @@ def go_down(s, settings, weights, tree, bits, net):
 
 
 @kernel
-def attach(node, s, chance, tree):
+def attach(node: Int, s: np.void, chance: Int, tree: Forest) -> None:
     """Make the node, whose position is ``s``, a child of the last choice on the path."""
     edge = tree.path[tree.path[0]]
     tree.nodes[node]["key"] = key_of(s, chance)
@@ -302,7 +313,7 @@ def attach(node, s, chance, tree):
 
 
 @kernel
-def back_up(tree):
+def back_up(tree: Forest) -> None:
     """Count the tree's ``chances`` along the path."""
     for k in range(1, tree.path[0] + 1):
         edge = tree.edges[tree.path[k]]
@@ -312,7 +323,7 @@ def back_up(tree):
 
 
 @part
-def grow(settings, weights, tree, bits, net):
+def grow(settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None) -> None:
     """Value the leaf and add it to the tree; count its value along the path."""
     leaf = tree.leaf[0]
     if leaf["phase"] == OVER:
@@ -326,7 +337,9 @@ def grow(settings, weights, tree, bits, net):
 
 
 @part
-def simulate(s, settings, weights, tree, bits, net):
+def simulate(
+    s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits, net: Network | None
+) -> Any:
     """Run one simulation from ``s``, the tree's root; returns the stream, advanced once."""
     bits = go_down(s, settings, weights, tree, bits, net)
     grow(settings, weights, tree, bits, net)
@@ -334,7 +347,7 @@ def simulate(s, settings, weights, tree, bits, net):
 
 
 @kernel
-def begin(s, settings, weights, tree, bits):
+def begin(s: np.void, settings: Settings, weights: F64, tree: Forest, bits: Bits) -> None:
     """Begin a new search from ``s``, which is to be valued and added like a leaf."""
     tree.used[0], tree.used[1], tree.path[0] = 0, 0, 0
     tree.leaf[0] = s

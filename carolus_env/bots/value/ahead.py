@@ -10,11 +10,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64, uint64
 
 from carolus_env.bots.value.choice import CandidateSelector, best_choice, value_choices
 from carolus_env.engine.chance import chance_outcomes
@@ -34,6 +33,7 @@ from carolus_env.planning.choices import list_choices
 from carolus_env.planning.discs import DiscScratch, search_discs
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import STOP, play_plan
+from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import entry, kernel, part, rare
 from carolus_env.system.options import option
 
@@ -116,7 +116,7 @@ def _selector(players: int, weights: Weights, candidates: int) -> CandidateSelec
 
 
 @rare
-def value_next(s, selector, values):
+def value_next(s: np.void, selector: CandidateSelector, values: F64) -> None:
     """Play the best next choice, and write each team's win probability after it.
 
     The player's crowns, if there are any, come first.
@@ -130,7 +130,7 @@ def value_next(s, selector, values):
 
 
 @rare
-def value_discs(s, ahead):
+def value_discs(s: np.void, ahead: Ahead) -> Int:
     """Look ahead at the discs that can be played in ``s``, and write ``ahead.discs.values``.
 
     Args:
@@ -147,7 +147,7 @@ def value_discs(s, ahead):
 
 
 @kernel
-def _add_roll(s, ahead, weight):
+def _add_roll(s: np.void, ahead: Ahead, weight: float) -> None:
     """Count what follows the position after a roll, which is ``s``."""
     value_next(s, ahead.selector, ahead.one)
     for team in range(ahead.means.shape[0]):
@@ -155,7 +155,7 @@ def _add_roll(s, ahead, weight):
 
 
 @part
-def _value_through_dice(s, ahead, rolls, bits):
+def _value_through_dice(s: np.void, ahead: Ahead, rolls: Int, bits: Bits) -> None:
     """Write each team's mean win probability over the dice that are due: ``ahead.means``."""
     ahead.means[:] = 0.0
     for k in range(rolls if rolls > 0 else ahead.faces.shape[0]):
@@ -172,7 +172,7 @@ def _value_through_dice(s, ahead, rolls, bits):
 
 
 @rare
-def follow(s, plan, ahead, rolls, bits):
+def follow(s: np.void, plan: Int, ahead: Ahead, rolls: Int, bits: Bits) -> bool:
     """Follow a plan through the dice, if any are due after it.
 
     Args:
@@ -194,7 +194,7 @@ def follow(s, plan, ahead, rolls, bits):
 
 
 @rare
-def best_turn(s, selector, ahead):
+def best_turn(s: np.void, selector: CandidateSelector, ahead: Ahead) -> Int:
     """Return the best choice, a plan, of those that are best now, by what follows the dice.
 
     Sampled dice depend on the round and the seat only: after each placement of a turn the same ones
@@ -247,7 +247,7 @@ def values_ahead(states: States, weights: Weights, candidates: int = 32) -> npt.
 
 
 @entry
-def _values_ahead(states, selector, spare, out):
+def _values_ahead(states: Records, selector: CandidateSelector, spare: Any, out: Any) -> None:
     for g in range(states.shape[0]):
         spare[0] = states[g]
         value_next(spare[0], selector, out[g])

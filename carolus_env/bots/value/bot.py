@@ -26,6 +26,7 @@ from carolus_env.networks.network import NetworkModel
 from carolus_env.planning.choices import EVERY, in_turn
 from carolus_env.planning.heuristic import all_weights
 from carolus_env.planning.plans import WIDTHS, first_of, play_plan
+from carolus_env.system.arrays import F64, I64, Bits, Int, Records
 from carolus_env.system.compiler import entry, rare
 from carolus_env.system.options import option
 
@@ -94,7 +95,7 @@ class Player(NamedTuple):
 
 
 @rare
-def decide(s, player):
+def decide(s: np.void, player: Player) -> Int:
     """Return the bot's choice, a plan."""
     if s["phase"] == DISC and player.looks_ahead:
         return value_discs(s, player.ahead) + 1  # a plan of one action
@@ -104,7 +105,7 @@ def decide(s, player):
 
 
 @rare
-def choose(s, bits, player):
+def choose(s: np.void, bits: Bits, player: Player) -> tuple[Int, Bits]:
     """Return the bot's decision, and the stream, from which only errors are drawn."""
     chosen, bits = error(s, bits, player.errors)
     if chosen >= 0:
@@ -149,7 +150,7 @@ class ValueBot(CompiledByPlayers):
 
 
 @entry
-def _think(states, player, actions, values):
+def _think(states: Records, player: Player, actions: I64, values: F64) -> None:
     """Write each game's first action of the choice, and the value after the whole choice."""
     after = player.selector.after[0]
     for g in range(states.shape[0]):

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env.engine.state import STATE, States
 from carolus_env.networks.forward import Network, reset_accumulator, team_value
 from carolus_env.planning.choices import CandidateGenerator, list_choices
 from carolus_env.planning.plans import play_plan
+from carolus_env.system.arrays import Int, int64
 from carolus_env.system.compiler import rare
 
 
@@ -49,7 +49,7 @@ class CandidateSelector(NamedTuple):
 
 
 @rare
-def value_choices(s, selector, count):
+def value_choices(s: np.void, selector: CandidateSelector, count: Int) -> Int:
     """Write the value after each of the first choices; returns the best one's index."""
     team, best = int64(s["team"][s["player"]]), 0
     reset_accumulator(selector.net)
@@ -63,7 +63,7 @@ def value_choices(s, selector, count):
 
 
 @rare
-def best_choice(s, selector):
+def best_choice(s: np.void, selector: CandidateSelector) -> Int:
     """Return the best choice by the position after it, a plan."""
     count = list_choices(s, selector.proposals)
     return selector.proposals.choices[value_choices(s, selector, count)]

@@ -12,34 +12,35 @@ from carolus_env.engine.rules import (
     FIRST_MOVE,
     FIRST_PLACE,
 )
+from carolus_env.system.arrays import Int
 from carolus_env.system.compiler import kernel
 
 
 @kernel
-def disc_of(action):
+def disc_of(action: Int) -> Int:
     """Return the number of the disc played, 1 to 5."""
     return action - FIRST_DISC + 1
 
 
 @kernel
-def crown_clan_of(action):
+def crown_clan_of(action: Int) -> Int:
     """Return the clan that the crown becomes."""
     return action - FIRST_CROWN
 
 
 @kernel
-def steps_of(action):
+def steps_of(action: Int) -> Int:
     """Return the Emperor's steps, 1 to 5."""
     return action - FIRST_MOVE + 1
 
 
 @kernel
-def clan_of(action):
+def clan_of(action: Int) -> Int:
     """Return the clan of the paladin placed."""
     return (action - FIRST_PLACE) // DESTINATIONS
 
 
 @kernel
-def destination_of(action):
+def destination_of(action: Int) -> Int:
     """Return the paladin's destination: 0 the court, 1 + k the region k from the Emperor's."""
     return (action - FIRST_PLACE) % DESTINATIONS

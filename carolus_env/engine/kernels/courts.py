@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from numpy import int64, uint64
+import numpy as np
 
 from carolus_env.engine.kernels.packed import EACH_CLAN, NOTHING, clan_word, sum_of, where_equal
 from carolus_env.engine.rules import CLANS, CROWN, MAX_PLAYERS, NOBODY
+from carolus_env.system.arrays import Bits, Int, int64, uint64
 from carolus_env.system.compiler import kernel, rare
 
 
 @kernel
-def smallest_court(s, clan):
+def smallest_court(s: np.void, clan: Int) -> Int:
     """Return the clan's paladins in the court that holds the fewest."""
     fewest = int64(s["courts"][0, clan])
     for player in range(1, int64(s["players"])):
@@ -19,13 +20,13 @@ def smallest_court(s, clan):
 
 
 @kernel
-def can_be_taken(s, clan):
+def can_be_taken(s: np.void, clan: Int) -> bool:
     """Return whether the clan can be taken: the supply or every court holds at least one of it."""
     return s["supply"][clan] > 0 or smallest_court(s, clan) > 0
 
 
 @kernel
-def any_can_be_taken(s):
+def any_can_be_taken(s: np.void) -> bool:
     """Return whether `can_be_taken` holds for any clan."""
     for clan in range(CLANS):
         if can_be_taken(s, clan):
@@ -34,7 +35,7 @@ def any_can_be_taken(s):
 
 
 @rare
-def return_from_courts(s, clan):
+def return_from_courts(s: np.void, clan: Int) -> None:
     """Take as many from every court as the smallest holds, to the supply; so no control changes."""
     returned = smallest_court(s, clan)
     for player in range(int64(s["players"])):
@@ -43,7 +44,7 @@ def return_from_courts(s, clan):
 
 
 @kernel
-def take_paladin(s, player, clan):
+def take_paladin(s: np.void, player: Int, clan: Int) -> None:
     """Take one from the supply into the reserve; the courts fill an empty supply first."""
     if s["supply"][clan] == 0:
         return_from_courts(s, clan)
@@ -52,7 +53,7 @@ def take_paladin(s, player, clan):
 
 
 @kernel
-def take_face(s, player, face):
+def take_face(s: np.void, player: Int, face: Int) -> None:
     """Take what a die shows: a paladin of that clan; a crown if it shows one or none is left."""
     is_clan = int64(face != CROWN)
     clan = face * is_clan
@@ -67,7 +68,7 @@ def take_face(s, player, face):
 
 
 @kernel
-def leads(s, player, clan):
+def leads(s: np.void, player: Int, clan: Int) -> bool:
     """Return whether the player's court holds strictly more of the clan than any other court."""
     own = s["courts"][player, clan]
     for other in range(int64(s["players"])):
@@ -77,7 +78,7 @@ def leads(s, player, clan):
 
 
 @kernel
-def place_in_court(s, player, clan):
+def place_in_court(s: np.void, player: Int, clan: Int) -> None:
     """Place a paladin in the court; with the lead comes control, with a tie control stays."""
     s["courts"][player, clan] += 1
     if leads(s, player, clan):
@@ -85,7 +86,7 @@ def place_in_court(s, player, clan):
 
 
 @kernel
-def controlling_team(s, clan):
+def controlling_team(s: np.void, clan: Int) -> Int:
     """Return the team of the seat that controls the clan, or NOBODY."""
     player = int64(s["control"][clan])
     team = int64(s["team"][max(player, 0)])
@@ -93,19 +94,19 @@ def controlling_team(s, clan):
 
 
 @kernel
-def clans_held(s, player):
+def clans_held(s: np.void, player: Int) -> Bits:
     """Return a word with a 1 for each clan that the player controls."""
     return held_by(clan_word(s["control"]), player)
 
 
 @kernel
-def held_by(control, player):
+def held_by(control: Bits, player: Int) -> Bits:
     """Return the same, where ``control`` is the word of the clans' controlling seats."""
     return where_equal(control, player) & EACH_CLAN
 
 
 @kernel
-def clans_of(s, team):
+def clans_of(s: np.void, team: Int) -> Bits:
     """Return a word with a 1 for each clan that the team's members control."""
     clans = NOTHING
     for player in range(MAX_PLAYERS):  # seats that are not used hold none
@@ -114,6 +115,6 @@ def clans_of(s, team):
 
 
 @kernel
-def reserve_size(s, player):
+def reserve_size(s: np.void, player: Int) -> Int:
     """Return the number of paladins in the reserve, crowns not counted."""
     return sum_of(clan_word(s["reserves"][player]))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numpy import int64
 
 from carolus_env.engine.kernels.courts import can_be_taken
 from carolus_env.engine.kernels.generator import below
@@ -33,6 +32,7 @@ from carolus_env.engine.rules import (
     PLACE,
     TERRITORIES,
 )
+from carolus_env.system.arrays import F32, I8, Bits, Int, int64
 from carolus_env.system.compiler import kernel
 
 BLOCK = 32
@@ -79,7 +79,7 @@ _LOWER_HALF = np.uint64(32)
 
 
 @kernel
-def playable_discs(s):
+def playable_discs(s: np.void) -> Int:
     """Return the bits of the discs that the player may play: bit d - 1 for disc d.
 
     A number already played this round is not allowed, unless that would leave no disc at all.
@@ -93,7 +93,7 @@ def playable_discs(s):
 
 
 @kernel
-def clans_to_take(s):
+def clans_to_take(s: np.void) -> Int:
     """Return the bits of the clans that a crown may become."""
     clans = 0
     for clan in range(CLANS):
@@ -102,7 +102,7 @@ def clans_to_take(s):
 
 
 @kernel
-def clans_in_reserve(s):
+def clans_in_reserve(s: np.void) -> Int:
     """Return the bits of the clans that the player has paladins of."""
     player, clans = int64(s["player"]), 0
     for clan in range(CLANS):
@@ -111,13 +111,13 @@ def clans_in_reserve(s):
 
 
 @kernel
-def emperor_steps(s):
+def emperor_steps(s: np.void) -> Int:
     """Return the most steps that the player may move the Emperor: the number of its disc."""
     return int64(s["discs_played"][s["player"]])
 
 
 @kernel
-def legal_set(s):
+def legal_set(s: np.void) -> Int:
     """Return the row of `LEGAL_SETS` with the actions that are legal now."""
     phase = s["phase"]
     if phase == CROWN_CHOICE:
@@ -132,7 +132,7 @@ def legal_set(s):
 
 
 @kernel
-def allows(number, action):
+def allows(number: Int, action: Int) -> Int:
     """Return 1 where legal set ``number`` holds ``action``, else 0.
 
     The only place that reads the table: a compiler for GPUs copies it for each place that does.
@@ -141,20 +141,20 @@ def allows(number, action):
 
 
 @kernel
-def is_legal(s, action):
+def is_legal(s: np.void, action: Int) -> bool:
     """Return whether ``action`` (any integer) is legal now."""
     return 0 <= action < ACTIONS and allows(legal_set(s), action) == 1
 
 
 @kernel
-def write_mask(number, masks, row):
+def write_mask(number: Int, masks: I8, row: Int) -> None:
     """Copy legal set ``number`` into ``masks[row]``."""
     for action in range(ACTIONS):
         masks[row, action] = allows(number, action)
 
 
 @kernel
-def random_action(number, random_bits):
+def random_action(number: Int, random_bits: Bits) -> Int:
     """Sample a member of legal set ``number`` uniformly; -1 where no decision is due."""
     member = NTH_MEMBER[number % BLOCK, below(random_bits, HOW_MANY[number % BLOCK])]
     choice = below(random_bits << _LOWER_HALF, SPAN[number])
@@ -163,7 +163,7 @@ def random_action(number, random_bits):
 
 
 @kernel
-def weighted_action(number, weights, row, chance):
+def weighted_action(number: Int, weights: F32, row: Int, chance: float) -> Int:
     """Sample a member of legal set ``number`` by ``weights[row]``; ``chance`` is in [0, 1).
 
     -1 where no decision is due, -2 where no legal action has weight or a weight is not >= 0.

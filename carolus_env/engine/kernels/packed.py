@@ -8,10 +8,9 @@ mixture of signed and unsigned numbers into floating-point numbers.
 
 from __future__ import annotations
 
-from numpy import int64, uint64
-
 from carolus_env.engine.rules import CLANS
 from carolus_env.engine.state import CIRCLE
+from carolus_env.system.arrays import I8, U8, Bits, Int, int64, uint64
 from carolus_env.system.compiler import kernel
 
 WORD = 8
@@ -27,7 +26,7 @@ _1, _2, _8, _16, _32 = (uint64(k) for k in (1, 2, 8, 16, 32))
 
 
 @kernel
-def eight_counts(counts, at):
+def eight_counts(counts: U8 | I8, at: Int) -> Bits:
     """Return the word of ``counts[at : at + 8]``; the compiler makes one load of it."""
     word = NOTHING
     for k in range(WORD):
@@ -36,14 +35,14 @@ def eight_counts(counts, at):
 
 
 @kernel
-def write_eight(word, out, at):
+def write_eight(word: Bits, out: U8, at: Int) -> None:
     """Write the eight counts to ``out[at : at + 8]``."""
     for k in range(WORD):
         out[at + k] = (word >> uint64(8 * k)) & _BYTE
 
 
 @kernel
-def clan_word(counts):
+def clan_word(counts: U8 | I8) -> Bits:
     """Return the word of the five counts of ``counts``."""
     word = NOTHING
     for clan in range(CLANS):
@@ -52,26 +51,26 @@ def clan_word(counts):
 
 
 @kernel
-def sum_of(word):
+def sum_of(word: Bits) -> Int:
     """Return the sum of the five counts."""
     pairs = (word & _EVEN) + ((word >> _8) & _ODD)
     return int64((pairs + (pairs >> _16) + (pairs >> _32)) & _SUM)
 
 
 @kernel
-def where_equal(word, value):
+def where_equal(word: Bits, value: Int) -> Bits:
     """Return a 1 for each count that equals ``value``; they may be from -1 to 6."""
     differs = word ^ (uint64(value) * EACH_COUNT)
     return ~(differs | (differs >> _1) | (differs >> _2)) & EACH_COUNT
 
 
 @kernel
-def lanes(ones):
+def lanes(ones: Bits) -> Bits:
     """Return a byte of ones for each 1: the mask that keeps those counts of a word."""
     return ones * _BYTE
 
 
 @kernel
-def all_if(bits, place):
+def all_if(bits: Bits, place: Int) -> Bits:
     """Return a word of ones if ``bits`` has a 1 at ``place``, else of zeros."""
     return ((bits >> uint64(place)) & _1) * ALL_BITS

@@ -6,16 +6,17 @@ in it. The region after the last one is the first: the territories lie in a circ
 
 from __future__ import annotations
 
-from numpy import int64
+import numpy as np
 
 from carolus_env.engine.kernels.courts import clans_of
 from carolus_env.engine.kernels.packed import clan_word, lanes, sum_of
 from carolus_env.engine.rules import CLANS, NOBODY
+from carolus_env.system.arrays import Bits, Int, int64
 from carolus_env.system.compiler import kernel, rare
 
 
 @kernel
-def region_at(s, steps):
+def region_at(s: np.void, steps: Int) -> Int:
     """Return the region ``steps`` clockwise from the Emperor's, at most twice round."""
     count = int64(s["regions"])
     region = int64(s["emperor"]) + steps
@@ -24,26 +25,26 @@ def region_at(s, steps):
 
 
 @kernel
-def castles_of(s, region, team):
+def castles_of(s: np.void, region: Int, team: Int) -> Int:
     """Return the team's castles on the region."""
     castles = int64(s["region_castles"][region])
     return castles if s["region_owner"][region] == team else 0
 
 
 @kernel
-def paladins_of(s, region, clans):
+def paladins_of(s: np.void, region: Int, clans: Bits) -> Int:
     """Return the paladins on the region of the clans with a 1 in the word ``clans``."""
     return sum_of(clan_word(s["region_paladins"][:, region]) & lanes(clans))
 
 
 @kernel
-def strength(s, region, team):
+def strength(s: np.void, region: Int, team: Int) -> Int:
     """Return the paladins of the clans that the team's members control, plus its castles there."""
     return paladins_of(s, region, clans_of(s, team)) + castles_of(s, region, team)
 
 
 @kernel
-def strongest_team(s, region):
+def strongest_team(s: np.void, region: Int) -> Int:
     """Return the team strictly stronger than every other, or NOBODY for a tie or no strength."""
     best, most = NOBODY, 0
     for team in range(int64(s["teams"])):
@@ -56,7 +57,7 @@ def strongest_team(s, region):
 
 
 @kernel
-def take_over(s, region, team):
+def take_over(s: np.void, region: Int, team: Int) -> None:
     """Build the team's first castle, or replace every castle by one of its own."""
     owner = int64(s["region_owner"][region])
     castles = 1
@@ -69,7 +70,7 @@ def take_over(s, region, team):
 
 
 @rare
-def absorb_next(s, region):
+def absorb_next(s: np.void, region: Int) -> None:
     """Merge the region with its clockwise neighbour; the new one starts where the region does."""
     count = int64(s["regions"])
     gone = (region + 1) % count
@@ -96,7 +97,7 @@ def absorb_next(s, region):
 
 
 @rare
-def merge_neighbours(s):
+def merge_neighbours(s: np.void) -> None:
     """Join the Emperor's region with its neighbours of the same team.
 
     The merged region is not settled again (docs/rules.md).
@@ -111,7 +112,7 @@ def merge_neighbours(s):
 
 
 @kernel
-def settle_region(s):
+def settle_region(s: np.void) -> bool:
     """Settle the region where the Emperor stands; True when its owner changed."""
     region = int64(s["emperor"])
     team = strongest_team(s, region)

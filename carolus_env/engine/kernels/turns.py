@@ -7,7 +7,6 @@ decision, `take_roll` a roll; both continue until the next decision or roll is d
 from __future__ import annotations
 
 import numpy as np
-from numpy import int64
 
 from carolus_env.engine.kernels import generator
 from carolus_env.engine.kernels.actions import (
@@ -50,6 +49,7 @@ from carolus_env.engine.rules import (
     ROLL,
     TERRITORIES,
 )
+from carolus_env.system.arrays import F32, F64, I64, U8, U64, Bits, Int, int64
 from carolus_env.system.compiler import kernel
 
 ALL_DISCS = (1 << DISCS) - 1
@@ -63,14 +63,14 @@ _SIDES = np.uint64(FACES)
 
 
 @kernel
-def draw(s):
+def draw(s: np.void) -> Bits:
     """Draw 64 random bits from the game's own generator."""
     s["generator"] = generator.step(s["generator"])
     return generator.mix(s["generator"])
 
 
 @kernel
-def lay_out(s, territories, row):
+def lay_out(s: np.void, territories: I64, row: Int) -> None:
     """Place one paladin on each territory, as ``territories[row]`` says; they leave the supply."""
     s["regions"] = TERRITORIES
     s["emperor"] = 0
@@ -86,7 +86,7 @@ def lay_out(s, territories, row):
 
 
 @kernel
-def shuffle_territories(s, territories, row):
+def shuffle_territories(s: np.void, territories: I64, row: Int) -> None:
     """Write three paladins of each clan in random order into ``territories[row]``."""
     for territory in range(TERRITORIES):
         territories[row, territory] = territory // PALADINS_LAID_OUT
@@ -98,7 +98,7 @@ def shuffle_territories(s, territories, row):
 
 
 @kernel
-def seat_players(s, first_player):
+def seat_players(s: np.void, first_player: Int) -> None:
     """Set the opening order of round 1 and of the set-up: clockwise from the first player."""
     players = int64(s["players"])
     for seat in range(players):
@@ -112,7 +112,7 @@ def seat_players(s, first_player):
 
 
 @kernel
-def set_up(s, territories, row):
+def set_up(s: np.void, territories: I64, row: Int) -> None:
     """Play the whole set-up by the game's own generator, up to the first decision.
 
     ``s`` holds the rules and zeros; ``territories[row]`` is scratch for shuffling.
@@ -124,7 +124,7 @@ def set_up(s, territories, row):
 
 
 @kernel
-def draw_first_player(s):
+def draw_first_player(s: np.void) -> Int:
     """Draw the first player."""
     return generator.below(draw(s), int64(s["players"]))
 
@@ -133,7 +133,7 @@ def draw_first_player(s):
 
 
 @kernel
-def await_roll(s):
+def await_roll(s: np.void) -> None:
     """Roll for the player to move: the whole reserve in the set-up, else one turn's dice."""
     players = int64(s["players"])
     s["player"] = s["order"][s["turn"]]
@@ -142,7 +142,7 @@ def await_roll(s):
 
 
 @kernel
-def draw_dice(s):
+def draw_dice(s: np.void) -> Bits:
     """Draw a random number whose lowest digits to base 6 are fair dice."""
     number = draw(s)
     while number > _FAIR_LIMIT:
@@ -151,7 +151,7 @@ def draw_dice(s):
 
 
 @kernel
-def roll_dice(s):
+def roll_dice(s: np.void) -> None:
     """Roll the dice that are due by the game's own generator, and take what they show."""
     number = draw_dice(s)
     player = int64(s["player"])
@@ -162,7 +162,7 @@ def roll_dice(s):
 
 
 @kernel
-def draw_faces(s, faces, row):
+def draw_faces(s: np.void, faces: U8, row: Int) -> None:
     """Write what `roll_dice` would roll into ``faces[row]``; nothing is taken."""
     number = draw_dice(s)
     for die in range(int64(s["dice_due"])):
@@ -171,7 +171,7 @@ def draw_faces(s, faces, row):
 
 
 @kernel
-def take_roll(s, faces, row):
+def take_roll(s: np.void, faces: U8, row: Int) -> None:
     """Take the dice of ``faces[row]``, one face each. Their order never matters."""
     player = int64(s["player"])
     for die in range(int64(s["dice_due"])):
@@ -180,7 +180,7 @@ def take_roll(s, faces, row):
 
 
 @kernel
-def decide_rolled_crowns(s):
+def decide_rolled_crowns(s: np.void) -> None:
     """Take the dice; decide crowns now unless the option defers them."""
     s["dice_due"] = 0
     if s["crown_deferred"] == 1 or not crown_is_due(s):
@@ -188,7 +188,7 @@ def decide_rolled_crowns(s):
 
 
 @kernel
-def crown_is_due(s):
+def crown_is_due(s: np.void) -> bool:
     """Ask the player for a crown's clan; crowns that can take no clan at all are lost."""
     player = int64(s["player"])
     if s["crowns"][player] == 0:
@@ -201,7 +201,7 @@ def crown_is_due(s):
 
 
 @kernel
-def decide_crown(s, clan):
+def decide_crown(s: np.void, clan: Int) -> None:
     """Take a paladin of the clan for a crown; after the last crown the game goes on."""
     player = int64(s["player"])
     s["crowns"][player] -= 1
@@ -217,7 +217,7 @@ def decide_crown(s, clan):
 
 
 @kernel
-def begin_round(s):
+def begin_round(s: np.void) -> None:
     """Make the last round's action order the next round's opening order."""
     s["round"] += 1
     for seat in range(int64(s["players"])):
@@ -228,7 +228,7 @@ def begin_round(s):
 
 
 @kernel
-def play_disc(s, number):
+def play_disc(s: np.void, number: Int) -> None:
     """Play the disc; after the last player's the turns begin in the order of the discs."""
     player = int64(s["player"])
     s["discs_in_hand"][player] = int64(s["discs_in_hand"][player]) & ~(1 << (number - 1))
@@ -243,7 +243,7 @@ def play_disc(s, number):
 
 
 @kernel
-def sort_order(s):
+def sort_order(s: np.void) -> None:
     """Sort by disc: lower number first; of two equal numbers, the one played earlier."""
     players = int64(s["players"])
     seats = 0  # in action order, eight bits each
@@ -262,7 +262,7 @@ def sort_order(s):
 
 
 @kernel
-def begin_turn(s):
+def begin_turn(s: np.void) -> None:
     """Start the turn of the next player in action order, with its deferred crowns."""
     s["player"] = s["order"][s["turn"]]
     if s["crown_deferred"] == 0 or not crown_is_due(s):
@@ -270,7 +270,7 @@ def begin_turn(s):
 
 
 @kernel
-def begin_placing(s):
+def begin_placing(s: np.void) -> None:
     """Let the player place as many paladins as the rules say, or as the reserve holds."""
     paladins = min(DICE[int64(s["players"])], reserve_size(s, int64(s["player"])))
     s["placements_left"] = paladins
@@ -278,7 +278,7 @@ def begin_placing(s):
 
 
 @kernel
-def place_paladin(s, clan, destination):
+def place_paladin(s: np.void, clan: Int, destination: Int) -> None:
     """Place it in the court (destination 0), or on region destination - 1 from the Emperor's."""
     player = int64(s["player"])
     s["reserves"][player, clan] -= 1
@@ -292,7 +292,7 @@ def place_paladin(s, clan, destination):
 
 
 @kernel
-def move_emperor(s, steps):
+def move_emperor(s: np.void, steps: Int) -> None:
     """Move, settle the region where he stops, and roll unless that ended the game."""
     s["emperor"] = region_at(s, steps)
     if settle_region(s):
@@ -307,7 +307,7 @@ def move_emperor(s, steps):
 
 
 @kernel
-def end_turn(s):
+def end_turn(s: np.void) -> None:
     """Let the next player roll (set-up) or act; after the last one the round is complete."""
     s["turn"] += 1
     if s["turn"] < s["players"]:
@@ -329,7 +329,7 @@ def end_turn(s):
 
 
 @kernel
-def teams_with_most_castles(s):
+def teams_with_most_castles(s: np.void) -> Int:
     """Return the bits of the teams with the most castles in play."""
     most, teams = 0, 0
     for team in range(int64(s["teams"])):
@@ -342,7 +342,7 @@ def teams_with_most_castles(s):
 
 
 @kernel
-def end_game(s, reason, winners):
+def end_game(s: np.void, reason: Int, winners: Int) -> None:
     """End the game; ``winners`` has a bit for each team."""
     s["phase"] = OVER
     s["reason"] = reason
@@ -354,20 +354,20 @@ def end_game(s, reason, winners):
 
 
 @kernel
-def forfeit(s):
+def forfeit(s: np.void) -> None:
     """Let the team to move lose; the others share the win. Not a rule: an environment's option."""
     loser = int64(s["team"][s["player"]])
     end_game(s, BY_FORFEIT, ((1 << int64(s["teams"])) - 1) & ~(1 << loser))
 
 
 @kernel
-def win_share(s, seat):
+def win_share(s: np.void, seat: Int) -> float:
     """Return the win share of the player's team."""
     return team_win_share(s, int64(s["team"][seat]))
 
 
 @kernel
-def team_win_share(s, team):
+def team_win_share(s: np.void, team: Int) -> float:
     """Return the win share of a team; where nobody has won, all teams have the same."""
     winners = int64(s["winners"])
     sharing = (winners & 1) + (winners >> 1 & 1) + (winners >> 2 & 1)
@@ -377,21 +377,21 @@ def team_win_share(s, team):
 
 
 @kernel
-def payoff(s, seat):
+def payoff(s: np.void, seat: Int) -> float:
     """Return (n s - 1) / (n - 1), s the win share of the player's team and n the teams."""
     teams = int64(s["teams"])
     return (teams * win_share(s, seat) - 1.0) / (teams - 1.0)
 
 
 @kernel
-def write_returns(s, returns, row):
+def write_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
     """Write the payoff of each player."""
     for seat in range(int64(s["players"])):
         returns[row, seat] = payoff(s, seat)
 
 
 @kernel
-def write_win_shares(s, shares, row):
+def write_win_shares(s: np.void, shares: F64, row: Int) -> None:
     """Write the win share of each player: partners split their team's evenly."""
     players = int64(s["players"])
     partners = players // int64(s["teams"])
@@ -400,7 +400,7 @@ def write_win_shares(s, shares, row):
 
 
 @kernel
-def add_returns(s, returns, row):
+def add_returns(s: np.void, returns: F64 | F32, row: Int) -> None:
     """Add the payoff of each player to what is there."""
     for seat in range(int64(s["players"])):
         returns[row, seat] += payoff(s, seat)
@@ -410,7 +410,7 @@ def add_returns(s, returns, row):
 
 
 @kernel
-def play(s, action):
+def play(s: np.void, action: Int) -> None:
     """Carry out a legal action. Stops at the next decision, roll, or the end."""
     if action >= FIRST_PLACE:
         place_paladin(s, clan_of(action), destination_of(action))
@@ -423,14 +423,14 @@ def play(s, action):
 
 
 @kernel
-def roll_on(s):
+def roll_on(s: np.void) -> None:
     """Roll by the game's own generator until a decision is due or the game is over."""
     while s["phase"] == ROLL:
         roll_dice(s)
 
 
 @kernel
-def roll_dealt(s, dice, row):
+def roll_dealt(s: np.void, dice: U64, row: Int) -> None:
     """Do as `roll_on` where each seat rolls by a separate generator, ``dice[row, seat]``.
 
     Then a seat's k-th roll does not depend on anyone's decisions. The game's own
