@@ -133,7 +133,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(label, name, id=f"{label}-{name}")
 
 
-@pytest.mark.parametrize(("label", "name"), cases())
+@pytest.mark.parametrize(("label", "name"), list(cases()))
 def test_a_wrong_value_is_refused_by_an_error_that_names_the_argument(label, name, monkeypatch):
     make, arguments = CALLS[label]
     complaints = []
