@@ -11,7 +11,7 @@ INSTALL = @if $(RUN) -m uv --version >/dev/null 2>&1; then \
 	    $(RUN) -m pip install --quiet --constraint constraints.txt --editable $(1); \
 	fi
 
-.PHONY: setup train test test-all oldest test-oldest lint tables docs ladder signatures integrations clean
+.PHONY: setup train test test-all oldest test-oldest lint tables docs ladder faults signatures integrations clean
 
 setup: $(VENV)/.installed
 
@@ -61,6 +61,10 @@ lint: setup
 
 ladder: setup
 	$(RUN) -m benchmarks.ladder $(ARGS)
+
+# Which test finds each planted fault.
+faults: setup
+	$(RUN) tests/faults.py $(ARGS)
 
 signatures: setup
 	$(RUN) tests/signatures.py $(ARGS)

@@ -1,0 +1,141 @@
+"""Faults planted one at a time in a copy of this checkout, and the test that finds each.
+
+    python tests/faults.py                 all, about half an hour
+    python tests/faults.py --only seat     those with "seat" in their name
+
+A fault is a name, a file of the package, the text that is replaced, its replacement, and the tests
+that should fail: files of tests/ by name, after "nojit:" without the compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+K, E, N, L = "engine/kernels/", "evaluation/", "networks/", "learners/"
+# fmt: off
+FAULTS = [
+    # rules and the engine's kernels
+    ("a tie in a court gives control", K + "courts.py", 's["courts"][other, clan] >= own', 's["courts"][other, clan] > own', "nojit:rulebook"),
+    ("the smallest court leaves out seat 1", K + "courts.py", 'for player in range(1, int64(s["players"])):\n        fewest', 'for player in range(2, int64(s["players"])):\n        fewest', "nojit:rulebook nojit:properties"),
+    ("a disc forbids the next number", K + "legal.py", "fresh &= ~((1 << played) >> 1)", "fresh &= ~(1 << played)", "nojit:rulebook"),
+    ("a team taken over loses one castle only", K + "regions.py", 's["castles"][owner] -= castles', 's["castles"][owner] -= 1', "nojit:rulebook"),
+    ("of equal discs the later acts first", K + "turns.py", "int64(other < place)", "int64(other > place)", "nojit:rulebook"),
+    ("discs come back a round early", K + "turns.py", 's["round"] > 0 and s["round"] % DISCS == 0', 's["round"] > 0 and s["round"] % DISCS == DISCS - 1', "nojit:rulebook"),
+    ("one castle more is needed to win", K + "turns.py", '>= CASTLES_TO_WIN[int64(s["players"])]', '> CASTLES_TO_WIN[int64(s["players"])]', "nojit:rulebook"),
+    ("the game ends with MIN_REGIONS regions", K + "turns.py", 's["regions"] < MIN_REGIONS', 's["regions"] <= MIN_REGIONS', "nojit:rulebook"),
+    ("payoffs are divided by the teams", K + "turns.py", "win_share(s, seat) - 1.0) / (teams - 1.0)", "win_share(s, seat) - 1.0) / teams", "nojit:rulebook nojit:engine"),
+    ("a partner's clans do not count for strength", K + "courts.py", 'uint64(s["team"][player] == team)', "uint64(player == team)", "nojit:rulebook"),
+    # observation
+    ("only the viewer's control is seen", "engine/observation.py", 'int64(s["control"][clan]) == seat', 'int64(s["control"][clan]) == viewer', "observation"),
+    ("order is counted counter-clockwise", "engine/observation.py", 'clockwise_from(viewer, int64(s["order"][place]), at.players)', 'clockwise_from(int64(s["order"][place]), viewer, at.players)', "observation"),
+    ("this round is not left", "engine/observation.py", 'max(int64(s["round"]), 1) + 1, ROUND', 'max(int64(s["round"]), 1), ROUND', "observation"),
+    ("castles by team, not from the viewer's on", "engine/observation.py", 's["castles"][team_at(own_team, k, at.teams)]', 's["castles"][k]', "observation"),
+    # records and notation
+    ("a forfeited game gets a result", "records/record.py", 'or over["reason"] == BY_FORFEIT', 'or over["reason"] == 0', "nojit:record aec"),
+    ("a region across territory 0 is not named by one", "notation/moves.py", "(int(where) - first) % TERRITORIES <= (last - first) % TERRITORIES", "first <= int(where) <= last", "nojit:notation"),
+    ("control kept is written as control won", "notation/moves.py", '== before["player"] != before["control"][clan]', '== before["player"]', "nojit:notation"),
+    ("a position with too many castles passes", "records/validity.py", "owners[i] != NOBODY and castles != sizes[i]", "owners[i] != NOBODY and castles < sizes[i]", "position"),
+    ("typed counts are read one too many", "notation/positions.py", "numbers[clan] = int(number)", "numbers[clan] += int(number) + 1", "nojit:notation_positions"),
+    # dealing and seeds
+    ("a derived seed is shared by neighbours", "engine/dealing.py", "int(branches(seed_generators(seed, 1), number)[0])", "int(seed_generators(seed + number, 1)[0])", "dealing"),
+    ("the first later meeting has the streams of meeting 0", "engine/dealing.py", "later = meetings > 0", "later = meetings > 1", "dealing arena tournament"),
+    ("all seats roll by seat 0's generator", K + "turns.py", 's["generator"] = dice[row, seat]', 's["generator"] = dice[row, 0]', "nojit:dealing chance dealing"),
+    # arena and evaluation
+    ("a shared win counts as a win", E + "pairing.py", "wins = (shares > 1 - 1e-9)", "wins = (shares > 0.4)", "arena evaluate"),
+    ("values of a deal count as independent", E + "pairing.py", "places = np.arange(n) if deals is None else np.unique(deals, return_inverse=True)[1]", "places = np.arange(n)", "arena evaluate"),
+    ("every game is of the first seatings", E + "seating.py", "seating_of[places], tables[places])", "seating_of[deals], tables[places])", "tournament"),
+    ("partners each get their team's whole win", E + "ratings.py", "np.repeat(shares / size, size, axis=1)", "np.repeat(shares, size, axis=1)", "ratings"),
+    ("other rules are resumed", E + "journal.py", 'pairs += [(key, had["rules"][key], wanted["rules"][key]) for key in wanted["rules"]]\n', "\n", "tournament"),
+    # learners and networks
+    ("advantages go on past the end of a game", L + "ppo.py", "target, outcome = rollout.shares[d, team], rollout.shares[d, team]", "target = rollout.shares[d, team]", "ppo"),
+    ("a bad choice is never clipped", L + "ppo.py", "clipped = ratio > 1 + loss.clip if advantage > 0 else ratio < 1 - loss.clip", "clipped = ratio > 1 + loss.clip if advantage > 0 else False", "ppo"),
+    ("exploring does not cut the trace", L + "td.py", "kept = trace if history.followed[t] else 0.0", "kept = trace", "td"),
+    ("the first layer's slope is forgotten", N + "backward.py", "sums[i] *= _slope(activations.first[i])", "sums[i] *= float32(1)", "td networks ppo"),
+    ("rows that go are added again", N + "forward.py", "sums[j] -= a[j]", "sums[j] += a[j]", "networks"),
+    # search and bots
+    ("every node maximises team 0's value", "bots/search/tree.py", 'edges[edge]["value"][team]) / visits', 'edges[edge]["value"][0]) / visits', "mcts search bench"),
+    ("the last edge of a path is not counted", "bots/search/tree.py", "for k in range(1, tree.path[0] + 1):", "for k in range(1, tree.path[0]):", "mcts search"),
+    ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
+    ("a search that stops early moves the stream less", "bots/search/mcts.py", "            move_on(generators, int(left))\n", "            pass\n", "mcts search"),
+    # files, locks, resuming
+    ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "locks"),
+    ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats}', 'return {**self.shared, "stats": self.stats}', "ppo learners"),
+    # page and session
+    ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),
+    ("an agent sees the dice to come", "play/session.py", 'hidden["generator"] = branches(stream, [event])', "hidden[\"generator\"] = game[\"generator\"]", "play_session"),
+    # by a second hand
+    ("the Emperor stays behind when his region is absorbed", K + "regions.py", '        s["emperor"] = region\n', "        pass\n", "nojit:rulebook nojit:properties"),
+    ("a face that nobody can take is taken", K + "courts.py", "elif face != CROWN and can_be_taken(s, face):", "elif face != CROWN:", "nojit:rulebook nojit:properties"),
+    ("random actions leave out the last choice", K + "legal.py", "SPAN[number])\n", "max(SPAN[number] - 1, 1))\n", "batch properties"),
+    ("the learner stays in its seat", "envs/learner.py", "self.seats[rows] = (self.seats[rows] + 1) % self.rules.players", "pass", "gym starts learner"),
+    ("what ended is seen from seat 0", "envs/learner.py", "observation.observe(ended.states, ended.seats, dtype=dtype)", "observation.observe(ended.states, ended.seats * 0, dtype=dtype)", "gym learner sb3"),
+    ("anyone may play a record's event", "records/events.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
+    ("weights are not compared with their hash", N + "files.py", "if result != digest:", "if False:", "models"),
+    ("the anchor is not 0", E + "ratings.py", "logits.mean(axis=1) if anchor is None else logits[:, anchor]", "logits.mean(axis=1)", "ratings"),
+    ("a language agent asks once too often", "integrations/language/agent.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language_agent"),
+    ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
+]
+# fmt: on
+
+
+def finder(tree: Path, tests: str) -> str | None:
+    """Run the tests of some files until one fails, and return its id; None if none does."""
+    for test in tests.split():
+        mode, _, file = test.rpartition(":")
+        environment = os.environ | {
+            "PYTHONPATH": str(tree),
+            "NUMBA_CACHE_DIR": str(tree / "kernels"),
+        }
+        if mode == "nojit":
+            environment["NUMBA_DISABLE_JIT"] = "1"
+        command = [sys.executable, "-m", "pytest", f"tests/test_{file}.py", "-xq", "-n", "0"]
+        done = subprocess.run(
+            [*command, "-m", "not slow", "--tb=line"],
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+            return failed[1] if failed else f"tests/test_{file}.py"
+    return None
+
+
+def main() -> int:
+    """Plant each fault; the exit code is 1 if one was not found, or does not fit any more."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="plant faults with this in their name")
+    options, missed = parser.parse_args(), 0
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        subprocess.run(["git", "worktree", "add", "-fq", "--detach", tree], cwd=ROOT, check=True)
+        try:
+            for name, file, old, new, tests in FAULTS:
+                if options.only not in name:
+                    continue
+                path = tree / "carolus_env" / file
+                source = path.read_text()
+                if source.count(old) == 1:
+                    path.write_text(source.replace(old, new))
+                    found = finder(tree, tests)
+                    path.write_text(source)
+                    result = f"found by {found}" if found else f"NOT FOUND by {tests}"
+                else:
+                    found, result = None, f"DOES NOT FIT {file}"
+                missed += not found
+                print(f"{name}: {result}", flush=True)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "-f", tree], cwd=ROOT, check=True)
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
