@@ -37,8 +37,6 @@ from carolus_env.system.arrays import F32, F64, Bits, Int, Records, float32, int
 from carolus_env.system.compiler import entry, kernel, rare
 from carolus_env.system.options import option
 
-Floats = npt.NDArray[np.float32]
-
 
 class Policy(NamedTuple):
     """A policy as kernels take it: how candidates are listed, the network, and scratch."""
@@ -49,11 +47,11 @@ class Policy(NamedTuple):
     """The network, with a policy head."""
     values: npt.NDArray[np.float64]
     """``(K, 3)`` float64: each team's win probability after each candidate."""
-    odds: Floats
+    odds: F32
     """``(K,)`` float32: the same of the team that chooses, as log odds."""
-    logits: Floats
+    logits: F32
     """``(K,)`` float32."""
-    probabilities: Floats
+    probabilities: F32
     """``(K,)`` float32."""
     after: States
     """``(1,)`` STATE: the position after a candidate."""

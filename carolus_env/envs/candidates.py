@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from carolus_env.engine.rules import (
     TERRITORIES,
 )
 from carolus_env.engine.state import STATE, States
-from carolus_env.planning.choices import in_turn, list_choices
+from carolus_env.planning.choices import CandidateGenerator, in_turn, list_choices
 from carolus_env.planning.heuristic import (
     FEATURES,
     acts_this_round,
@@ -43,9 +43,6 @@ from carolus_env.planning.heuristic import (
 from carolus_env.planning.plans import first_of, play_plan, rest_of
 from carolus_env.system.arrays import F32, I8, Int, float32, int64
 from carolus_env.system.compiler import kernel, part, rare
-
-if TYPE_CHECKING:
-    from carolus_env.planning.choices import CandidateGenerator
 
 VERSION: Final = 1
 """Version of the row layout."""

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env.bots import Agent, make
 from carolus_env.engine.rules import Rules
@@ -28,8 +27,7 @@ from carolus_env.evaluation.columns import Results
 from carolus_env.evaluation.pairing import play_pairing
 from carolus_env.evaluation.ratings import ELO
 from carolus_env.evaluation.seating import pairing
-
-Floats = npt.NDArray[np.float64]
+from carolus_env.system.arrays import F64
 
 FILE: Final = Path(__file__).with_name("ladder.json")
 """The measured ratings."""
@@ -171,7 +169,7 @@ def elo_of(players: int, met: Mapping[str, tuple[float, int]]) -> float:
     return _most_likely(players, _elos(players, met), rates * games, games)
 
 
-def _elos(players: int, specs: Iterable[str]) -> Floats:
+def _elos(players: int, specs: Iterable[str]) -> F64:
     known = {rung.spec: rung.elo for rung in rungs(players)}
     result = list(specs)
     if not result or not set(result) <= set(known):
@@ -184,7 +182,7 @@ def _elos(players: int, specs: Iterable[str]) -> Floats:
     return np.array([known[spec] for spec in result])
 
 
-def _most_likely(players: int, elos: Floats, wins: Floats, games: Floats) -> float:
+def _most_likely(players: int, elos: F64, wins: F64, games: F64) -> float:
     drawn = _games_of_a_deal(players) / len(elos)
     return float(_fit(players, elos, wins + drawn / 2, games + drawn)[0])
 
@@ -193,7 +191,7 @@ def _games_of_a_deal(players: int) -> int:
     return len(pairing(Rules(players)).seatings)
 
 
-def _fit(players: int, elos: Floats, wins: Floats, games: Floats) -> Floats:
+def _fit(players: int, elos: F64, wins: F64, games: F64) -> F64:
     """Fit the most likely ratings: their expected wins equal the wins.
 
     By bisection, since the expected wins grow with the rating.
@@ -220,7 +218,7 @@ def _fit(players: int, elos: Floats, wins: Floats, games: Floats) -> Floats:
     return (low + high) / 2
 
 
-def win_rate(players: int, difference: Floats) -> Floats:
+def win_rate(players: int, difference: F64) -> F64:
     """Return the win rate of an agent that is stronger by these Elo points, over all seatings."""
     seats: Sequence[tuple[int, int]] = [(1, 2), (2, 1)] if players == 3 else [(1, 1)]
     odds = np.exp(difference / ELO)

@@ -41,9 +41,7 @@ import numpy.typing as npt
 
 from carolus_env.evaluation.seating import seatings_array
 from carolus_env.system.arguments import whole_number, whole_numbers
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from carolus_env.system.arrays import F64, I64
 
 ELO: Final = 400 / math.log(10)
 """Elo points in a logit: 400 points are odds of 10 to 1."""
@@ -62,13 +60,13 @@ class RatingsError(ValueError):
 class Ratings:
     """Ratings of ``A`` agents on the Elo scale, with intervals."""
 
-    elo: Floats
+    elo: F64
     """``(A,)``: 0 for the anchor; without an anchor the mean is 0."""
-    low: Floats
+    low: F64
     """``(A,)``: lower end of the 95 % interval."""
-    high: Floats
+    high: F64
     """``(A,)``: upper end. Both ends of the anchor's interval are 0."""
-    samples: Floats
+    samples: F64
     """``(bootstraps, A)``: the ratings of every refit."""
     deals: int
     """Number of deals; with fewer than about 50 the intervals are a little too narrow."""
@@ -149,7 +147,7 @@ def rate(
     evidence = _evidence(games, agents)
     _check_connected(evidence.strength)
 
-    def anchored(logits: Floats) -> Floats:
+    def anchored(logits: F64) -> F64:
         zero = logits.mean(axis=1) if anchor is None else logits[:, anchor]
         return ELO * (logits - zero[:, None])
 
@@ -172,7 +170,7 @@ def rate(
     return Ratings(elo=elo, low=low, high=high, samples=samples, deals=evidence.deals)
 
 
-def _interval(samples: Floats) -> tuple[Any, Any]:
+def _interval(samples: F64) -> tuple[Any, Any]:
     low, high = np.quantile(samples, [0.025, 0.975], axis=0)
     return low, high
 
@@ -183,18 +181,18 @@ def _interval(samples: Floats) -> tuple[Any, Any]:
 class _Games(NamedTuple):
     """Games, team by team: ``G`` games, ``T`` teams of ``M`` members each."""
 
-    members: Ints  # (G, T, M): agents
-    shares: Floats  # (G, T): of the win
-    deals: Ints  # (G,)
+    members: I64  # (G, T, M): agents
+    shares: F64  # (G, T): of the win
+    deals: I64  # (G,)
 
 
 class _Evidence(NamedTuple):
     """Inputs of the fit: ``K`` line-ups, ``D`` deals."""
 
-    strength: Floats  # (K, T, A): weight of each rating in the strength of each team
+    strength: F64  # (K, T, A): weight of each rating in the strength of each team
     counts: Any  # sparse (A + K, D): wins of each agent, games of each line-up
-    virtual: Floats  # (K,): the prior, in deals
-    length: Floats  # (K,): games of a line-up in a deal that has any
+    virtual: F64  # (K,): the prior, in deals
+    length: F64  # (K,): games of a line-up in a deal that has any
     deals: int
 
 
@@ -234,7 +232,7 @@ def _evidence(games: _Games, agents: int) -> _Evidence:
     )
 
 
-def _check_connected(strength: Floats) -> None:
+def _check_connected(strength: F64) -> None:
     """Refuse games that do not determine the difference of two ratings."""
     compared = (strength - strength[:, :1]).reshape(-1, strength.shape[2])
     open_ = np.eye(compared.shape[1]) - np.linalg.pinv(compared) @ compared
@@ -250,7 +248,7 @@ def _check_connected(strength: Floats) -> None:
 # ------------------------------------------------------------------------------------ the fit
 
 
-def _fit(evidence: _Evidence, weights: Floats, outcomes: Floats, start: Floats) -> Floats:
+def _fit(evidence: _Evidence, weights: F64, outcomes: F64, start: F64) -> F64:
     """Fit the most likely ratings in logits, ``(B, A)``, for ``B`` weightings of the deals.
 
     Newton's method, with each step multiplied by ``log(1 + d) / d``, where ``d`` is the step's

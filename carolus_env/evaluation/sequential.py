@@ -39,7 +39,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from carolus_env.system.arrays import F64
 
 STRONGER, NOT_STRONGER, UNDECIDED = "stronger", "not stronger", "undecided"
 """The verdicts: H1 is accepted, H0 is accepted, neither."""
@@ -107,7 +107,7 @@ class SequentialTest:
         high = math.log((1 - ERROR_RATE) / ERROR_RATE)
         return -high, high
 
-    def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> Floats:
+    def ratios(self, values: npt.ArrayLike, counts: npt.ArrayLike, games: int) -> F64:
         """Return the log-likelihood ratio, H1 over H0, of each row of counts.
 
         So that no hypothesis is impossible, the scores 0, 1/2 and 1, if not observed, count as a
@@ -126,10 +126,10 @@ class SequentialTest:
         shares = seen / total[:, None]
         scale = math.sqrt(games) / NELO
         fits = [_log_fit(scores, shares, elo * scale) for elo in (self.elo0, self.elo1)]
-        result: Floats = total * (shares * (fits[1] - fits[0])).sum(axis=1)
+        result: F64 = total * (shares * (fits[1] - fits[0])).sum(axis=1)
         return result
 
-    def path(self, scores: npt.ArrayLike, games: int) -> Floats:
+    def path(self, scores: npt.ArrayLike, games: int) -> F64:
         """Return the log-likelihood ratio after each deal, ``(D,)``.
 
         Args:
@@ -200,7 +200,7 @@ def widening(deals: int) -> float:
 # ------------------------------------------------------------------------------------ likelihood
 
 
-def _levels(scores: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _levels(scores: npt.ArrayLike) -> tuple[F64, npt.NDArray[np.int64]]:
     """Return the different scores, ascending, and the number of each deal's among them."""
     result = np.asarray(scores, float)
     low, high = float(result.min(initial=0.5)), float(result.max(initial=0.5))
@@ -211,7 +211,7 @@ def _levels(scores: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
     return values, places.reshape(-1)
 
 
-def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
+def _regular(values: F64, counts: F64) -> tuple[F64, F64]:
     """Return values that include 0, 1/2 and 1, and counts in which these are never 0."""
     scores = np.union1d(values, [0.0, 0.5, 1.0])
     seen = np.zeros((len(counts), len(scores)))
@@ -221,7 +221,7 @@ def _regular(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
     return scores, seen
 
 
-def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
+def _log_fit(values: F64, shares: F64, t: float) -> F64:
     """Return the most likely probabilities, given ``shares``, for (mean - 1/2) / deviation = ``t``.
 
     A fixed point is sought: the condition is made linear in the probabilities around the last
@@ -262,7 +262,7 @@ def _log_fit(values: Floats, shares: Floats, t: float) -> Floats:
     return result
 
 
-def _root(slopes: Floats, shares: Floats, guess: Floats) -> Floats:
+def _root(slopes: F64, shares: F64, guess: F64) -> F64:
     """Solve ``sum(shares * slopes / (1 + x * slopes)) = 0`` for x: Newton's method in a bracket.
 
     The sum falls as x grows, from infinity to minus infinity.

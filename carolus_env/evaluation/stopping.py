@@ -17,9 +17,9 @@ from carolus_env.evaluation.sequential import (
     NOT_STRONGER,
     STRONGER,
     UNDECIDED,
-    Floats,
     widening,
 )
+from carolus_env.system.arrays import F64
 
 TESTED = (0, 1)
 """The agents of a plan's test."""
@@ -27,7 +27,7 @@ TESTED = (0, 1)
 
 def deal_scores(
     results: Results, pair: tuple[int, int], team: Sequence[int] | None = None
-) -> tuple[Floats, int]:
+) -> tuple[F64, int]:
     """Return the first agent's mean score in each deal, ``(D,)``, and the games of a deal.
 
     Args:

@@ -24,7 +24,7 @@ from carolus_env.learners.options import SelfPlayConfig
 from carolus_env.networks.forward import Weights
 from carolus_env.networks.network import NetworkModel
 from carolus_env.system import workers
-from carolus_env.system.arrays import Int
+from carolus_env.system.arrays import F32
 from carolus_env.system.compiler import entry
 from carolus_env.system.processes import Workers
 
@@ -247,7 +247,7 @@ def combine(
 
 
 @entry
-def _add_moves(common: Any, own: Int) -> None:
+def _add_moves(common: F32, own: F32) -> None:
     """Add the workers' moves to common numbers ``(n,)``; theirs are ``(workers, n)``."""
     for i in range(common.shape[0]):
         total = np.float32(0)
@@ -257,7 +257,7 @@ def _add_moves(common: Any, own: Int) -> None:
 
 
 @entry
-def _add_mean_moves(common: Any, own: Int) -> None:
+def _add_mean_moves(common: F32, own: F32) -> None:
     """Add the mean of the workers' moves, see `combine`."""
     for i in range(common.shape[0]):
         total, size, square = np.float32(0), np.float32(0), np.float32(0)

@@ -70,8 +70,6 @@ from carolus_env.system.compiler import entry, kernel, part, rare
 if TYPE_CHECKING:
     from carolus_env.networks.forward import Network
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 assert all(layout(players).rows < 2**15 for players in (2, 3, 4)), "rollouts keep rows as int16"
 
@@ -156,37 +154,37 @@ class Rollout(NamedTuple):
     What belongs to a candidate has a column for each.
     """
 
-    counts: Ints
+    counts: I64
     """``(D,)`` int64: the number of candidates."""
-    chosen: Ints
+    chosen: I64
     """``(D,)`` int64: the candidate that was chosen."""
-    team: Ints
+    team: I64
     """``(D,)`` int64: the team that chose."""
-    log_probs: Floats
+    log_probs: F32
     """``(D,)`` float32: the log probability of the choice."""
     ends: npt.NDArray[np.bool_]
     """``(D,)`` bool: the game was over after it."""
-    shares: Floats
+    shares: F32
     """``(D, 3)`` float32: each team's win probability then."""
-    expected: Floats
+    expected: F32
     """``(D, 3)`` float32: each team's share as the policy expected it before the choice."""
-    last: Floats
+    last: F32
     """``(N, 3)`` float32: the same after the last decision of each game."""
-    advantages: Floats
+    advantages: F32
     """``(D,)`` float32: of the team that chose."""
-    targets: Floats
+    targets: F32
     """``(D, 3)`` float32: the target of the value after the choice, by team."""
-    result: Floats
+    result: F32
     """``(D, K)`` float32: the team's win share where a candidate ends the game, else -1."""
-    first_team: Ints
+    first_team: I64
     """``(D, K)`` int64: the team with role 0 after the candidate."""
-    lengths: Ints
+    lengths: I64
     """``(D, K)`` int64: the number of rows among the network's inputs there."""
-    stages: Ints
+    stages: I64
     """``(D, K)`` int64: the stage of the game there."""
     rows: npt.NDArray[np.int16]
     """``(D, K, MOST_ROWS)`` int16: the rows."""
-    features: Floats
+    features: F32
     """``(D, K, teams F)`` float32: the features."""
 
     @classmethod
@@ -381,15 +379,15 @@ class Batch(NamedTuple):
 
     layers: Activations
     """Activations as for one position, with a first axis for the candidates."""
-    values: Floats
+    values: F32
     """``(K,)`` float32: the win probability of the team that chooses."""
-    logits: Floats
+    logits: F32
     """``(K,)`` float32: gradients of the logits."""
-    sums: Floats
+    sums: F32
     """``(K, width)`` float32: gradients of the first layer's outputs."""
     deltas: Deltas
     """Gradients of the layers' outputs for one candidate."""
-    hidden: Floats
+    hidden: F32
     """``(stages, hidden, width - LINEAR)`` float32: the hidden layers, transposed."""
     gradients: Weights
     """The sum of the gradients since the last step."""
@@ -654,7 +652,7 @@ class PpoLearner(SelfPlayLearner[PpoConfig]):
                 add_gradients(chosen, rollout, policy, self._batch, mean, stats)
                 self._step(task.rate)
 
-    def _loss(self, advantages: Floats) -> Loss:
+    def _loss(self, advantages: F32) -> Loss:
         config = self.config
         mean, scale = float(advantages.mean()), 1 / (float(advantages.std()) + 1e-6)
         numbers = config.clip, config.entropy, config.value_weight, mean, scale, 1

@@ -8,22 +8,16 @@ once (`adagrad`), or a place in the sum of a batch (`accumulate`), from which `a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy import float32
 
-from carolus_env.networks.forward import Activations
+from carolus_env.networks.forward import Activations, Weights
+from carolus_env.networks.inputs import Inputs
 from carolus_env.networks.network import LEAK, LINEAR
 from carolus_env.system.arrays import F32, Int
 from carolus_env.system.compiler import kernel, rare
-
-if TYPE_CHECKING:
-    from carolus_env.networks.forward import Weights
-    from carolus_env.networks.inputs import Inputs
-
-Floats = npt.NDArray[np.float32]
 
 KEPT_MEAN: Final = np.float32(0.9)
 KEPT_SQUARE: Final = np.float32(0.999)
@@ -34,11 +28,11 @@ TINY: Final = np.float32(1e-6)
 class Deltas(NamedTuple):
     """Scratch: the gradient of a loss with respect to the outputs of each layer."""
 
-    scores: Floats
+    scores: F32
     """``(teams,)`` float32; with a policy head there is one more."""
-    second: Floats
+    second: F32
     """``(hidden,)`` float32: before the rectifier."""
-    sums: Floats
+    sums: F32
     """``(width,)`` float32: before the rectifier."""
 
     @classmethod

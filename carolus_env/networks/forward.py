@@ -23,8 +23,6 @@ from carolus_env.networks.tables import Layout, layout
 from carolus_env.system.arrays import F32, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, part, rare
 
-Floats = npt.NDArray[np.float32]
-
 MOST_UPDATES: Final = 32
 """Incremental updates of the sums before a full recompute, so that rounding errors stay small."""
 _MOST, _LEAST = float32(SUREST), float32(1 - SUREST)
@@ -33,14 +31,14 @@ _MOST, _LEAST = float32(SUREST), float32(1 - SUREST)
 class Weights(NamedTuple):
     """The arrays of `network.Size.shapes`, or numbers for each of them."""
 
-    rows: Floats
-    features: Floats
-    bias: Floats
-    hidden: Floats
-    hidden_bias: Floats
-    out: Floats
-    out_bias: Floats
-    sharpness: Floats
+    rows: F32
+    features: F32
+    bias: F32
+    hidden: F32
+    hidden_bias: F32
+    out: F32
+    out_bias: F32
+    sharpness: F32
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Weights:
@@ -51,15 +49,15 @@ class Weights(NamedTuple):
 class Activations(NamedTuple):
     """Scratch: the outputs of the layers for one position."""
 
-    sums: Floats
+    sums: F32
     """``(width,)`` float32."""
-    first: Floats
+    first: F32
     """``(width - LINEAR,)`` float32."""
-    second: Floats
+    second: F32
     """``(hidden,)`` float32."""
-    scores: Floats
+    scores: F32
     """``(teams,)`` float32, by team role; with a policy head there is one more, the residual."""
-    values: Floats
+    values: F32
     """``(teams,)`` float32: the value, by team role."""
 
     @classmethod
@@ -79,13 +77,13 @@ class Accumulator(NamedTuple):
     """``(1,)`` int64: updates of the sums since they were computed in full."""
     rows: npt.NDArray[np.int32]
     """``(MOST_ROWS,)`` int32: the rows."""
-    features: Floats
+    features: F32
     """``(3 F,)`` float32: the features."""
     changed: npt.NDArray[np.int64]
     """``(MOST_ROWS,)`` int64, scratch: the indices of rows, or features, that have changed."""
     before: npt.NDArray[np.int32]
     """``(MOST_ROWS,)`` int32, scratch: the rows that were there."""
-    growth: Floats
+    growth: F32
     """``(3 F,)`` float32, scratch: by how much the features are greater."""
 
     @classmethod

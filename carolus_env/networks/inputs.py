@@ -13,7 +13,7 @@ the tables are. All is from the point of view of the player to move:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,7 @@ from carolus_env.networks.tables import (
     SMALLER,
     TABLES,
     WON,
+    Layout,
     layout,
     table_rows,
 )
@@ -75,9 +76,6 @@ from carolus_env.planning.heuristic import (
 )
 from carolus_env.system.arrays import F32, I16, I32, Int, Records, float32, int64
 from carolus_env.system.compiler import entry, kernel, part, rare
-
-if TYPE_CHECKING:
-    from carolus_env.networks.tables import Layout
 
 _SCALES = np.array([feature.scale for feature in FEATURES], np.float32)
 _HIGHEST = np.array([hand.bit_length() for hand in range(HANDS)])

@@ -30,16 +30,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from carolus_env.engine.rules import MAX_PLAYERS, TEAMS
 from carolus_env.networks.files import Model
 from carolus_env.networks.inputs import InputArrays
 from carolus_env.networks.tables import STAGES, layout
 from carolus_env.planning.heuristic import FEATURES
+from carolus_env.system.arrays import F32
 
-Floats = npt.NDArray[np.float32]
-Arrays = Mapping[str, Floats]
+Arrays = Mapping[str, F32]
 
 LINEAR: Final = 8
 """Sums that pass the hidden layers by."""
@@ -95,7 +94,7 @@ class Size:
         }
 
 
-def random_weights(size: Size, seed: int) -> dict[str, Floats]:
+def random_weights(size: Size, seed: int) -> dict[str, F32]:
     """Return random weights to begin with.
 
     They are small random numbers, alike for all stages; the rows and the policy head are zeros.
@@ -124,7 +123,7 @@ class NetworkModel(Model[Size]):
 # ------------------------------------------------------------------------------------ forward
 
 
-def scores(weights: Arrays, inputs: InputArrays) -> Floats:
+def scores(weights: Arrays, inputs: InputArrays) -> F32:
     """Return the scores of positions.
 
     Args:
@@ -146,7 +145,7 @@ def scores(weights: Arrays, inputs: InputArrays) -> Floats:
     return np.asarray(result, np.float32)
 
 
-def values(weights: Arrays, inputs: InputArrays) -> Floats:
+def values(weights: Arrays, inputs: InputArrays) -> F32:
     """Return each team role's win probability: ``(N, teams)`` float32, rows sum to 1."""
     teams = inputs.features.shape[1] // len(FEATURES)
     result = scores(weights, inputs)[:, :teams]
@@ -154,11 +153,11 @@ def values(weights: Arrays, inputs: InputArrays) -> Floats:
     return np.asarray(odds / odds.sum(axis=1, keepdims=True), np.float32)
 
 
-def log_odds(value: Floats) -> Floats:
+def log_odds(value: F32) -> F32:
     """Return the log odds of values, within bounds."""
     bounded = np.clip(value, 1 - SUREST, SUREST)
     return np.asarray(np.log(bounded / (1 - bounded)), np.float32)
 
 
-def _leaky(sums: Floats) -> Floats:
+def _leaky(sums: F32) -> F32:
     return np.where(sums > 0, sums, LEAK * sums).astype(np.float32)

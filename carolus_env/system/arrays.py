@@ -22,7 +22,6 @@ I16: TypeAlias = npt.NDArray[np.int16]
 I32: TypeAlias = npt.NDArray[np.int32]
 I64: TypeAlias = npt.NDArray[np.int64]
 U8: TypeAlias = npt.NDArray[np.uint8]
-U16: TypeAlias = npt.NDArray[np.uint16]
 U64: TypeAlias = npt.NDArray[np.uint64]
 
 float32: Any = np.float32

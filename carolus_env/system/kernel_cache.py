@@ -147,7 +147,7 @@ def _sources(module: str) -> dict[str, bytes]:
     sources: dict[str, bytes] = {}
     waiting = [module]
     for name in waiting:  # it grows meanwhile
-        path = _path(name)
+        path = _path(_PACKAGE, name)
         if path is not None and name not in sources:
             sources[name] = path.read_bytes()
             for imported, names in _IMPORT.findall(sources[name].decode()):
@@ -155,11 +155,12 @@ def _sources(module: str) -> dict[str, bytes]:
     return sources
 
 
-def _path(module: str) -> Path | None:
+@cache
+def _path(package: Path, module: str) -> Path | None:
     """Return the file of a module of the package; None for other names and the package itself."""
-    package, *inner = module.split(".")
-    below = _PACKAGE.joinpath(*inner)
-    if package == _PACKAGE.name and inner:
+    name, *inner = module.split(".")
+    below = package.joinpath(*inner)
+    if name == package.name and inner:
         for path in (below.with_suffix(".py"), below / "__init__.py"):
             if path.is_file():
                 return path

@@ -31,7 +31,7 @@ search: Perez et al., CIG 2015).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -42,22 +42,19 @@ from carolus_env.bots.search.forest import (
     EXPLICIT,
     PLANNER,
     PLAYOUT,
+    Forest,
+    Settings,
 )
 from carolus_env.engine.kernels import generator, legal, turns
 from carolus_env.engine.kernels.packed import clan_word
 from carolus_env.engine.loop import play_at_random
 from carolus_env.engine.rules import CROWN_CHOICE, DISC, MAX_TEAMS, OVER
-from carolus_env.networks.forward import reset_accumulator, write_value
+from carolus_env.networks.forward import Network, reset_accumulator, write_value
 from carolus_env.planning.choices import in_turn, list_actions
 from carolus_env.planning.heuristic import write_chances, write_scores
-from carolus_env.planning.plans import first_of, list_plans, play, play_plan
+from carolus_env.planning.plans import PlanScratch, first_of, list_plans, play, play_plan
 from carolus_env.system.arrays import F64, Bits, Int, Records, int64, uint64
 from carolus_env.system.compiler import kernel, part, rare
-
-if TYPE_CHECKING:
-    from carolus_env.bots.search.forest import Forest, Settings
-    from carolus_env.networks.forward import Network
-    from carolus_env.planning.plans import PlanScratch
 
 _PLAYOUT_LIMIT: Final = 100_000
 _SURELY: Final = 1e-6  # values are kept this far from 0 and 1

@@ -30,7 +30,8 @@ from carolus_env.bots import Agent
 from carolus_env.engine.state import pick
 from carolus_env.evaluation.rollouts.candidates import after, candidates, kind_of
 from carolus_env.evaluation.rollouts.sampling import Played, Sampler
-from carolus_env.evaluation.rollouts.values import Floats, Value, value_function
+from carolus_env.evaluation.rollouts.values import Value, value_function
+from carolus_env.system.arrays import F64
 from carolus_env.system.processes import Workers
 from carolus_env.system.workers import check_threads
 
@@ -67,8 +68,8 @@ class Estimate:
     """
 
     actions: tuple[int, ...]
-    mean: Floats
-    error: Floats
+    mean: F64
+    error: F64
     games: int
     loss: float
     loss_error: float
@@ -228,7 +229,7 @@ class _Tally:
     teams: int
     team: int
     decisions: int = 0
-    samples: list[Floats] = field(init=False)
+    samples: list[F64] = field(init=False)
     dropped: npt.NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -240,12 +241,12 @@ class _Tally:
         """Games of a candidate that is left."""
         return max(map(len, self.samples))
 
-    def add(self, rows: npt.NDArray[np.int64], values: Floats) -> None:
+    def add(self, rows: npt.NDArray[np.int64], values: F64) -> None:
         """Add ``(candidates, games, teams)``."""
         for row, some in zip(rows, values, strict=True):
             self.samples[row] = np.concatenate([self.samples[row], some])
 
-    def means(self) -> Floats:
+    def means(self) -> F64:
         """Return each candidate's mean for the team that decides."""
         return np.array([some[:, self.team].mean() for some in self.samples])
 
@@ -301,7 +302,7 @@ class _Tally:
         return Rollout(tuple(result), self.team, ended, self.decisions, seconds)
 
 
-def _error(values: Floats) -> float:
+def _error(values: F64) -> float:
     """Return the standard error of the mean.
 
     Equal values say little about the spread of rare ones, so two are added that lie at the ends of

@@ -19,12 +19,13 @@ from carolus_env.engine.chance import apply_roll, chance_outcomes, draw_faces, r
 from carolus_env.engine.dealing import Deals
 from carolus_env.engine.rules import DICE, DISC, OVER, ROLL, TEAMS
 from carolus_env.engine.state import States, pick
-from carolus_env.evaluation.rollouts.values import Floats, Value
+from carolus_env.evaluation.rollouts.values import Value
 from carolus_env.system import stopping
+from carolus_env.system.arrays import F64
 from carolus_env.system.processes import Workers
 from carolus_env.system.workers import runs, together
 
-Share = tuple[States, npt.NDArray[np.int64], Floats | None]
+Share = tuple[States, npt.NDArray[np.int64], F64 | None]
 
 
 class Played(NamedTuple):
@@ -36,7 +37,7 @@ class Played(NamedTuple):
         decisions: how many were taken in all games.
     """
 
-    shares: Floats
+    shares: F64
     decisions: int
 
 
@@ -107,7 +108,7 @@ class Sampler:
         heights: npt.NDArray[np.float64] = spread[strata]
         return heights
 
-    def part(self, states: States, numbers: npt.NDArray[np.int64], first: Floats | None) -> Played:
+    def part(self, states: States, numbers: npt.NDArray[np.int64], first: F64 | None) -> Played:
         """Play some of the games that `play` is given, in this thread.
 
         Args:
@@ -154,7 +155,7 @@ def _roll_first(
     states: States,
     rows: npt.NDArray[np.int64],
     dice: npt.NDArray[np.uint64],
-    heights: Floats,
+    heights: F64,
     waiting: npt.NDArray[np.bool_],
 ) -> None:
     """Make the first roll of these games, by ``heights`` if usual; dice advance as by any roll."""

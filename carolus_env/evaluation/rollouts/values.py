@@ -10,17 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from carolus_env.bots.models import find
 from carolus_env.bots.value.ahead import values_ahead
 from carolus_env.engine.rules import TEAMS
 from carolus_env.engine.state import States, as_states, common_players
 from carolus_env.networks.forward import Weights
 from carolus_env.planning.heuristic import all_weights, chances
-
-Floats = npt.NDArray[np.float64]
+from carolus_env.system.arrays import F64
 
 KNOWN: Final = "planner, ppo, value, ppo:MODEL or value:MODEL"
 
@@ -36,9 +32,9 @@ class Value:
 
     name: str
     version: str
-    _of: Callable[[States], Floats]
+    _of: Callable[[States], F64]
 
-    def __call__(self, states: States) -> Floats:
+    def __call__(self, states: States) -> F64:
         """Return each team's win probability.
 
         Args:
@@ -81,9 +77,9 @@ def value_function(spec: str, players: int) -> Value:
     version = _version(b"".join(model.weights[key].tobytes() for key in sorted(model.weights)))
     weights = Weights.of(model.weights)
 
-    def ahead(states: States) -> Floats:
+    def ahead(states: States) -> F64:
         result = values_ahead(states, weights)
-        shares: Floats = result / result.sum(axis=1, keepdims=True)  # the network's are float32
+        shares: F64 = result / result.sum(axis=1, keepdims=True)  # the network's are float32
         return shares
 
     return Value(spec, version, ahead)

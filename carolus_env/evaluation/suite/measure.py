@@ -13,10 +13,10 @@ import numpy.typing as npt
 from carolus_env.bots import Agent
 from carolus_env.engine.state import States, equal, pick
 from carolus_env.evaluation.rollouts.candidates import KINDS, after
-from carolus_env.evaluation.rollouts.values import Floats
 from carolus_env.evaluation.suite.choices import choose
 from carolus_env.evaluation.suite.data import Decision, Suite
 from carolus_env.evaluation.suite.stages import STAGES
+from carolus_env.system.arrays import F64
 
 GAMES: Final = 100
 """Games from a choice that the suite does not list."""
@@ -65,8 +65,8 @@ class Measured:
     suite: Suite
     decisions: tuple[Decision, ...]
     actions: tuple[tuple[int, ...], ...]
-    losses: Floats
-    errors: Floats
+    losses: F64
+    errors: F64
     listed: npt.NDArray[np.bool_]
     asked: int
     seconds: float
@@ -105,7 +105,7 @@ class Measured:
         return [int(row) for row in np.argsort(-self.losses, kind="stable")[:count]]
 
 
-def _loss(mean: float, drawn: Floats, decisions: int) -> Loss:
+def _loss(mean: float, drawn: F64, decisions: int) -> Loss:
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Loss(float(mean), float(low), float(high), decisions)
 
@@ -175,7 +175,7 @@ def measure(
 
 def _rolled_out(
     suite: Suite, decisions: Sequence[Decision], ends: States, games: int
-) -> tuple[Floats, Floats]:
+) -> tuple[F64, F64]:
     """Return the regret of choices that lead to ``ends``, and the standard errors, by rollouts."""
     numbers = np.array([one.number for one in decisions], np.int64)
     names = (numbers[:, None] * games + np.arange(games)).ravel()
