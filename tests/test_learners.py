@@ -444,7 +444,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
         ("ppo value sb3", "--eval-bots nobody", "unknown agent 'nobody'; known are"),
         ("ppo value", "--games 0", "games must be at least 1, got 0"),
         ("ppo value", "--workers 0", "workers must be at least 1, got 0"),
-        ("value", "--workers 999", "threads must be a whole number from 1 to 256, got 999"),
+        ("value", "--workers 999", "workers must be a whole number from 1 to 256, got 999"),
         ("ppo value", "--width 4", "width must be from 16 to 1024, got 4"),
         ("ppo value", "--candidates 3", "candidates must be from 5 to 4096, got 3"),
         ("ppo value", "--plans some", "plans must be stop or one or all, got 'some'"),
@@ -491,8 +491,8 @@ def test_a_learner_has_defaults_and_help_shows_every_option(tmp_path, capsys, le
         train.main(["--learner", learner, "--help"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    own = [field.name for field in dataclasses.fields(train.arguments_of(kind))]
-    for name in [*OPTIONS, *(name for name in own if name != "rules")]:
+    own = [field.name for field in dataclasses.fields(kind)]
+    for name in [*OPTIONS, "learner", *(name for name in own if name != "rules")]:
         name = name.replace("_", "-")
         assert f"--{name} " in shown or f"--{name}, --no-{name} " in shown, name
     assert "\n$ python train.py --resume runs/four" in shown

@@ -19,12 +19,14 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, make_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, get_type_hints
 
 import tyro
+from docstring_parser import parse_from_object
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -59,16 +61,56 @@ class TrainArguments:
     given with it: see `--resume FOLDER --help`."""
 
 
-def arguments_of(kind: type[RunConfig]) -> type[Any]:
-    """Return the command line's options of a learner: its own, and where else they come from."""
-    return dataclass(type(kind.__name__, (kind, TrainArguments), {"__doc__": kind.__doc__}))
+PANELS: Final = {
+    "workers": ("workers", "on", "ray_address"),
+    "network": ("width", "hidden", "layers", "actions", "candidates", "plans"),
+    "evaluation": (
+        *("eval_every", "eval_games", "eval_bots", "eval_suite", "final_games"),
+        *("checkpoint_every", "curve_every"),
+    ),
+}
+"""Headings of --help and what they gather; `algorithm` has the rest."""
+_FIRST: Final = ("name", "runs", "seed", "start", "learning_rate")
+"""What people set first, besides the length of the run and the rules."""
+
+
+Fields = list[tuple[str, Any, Any]]
+
+
+def _fields(config: RunConfig, names: Iterable[str]) -> Fields:
+    """Return options as fields of a dataclass; the defaults are the config's."""
+    types = get_type_hints(type(config))
+    texts: dict[str, str | None] = {}
+    for kind in reversed(type(config).__mro__[:-1]):
+        texts |= {item.arg_name: item.description for item in parse_from_object(kind).params}
+    result = []
+    for name in names:
+        about = tyro.conf.arg(help=" ".join((texts[name] or "").split()))
+        default = dataclasses.field(default_factory=partial(getattr, config, name))
+        result.append((name, Annotated[types[name], about], default))
+    return result
+
+
+def arguments_of(config: RunConfig) -> type[Any]:
+    """Return the command line's options of a learner, under headings."""
+    names = [field.name for field in dataclasses.fields(config) if field.name != "rules"]
+    panels = {title: [name for name in names if name in among] for title, among in PANELS.items()}
+    gathered = {name for listed in panels.values() for name in listed}
+    first = [name for name in (*config.resumable, *_FIRST) if name in {*names} - gathered]
+    panels["algorithm"] = [name for name in names if name not in {*first, *gathered}]
+    fields = _fields(config, [*first, "rules"])
+    for title, listed in panels.items():
+        panel = make_dataclass(title, _fields(config, listed))
+        fields.append((title, panel, dataclasses.field(default_factory=panel)))
+    return make_dataclass("Arguments", fields, bases=(TrainArguments,))
 
 
 def resume_arguments(config: RunConfig) -> type[Any]:
     """Return the options that may be given when a run is resumed; by default they stay."""
-    types = get_type_hints(type(config))
-    fields = [(name, types[name] | None, None) for name in config.resumable]
-    return make_dataclass("ResumeArguments", fields)
+    fields = _fields(config, config.resumable)
+    return make_dataclass(
+        "ResumeArguments", [(name, kind | None, None) for name, kind, _ in fields]
+    )
 
 
 @dataclass
@@ -174,17 +216,21 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
         given = read_config(source.config, source.learner)
     else:
         given = learner(source.learner).config_type()()
-    kind = arguments_of(type(given))
+    kind = arguments_of(given)
     options = tyro.cli(
         kind,
         args=others,
-        default=kind(**vars(given), learner=given.learner_name),
+        default=kind(learner=given.learner_name),
         description=(__doc__ or "").replace(PROGRAM, program),
         prog=name,
         config=(tyro.conf.OmitArgPrefixes,),  # --players, not --rules.players
     )
-    fields = [field.name for field in dataclasses.fields(given)]
-    config = dataclasses.replace(given, **{field: getattr(options, field) for field in fields})
+    values = vars(options)
+    for panel in (*PANELS, "algorithm"):
+        values |= vars(values[panel])
+    config = dataclasses.replace(
+        given, **{field.name: values[field.name] for field in dataclasses.fields(given)}
+    )
     return Job(config, _new_folder(config), command, provenance(), resumed=False)
 
 

@@ -202,7 +202,7 @@ class SelfPlayConfig(RunConfig):
                 raise ValueError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
         if not 0 <= self.flat < 1:
             raise ValueError(f"flat must lie in [0, 1), got {self.flat}")
-        check_threads(self.workers)
+        check_threads(self.workers, "workers")
         places.check(self.on, self.ray_address)
         self.first_weights()
 

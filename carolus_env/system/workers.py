@@ -19,13 +19,13 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def check_threads(threads: int) -> int:
+def check_threads(threads: int, name: str = "threads") -> int:
     """Check a number of threads.
 
     Raises:
         ValueError: unless it is a whole number from 1 to 256.
     """
-    return whole_number("threads", threads, 1, 256)
+    return whole_number(name, threads, 1, 256)
 
 
 def runs(rows: int, threads: int) -> list[slice]:
