@@ -70,7 +70,7 @@ class Shuffled(Workers):
     def _begin(self) -> None:
         self.desks = [Desk(self._job) for _ in range(2)]
 
-    def give(self, number: int, *task: Any) -> None:
+    def submit(self, number: int, *task: Any) -> None:
         self.tasks.append((number, pickle.dumps(task)))
         self.numbers.append(number)
         self.most = max(self.most, len(self.tasks))
@@ -279,10 +279,10 @@ def test_a_cluster_does_tasks_by_ray(fake):
         assert workers.all([(large,)]) == [81]
         with pytest.raises(WorkerError, match="a worker failed with KeyError"):
             workers.all([(-1,)])
-        workers.give(0, 5)
+        workers.submit(0, 5)
         workers.begin(doubles)
-        assert workers.given == 0, "of the last job"
-        workers.give(0, 5)
+        assert workers.pending == 0, "of the last job"
+        workers.submit(0, 5)
         fake.lost = True
         with pytest.raises(WorkerError, match=r"lost 4 times.* did an agent crash.* worker died"):
             workers.take()

@@ -113,11 +113,11 @@ class Checked(Agent):
         """
         before = states.tobytes()
         try:
-            given = self.agent.act(states, generators)
+            result = self.agent.act(states, generators)
         except SystemExit as error:  # it would end the command silently
             raise AgentError(self.name, f"fails with {failures.message(error)}") from error
         try:
-            answer = np.asarray(given)
+            answer = np.asarray(result)
         except ValueError:  # rows of different lengths
             answer = np.asarray(None)
         if states.tobytes() != before:
@@ -171,9 +171,9 @@ def opinion(
     if generators is None:
         generators = new_streams(0, len(states))
     check_streams(generators, states)
-    given = _in_portions(agent, shown, generators)
-    probabilities = _shares(given.probabilities, (len(states), ACTIONS), "probabilities", agent)
-    values = _shares(given.values, (len(states), TEAMS[players]), "values", agent)
+    opinion = _in_portions(agent, shown, generators)
+    probabilities = _shares(opinion.probabilities, (len(states), ACTIONS), "probabilities", agent)
+    values = _shares(opinion.values, (len(states), TEAMS[players]), "values", agent)
     if probabilities is not None and probabilities[mask == 0].any():
         row, action = np.argwhere((probabilities > 0) & (mask == 0))[0]
         raise AgentError(
@@ -199,20 +199,20 @@ def _in_portions(agent: Agent, states: States, generators: npt.NDArray[np.uint64
 
 
 def _shares(
-    given: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
+    value: npt.ArrayLike | None, shape: tuple[int, int], what: str, agent: Agent
 ) -> npt.NDArray[np.float64] | None:
     """Check one array of an agent's opinion: rows must be non-negative and sum to 1."""
-    if given is None:
+    if value is None:
         return None
     try:
-        shares = np.array(given, np.float64)
+        shares = np.array(value, np.float64)
     except (ValueError, TypeError):  # rows of different lengths, or no numbers
         shares = np.zeros(0)
     if shares.shape != shape:
         raise AgentError(
             agent.name,
             f"the {what} of its opinion must be numbers of shape {shape}, "
-            f"got shape {np.shape(given) if shares.size else None}",
+            f"got shape {np.shape(value) if shares.size else None}",
         )
     wrong = ~((shares >= 0).all(axis=1) & (np.abs(shares.sum(axis=1) - 1) < 1e-6))
     if wrong.any():

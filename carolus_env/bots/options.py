@@ -48,7 +48,7 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
             for a value that is not allowed.
     """
     known: dict[str, Any] = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in filter(None, argument.split(",")):
         key, equals, text = (word.strip() for word in part.partition("="))
         if not known:
@@ -56,12 +56,12 @@ def parse(name: str, kind: type[Options], argument: str) -> Options:
         if not equals or key not in known:
             listed = "; ".join(f"{entry.name}: {allowed(entry)}" for entry in known.values())
             raise AgentError(name, f"has no option {part!r}; options are key=value of {listed}")
-        if key in given:
+        if key in values:
             raise AgentError(name, f"option {key} is given twice")
-        given[key] = text
+        values[key] = text
         with suppress(ValueError):  # else the options refuse the text
-            given[key] = type(known[key].default)(text)
-    return kind(**given)
+            values[key] = type(known[key].default)(text)
+    return kind(**values)
 
 
 @dataclass(frozen=True)

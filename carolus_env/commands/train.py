@@ -213,14 +213,14 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
                 raise ValueError(f"--resume takes its options from the run; leave out --{option}")
         return _resumed(source.resume, others, command, name)
     if source.config is not None:
-        given = read_config(source.config, source.learner)
+        config = read_config(source.config, source.learner)
     else:
-        given = learner(source.learner).config_type()()
-    kind = arguments_of(given)
+        config = learner(source.learner).config_type()()
+    kind = arguments_of(config)
     options = tyro.cli(
         kind,
         args=others,
-        default=kind(learner=given.learner_name),
+        default=kind(learner=config.learner_name),
         description=(__doc__ or "").replace(PROGRAM, program),
         prog=name,
         config=(tyro.conf.OmitArgPrefixes,),  # --players, not --rules.players
@@ -229,7 +229,7 @@ def read_job(arguments: Sequence[str], program: str = PROGRAM) -> Job:
     for panel in (*PANELS, "algorithm"):
         values |= vars(values[panel])
     config = dataclasses.replace(
-        given, **{field.name: values[field.name] for field in dataclasses.fields(given)}
+        config, **{field.name: values[field.name] for field in dataclasses.fields(config)}
     )
     return Job(config, _new_folder(config), command, provenance(), resumed=False)
 
@@ -260,10 +260,10 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
     changes = tyro.cli(resume_arguments(config), args=others, prog=f"{name} --resume FOLDER")
-    given = {key: value for key, value in vars(changes).items() if value is not None}
-    if given.get("on", "ray") != "ray":
-        given["ray_address"] = None
-    longer = config.extended(given) if given else config
+    changed = {key: value for key, value in vars(changes).items() if value is not None}
+    if changed.get("on", "ray") != "ray":
+        changed["ray_address"] = None
+    longer = config.extended(changed) if changed else config
     if longer == config:
         return Job(config, folder, original, first, resumed=True)
     return Job(longer, folder, f"{original}; {command}", first, resumed=True)

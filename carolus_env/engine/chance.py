@@ -103,15 +103,15 @@ def apply_roll(states: States, faces: npt.ArrayLike, *, rows: Ints | None = None
     shape = (count_rows(rows, states), _dice_due(states, rows))
     if shape[0] == 0:
         return
-    given = array("faces", faces)
-    if given.dtype.kind not in "iu" or given.shape not in (shape, shape[1:]):
+    values = array("faces", faces)
+    if values.dtype.kind not in "iu" or values.shape not in (shape, shape[1:]):
         raise ValueError(
             f"faces must be whole numbers of shape {shape} or {shape[1:]}, "
-            f"got shape {given.shape} and dtype {given.dtype}"
+            f"got shape {values.shape} and dtype {values.dtype}"
         )
-    if ((given < 0) | (given >= FACES)).any():
-        raise ValueError(f"faces must be from 0 to {FACES - 1}, got {given.tolist()}")
-    _apply_roll(states, rows, np.array(np.broadcast_to(given, shape), np.uint8, order="C"))
+    if ((values < 0) | (values >= FACES)).any():
+        raise ValueError(f"faces must be from 0 to {FACES - 1}, got {values.tolist()}")
+    _apply_roll(states, rows, np.array(np.broadcast_to(values, shape), np.uint8, order="C"))
 
 
 def roll(states: States, *, rows: Ints | None = None) -> None:

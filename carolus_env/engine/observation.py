@@ -231,11 +231,11 @@ def observe(
     if viewers is None:
         seats = (states["player"] if rows is None else states["player"][picked]).astype(np.int64)
     else:
-        given = array("viewers", viewers)
-        numbers = given.dtype.kind in "iu" or not given.size
-        if given.shape != (count,) or not numbers or ((given < 0) | (given >= players)).any():
+        values = array("viewers", viewers)
+        whole = values.dtype.kind in "iu" or not values.size
+        if values.shape != (count,) or not whole or ((values < 0) | (values >= players)).any():
             raise ValueError(f"viewers must be {count} seats from 0 to {players - 1}")
-        seats = np.array(given, np.int64)
+        seats = np.array(values, np.int64)
     if dtype == np.uint8:
         _observe(states, picked, seats, out)
     else:

@@ -106,10 +106,10 @@ def legal_masks(
     if out is None:
         out = np.empty(shape, np.int8)
     elif not is_buffer(out, shape, np.int8):
-        given = array("out", out)
+        buffer = array("out", out)
         raise ValueError(
             f"out must be a contiguous, writeable int8 array of shape {shape}, "
-            f"got shape {given.shape} and dtype {given.dtype}"
+            f"got shape {buffer.shape} and dtype {buffer.dtype}"
         )
     _write_masks(states, rows, out)
     return out
@@ -334,14 +334,14 @@ def _forfeit(states: Records, rows: I64) -> None:
 # ------------------------------------------------------------------------------------ input checks
 
 
-def whole_numbers(given: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
+def whole_numbers(values: npt.ArrayLike, what: str, count: int) -> npt.NDArray[np.int64]:
     """Return ``count`` integers as a contiguous int64 array, copied only if necessary.
 
     Raises:
         TypeError: when they are not integers.
         ValueError: when they are not ``count``.
     """
-    numbers = array(what, given)
+    numbers = array(what, values)
     if numbers.dtype.kind not in "iu":
         nan = " with NaN" if numbers.dtype.kind == "f" and np.isnan(numbers).any() else ""
         raise TypeError(f"{what} must be integers, got dtype {numbers.dtype}{nan}")

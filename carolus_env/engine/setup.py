@@ -111,8 +111,8 @@ def rules_of(state: np.void) -> Rules:
     return Rules.from_codes({option: state[name] for option, name in OPTION_FIELDS.items()})
 
 
-def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    clans = array("territories", given)
+def _territories(value: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    clans = array("territories", value)
     if clans.dtype.kind not in "iu" or clans.shape not in ((TERRITORIES,), (n, TERRITORIES)):
         raise ValueError(
             f"territories must be whole numbers of shape ({TERRITORIES},) or "
@@ -127,15 +127,15 @@ def _territories(given: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     return clans.astype(np.int64)
 
 
-def _first_players(given: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
-    seats = array("first_player", given)
+def _first_players(value: npt.ArrayLike, n: int, players: int) -> npt.NDArray[np.int64]:
+    seats = array("first_player", value)
     if seats.dtype.kind not in "iu" or seats.shape not in ((), (n,)):
         raise ValueError(
             f"first_player must be a seat or {n} seats, "
             f"got shape {seats.shape} and dtype {seats.dtype}"
         )
     if ((seats < 0) | (seats >= players)).any():
-        raise ValueError(f"first_player must be from 0 to {players - 1}, got {given!r}")
+        raise ValueError(f"first_player must be from 0 to {players - 1}, got {value!r}")
     return seats.astype(np.int64)
 
 

@@ -128,10 +128,10 @@ def as_states(states: Any, what: str = "states") -> States:
     """
     if not isinstance(states, np.ndarray) or states.dtype != STATE or states.ndim != 1:
         if isinstance(states, np.ndarray):
-            given = f"an array of shape {states.shape} and dtype {_short(states.dtype)}"
+            got = f"an array of shape {states.shape} and dtype {_short(states.dtype)}"
         else:
-            given = f"{type(states).__name__}"
-        raise TypeError(f"{what} must be a one-dimensional array of game records, got {given}")
+            got = f"{type(states).__name__}"
+        raise TypeError(f"{what} must be a one-dimensional array of game records, got {got}")
     if not (states.flags.c_contiguous and states.flags.writeable):
         raise TypeError(
             f"{what} must be contiguous and writeable; "

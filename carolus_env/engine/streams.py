@@ -35,11 +35,11 @@ def check_streams(generators: npt.NDArray[np.uint64], states: States) -> None:
     Raises:
         ValueError: naming the given shape and dtype.
     """
-    given = array("generators", generators)
-    if given is not generators or given.shape != states.shape or given.dtype != np.uint64:
+    values = array("generators", generators)
+    if values is not generators or values.shape != states.shape or values.dtype != np.uint64:
         raise ValueError(
             f"generators must be a uint64 array of shape {states.shape}, "
-            f"got shape {given.shape} and dtype {given.dtype}"
+            f"got shape {values.shape} and dtype {values.dtype}"
         )
 
 

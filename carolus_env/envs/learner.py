@@ -55,13 +55,13 @@ class Starts(Protocol):
     """A maker of games that start elsewhere than new ones (`envs.starts`)."""
 
     def __call__(
-        self, seeds: npt.NDArray[np.uint64], given: bool
+        self, seeds: npt.NDArray[np.uint64], by_user: bool
     ) -> tuple[States, npt.NDArray[np.int64]]:
         """Make games at their first decision.
 
         Args:
             seeds: ``(m,)`` of their dice.
-            given: whether a user chose the seeds; else they are drawn.
+            by_user: whether a user chose the seeds; else they are drawn.
 
         Returns:
             ``(m,)`` games, and the learner's seat in each, -1 where its seed decides.
@@ -96,18 +96,20 @@ class FixedOpponents:
 
     def __init__(self, rules: Rules, specs: str | Agent | Sequence[str | Agent]) -> None:
         instance("rules", rules, Rules, "carolus_env.Rules")
-        given = [specs] if isinstance(specs, str | Agent) else specs
-        if not isinstance(given, Sequence) or not all(isinstance(s, str | Agent) for s in given):
+        opponents = [specs] if isinstance(specs, str | Agent) else specs
+        if not isinstance(opponents, Sequence) or not all(
+            isinstance(s, str | Agent) for s in opponents
+        ):
             raise TypeError(
                 "opponents must be spec strings or agents, one or a list of them, got "
                 f"{shown(specs)}"
             )
-        if len(given) not in (1, rules.players - 1):
+        if len(opponents) not in (1, rules.players - 1):
             raise ValueError(
                 f"opponents must be one agent or {rules.players - 1} (the seats after the "
-                f"learner's, clockwise), got {len(given)}"
+                f"learner's, clockwise), got {len(opponents)}"
             )
-        self.agents = [make(spec) for spec in given]
+        self.agents = [make(spec) for spec in opponents]
         self._players = rules.players
 
     def seat(

@@ -78,7 +78,7 @@ class CarolusParallelEnv(ParallelEnv):
         if mover not in actions:
             raise KeyError(f"actions lack {mover}, who is to move, got those of {[*actions]}")
         env.step(actions[mover])
-        given = (
+        result = (
             self._seen(),
             dict(env.rewards),
             dict(env.terminations),
@@ -87,7 +87,7 @@ class CarolusParallelEnv(ParallelEnv):
         )
         if env.terminations[mover] or env.truncations[mover]:
             self.agents = []
-        return given
+        return result
 
     def render(self) -> Any:
         """See `raw_env.render`."""

@@ -47,10 +47,10 @@ def first_game(rules: Rules, options: Mapping[str, Any], drawn: int, seed: int |
         )
     if len(options.keys() & set(OPTIONS)) > 1:
         raise ValueError("reset: position excludes territories and first_player")
-    given = options["position"]
-    if seed is None and not (isinstance(given, Mapping) and "generator" in given):
+    description = options["position"]
+    if seed is None and not (isinstance(description, Mapping) and "generator" in description):
         seed = drawn
-    start = position.from_dict(given, seed=seed)
+    start = position.from_dict(description, seed=seed)
     if (result := engine.rules_of(start[0])) != rules:
         raise ValueError(f"reset: the position has {result}, this environment {rules}")
     return start
@@ -74,17 +74,17 @@ def for_each_game(options: Mapping[str, Any], games: int) -> list[dict[str, Any]
         ValueError: when there is another number of values than games.
     """
     each: list[dict[str, Any]] = [{} for _ in range(games)]
-    for name, given in options.items():
+    for name, value in options.items():
         if name == "position":
-            several = isinstance(given, Sequence) and not isinstance(given, str)
+            several = isinstance(value, Sequence) and not isinstance(value, str)
         else:
-            several = np.ndim(given) > _ONE_GAME[name]
-        if several and len(given) != games:
+            several = np.ndim(value) > _ONE_GAME[name]
+        if several and len(value) != games:
             raise ValueError(
-                f"reset: {name} must be one for all games or {games}, got {len(given)}"
+                f"reset: {name} must be one for all games or {games}, got {len(value)}"
             )
         for game in range(games):
-            each[game][name] = given[game] if several else given
+            each[game][name] = value[game] if several else value
     return each
 
 
@@ -99,10 +99,10 @@ def start_from(rules: Rules, each: Sequence[Mapping[str, Any]]) -> Starts:
     for options in each:
         check_names(options)
 
-    def make(seeds: npt.NDArray[np.uint64], given: bool) -> tuple[States, npt.NDArray[np.int64]]:
+    def make(seeds: npt.NDArray[np.uint64], by_user: bool) -> tuple[States, npt.NDArray[np.int64]]:
         games = np.concatenate(
             [
-                first_game(rules, options, int(seed), int(seed) if given else None)
+                first_game(rules, options, int(seed), int(seed) if by_user else None)
                 for options, seed in zip(each, seeds, strict=True)
             ]
         )

@@ -259,8 +259,8 @@ class LearnerVectorEnv(VectorEnv):
 
     def _look(self) -> Any:
         self.games.masks(self._masks)
-        given = np.empty_like(self._observations) if self._copy else self._observations
-        return self._seen(self.games.observations(given), self._masks)
+        out = np.empty_like(self._observations) if self._copy else self._observations
+        return self._seen(self.games.observations(out), self._masks)
 
     def _seen(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
         """Return the learner's observation, with the masks if it is to hold them."""

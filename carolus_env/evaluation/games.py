@@ -128,8 +128,8 @@ def _all_played(
     instance("agents", agents, Sequence, "a list of agents")
     for agent in agents:
         instance("agents", agent, Agent, "a list of agents (carolus_env.make makes them)")
-    given = tables if isinstance(tables, Fixtures) else Fixtures.of(tables)
-    fixtures = given.checked(len(agents), rules.players)
+    fixtures = tables if isinstance(tables, Fixtures) else Fixtures.of(tables)
+    fixtures = fixtures.checked(len(agents), rules.players)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     for start in range(0, max(len(fixtures.tables), 1), SIDE_BY_SIDE):
         some = Fixtures(*(column[start : start + SIDE_BY_SIDE] for column in fixtures))
@@ -233,18 +233,18 @@ def answer(agent: Agent, states: States, generators: npt.NDArray[np.uint64]) -> 
     player = agent.agent if isinstance(agent, Checked) else agent
     before = states.tobytes() if theirs else b""
     try:
-        given = np.asarray(player.act(states, generators))
+        actions = np.asarray(player.act(states, generators))
     except (Exception, SystemExit) as error:
         raise agent_error(error, agent.name, f" failed with {failures.message(error)}") from error
     if theirs and states.tobytes() != before:
         raise ArenaError(f"agent {agent.name!r} {CHANGED}", agent.name, CHANGED)
-    if given.dtype.kind not in "iu" or given.shape != states.shape:
+    if actions.dtype.kind not in "iu" or actions.shape != states.shape:
         reason = (
             f"must answer one whole number a game, shape {states.shape}, "
-            f"got shape {given.shape} and dtype {given.dtype}"
+            f"got shape {actions.shape} and dtype {actions.dtype}"
         )
         raise ArenaError(f"agent {agent.name!r} {reason}", agent.name, reason)
-    return given
+    return actions
 
 
 def warm_up(agents: Sequence[Agent], rules: Rules) -> npt.NDArray[np.float64]:

@@ -219,18 +219,18 @@ class Pool:
         if not self._begun:
             workers.begin(_Blocks(self.task, self.records))
             for _ in range(min(workers.count, workers.room)):
-                workers.give(start, start, start)  # no games: how long does one take?
+                workers.submit(start, start, start)  # no games: how long does one take?
             self._begun = True
         finished: dict[int, Block] = {}  # blocks that ended before their turn
-        given = start
+        sent = start
         while start < stop:
             pace.workers = workers.count
             # Blocks that wait for a slow one are not to fill the memory.
-            most = max(AHEAD * workers.count - len(finished), 1 - workers.given)
-            while workers.room and workers.given < most and given < stop and pace.seconds_a_game:
-                block_stop = given + pace.games(stop - given)
-                workers.give(given, given, block_stop)
-                given = block_stop
+            most = max(AHEAD * workers.count - len(finished), 1 - workers.pending)
+            while workers.room and workers.pending < most and sent < stop and pace.seconds_a_game:
+                block_stop = sent + pace.games(stop - sent)
+                workers.submit(sent, sent, block_stop)
+                sent = block_stop
             for _, answer in workers.take():
                 if isinstance(answer, Block):
                     pace.note(answer)

@@ -19,10 +19,9 @@ Analysis 33, 2014) of H0 ``nElo <= elo0`` against H1 ``nElo >= elo1``. The likel
 scores is multinomial, over any set of values, and is maximised under each hypothesis (Van den
 Bergh, "Normalized Elo: practical guide", section 4.1). Its error rates are asymptotic.
 
-`mean_interval_at_any_time` is a confidence sequence by betting: the chance that it ever leaves out
-the true mean is at most ``alpha``, however often it is looked at, for any distribution on 0 to 1
-(Waudby-Smith and Ramdas, JRSS B 86, 2024). `widening` gives the same in the limit of many deals for
-intervals that are nearly normal (Waudby-Smith et al., Annals of Statistics 52, 2024).
+`widening` is the factor by which intervals that are nearly normal must widen so that, however often
+they are looked at, the chance that one ever leaves out the true value is `ERROR_RATE`, in the limit
+of many deals (Waudby-Smith et al., Annals of Statistics 52, 2024).
 
     >>> test = SequentialTest(0, 20)
     >>> test.outcome(scores, games=2)
@@ -55,7 +54,7 @@ MOST_ELO: Final = 2000.0
 BEST_DEALS: Final = 500
 """Number of deals at which `widening` is least, compared with any other choice."""
 
-_SEEN: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was observed, as in fishtest
+_VIRTUAL: Final = 1e-3  # deals with score 0, 1/2 and 1 where none was observed, as in fishtest
 _TOLERANCE: Final = 1e-9
 _ROUNDS: Final = 100  # maximum of an iteration's steps; it takes about five
 _CHUNK: Final = 4096  # deals whose ratio is computed at once
@@ -121,9 +120,9 @@ class SequentialTest:
         Returns:
             ``(N,)``.
         """
-        scores, seen = _regular(np.asarray(values, float), np.asarray(counts, float))
-        total = seen.sum(axis=1)
-        shares = seen / total[:, None]
+        scores, numbers = _regular(np.asarray(values, float), np.asarray(counts, float))
+        total = numbers.sum(axis=1)
+        shares = numbers / total[:, None]
         scale = math.sqrt(games) / NELO
         fits = [_log_fit(scores, shares, elo * scale) for elo in (self.elo0, self.elo1)]
         result: F64 = total * (shares * (fits[1] - fits[0])).sum(axis=1)
@@ -139,11 +138,11 @@ class SequentialTest:
         Raises:
             ValueError: for scores below 0 or above 1.
         """
-        values, seen = _levels(scores)
+        values, levels = _levels(scores)
         parts = []
         before = np.zeros(len(values))
-        for start in range(0, len(seen), _CHUNK):
-            each = seen[start : start + _CHUNK, None] == np.arange(len(values))
+        for start in range(0, len(levels), _CHUNK):
+            each = levels[start : start + _CHUNK, None] == np.arange(len(values))
             counts = before + each.cumsum(axis=0)
             before = counts[-1]
             parts.append(self.ratios(values, counts, games))
@@ -214,11 +213,11 @@ def _levels(scores: npt.ArrayLike) -> tuple[F64, npt.NDArray[np.int64]]:
 def _regular(values: F64, counts: F64) -> tuple[F64, F64]:
     """Return values that include 0, 1/2 and 1, and counts in which these are never 0."""
     scores = np.union1d(values, [0.0, 0.5, 1.0])
-    seen = np.zeros((len(counts), len(scores)))
-    seen[:, np.searchsorted(scores, values)] = counts
+    numbers = np.zeros((len(counts), len(scores)))
+    numbers[:, np.searchsorted(scores, values)] = counts
     must = np.isin(scores, [0.0, 0.5, 1.0])
-    seen[:, must] = np.maximum(seen[:, must], _SEEN)
-    return scores, seen
+    numbers[:, must] = np.maximum(numbers[:, must], _VIRTUAL)
+    return scores, numbers
 
 
 def _log_fit(values: F64, shares: F64, t: float) -> F64:
@@ -237,7 +236,7 @@ def _log_fit(values: F64, shares: F64, t: float) -> F64:
     Returns:
         ``(N, K)``: logarithms of the probabilities, less those of the shares; 0 where left out.
     """
-    seen = shares > 0
+    observed = shares > 0
     mean = np.full(len(shares), 0.5 + 0.5 * t / math.sqrt(1 + t * t))
     deviation = np.full(len(shares), 0.5 / math.sqrt(1 + t * t))
     result = np.zeros(shares.shape)
@@ -246,7 +245,7 @@ def _log_fit(values: F64, shares: F64, t: float) -> F64:
     for _ in range(_ROUNDS if t else 1):
         mu, sigma = mean[rows, None], deviation[rows, None]
         slopes = values - 0.5 - t * sigma / 2 * (1 + np.square((values - mu) / sigma))
-        slopes = np.where(seen[rows], slopes, 0.0)
+        slopes = np.where(observed[rows], slopes, 0.0)
         root[rows] = _root(slopes, shares[rows], root[rows])
         log = -np.log1p(root[rows, None] * slopes)
         fitted = shares[rows] * np.exp(log)

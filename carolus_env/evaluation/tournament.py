@@ -58,11 +58,11 @@ class Tournament:
         plan: Plan,
         agents: Sequence[str | Agent] | None = None,
     ) -> None:
-        given = tuple(plan.agents if agents is None else agents)
-        if len(given) != len(plan.agents):
-            raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(given)}")
+        players = tuple(plan.agents if agents is None else agents)
+        if len(players) != len(plan.agents):
+            raise ValueError(f"the plan names {len(plan.agents)} agents, got {len(players)}")
         self.plan, self.complete, self.seconds = plan, False, 0.0
-        self._task = Task(plan, given)
+        self._task = Task(plan, players)
         self._parts = [_no_results(plan)]
 
     @property

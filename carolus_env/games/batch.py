@@ -227,22 +227,22 @@ class GameBatch:
                 self._buffers,
             )
             return self._actions
-        given = array("weights", weights)
-        if given.shape != self.masks.shape or given.dtype not in (np.float32, np.float64):
+        numbers = array("weights", weights)
+        if numbers.shape != self.masks.shape or numbers.dtype not in (np.float32, np.float64):
             raise ValueError(
                 f"weights must be float32 or float64 of shape {self.masks.shape}, "
-                f"got shape {given.shape} and dtype {given.dtype}"
+                f"got shape {numbers.shape} and dtype {numbers.dtype}"
             )
-        given = np.array(given, order="C")  # writeable: else another compilation
+        numbers = np.array(numbers, order="C")  # writeable: else another compilation
         together(
             lambda own: stepping.sample_weighted(
-                own.numbers, own.generators, given[own.rows], own.actions
+                own.numbers, own.generators, numbers[own.rows], own.actions
             ),
             self._buffers,
         )
         if (self._actions < 0).any():
             game = int(np.argmax(self._actions < 0))
-            legal_ones = given[game][self.masks[game] == 1].tolist()
+            legal_ones = numbers[game][self.masks[game] == 1].tolist()
             raise ValueError(
                 f"weights of game {game}: the legal actions must have weights >= 0, not all 0, "
                 f"got {legal_ones}"

@@ -163,12 +163,12 @@ def agent_of(
     """
 
     class OfDecisions(DecisionAgent):
-        def choose(self, *given: Any) -> npt.NDArray[np.integer[Any]]:
-            return choose(*given)
+        def choose(self, *arguments: Any) -> npt.NDArray[np.integer[Any]]:
+            return choose(*arguments)
 
     class OfTurns(TurnAgent):
-        def choose(self, *given: Any) -> npt.NDArray[np.integer[Any]]:
-            return choose(*given)
+        def choose(self, *arguments: Any) -> npt.NDArray[np.integer[Any]]:
+            return choose(*arguments)
 
     return OfDecisions(players) if turns is None else OfTurns(players, turns)
 

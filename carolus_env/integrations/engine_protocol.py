@@ -83,16 +83,18 @@ def read(data: bytes, *expected: str) -> dict[str, Any]:
         ProtocolError: when it is none, or an error that was not expected.
     """
     try:
-        given: dict[str, Any] = check(parse_json(data), dict, "a message")
-        given = {name: value for name, value in given.items() if value is not None}
-        if "error" in given:
-            raise ProtocolError(f"reports an error: {shown(given['error'])}")
-        kind = next((kind for kind in expected if MESSAGES[kind][0].name in given), expected[-1])
+        message: dict[str, Any] = check(parse_json(data), dict, "a message")
+        message = {name: value for name, value in message.items() if value is not None}
+        if "error" in message:
+            raise ProtocolError(f"reports an error: {shown(message['error'])}")
+        kind = next((kind for kind in expected if MESSAGES[kind][0].name in message), expected[-1])
         values: dict[str, Any] = {}
         for key in MESSAGES[kind]:
-            if key.name in given or not key.optional:
+            if key.name in message or not key.optional:
                 either = key.kind is object  # see `action_of`
-                values[key.name] = given.get(key.name) if either else get(given, key.name, key.kind)
+                values[key.name] = (
+                    message.get(key.name) if either else get(message, key.name, key.kind)
+                )
         if "protocol" in values and not values.items() >= GREETING.items():
             raise DataError(f"the protocol must be {PROTOCOL}, version {VERSION}")
         if "seed" in values:

@@ -104,7 +104,7 @@ def to_minari(
     from minari.storage import get_dataset_path
 
     spec = environment_spec(rules, observation, opponents or (agents[0] if agents else "random"))
-    given = {
+    options = {
         "algorithm_name": ", ".join(agents) or None,
         "description": _description(rules, len(games.starts), job),
         "requirements": [f"carolus-env=={__version__}"],
@@ -112,7 +112,7 @@ def to_minari(
     }
     try:
         buffers = map(_buffer, episodes(games, observation, progress))
-        made = minari.create_dataset_from_buffers(dataset_id, buffers, env=spec, **given)
+        made = minari.create_dataset_from_buffers(dataset_id, buffers, env=spec, **options)
         made.storage.update_episode_metadata(_about(len(games.starts), rules, agents, tables))
         made.storage.update_metadata({"carolus": {"rules": rules.to_dict(), **job}})
     except BaseException:
@@ -127,8 +127,8 @@ def _buffer(episode: Episode) -> Any:
 
     _, _, observations, masks, *rest = episode
     names = ("actions", "rewards", "terminations", "truncations")
-    given: dict[str, Any] = dict(zip(names, rest, strict=True))
-    return EpisodeBuffer(observations=observations, infos={"action_mask": masks}, **given)
+    options: dict[str, Any] = dict(zip(names, rest, strict=True))
+    return EpisodeBuffer(observations=observations, infos={"action_mask": masks}, **options)
 
 
 def _about(

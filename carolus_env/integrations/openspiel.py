@@ -202,10 +202,10 @@ def _agreed(position: Rules, parameters: Rules) -> Rules:
     """Return the position's rules, unless a parameter that is not the default differs."""
     defaults = Rules().to_dict()
     of_position = position.to_dict()
-    for name, given in parameters.to_dict().items():
-        if given not in (defaults[name], of_position[name]):
+    for name, value in parameters.to_dict().items():
+        if value not in (defaults[name], of_position[name]):
             raise ValueError(
-                f"{name} is {given!r}, but the position has {of_position[name]!r}: "
+                f"{name} is {value!r}, but the position has {of_position[name]!r}: "
                 "leave it out, the position's rules are the game's"
             )
     return position

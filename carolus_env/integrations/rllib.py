@@ -220,11 +220,11 @@ class AllSeats:
         return np.full((len(learner_seats), self._players), LEARNER)
 
 
-def turns_of(given: bool | Mapping[str, Any] | None) -> Turns | None:
+def turns_of(value: bool | Mapping[str, Any] | None) -> Turns | None:
     """Return the ``turns`` of an ``env_config``: None where actions are single decisions."""
-    if given is None or given is False:
+    if value is None or value is False:
         return None
-    return Turns() if given is True else Turns(**given)
+    return Turns() if value is True else Turns(**value)
 
 
 # ------------------------------------------------------------------------------------ networks

@@ -181,9 +181,9 @@ class SelfPlayConfig(RunConfig):
                 f"hidden={self.hidden}; {self.start!r} has {model.size}"
             )
         for name, array in weights.items():
-            given = model.weights[name]
-            part = tuple(slice(min(pair)) for pair in zip(array.shape, given.shape, strict=True))
-            array[part] = given[part]
+            start = model.weights[name]
+            part = tuple(slice(min(pair)) for pair in zip(array.shape, start.shape, strict=True))
+            array[part] = start[part]
         return weights
 
     def check(self) -> None:

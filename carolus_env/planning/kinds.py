@@ -173,14 +173,14 @@ def _weighed_clans(features: F64, weights: F64) -> float:
 
 
 @part
-def begin_kinds(given: PlanContext, kinds: Kinds) -> None:
+def begin_kinds(context: PlanContext, kinds: Kinds) -> None:
     """Forget the position before, and learn what the paladins of each clan can do in this one.
 
     Args:
-        given: a `PlanContext`.
+        context: a `PlanContext`.
         kinds: a `Kinds`.
     """
-    s, weights = given.before, given.weights
+    s, weights = context.before, context.weights
     kinds.serial[0] += 1
     most = int64(s["placements_left"])
     player = int64(s["player"])
@@ -235,14 +235,14 @@ def _place_all(s: np.void, shares: Int, destination: Int) -> None:
 
 
 @rare
-def _write_powers(shares: Int, control: Int, given: PlanContext, kinds: Kinds) -> None:
+def _write_powers(shares: Int, control: Int, context: PlanContext, kinds: Kinds) -> None:
     """Write ``powers`` where plans with these shares leave control."""
-    s = given.before
+    s = context.before
     kinds.powers_of[control] = kinds.serial[0]
     kinds.states[0] = s
     after = kinds.states[0]
     _place_all(after, shares, NOBODY)
-    for target in range(1, given.targets):
+    for target in range(1, context.targets):
         region = region_at(s, target)
         for team in range(int64(s["teams"])):
             kinds.powers[control, target, team] = strength(after, region, team)
@@ -273,13 +273,13 @@ def _write_clans(shares: Int, teams: Int, clans: F64, features: F64) -> None:
 
 
 @rare
-def _learn_kind(shares: Int, added: Int, key: Int, given: PlanContext, kinds: Kinds) -> None:
+def _learn_kind(shares: Int, added: Int, key: Int, context: PlanContext, kinds: Kinds) -> None:
     """Play a plan out, and find what others of its kind have in common with it.
 
     Plans that end the game are not cached as a kind: their scores are known at once.
     """
     row, target, stop = _row(key), key >> 2 & 15, key >> 6 & 7  # see `_key`
-    s, weights, scores = given.before, given.weights, kinds.scores
+    s, weights, scores = context.before, context.weights, kinds.scores
     kind, features = kinds.kinds[row], kinds.features[row]
     kinds.states[0] = s
     after = kinds.states[0]
@@ -334,7 +334,7 @@ def _powers(kind: np.void, added: Int) -> tuple[Int, Int, Int]:
 
 @part
 def kind_after(
-    shares: Int, effect: Int, target: Int, stop: Int, given: PlanContext, kinds: Kinds
+    shares: Int, effect: Int, target: Int, stop: Int, context: PlanContext, kinds: Kinds
 ) -> Any:
     """Return the row in `Kinds` of a plan's kind; a new kind is learnt.
 
@@ -344,13 +344,13 @@ def kind_after(
         target: where those that are not for the court go, in steps from the Emperor; any region
             where there are none.
         stop: the Emperor's steps.
-        given: a `PlanContext`.
+        context: a `PlanContext`.
         kinds: a `Kinds`, for which `begin_kinds` was called.
     """
     serial = kinds.serial[0]
     control, added = effect % _CONTROLS, effect >> 8
     if kinds.powers_of[control] != serial:
-        _write_powers(shares, control, given, kinds)
+        _write_powers(shares, control, context, kinds)
     powers = kinds.powers[control, target]
     added_0, added_1, added_2 = added & 255, added >> 8 & 255, added >> 16
     heir = heir_of(powers[MAX_TEAMS], powers[0] + added_0, powers[1] + added_1, powers[2] + added_2)
@@ -360,7 +360,7 @@ def kind_after(
     power_0, power_1, power_2 = _powers(kind, added)
     heir = heir_of(int64(kind["owner"]), power_0, power_1, power_2)
     if kind["key"] != key or kind["heir"] != heir:  # new, or merged to another heir
-        _learn_kind(shares, added, key, given, kinds)
+        _learn_kind(shares, added, key, context, kinds)
     return row
 
 
@@ -415,7 +415,7 @@ def write_rough_scores(
 
 @part
 def write_scores_after(
-    row: Int, shares: Int, effect: Int, given: PlanContext, kinds: Kinds, scores: F64
+    row: Int, shares: Int, effect: Int, context: PlanContext, kinds: Kinds, scores: F64
 ) -> None:
     """Write each team's score after a plan, as `write_scores` does in the position after it.
 
@@ -423,11 +423,11 @@ def write_scores_after(
         row: of its kind.
         shares: the placements.
         effect: the sum of their effects.
-        given: a `PlanContext`.
+        context: a `PlanContext`.
         kinds: a `Kinds`.
         scores: ``(3,)`` float64, written.
     """
-    kind, features, teams = kinds.kinds[row], kinds.features[row], int64(given.before["teams"])
+    kind, features, teams = kinds.kinds[row], kinds.features[row], int64(context.before["teams"])
     if kind["winners"] != 0:
         write_final_scores(kind["winners"], scores)
         return
@@ -437,4 +437,4 @@ def write_scores_after(
     _write_margin(kind, 1, margin_1, features)
     if teams > 2:
         _write_margin(kind, 2, margin_2, features)
-    weigh(features, given.weights, scores)
+    weigh(features, context.weights, scores)

@@ -75,7 +75,7 @@ class Listing(NamedTuple):
 
     width: int
     """`STOP`, `ONE` or `ALL`."""
-    given: PlanContext
+    context: PlanContext
     """The position and the weights of the evaluation."""
     left: int
     """The paladins to place."""
@@ -201,8 +201,8 @@ def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
     """Return the `Listing` of ``s``; nothing is placed yet."""
     regions, level = int64(s["regions"]), scratch.levels[0]
     stops = min(emperor_steps(s), regions)
-    given = PlanContext(s, weights, 1 + (stops if width == STOP else regions))
-    begin_kinds(given, scratch.kinds)
+    context = PlanContext(s, weights, 1 + (stops if width == STOP else regions))
+    begin_kinds(context, scratch.kinds)
     level["clan"], level["target"], level["went"] = 0, 0, 0
     level["plan"], level["shares"], level["effect"], level["scattered"] = 0, 0, 0, 0
     level["reserve"] = int64(clan_word(s["reserves"][s["player"]]))
@@ -210,7 +210,7 @@ def _begin(s: np.void, width: Int, weights: F64, scratch: PlanScratch) -> Any:
         scratch.states[0] = s
     scratch.total[0] = 0
     left, team = int64(s["placements_left"]), int64(s["team"][s["player"]])
-    return Listing(width, given, left, regions, stops, team, int64(s["teams"]), slack(weights))
+    return Listing(width, context, left, regions, stops, team, int64(s["teams"]), slack(weights))
 
 
 @kernel
@@ -224,7 +224,7 @@ def _place_next(depth: Int, listing: Listing, scratch: PlanScratch) -> bool:
         return False
     before = int64(level["went"])
     only = 0 if listing.width == ALL else before
-    level["clan"], level["target"] = _following(clan, target, only, listing.given.targets)
+    level["clan"], level["target"] = _following(clan, target, only, listing.context.targets)
     went = before if target == 0 else target
     destination = 0 if target == 0 else 1 + (target if target < listing.regions else 0)
     shares = with_one_more(level["shares"], clan, TO_COURT if target == 0 else TO_REGION)
@@ -264,7 +264,7 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, kept: Int, plans: I64, v
     Returns:
         The length of the list.
     """
-    given, kinds, scores = listing.given, scratch.kinds, scratch.scores
+    context, kinds, scores = listing.context, scratch.kinds, scratch.scores
     team, teams, left = listing.team, listing.teams, listing.left
     one_rival, other_rival = rivals(team, teams)
     level, longest = scratch.levels[left], plans.shape[0]
@@ -277,14 +277,14 @@ def _keep_stops(listing: Listing, scratch: PlanScratch, kept: Int, plans: I64, v
     for stop in range(nearest, farthest + 1):
         row = -1
         if level["scattered"] == 1:
-            _write_scores_after_move(scratch.states[left], stop, given.weights, scratch)
+            _write_scores_after_move(scratch.states[left], stop, context.weights, scratch)
         else:
-            row = kind_after(shares, effect, went if went != 0 else stop, stop, given, kinds)
-            write_rough_scores(row, effect, scratch.weighed, given.weights, kinds, scores)
+            row = kind_after(shares, effect, went if went != 0 else stop, stop, context, kinds)
+            write_rough_scores(row, effect, scratch.weighed, context.weights, kinds, scores)
         most = advantage_at_most(scores, team, one_rival, other_rival) + listing.slack
         if kept < longest or most > values[longest - 1]:
             if row >= 0:
-                write_scores_after(row, shares, effect, given, kinds, scores)
+                write_scores_after(row, shares, effect, context, kinds, scores)
             plan = pack(level["plan"], FIRST_MOVE + stop - 1, left)
             kept = _keep(plan, advantage(scores, team, teams), plans, values, kept)
     return kept

@@ -169,17 +169,17 @@ class Api:
     async def new_game(self, request: Request) -> Response:
         """Begin a game, or continue one from a record or from a position of a recorded game."""
         layout = layout_of(request)
-        given = await json_of(
+        body = await json_of(
             request, rules=dict, agents=list, names=list, seed=int, record=dict, replay=dict
         )
-        agents = self._agents(given["agents"] or [])
-        more: dict[str, Any] = {"names": given["names"], "seed": given["seed"]}
-        record = given["record"]
-        if given["replay"] is not None:
-            record = await self._cut_record(given["replay"])
+        agents = self._agents(body["agents"] or [])
+        more: dict[str, Any] = {"names": body["names"], "seed": body["seed"]}
+        record = body["record"]
+        if body["replay"] is not None:
+            record = await self._cut_record(body["replay"])
         try:
             if record is None:
-                rules = Rules.from_dict(given["rules"] or {})
+                rules = Rules.from_dict(body["rules"] or {})
                 session = await in_thread(lambda: Session.new(rules, agents, **more))
             else:
                 session = await in_thread(lambda: Session(record, agents, **more))
@@ -204,11 +204,11 @@ class Api:
         except RosterError as error:
             raise RequestError(400, str(error)) from None
 
-    async def _cut_record(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    async def _cut_record(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record of a file's game up to a position."""
         try:
-            key = get(given, "key", str, "replay")
-            game, position = (get(given, name, int, "replay") for name in ("game", "position"))
+            key = get(body, "key", str, "replay")
+            game, position = (get(body, name, int, "replay") for name in ("game", "position"))
             replay = await self._replay(self.files.find(key), game)
             return up_to(replay.record, position)
         except ValueError as error:  # DataError is one
@@ -236,26 +236,26 @@ class Api:
 
     async def play(self, request: Request) -> Response:
         """Play a person's decision."""
-        given = await json_of(request, action=int, version=int)
-        if given["action"] is None:
+        body = await json_of(request, action=int, version=int)
+        if body["action"] is None:
             raise RequestError(400, "action is missing")
-        return await self._change(request, given, lambda game: game.play(given["action"]))
+        return await self._change(request, body, lambda game: game.play(body["action"]))
 
     async def undo(self, request: Request) -> Response:
         """Take the last decision back."""
-        given = await json_of(request, version=int)
-        return await self._change(request, given, Session.undo, undone=1)
+        body = await json_of(request, version=int)
+        return await self._change(request, body, Session.undo, undone=1)
 
     async def _change(
         self,
         request: Request,
-        given: dict[str, Any],
+        body: dict[str, Any],
         change: Callable[[Session], None],
         undone: int = 0,
     ) -> Response:
         game = self._in_play(request)
         async with game.lock:
-            at = self._check(request, game.session, given["version"])
+            at = self._check(request, game.session, body["version"])
             try:
                 change(game.session)
             except (ValueError, TypeError, OverflowError) as error:
@@ -265,10 +265,10 @@ class Api:
     async def agent(self, request: Request) -> Response:
         """Play one decision of the agent to move, until the request is gone or is stopped."""
         game = self._in_play(request)
-        given = await json_of(request, version=int)
+        body = await json_of(request, version=int)
         async with game.lock:
             session = game.session
-            at = self._check(request, session, given["version"])
+            at = self._check(request, session, body["version"])
             if session.agent is None:
                 raise RequestError(409, "no bot is to move")
             thought = await self._thought(request, session.agent, session.think, game)
@@ -288,13 +288,13 @@ class Api:
     async def hint(self, request: Request) -> Response:
         """Return an agent's opinion of the decision to be made."""
         game = self._in_play(request)
-        given = await json_of(request, agent=str, version=int)
+        body = await json_of(request, agent=str, version=int)
         session = game.session
-        self._check(request, session, given["version"])
+        self._check(request, session, body["version"])
         if session.over:
             raise RequestError(409, "the game is over")
         seed = session.seed + len(session.events)
-        return await self._opinion(request, given["agent"], session.state, seed, game=game)
+        return await self._opinion(request, body["agent"], session.state, seed, game=game)
 
     async def _opinion(
         self,
@@ -385,18 +385,18 @@ class Api:
     async def replay_hint(self, request: Request) -> Response:
         """Return an agent's opinion of a decision of a recorded game."""
         replay = await self._recorded(request)
-        given = await json_of(request, agent=str)
+        body = await json_of(request, agent=str)
         at = number_of(request, "position", replay.events)
         if at not in replay.decisions:
             raise RequestError(409, "there is no decision at this position")
         played = replay.record["events"][at]["action"]
-        return await self._opinion(request, given["agent"], replay.states[at], at, played)
+        return await self._opinion(request, body["agent"], replay.states[at], at, played)
 
     async def values(self, request: Request) -> Response:
         """Return each team's win probability at every decision, by an agent."""
         replay = await self._recorded(request)
-        given = await json_of(request, agent=str)
-        adviser = self._made(given["agent"] or "")
+        body = await json_of(request, agent=str)
+        adviser = self._made(body["agent"] or "")
         states = replay.states[replay.decisions]
         opinion = await self._thought(request, adviser, lambda: bots.opinion(adviser, states))
         if (result := opinion.values) is None:
@@ -407,8 +407,8 @@ class Api:
 
     async def text_position(self, request: Request) -> Response:
         """Return a position in text, as a board."""
-        given = await json_of(request, text=str)
-        state = _position(given["text"])
+        body = await json_of(request, text=str)
+        state = _position(body["text"])
         rules = rules_of(state)
         names = tuple(f"player {seat}" for seat in range(rules.players))
         view = views.state_view(state, rules, names, layout_of(request))
@@ -416,11 +416,11 @@ class Api:
 
     async def text_hint(self, request: Request) -> Response:
         """Return an agent's opinion of a position in text."""
-        given = await json_of(request, text=str, agent=str)
-        state = _position(given["text"])
+        body = await json_of(request, text=str, agent=str)
+        state = _position(body["text"])
         if state["phase"] in (ROLL, OVER):
             raise RequestError(409, "there is no decision at this position")
-        return await self._opinion(request, given["agent"], state, 0)
+        return await self._opinion(request, body["agent"], state, 0)
 
 
 def _position(text: str | None) -> np.void:
@@ -477,10 +477,10 @@ async def json_of(request: Request, **known: type) -> dict[str, Any]:
         raise RequestError(415, "the body must be application/json")
     data = await body_of(request)
     try:
-        given = check(parse_json(data), dict, "the body")
-        only(given, known)
+        body = check(parse_json(data), dict, "the body")
+        only(body, known)
         return {
-            key: None if given.get(key) is None else check(given[key], kind, key)
+            key: None if body.get(key) is None else check(body[key], kind, key)
             for key, kind in known.items()
         }
     except DataError as error:

@@ -183,26 +183,26 @@ def names_of(record: Record) -> tuple[str, ...]:
     """Return a printable name for each seat: from the record, else ``player 0`` and so on."""
     players = Rules.from_dict(record["rules"]).players
     for key in ("names", "agents"):
-        given: Any = record.get(key)
-        if _texts(given, players):
-            return tuple(_printable(name) or f"player {seat}" for seat, name in enumerate(given))
+        value: Any = record.get(key)
+        if _texts(value, players):
+            return tuple(_printable(name) or f"player {seat}" for seat, name in enumerate(value))
     return tuple(f"player {seat}" for seat in range(players))
 
 
 def agents_of(record: Record) -> tuple[str | None, ...]:
     """Return the spec of each seat's agent, from the record; None: a person, or unknown."""
     players = Rules.from_dict(record["rules"]).players
-    given = record.get("agents")
-    if not isinstance(given, list) or len(given) != players:
+    value = record.get("agents")
+    if not isinstance(value, list) or len(value) != players:
         return (None,) * players
-    return tuple(spec if isinstance(spec, str) else None for spec in given)
+    return tuple(spec if isinstance(spec, str) else None for spec in value)
 
 
-def _texts(given: Any, players: int) -> bool:
+def _texts(value: Any, players: int) -> bool:
     return (
-        isinstance(given, list)
-        and len(given) == players
-        and all(isinstance(name, str) for name in given)
+        isinstance(value, list)
+        and len(value) == players
+        and all(isinstance(name, str) for name in value)
     )
 
 

@@ -419,12 +419,12 @@ def seat_names(
     Raises:
         ValueError: for a wrong number of agents or names, or a name with control characters.
     """
-    given = [None] * players if names is None else names
-    for what, those in (("agents", agents), ("names", given)):
+    chosen = [None] * players if names is None else names
+    for what, those in (("agents", agents), ("names", chosen)):
         if len(those) != players:
             raise ValueError(f"{what} must be {players}, one for each seat, got {len(those)}")
     result = []
-    for seat, (agent, name) in enumerate(zip(agents, given, strict=True)):
+    for seat, (agent, name) in enumerate(zip(agents, chosen, strict=True)):
         if name is not None and (not isinstance(name, str) or not name.strip().isprintable()):
             raise ValueError(f"names[{seat}] must be printable text, got {shown(name)}")
         name = "" if name is None else name.strip()[:LONGEST_NAME]

@@ -169,7 +169,7 @@ def _pack(records: Iterable[Record]) -> Packed:
         bounds.append(len(events))
     starts = np.zeros(len(rules), STATE)
     for kind in dict.fromkeys(rules):
-        rows = [g for g, given in enumerate(rules) if given == kind]
+        rows = [g for g, other in enumerate(rules) if other == kind]
         starts[rows] = engine.new_games(
             kind,
             len(rows),
@@ -214,8 +214,8 @@ def read_packed(path: str | os.PathLike[str]) -> Packed:
             raise ValueError(f"{path}: {key} must be {value!r}, got {about.get(key)!r}")
     wanted = {"starts": (np.uint8, 2), "events": (np.uint8, 1), "bounds": (np.int64, 1)}
     for name, (dtype, dimensions) in wanted.items():
-        given = result.get(name)
-        if given is None or given.dtype != dtype or given.ndim != dimensions:
+        array = result.get(name)
+        if array is None or array.dtype != dtype or array.ndim != dimensions:
             raise ValueError(
                 f"{path}: not a file of packed games: {name!r} must be an array of "
                 f"{np.dtype(dtype)} with {dimensions} dimensions"

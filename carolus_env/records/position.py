@@ -261,6 +261,6 @@ def _generator(data: Mapping[str, Any]) -> int:
     return int(value, 16)
 
 
-def _expect_same(key: str, given: Any, computed: Any) -> None:
-    if given != computed:
-        raise DataError(f"{key} is {given}, but the rest of the position implies {computed}")
+def _expect_same(key: str, stated: Any, computed: Any) -> None:
+    if stated != computed:
+        raise DataError(f"{key} is {stated}, but the rest of the position implies {computed}")

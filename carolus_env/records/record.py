@@ -76,8 +76,8 @@ def make_record(
     game = start.copy()
     dice = None if dice is None else dice.copy()
     _roll_on(game, events, dice)
-    for index, given in enumerate(instance("actions", actions, Iterable, "action numbers")):
-        number = integer(f"actions[{index}]", given)
+    for index, action in enumerate(instance("actions", actions, Iterable, "action numbers")):
+        number = integer(f"actions[{index}]", action)
         event: dict[str, Any] = {"action": number, "player": int(game["player"][0])}
         if legal:
             event["legal"] = engine.legal_actions(game).tolist()

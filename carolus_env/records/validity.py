@@ -107,9 +107,9 @@ def _derived(s: np.void, rules: Rules) -> Iterator[str]:
     else:
         right["reason"] = right["winners"] = 0
     for field in FIELDS:
-        given, computed = s[field.name].tolist(), right[field.name].tolist()
-        if given != computed:
-            yield f"{field.name} is {given}, but the rest of the position implies {computed}"
+        stated, computed = s[field.name].tolist(), right[field.name].tolist()
+        if stated != computed:
+            yield f"{field.name} is {stated}, but the rest of the position implies {computed}"
 
 
 def _conservation(s: np.void, rules: Rules) -> Iterator[str]:

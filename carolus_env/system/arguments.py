@@ -101,11 +101,11 @@ def whole_numbers(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> n
     return result
 
 
-def is_buffer(given: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
+def is_buffer(value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
     """Return whether a kernel can write an array of that shape and dtype into it."""
     return (
-        isinstance(given, np.ndarray)
-        and given.shape == shape
-        and given.dtype == dtype
-        and given.flags.carray
+        isinstance(value, np.ndarray)
+        and value.shape == shape
+        and value.dtype == dtype
+        and value.flags.carray
     )

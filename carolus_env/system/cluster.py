@@ -103,7 +103,7 @@ class Cluster(Workers):
         return max(most - len(self._numbers), 0)  # machines may have gone
 
     @property
-    def given(self) -> int:
+    def pending(self) -> int:
         return len(self._numbers)
 
     def _begin(self) -> None:
@@ -113,7 +113,7 @@ class Cluster(Workers):
     def share(self, value: Any) -> Any:
         return self._ray.put(value)
 
-    def give(self, number: int, *task: Any) -> None:
+    def submit(self, number: int, *task: Any) -> None:
         asked = self._task.remote(__version__, self._digest, self._shared_job, *task)
         self._numbers[asked] = number
 

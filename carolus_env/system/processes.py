@@ -65,7 +65,7 @@ class Workers(ABC):
 
     @property
     @abstractmethod
-    def given(self) -> int:
+    def pending(self) -> int:
         """Tasks that were given, and not yet taken."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Workers(ABC):
         """Let the workers do ``_job``; none does anything."""
 
     @abstractmethod
-    def give(self, number: int, *task: Any) -> None:
+    def submit(self, number: int, *task: Any) -> None:
         """Give a task, where there is `room`.
 
         Args:
@@ -109,7 +109,7 @@ class Workers(ABC):
             self._job = pickle.dumps(job)
         except Exception as error:  # anything that cannot be pickled fails in its own way
             raise UnsendableError(str(error)) from error
-        if self.given:
+        if self.pending:
             self._abandon()
         self._begin()
 
@@ -121,9 +121,9 @@ class Workers(ABC):
         """Give tasks as there is room; their results as they come, with numbers from 0."""
         left = enumerate(tasks)
         following = next(left, None)
-        while following is not None or self.given:
+        while following is not None or self.pending:
             while following is not None and self.room:
-                self.give(following[0], *following[1])
+                self.submit(following[0], *following[1])
                 following = next(left, None)
             yield from self.take()
 
@@ -155,7 +155,7 @@ class InProcess(Workers):
         return 1 - len(self._waiting)
 
     @property
-    def given(self) -> int:
+    def pending(self) -> int:
         return len(self._waiting)
 
     def begin(self, job: Job) -> None:  # nothing is sent anywhere
@@ -164,7 +164,7 @@ class InProcess(Workers):
 
     def _begin(self) -> None: ...
 
-    def give(self, number: int, *task: Any) -> None:
+    def submit(self, number: int, *task: Any) -> None:
         self._waiting.append((number, task))
 
     def take(self) -> list[Result]:
@@ -202,7 +202,7 @@ class Processes(Workers):
         return len(self._idle)
 
     @property
-    def given(self) -> int:
+    def pending(self) -> int:
         return len(self._at_work)
 
     def _begin(self) -> None:
@@ -218,7 +218,7 @@ class Processes(Workers):
         for connection in self._processes:
             self._send(connection, self._job)
 
-    def give(self, number: int, *task: Any) -> None:
+    def submit(self, number: int, *task: Any) -> None:
         connection = self._idle.pop()
         self._send(connection, task)
         self._at_work[connection] = number

@@ -179,10 +179,10 @@ def _tag(name: str, *content: object, **attributes: object) -> _Html:
     inner = "".join(
         part if isinstance(part, _Html) else escape(printable(part)) for part in content
     )
-    given = "".join(
+    written = "".join(
         f' {key.strip("_")}="{escape(printable(value))}"' for key, value in attributes.items()
     )
-    return _Html(f"<{name}{given}>{inner}</{name}>")
+    return _Html(f"<{name}{written}>{inner}</{name}>")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[_Html]]) -> _Html:

@@ -38,28 +38,30 @@ _HEADINGS: Final = ("choice", "win", "+-", "behind by", "+-", "games")
 
 def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run the command, which the user called ``program``; returns the exit status."""
-    given = _parser(program).parse_args(argv)
+    arguments = _parser(program).parse_args(argv)
     try:
-        game = _position(given.position)
-        choices = [tuple(read_moves(game[0], text)) for text in given.move]
-        choices = choices or candidates(game[0], given.most)
+        game = _position(arguments.position)
+        choices = [tuple(read_moves(game[0], text)) for text in arguments.move]
+        choices = choices or candidates(game[0], arguments.most)
         options = Options(
-            base=given.base,
-            value=given.value,
-            rounds=given.rounds,
-            games=given.games,
-            error=given.error,
-            threads=given.threads,
+            base=arguments.base,
+            value=arguments.value,
+            rounds=arguments.rounds,
+            games=arguments.games,
+            error=arguments.error,
+            threads=arguments.threads,
         )
         with (
-            places.workers_of(given, filter(None, (given.base, given.value))) as workers,
-            counting("games", given.games * len(choices)) as progress,
+            places.workers_of(
+                arguments, filter(None, (arguments.base, arguments.value))
+            ) as workers,
+            counting("games", arguments.games * len(choices)) as progress,
         ):
             result = roll_out(
                 game[0],
                 choices,
                 options,
-                seed=given.seed,
+                seed=arguments.seed,
                 progress=progress,
                 workers=None if isinstance(workers, InProcess) else workers,
             )
@@ -67,12 +69,12 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         print(f"carolus_env.evaluation.rollouts: {error}", file=sys.stderr)
         return USER_ERROR
     except OSError as error:
-        print(f"{given.position}: {error.strerror or error}", file=sys.stderr)
+        print(f"{arguments.position}: {error.strerror or error}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    if given.json:
+    if arguments.json:
         print(json.dumps(as_data(result, game), indent=1))
     else:
         _print(result, game, options)

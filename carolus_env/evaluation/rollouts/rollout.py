@@ -148,8 +148,8 @@ class Options:
         """
         value = None
         if self.rounds is not None:
-            given = self.value
-            value = value_function(given, players) if isinstance(given, str) else given
+            spec = self.value
+            value = value_function(spec, players) if isinstance(spec, str) else spec
         return Sampler(self.base, seed, value, self.rounds, threads=self.threads)
 
 
@@ -180,20 +180,20 @@ def roll_out(
     """
     options = options or Options()
     kind_of(state)  # refuses a game in which no decision is due
-    given = candidates(state) if choices is None else [tuple(map(int, c)) for c in choices]
-    if not given:
+    compared = candidates(state) if choices is None else [tuple(map(int, c)) for c in choices]
+    if not compared:
         raise ValueError("a rollout needs one candidate or more")
-    if len(set(given)) < len(given):
+    if len(set(compared)) < len(compared):
         raise ValueError("a candidate is given twice")
-    starts = after(state, given)
+    starts = after(state, compared)
     players = int(state["players"])
     sampler = options.sampler(players, seed)
     if workers is not None:
         workers.begin(partial(_player, options, players, seed))
         sampler = replace(sampler, elsewhere=workers)
-    tally = _Tally(len(given), int(state["teams"]), int(state["team"][state["player"]]))
+    tally = _Tally(len(compared), int(state["teams"]), int(state["team"][state["player"]]))
     looks = math.ceil(options.games / PORTION)
-    sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(given) - 1, 1) * looks))
+    sure = NormalDist().inv_cdf(1 - DOUBT / (2 * max(len(compared) - 1, 1) * looks))
     started, ended = time.perf_counter(), "games"
     while (done := tally.most) < options.games:
         left = np.flatnonzero(~tally.dropped)
@@ -207,13 +207,13 @@ def roll_out(
         tally.drop(sure)
         alone = (~tally.dropped).sum() == 1
         if options.error is None:
-            if alone and len(given) > 1:
+            if alone and len(compared) > 1:
                 ended = "best"
                 break
         elif tally.largest_error() <= options.error:
             ended = "best" if alone else "error"
             break
-    return tally.result(given, ended, time.perf_counter() - started)
+    return tally.result(compared, ended, time.perf_counter() - started)
 
 
 def _player(options: Options, players: int, seed: int) -> Callable[..., Played]:

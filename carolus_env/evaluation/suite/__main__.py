@@ -24,15 +24,15 @@ DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (None: the command line's); returns the exit code."""
-    given = _parser().parse_args(argv)
-    options = {field.name: getattr(given, field.name) for field in fields(Plan)}
+    arguments = _parser().parse_args(argv)
+    options = {field.name: getattr(arguments, field.name) for field in fields(Plan)}
     options["table"], options["proposers"] = map(tuple, (options["table"], options["proposers"]))
-    out = given.out
+    out = arguments.out
     try:
         plan = Plan(**options)
         specs = (plan.base, plan.value, *plan.table, *plan.proposers)
         with (
-            places.workers_of(given, specs) as workers,
+            places.workers_of(arguments, specs) as workers,
             counting("decisions", plan.decisions) as progress,
         ):
             make_suite(plan, out, workers=workers, progress=progress)

@@ -334,8 +334,8 @@ def _unpacked(data: bytes, name: str) -> bytes:
 
 def _decision(data: object, header: dict[str, Any], number: int) -> Decision:
     line: dict[str, Any] = check(data, dict, "a decision")
-    if (given := get(line, "number", int)) != number:
-        raise DataError(f"number must be {number}, got {shown(given)}")
+    if (stated := get(line, "number", int)) != number:
+        raise DataError(f"number must be {number}, got {shown(stated)}")
     met = get(line, "met", list)
     if len(met) != header["players"] or not all(isinstance(spec, str) for spec in met):
         raise DataError(f"met must be {header['players']} strings, got {shown(met)}")
@@ -387,9 +387,9 @@ def _check_position(decision: Decision, header: dict[str, Any]) -> None:
         ("stage", decision.stage, STAGES[int(stages_of(state)[0])]),
         ("team", decision.team, int(state["team"][0, state["player"][0]])),
     )
-    for name, given, real in result:
-        if given != real:
-            raise DataError(f"{name} must be {real!r}, as in the position, got {shown(given)}")
+    for name, stated, real in result:
+        if stated != real:
+            raise DataError(f"{name} must be {real!r}, as in the position, got {shown(stated)}")
     ends = after(state[0], [one.actions for one in decision.candidates])
     if len(np.unique(ends)) < len(ends):
         raise DataError("two candidates lead to the same position")

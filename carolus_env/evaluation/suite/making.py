@@ -146,8 +146,8 @@ class Plan:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name != "players" and value != field.default:
-                given = " ".join(value) if isinstance(value, tuple) else value
-                words.append(f"--{field.name} {given}")
+                text = " ".join(value) if isinstance(value, tuple) else value
+                words.append(f"--{field.name} {text}")
         return f"python -m carolus_env.evaluation.suite {' '.join(words)} --out FILE"
 
 

@@ -173,7 +173,7 @@ class Chat:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *given: Any) -> None:
+    def redirect_request(self, *arguments: Any) -> None:
         """Follow none."""
 
 
