@@ -73,7 +73,7 @@ def _aec() -> None:
             env.step(int(env.last()[0]["action_mask"].argmax()))
 
 
-def _one(env: CarolusEnv | CarolusTurnsEnv) -> None:
+def _play_one(env: CarolusEnv | CarolusTurnsEnv) -> None:
     _, info = env.reset(seed=0)
     env.step(int(info["action_mask"].argmax()))
 
@@ -84,7 +84,7 @@ def _many(env: CarolusVectorEnv | CarolusTurnsVectorEnv) -> None:
 
 
 def _turns() -> None:
-    _one(CarolusTurnsEnv())
+    _play_one(CarolusTurnsEnv())
     _many(CarolusTurnsVectorEnv(2))
 
 
@@ -104,7 +104,7 @@ INTERFACES: Final[dict[str, Callable[[], None]]] = {
     "engine": _engine,
     "batch": _batch,
     "aec": _aec,
-    "gym": lambda: _one(CarolusEnv()),
+    "gym": lambda: _play_one(CarolusEnv()),
     "vector": lambda: _many(CarolusVectorEnv(2)),
     "turns": _turns,
     "sb3": _sb3,

@@ -50,7 +50,7 @@ class CarolusParallelEnv(ParallelEnv):
         """Start a game; see `raw_env.reset`."""
         self.aec_env.reset(seed, options)
         self.agents = self.possible_agents[:]
-        return self._seen(), self._infos()
+        return self._observe(), self._infos()
 
     def step(
         self, actions: Mapping[str, int]
@@ -79,7 +79,7 @@ class CarolusParallelEnv(ParallelEnv):
             raise KeyError(f"actions lack {mover}, who is to move, got those of {[*actions]}")
         env.step(actions[mover])
         result = (
-            self._seen(),
+            self._observe(),
             dict(env.rewards),
             dict(env.terminations),
             dict(env.truncations),
@@ -101,7 +101,7 @@ class CarolusParallelEnv(ParallelEnv):
         """Close the window, if there is one."""
         self.aec_env.close()
 
-    def _seen(self) -> Observations:
+    def _observe(self) -> Observations:
         return {agent: self.aec_env.observe(agent) for agent in self.agents}
 
     def _infos(self) -> dict[str, dict[str, Any]]:

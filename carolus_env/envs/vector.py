@@ -191,7 +191,7 @@ class LearnerVectorEnv(VectorEnv):
         final = np.full(self.num_envs, None, object)
         self.games.masks(self._masks)
         for i, row in enumerate(ended.rows):
-            final[row] = self._seen(last[i], self._masks[row].copy())
+            final[row] = self._with_mask(last[i], self._masks[row].copy())
         infos = {
             "final_obs": final,
             "_final_obs": self._over,
@@ -260,9 +260,9 @@ class LearnerVectorEnv(VectorEnv):
     def _look(self) -> Any:
         self.games.masks(self._masks)
         out = np.empty_like(self._observations) if self._copy else self._observations
-        return self._seen(self.games.observations(out), self._masks)
+        return self._with_mask(self.games.observations(out), self._masks)
 
-    def _seen(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
+    def _with_mask(self, observation: npt.NDArray[Any], masks: npt.NDArray[np.int8]) -> Any:
         """Return the learner's observation, with the masks if it is to hold them."""
         if not self._masks_seen:
             return observation

@@ -45,14 +45,14 @@ class Decisions(NamedTuple):
     seconds: npt.NDArray[np.float32]
     """``(D,)``: time that it took, as part of a batch."""
 
-    def some(self, rows: npt.NDArray[Any]) -> Decisions:
+    def pick(self, rows: npt.NDArray[Any]) -> Decisions:
         """Return the decisions of these rows."""
         columns: list[Any] = [column[rows] for column in self]
         return Decisions(*columns)
 
     def in_order(self) -> Decisions:
         """Sort by game."""
-        return self.some(np.argsort(self.games, kind="stable"))
+        return self.pick(np.argsort(self.games, kind="stable"))
 
 
 class Finished(NamedTuple):
@@ -100,7 +100,7 @@ def _reasons(games: Finished) -> npt.NDArray[np.uint8]:
 
 
 def _lead_changes(games: Finished) -> npt.NDArray[np.int64]:
-    led = games.decisions.some(games.decisions.leaders > 0).in_order()
+    led = games.decisions.pick(games.decisions.leaders > 0).in_order()
     changes = (led.games[1:] == led.games[:-1]) & (led.leaders[1:] != led.leaders[:-1])
     return np.bincount(led.games[1:][changes], minlength=len(games.tables))
 

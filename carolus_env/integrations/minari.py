@@ -190,7 +190,7 @@ def episodes(
     """
     players = int(games.starts["players"][0]) if len(games.starts) else 0
     for first in range(0, len(games.starts), _AT_ONCE):
-        part = _some(games, first, min(first + _AT_ONCE, len(games.starts)))
+        part = _slice(games, first, min(first + _AT_ONCE, len(games.starts)))
         data = to_arrays(part, observation=observation)
         assert data.observations is not None and data.masks is not None
         bounds = np.searchsorted(data.games, np.arange(len(part.starts) + 1))
@@ -231,7 +231,7 @@ def rules_of_all(games: Packed) -> Rules:
     return result.pop()
 
 
-def _some(games: Packed, first: int, last: int) -> Packed:
+def _slice(games: Packed, first: int, last: int) -> Packed:
     """Return the games from ``first`` to before ``last``."""
     begin, end = games.bounds[first], games.bounds[last]
     return Packed(

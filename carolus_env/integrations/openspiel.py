@@ -322,8 +322,8 @@ class CarolusMagnusObserver:
             raise ValueError(f"the observation has no parameters, got {params}")
         self._players = players
         self.tensor = np.zeros(players + observation.length(players), np.float32)
-        self._seen = self.tensor[None, players:]
-        blocks = observation.unpack(self._seen[0], players)
+        self._observed = self.tensor[None, players:]
+        blocks = observation.unpack(self._observed[0], players)
         self.dict = {"player": self.tensor[:players], **blocks}
 
     def set_from(self, state: CarolusMagnusState, player: int) -> None:
@@ -339,11 +339,11 @@ class CarolusMagnusObserver:
         board = state._board
         if isinstance(board, Board):
             viewer = np.array([player])
-            observation.observe(board.states, viewer, dtype=np.float32, out=self._seen)
+            observation.observe(board.states, viewer, dtype=np.float32, out=self._observed)
             return
-        self._seen[:] = 0
+        self._observed[:] = 0
         self.dict["region_paladins"][board.clans, range(len(board.clans))] = 1
-        self._seen *= observation.scales(self._players)
+        self._observed *= observation.scales(self._players)
 
     def string_from(self, state: CarolusMagnusState, player: int) -> str:
         """Return the position as a line of the notation, the same for every seat."""

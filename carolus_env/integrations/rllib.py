@@ -131,7 +131,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
             self.games.reset(seed)
         else:
             self.games.restart(np.zeros(1, np.int64))
-        return self._seen(), self._infos()
+        return self._observe(), self._infos()
 
     def step(self, action_dict: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Carry out the decision of the player to move.
@@ -154,7 +154,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
         ended = self.games.step(np.array([action_dict[mover]]))
         if not len(ended.rows):
             going = {"__all__": False}
-            return self._seen(), {mover: 0.0}, going, dict(going), self._infos()
+            return self._observe(), {mover: 0.0}, going, dict(going), self._infos()
         cut_off = bool(ended.states["reason"][0] == BY_MAX_ROUNDS)
         rewards = dict(zip(self.agents, ended.payoffs[0].tolist(), strict=True))
         # For all at once: RLlib takes a game in which each agent alone is truncated as terminated.
@@ -164,7 +164,7 @@ class CarolusMultiAgentEnv(MultiAgentEnv):
 
     # -------------------------------------------------------------------------------- inside
 
-    def _seen(self) -> dict[str, Any]:
+    def _observe(self) -> dict[str, Any]:
         """Return the observation of the player to move; its legal actions can be sampled."""
         mask = self.games.masks()[0]
         self._samples[self.player].mask = mask

@@ -242,12 +242,12 @@ _COUNTS = rf"(?:[{CLAN_LETTERS}][0-9]{{1,3}})+|{_NONE}"
 
 def _read_counts(name: str, word: str) -> tuple[list[int], list[int]]:
     """Parse the number of each clan, and the clans with an upper-case letter."""
-    numbers, held, seen = [0] * CLANS, [], ""
+    numbers, held, letters = [0] * CLANS, [], ""
     for letter, number in re.findall(r"([a-zA-Z])([0-9]+)", word):
         clan = CLAN_LETTERS.index(letter.lower())
-        if letter.lower() in seen:
+        if letter.lower() in letters:
             raise PositionError(f"position: {name} give {CLAN_NAMES[clan]} twice in {shown(word)}")
-        seen += letter.lower()
+        letters += letter.lower()
         numbers[clan] = int(number)
         if letter.isupper():
             held.append(clan)
