@@ -65,7 +65,7 @@ FAULTS = [
     ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
     ("a search that stops early moves the stream less", "bots/search/mcts.py", "            move_on(generators, int(left))\n", "            pass\n", "mcts search"),
     # files, locks, resuming
-    ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "locks"),
+    ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "commands"),
     ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats}', 'return {**self.shared, "stats": self.stats}', "ppo learners"),
     # page and session
     ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),

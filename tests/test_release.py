@@ -23,7 +23,8 @@ def cited(key: str) -> str | None:
     return result and result[1].strip("\"'")
 
 
-def test_the_version_is_the_same_everywhere():
+def test_version_and_address_are_the_same_everywhere():
+    assert cited("repository-code") == PROJECT.get("urls", {}).get("Repository")
     version = carolus_env.__version__
     assert cited("version") == version
     assert re.findall(r'^  version: "(.*)"', RECIPE, re.MULTILINE) == [version]
@@ -37,9 +38,7 @@ def test_an_older_python_is_told_which_is_needed():
     """In a clone; pip reads `requires-python`."""
     version = re.fullmatch(r">=3\.(\d+)", PROJECT["requires-python"])[1]
     code = f"import sys; sys.version_info = (3, {int(version) - 1}, 13); import carolus_env"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert f"ImportError: Carolus needs Python 3.{version} or newer; this is" in done.stderr
 
@@ -64,10 +63,6 @@ def test_the_recipe_needs_what_the_package_needs():
         assert f"- {name} = {entry}\n" in RECIPE
     for file in PROJECT["license-files"]:
         assert f"- {file}\n" in RECIPE
-
-
-def test_the_address_of_the_repository_is_the_same_everywhere():
-    assert cited("repository-code") == PROJECT.get("urls", {}).get("Repository")
 
 
 def test_the_page_of_a_package_index_has_no_relative_links():

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from carolus_env import evaluation
 from carolus_env.engine.rules import Rules
 from carolus_env.evaluation import Plan, Tournament, pool, sequential
-from carolus_env.evaluation.sequential import (
-    NOT_STRONGER,
-    STRONGER,
-    UNDECIDED,
-    SequentialTest,
-    normalised_elo,
-    widening,
-)
+from carolus_env.evaluation.sequential import SequentialTest, normalised_elo, widening
 from carolus_env.evaluation.stopping import deal_scores
 
 PAIRS = np.array([0, 0.25, 0.5, 0.75, 1])
@@ -69,14 +59,9 @@ def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(values, counts, el
     assert fitted[kept].sum() == pytest.approx(1)
     assert off(fitted[kept]) == pytest.approx(0, abs=1e-9)
     start = np.full(kept.sum(), 1 / kept.sum())
-    best = optimize.minimize(
-        loss,
-        start,
-        constraints=[{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)],
-        bounds=[(1e-12, 1)] * len(start),
-        method="SLSQP",
-        options={"maxiter": 1000, "ftol": 1e-14},
-    )
+    given = {"method": "SLSQP", "options": {"maxiter": 1000, "ftol": 1e-14}}
+    given["constraints"] = [{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)]
+    best = optimize.minimize(loss, start, bounds=[(1e-12, 1)] * len(start), **given)
     assert best.success
     assert loss(fitted[kept]) <= best.fun + 1e-6
 
@@ -101,25 +86,25 @@ def test_for_many_deals_it_is_the_normal_approximation():
 
 def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
     test = SequentialTest(0, 50)
-    assert test.outcome(np.ones(60), 2).verdict == STRONGER
-    assert test.outcome(np.zeros(60), 2).verdict == NOT_STRONGER
-    assert test.outcome(np.full(400, 0.5), 2).verdict == NOT_STRONGER
+    assert test.outcome(np.ones(60), 2).verdict == sequential.STRONGER
+    assert test.outcome(np.zeros(60), 2).verdict == sequential.NOT_STRONGER
+    assert test.outcome(np.full(400, 0.5), 2).verdict == sequential.NOT_STRONGER
     for scores in ([], [1.0], [0.5], [0.0, 1.0]):
-        assert test.outcome(scores, 2).verdict == UNDECIDED
+        assert test.outcome(scores, 2).verdict == sequential.UNDECIDED
     assert test.outcome(np.ones(60), 2).elo is None
 
 
 def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
     test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
     result = test.outcome(scores, 2)
-    assert result.verdict == STRONGER
+    assert result.verdict == sequential.STRONGER
     assert 5 < result.deals < 400
     assert result.ratio >= test.bounds[1] > test.path(scores, 2)[result.deals - 2]
     for more in (np.zeros(300), np.full(300, 1 / 3)):
         again = test.outcome(np.concatenate([scores[: result.deals], more]), 2)
         assert (again.verdict, again.deals) == (result.verdict, result.deals)
         assert again.ratio == pytest.approx(result.ratio)
-    assert test.outcome(scores[: result.deals - 1], 2).verdict == UNDECIDED
+    assert test.outcome(scores[: result.deals - 1], 2).verdict == sequential.UNDECIDED
 
 
 def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(monkeypatch):
@@ -135,17 +120,13 @@ def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(monkeypat
         ({"elo0": 5, "elo1": 5}, "elo0 must be below elo1, got 5 and 5"),
         ({"elo1": math.inf}, "elo1 must be from -2000 to 2000, got inf"),
         ({"elo0": "0"}, "elo0 must be a number, got '0'"),
+        *(({"scores": scores}, "from 0 to 1") for scores in ([0.5, 1.5], [-1.0], [math.nan])),
     ],
 )
-def test_an_impossible_test_is_refused(given, said):
+def test_an_impossible_test_and_scores_that_are_none_are_refused(given, said):
+    scores = given.pop("scores", [])
     with pytest.raises(ValueError, match=said):
-        SequentialTest(**given)
-
-
-def test_scores_that_are_none_are_refused():
-    for scores in ([0.5, 1.5], [-1.0], [math.nan]):
-        with pytest.raises(ValueError, match="deal scores must be from 0 to 1"):
-            SequentialTest().outcome(scores, 2)
+        SequentialTest(**given).outcome(scores, 2)
 
 
 @pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.05, 0.2, 0.5, 0.2, 0.05)])
@@ -182,19 +163,21 @@ def test_widening_is_the_published_boundary():
     assert min(widening(deals) for deals in (50, 200, 2000, 20_000)) > 1.5
 
 
-def plan_of(test: SequentialTest, agents: Any = ("greedy", "random"), players: int = 2) -> Plan:
-    return Plan(Rules(players), agents, deals=400, seed=5, test=test)
-
-
-def game_lines(path: Path) -> list[str]:
-    return [line for line in path.read_text().splitlines() if line.startswith('{"game"')]
-
-
 def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, monkeypatch):
-    plan = plan_of(SequentialTest(-40, 0), ("greedy", "greedy", "random"))
+    agents = ("greedy", "greedy", "random")
+    plan = Plan(Rules(2), agents, deals=400, seed=5, test=SequentialTest(-40, 0))
+
+    def game_lines(name: Any) -> list[str]:
+        lines = (tmp_path / str(name)).read_text().splitlines()
+        return [line for line in lines if line.startswith('{"game"')]
+
+    def stopped(name: Any, **options: Any) -> Any:
+        cup = Tournament(plan)
+        cup.run(file=tmp_path / str(name), **options)
+        return cup
+
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
-    whole = Tournament(plan)
-    whole.run(file=tmp_path / "whole")
+    whole = stopped("whole")
     rule = whole.standing()
     assert rule is not None and rule["reached"] and whole.complete
     deals = whole.games // plan.games_per_deal
@@ -203,30 +186,13 @@ def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, 
     before = [look for look in plan.checkpoints() if look < deals][-1]
     assert before < rule["deals"], "it stops at the first look that knows"
     lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
-    for cut in (30, len(lines) // 2, len(lines) - 1, len(lines)):
-        path = tmp_path / str(cut)
-        path.write_bytes(b"".join(lines[:cut]))
-        again = Tournament(plan)
-        again.run(file=path, resume=True)
-        assert game_lines(path) == game_lines(tmp_path / "whole")
-        assert again.standing() == rule
+    for cut in (30, len(lines) - 1, len(lines)):
+        (tmp_path / str(cut)).write_bytes(b"".join(lines[:cut]))
+        assert stopped(cut, resume=True).standing() == rule
+        assert game_lines(cut) == game_lines("whole")
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
-    two = Tournament(plan)
-    two.run(workers=2, file=tmp_path / "two")
-    assert game_lines(tmp_path / "two") == game_lines(tmp_path / "whole")
-    assert two.standing() == rule
-
-
-def test_the_test_is_in_the_file_and_another_one_is_refused(tmp_path):
-    plan, path = plan_of(SequentialTest(0, 100)), tmp_path / "games"
-    Tournament(plan).run(file=path)
-    assert evaluation.read_games(path).plan == plan
-    for other in (SequentialTest(0, 90), None):
-        unlike = Tournament(dataclasses.replace(plan, test=other))
-        with pytest.raises(
-            evaluation.ResultsFileError, match=r"of another tournament: test: \{'elo0'"
-        ):
-            unlike.run(file=path, resume=True)
+    assert stopped("two", workers=2).standing() == rule
+    assert game_lines("two") == game_lines("whole")
 
 
 @pytest.mark.parametrize(("players", "games"), [(2, 2), (3, 6), (4, 2)])
@@ -240,15 +206,3 @@ def test_a_deals_score_is_the_mean_over_its_games(players, games):
     assert deal_scores(cup.results, (1, 0))[0] == pytest.approx(
         1 - deal_scores(cup.results, (0, 1))[0]
     )
-
-
-def test_the_report_has_the_verdict_in_a_line():
-    pytest.importorskip("scipy")
-    report = pytest.importorskip("carolus_env.evaluation.report.page")
-    standings = pytest.importorskip("carolus_env.evaluation.report.standings")
-    cup = Tournament(plan_of(SequentialTest(0, 100)))
-    cup.run()
-    summary = cup.summary()
-    page = report.page(summary, standings.standings(summary), "")
-    assert f"Stop rule: {summary['stop_rule']['text']}." in page
-    assert "greedy is stronger than random (H1) after" in page
