@@ -397,9 +397,7 @@ PARTS = [(0.5, 0, 0, 0, 0.5), (0.1, 0, 0, 0, 0.9), (0.03, 0.5, 0, 0.4, 0.07)]
     [(60, 1, 0), (1000, 1, 0), *((*some, part) for some in DEALS for part in (-0.15, 0.0, 0.5))],
 )
 @pytest.mark.parametrize("chances", PARTS)  # of 0, 1/3, 1/2, 2/3 and 1
-def test_the_interval_covers_also_where_games_of_a_deal_go_together(
-    deals, seatings, together, chances
-):
+def test_intervals_cover_games_that_go_together(deals, seatings, together, chances):
     """Shares of the win rise with normal numbers; those of a deal have that correlation."""
     spread = np.full((seatings, seatings), together) + (1 - together) * np.eye(seatings)
     rng, runs = np.random.default_rng(4), 2000 if seatings == 1 else 400

@@ -124,7 +124,7 @@ def met(players, agent, specs, deals=30):
 
 
 @every_number
-def test_a_place_is_the_rating_that_a_tournament_gives_where_one_rung_was_met(players):
+def test_a_place_is_a_tournaments_rating_and_follows_from_win_rates(players):
     games = met(players, "greedy:errors=0.6", ["greedy:errors=0.5"])
     [(spec, results)] = games.items()
     [rung] = [rung for rung in ladder.rungs(players) if rung.spec == spec]
@@ -136,10 +136,6 @@ def test_a_place_is_the_rating_that_a_tournament_gives_where_one_rung_was_met(pl
     assert elo == pytest.approx(rung.elo + wanted.elo[0], abs=5)
     assert low == pytest.approx(rung.elo + wanted.low[0], abs=25)
     assert high == pytest.approx(rung.elo + wanted.high[0], abs=25)
-
-
-@every_number
-def test_a_place_follows_from_win_rates_and_higher_ones_from_better_ones(players):
     games = met(players, "greedy:errors=0.3", ["greedy:errors=0.75", "greedy"])
     rates = {}
     for spec, results in games.items():

@@ -145,9 +145,7 @@ def test_an_agent_that_rolls_ahead_gets_other_dice_with_each_seed():
     assert rolled[0] == rolled[2] != rolled[1]
 
 
-def test_an_agent_that_prints_and_fails_leaves_the_output_to_the_protocol(
-    tmp_path, monkeypatch, capsys
-):
+def test_an_agent_that_prints_leaves_the_output_alone(tmp_path, monkeypatch, capsys):
     (tmp_path / "bot.py").write_text("def loud(*_):\n    print('LOUD')\n    raise KeyError(5)\n")
     given, output = protocol.line(protocol.request(1, placing()[0])), io.BytesIO()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
@@ -302,9 +300,7 @@ def group_of(agent):
 
 
 @pytest.mark.parametrize("end", ["", DEAF])
-def test_a_program_ends_with_its_agent_also_one_that_ignores_the_end_of_its_input(
-    stub, monkeypatch, end, capfd
-):
+def test_a_program_ends_with_its_agent_also_a_deaf_one(stub, monkeypatch, end, capfd):
     monkeypatch.setattr(external, "GRACE", 5.0 if not end else 0.5)
     agent = stub(f"{CHILD}; {FIRST}", end=end)
     act(agent)

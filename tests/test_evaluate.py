@@ -225,9 +225,7 @@ def test_the_table_is_printed_when_the_file_cannot_be_written_at_the_end(run, bo
 
 
 @pytest.mark.parametrize(("stop", "code"), [("raise OSError('gone')", 2), ("", 130)])
-def test_deals_before_an_agent_fails_or_ctrl_c_are_kept(
-    run, tmp_path, bot_file, monkeypatch, stop, code
-):
+def test_whole_deals_before_an_end_are_kept(run, tmp_path, bot_file, monkeypatch, stop, code):
     bot_file.write_text(BOTS.replace("signal.raise_signal(signal.SIGINT)", stop) if stop else BOTS)
     monkeypatch.setattr(pool, "SIDE_BY_SIDE", 6)
     monkeypatch.setenv("STOP_AT", "500")
@@ -297,9 +295,7 @@ def test_without_the_extras_there_are_no_ratings_and_it_is_said(run, tmp_path, m
     assert not (tmp_path / "cup" / "games.jsonl").exists()
 
 
-def test_ctrl_c_before_anything_is_complete_leaves_the_file_alone(
-    run, tmp_path, bot_file, monkeypatch
-):
+def test_ctrl_c_before_any_game_leaves_the_file(run, tmp_path, bot_file, monkeypatch):
     path = tmp_path / "r.json"
     path.write_text("precious")
     for stop_at in ("1", "10"):  # before the first game, and among the first games

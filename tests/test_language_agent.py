@@ -30,7 +30,7 @@ class Stub:
     """
 
     def __init__(self, reply):
-        self.prompts, self.bodies, self.headers, self.paths = [], [], [], []
+        self.prompts, self.requests = [], []
         self.at_once = self.most_at_once = 0
         stub, lock = self, threading.Lock()
 
@@ -40,10 +40,8 @@ class Stub:
                 [message] = body["messages"]
                 with lock:
                     number = len(stub.prompts)
-                    stub.bodies.append(body)
+                    stub.requests.append((self.path, dict(self.headers), body))
                     stub.prompts.append(message["content"])
-                    stub.headers.append(dict(self.headers))
-                    stub.paths.append(self.path)
                     stub.at_once += 1
                     stub.most_at_once = max(stub.most_at_once, stub.at_once)
                 try:
@@ -140,15 +138,15 @@ def test_the_request_is_that_of_a_chat(serve, monkeypatch):
     agent = make(stub, "key=STUB_KEY,temperature=0.5,max_tokens=99")
     action = agent.act_one(game.states[0])
     assert action in game.legal_actions
-    [body], [headers] = stub.bodies, stub.headers
-    assert stub.paths == ["/v1/chat/completions"]
+    [(path, headers, body)] = stub.requests
+    assert path == "/v1/chat/completions"
     del body["messages"]
     assert body == {"model": "some/model:7b", "temperature": 0.5, "max_tokens": 99}
     assert bots.make(f"llm:url={stub.url},model=m").act_one(game.states[0]) == action
     assert headers["Authorization"] == f"Bearer {SECRET}"
     make(stub).act_one(game.states[0])
-    assert stub.bodies[-1].keys() == {"model", "messages"}
-    assert "Authorization" not in stub.headers[-1]
+    _, headers, body = stub.requests[-1]
+    assert body.keys() == {"model", "messages"} and "Authorization" not in headers
 
 
 def test_one_decision_at_a_time_unless_it_is_forced(serve):
@@ -224,17 +222,15 @@ def test_after_its_tries_the_agent_is_at_fault(serve, reply, why):
 
 
 @pytest.mark.parametrize(("status", "why"), [(400, "400 .*: no such model"), (302, "redirects")])
-def test_a_refusal_for_good_is_not_repeated_and_no_redirect_followed_or_proxy_used(
-    serve, monkeypatch, status, why
-):
+def test_no_refusal_is_repeated_redirect_followed_or_proxy_used(serve, monkeypatch, status, why):
     proxy = serve(well)
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, proxy.url)
     stub = serve(lambda prompt, number: (status, b'{"error": {"message": "no such model"}}'))
     with pytest.raises(AgentError, match=why):
         make(stub, "tries=5").act_one(first_turn().states[0])
-    assert stub.paths == ["/v1/chat/completions"]
-    assert not proxy.paths
+    assert [path for path, *_ in stub.requests] == ["/v1/chat/completions"]
+    assert not proxy.requests
 
 
 def test_an_endpoint_that_is_not_there_is_asked_again_after_longer_and_longer(monkeypatch):
@@ -306,7 +302,7 @@ def test_the_key_appears_nowhere(serve, monkeypatch, tmp_path, capfd):
         agent = make(stub, "key=STUB_KEY,tries=2")
         with pytest.raises(AgentError) as caught:
             agent.act_one(first_turn().states[0])
-        assert stub.headers[0]["Authorization"] == f"Bearer {SECRET}"
+        assert stub.requests[0][1]["Authorization"] == f"Bearer {SECRET}"
         with pytest.raises(evaluation.ArenaError) as stopped:
             evaluation.play_games([[0, 1]], [agent, opponent], RULES, seed=1)
         texts += [str(caught.value), repr(caught.value), stopped.value.traceback]

@@ -173,7 +173,9 @@ def view_of(tab, page):
 
 
 def drop(tab, content):
-    """Drop a file on the page."""
+    """Drop a file on the page, or a record, whose board is waited for."""
+    record = isinstance(content, dict)
+    content = record_line(content) if record else content
     tab.wait_for_selector("main *:visible")
     made = """(content) => {
         const data = new DataTransfer();
@@ -183,12 +185,8 @@ def drop(tab, content):
     data = {"dataTransfer": tab.evaluate_handle(made, list(content))}
     tab.dispatch_event("body", "dragover", data)
     tab.dispatch_event("body", "drop", data)
-
-
-def drop_record(tab, record):
-    """Drop a record on the page, and wait for its board."""
-    drop(tab, record_line(record))
-    tab.wait_for_selector(".viewer .board svg")
+    if record:
+        tab.wait_for_selector(".viewer .board svg")
 
 
 def fits(tab):
@@ -380,7 +378,7 @@ def test_names_are_shown_as_they_are_and_run_nothing(open_tab):
     sync_api.expect(told).to_have_count(15 + 2)
     assert f" for {NASTY}, " in told.first.inner_text()
     assert told.nth(15).inner_text().startswith(f"{NASTY}, 0 castles of 10: ")
-    drop_record(tab, finished("greedy", 2, names=[NASTY, NASTY]))
+    drop(tab, finished("greedy", 2, names=[NASTY, NASTY]))
     assert NASTY in tab.locator("h1").inner_text()
     assert tab.evaluate("window.hit") is None
 
@@ -391,7 +389,7 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab, size):
     last = len(record["events"])
     second = next(i for i, event in enumerate(record["events"]) if event.get("action", 99) < 5)
     tab = open_tab(size=size)
-    drop(tab, record_line(record))
+    drop(tab, record)
     tab.wait_for_url("**/replay/*")
     lines, graph, keys = tab.locator(".log li"), tab.locator(".graph"), tab.keyboard
     button = lambda name: tab.get_by_role("button", name=name, exact=True)  # noqa: E731
@@ -532,7 +530,7 @@ def test_all_that_can_be_reached_has_a_name_and_is_24_pixels_large(open_tab, pag
         click_on(tab)
     assert seen == {"disc", "place", "move", "crown"}
     tab.goto(f"{page.address}/replay")
-    drop_record(tab, finished("greedy", 2))
+    drop(tab, finished("greedy", 2))
     tab.locator(".graph").wait_for()
     check()
     tab.goto(f"{page.address}/game/none")
@@ -582,7 +580,7 @@ def test_a_bot_is_paused_and_goes_on(open_tab):
 def test_a_record_plays_by_itself_until_it_is_paused_or_over(open_tab):
     tab = open_tab("/replay", clock=True)
     record = finished("greedy", 1)
-    drop_record(tab, record)
+    drop(tab, record)
     last, slider = len(record["events"]), tab.get_by_role("slider")
     play = tab.get_by_role("button", name="Play", exact=True)
     play.click()

@@ -137,15 +137,17 @@ def test_a_game_of_whims_undone_and_taken_up_is_its_record(players, crown_choice
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_results_of_steps_and_regions_are_what_then_happens(players):
+def test_actions_steps_and_regions_are_told_as_what_then_happens(players):
     session = fresh(*["greedy"] * players, seed=players)
-    teams, said = session.team_names(), set[str]()
+    teams, said, first = session.team_names(), set[str](), dict[str, str]()
     while not session.over:
-        regions = words.regions_of(session.state, teams)
-        steps = session.steps()
-        assert [step.action for step in steps] == (
-            [d.action for d in session.legal()] if session.state["phase"] == MOVE else []
-        )
+        regions, steps = words.regions_of(session.state, teams), session.steps()
+        legal = [decision.action for decision in session.legal()]
+        assert [step.action for step in steps] == (legal if session.state["phase"] == MOVE else [])
+        for action in legal:
+            text = words.action_words(session.state, action)
+            assert words.action_label(session.state, action) in text
+            first.setdefault(action_parts(action).kind, text)
         for step in steps:
             after = single(session.state)
             engine.step(after, np.array([step.action]), roll=False)
@@ -161,18 +163,25 @@ def test_results_of_steps_and_regions_are_what_then_happens(players):
                 assert region.result.startswith(teams[step.owner])
             assert region.territories == region_text(session.state, step.region)
             said.add(re.sub("|".join(teams), "X", region.result))
-        session.ask_agent()
+        action = session.ask_agent()
+        text = words.action_words(session.last[0], action)
+        line = next(line for line in session.log()[::-1] if not line.text.startswith("rolls"))
+        assert line.words.startswith(words.third_person(text))
+        assert (", gaining control of " in line.words) == line.text.endswith("court!")
     assert said >= {"X would build a castle", "X would keep it"}
+    assert first["disc"] == "play disc 1" and first["crown"] == "choose red for the crown"
+    assert first["place"].startswith("place a ") and first["place"].endswith(" paladin at court")
+    assert first["move"].startswith("move the Emperor 1 step to ")
+    rounds = [line.round for line in session.log()]
+    assert rounds == sorted(rounds)
 
 
 def test_results_speak_of_castles_by_name():
-    texts = []
+    texts, teams = [], ("Anna", "Bob and Cy")
     for seed in range(4):
         session = fresh("greedy", "random", seed=seed)
         while not session.over:
-            texts += [
-                step.text for step in words.emperor_steps(session.state, ("Anna", "Bob and Cy"))
-            ]
+            texts += [step.text for step in words.emperor_steps(session.state, teams)]
             session.ask_agent()
     said = " | ".join(texts)
     for text in (
@@ -215,28 +224,6 @@ def test_placements_say_what_they_come_to():
             assert ("takes control" in text) == (old != new)
             assert ("nobody controls" in text) == (new == NOBODY)
     assert kinds >= {(True, False), (False, False)}
-
-
-def test_actions_are_named_alike_everywhere():
-    session = fresh("greedy", "greedy", seed=1)
-    first = {}
-    while not session.over:
-        for decision in session.legal():
-            text = words.action_words(session.state, decision.action)
-            assert words.action_label(session.state, decision.action) in text
-            first.setdefault(action_parts(decision.action).kind, text)
-        action = session.ask_agent()
-        line = next(line for line in session.log()[::-1] if not line.text.startswith("rolls"))
-        assert line.words.startswith(
-            words.third_person(words.action_words(session.last[0], action))
-        )
-        assert (", gaining control of " in line.words) == line.text.endswith("court!")
-    assert first["disc"] == "play disc 1"
-    assert first["place"].startswith("place a ") and first["place"].endswith(" paladin at court")
-    assert first["move"].startswith("move the Emperor 1 step to ")
-    assert first["crown"] == "choose red for the crown"
-    rounds = [line.round for line in session.log()]
-    assert rounds == sorted(rounds)
 
 
 @pytest.mark.parametrize(

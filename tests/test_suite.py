@@ -22,6 +22,7 @@ from carolus_env.evaluation.suite.choices import choose
 from carolus_env.evaluation.suite.making import Plan, make_suite
 from carolus_env.evaluation.suite.measure import ALL, GAME, measure, optimism
 from carolus_env.evaluation.suite.stages import STAGES, stages_of
+from carolus_env.notation import to_line
 from carolus_env.play.library import GameFile
 
 TINY = Plan(
@@ -60,20 +61,13 @@ class Fixed(bots.Agent):
         self.known = {}
         for one in decisions:
             state = one.state()
-            left = list(one.candidates[place % len(one.candidates)].actions)
-            *placements, last = left
+            *placements, last = one.candidates[place].actions
             for action in [*reversed(placements), last]:
-                self.known[self._key(state[0])] = action
+                self.known[to_line(state[0], generator=False)] = action
                 state = after(state[0], [(action,)])
 
-    @staticmethod
-    def _key(state):
-        plain = state.copy()
-        plain["generator"] = 0
-        return plain.tobytes()
-
     def act(self, states, generators):
-        return np.array([self.known[self._key(state)] for state in states])
+        return np.array([self.known[to_line(state, generator=False)] for state in states])
 
 
 def test_a_suite_has_its_command_and_its_shares_of_kinds_stages_and_halves(tiny):
