@@ -390,7 +390,7 @@ def test_a_record_is_dropped_in_and_stepped_through(open_tab, size):
     second = next(i for i, event in enumerate(record["events"]) if event.get("action", 99) < 5)
     tab = open_tab(size=size)
     drop(tab, record)
-    tab.wait_for_url("**/replay/*")
+    assert "/replay/" in tab.url
     lines, graph, keys = tab.locator(".log li"), tab.locator(".graph"), tab.keyboard
     button = lambda name: tab.get_by_role("button", name=name, exact=True)  # noqa: E731
     for act, at in (
