@@ -65,7 +65,7 @@ FAULTS = [
     ("greedy does not mind others' clans", "bots/greedy.py", "            points -= 1\n", "            points -= 0\n", "bots signatures"),
     ("a search that stops early moves the stream less", "bots/search/mcts.py", "            move_on(generators, int(left))\n", "            pass\n", "mcts search"),
     # files, locks, resuming
-    ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "locks"),
+    ("this process may lock twice", "system/files.py", "    if lock in _held:", "    if False:", "commands"),
     ("games under way are not in a checkpoint", L + "pool.py", 'return {**self.shared, **own, "stats": self.stats}', 'return {**self.shared, "stats": self.stats}', "ppo learners"),
     # page and session
     ("an agent's decision can be undone", "play/session.py", '"action" in last and same_turn and self.agents[last["player"]] is None', '"action" in last and same_turn', "play_session play_server"),
@@ -79,7 +79,7 @@ FAULTS = [
     ("anyone may play a record's event", "records/events.py", 'if event.get("player", seat) != seat:', "if False:", "nojit:record nojit:replay"),
     ("weights are not compared with their hash", N + "files.py", "if result != digest:", "if False:", "models"),
     ("the anchor is not 0", E + "ratings.py", "logits.mean(axis=1) if anchor is None else logits[:, anchor]", "logits.mean(axis=1)", "ratings"),
-    ("a language agent asks once too often", "integrations/language/agent.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language_agent"),
+    ("a language agent asks once too often", "integrations/language/agent.py", "range(1, self.options.tries + 1)", "range(1, self.options.tries + 2)", "language"),
     ("a cut-off game terminates", "envs/aec.py", "dict.fromkeys(self.agents, not cut_off)", "dict.fromkeys(self.agents, True)", "aec parallel"),
 ]
 # fmt: on

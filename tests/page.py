@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from carolus_env import bots
@@ -14,55 +14,58 @@ from carolus_env.engine.rules import Rules
 from carolus_env.play.api import Api
 from carolus_env.play.server import make_server, open_socket
 from carolus_env.play.session import Session
+from carolus_env.system import stopping
 
 
 class Page:
     """A running server and a plain client of it."""
 
-    def __init__(self, app: Api, port: int) -> None:
-        self.app, self.port = app, port
-        self.address = f"http://127.0.0.1:{port}"
+    def __init__(self, port: int) -> None:
+        self.port, self.address = port, f"http://127.0.0.1:{port}"
 
-    def request(
-        self, method: str, path: str, body: bytes | None = None, **headers: str | None
-    ) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers (lower case) and content of the answer; a header of None is left out."""
-        given = {"Host": f"127.0.0.1:{self.port}", "Origin": self.address}
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}  # type: ignore
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.putrequest(method, path, skip_host=True)
-            for name, value in given.items():
-                if value is not None:
-                    connection.putheader(name, value)
-            if body is not None and "Content_Length" not in headers:
-                connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
+    def request(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers (lower case) and content of the answer."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request("GET", path)
             answer = connection.getresponse()
-            return (
-                answer.status,
-                {name.lower(): value for name, value in answer.getheaders()},
-                answer.read(),
-            )
-        finally:
-            connection.close()
+            headers = {name.lower(): value for name, value in answer.getheaders()}
+            return answer.status, headers, answer.read()
 
-    def get(self, path: str, **headers: str | None) -> tuple[int, Any]:
-        status, _, content = self.request("GET", f"/api/{path}", **headers)
+    def get(self, path: str) -> tuple[int, Any]:
+        status, _, content = self.request(f"/api/{path}")
         return status, json.loads(content)
 
-    def post(self, path: str, data: Any, **headers: str | None) -> tuple[int, Any]:
-        headers = {"Content_Type": "application/json", **headers}
-        body = json.dumps(data).encode()
-        status, _, content = self.request("POST", f"/api/{path}", body, **headers)
-        return status, json.loads(content)
+    def send(self, path: str, data: Any, kind: str = "application/json") -> Any:
+        """A connection with a request, whose answer nobody has read."""
+        body = data if isinstance(data, bytes) else json.dumps(data).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {"Origin": self.address, "Content-Type": kind}
+        connection.request("POST", f"/api/{path}", body, headers)
+        return closing(connection)
+
+    def post(self, path: str, data: Any, kind: str = "application/json") -> tuple[int, Any]:
+        with self.send(path, data, kind) as connection:
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
 
     def post_file(self, name: str, content: bytes) -> tuple[int, Any]:
-        kind = "application/octet-stream"
-        status, _, answer = self.request(
-            "POST", f"/api/files?name={name}", content, Content_Type=kind
-        )
-        return status, json.loads(answer)
+        return self.post(f"files?name={name}", content, "application/octet-stream")
+
+
+class Slow(bots.Agent):
+    """Thinks until it may go on and fails, or until it is stopped."""
+
+    def __init__(self) -> None:
+        self.begun, self.going, self.ended = (threading.Event() for _ in range(3))
+
+    def act(self, states: Any, generators: Any) -> Any:
+        self.begun.set()
+        try:
+            while not self.going.wait(0.02):
+                stopping.current().check()
+            raise RuntimeError("no idea")
+        finally:
+            self.ended.set()
 
 
 @contextmanager
@@ -73,7 +76,7 @@ def serving(app: Api, port: int = 0) -> Iterator[Page]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        yield Page(app, listening.getsockname()[1])
+        yield Page(listening.getsockname()[1])
     finally:
         server.should_exit = True
         thread.join(timeout=30)

@@ -1,17 +1,16 @@
-"""A stand-in for OpenSpiel, so that our side of the adapter is tested where it is not installed.
-
-It has only what the adapter's classes inherit and register: no algorithm, none of OpenSpiel's
-checks. Where OpenSpiel is installed, the tests use it instead.
-"""
+"""A stand-in for OpenSpiel: what the adapter's classes inherit and register."""
 
 from __future__ import annotations
 
 import copy
 import enum
 import importlib
+import itertools
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
+import pytest
 
 LATE = (
     "2 paladins_per_clan=6 max_rounds=5 | 4 | 1 roll | 6 | p3 B7r3y3g5 b1 A6b3y3g1 | "
@@ -84,10 +83,10 @@ class State:
         mine = decides >= 0 and player in (None, decides)
         return list(own._legal_actions(decides)) if mine else []
 
-    def observation_tensor(self, player: int) -> list[float]:
+    def observation_tensor(self, player: int) -> Any:
         observer = self._game.make_py_observer()  # type: ignore[attr-defined]
         observer.set_from(self, player)
-        return list(observer.tensor.tolist())
+        return observer.tensor.tolist()
 
     def apply_action(self, action: int) -> None:
         self._apply_action(action)  # type: ignore[attr-defined]
@@ -100,9 +99,8 @@ class State:
                 setattr(other, name, copy.deepcopy(value))
         return other
 
-    def action_to_string(self, player: int, action: int) -> str:
-        text: str = self._action_to_string(player, action)  # type: ignore[attr-defined]
-        return text
+    def action_to_string(self, player: int, action: int) -> Any:
+        return self._action_to_string(player, action)  # type: ignore[attr-defined]
 
 
 class Bot:
@@ -110,50 +108,30 @@ class Bot:
 
 
 class Rollouts:
-    """What `PlayoutEvaluator` inherits."""
-
     def __init__(self, n_rollouts: int = 1, random_state: Any = None) -> None:
         self.n_rollouts = n_rollouts
 
 
-def modules() -> dict[str, ModuleType]:
-    """The stand-in's modules by name."""
-    result = {}
-    for name in (
-        "pyspiel",
-        "open_spiel",
-        "open_spiel.python",
-        "open_spiel.python.observation",
-        "open_spiel.python.algorithms",
-        "open_spiel.python.algorithms.mcts",
-    ):
-        result[name] = ModuleType(name)
-    for thing in (Game, State, Bot, PlayerId):
-        setattr(result["pyspiel"], thing.__name__, thing)
-    setattr(result["pyspiel"], "GameType", Anything)  # noqa: B010
-    setattr(result["pyspiel"], "GameInfo", Anything)  # noqa: B010
-    setattr(result["pyspiel"], "register_game", lambda kind, game: None)  # noqa: B010
-    observation = result["open_spiel.python.observation"]
-    setattr(observation, "IIGObserverForPublicInfoGame", Anything)  # noqa: B010
-    setattr(result["open_spiel.python.algorithms.mcts"], "RandomRolloutEvaluator", Rollouts)  # noqa: B010
+OPEN_SPIEL: dict[str, dict[str, Any]] = {
+    "pyspiel": {
+        **{thing.__name__: thing for thing in (Game, State, Bot, PlayerId)},
+        "GameType": Anything,
+        "GameInfo": Anything,
+        "register_game": lambda kind, game: None,
+    },
+    "open_spiel.python.observation": {"IIGObserverForPublicInfoGame": Anything},
+    "open_spiel.python.algorithms.mcts": {"RandomRolloutEvaluator": Rollouts},
+}
+
+
+def load(adapter: str, modules: dict[str, dict[str, Any]]) -> Any:
+    """Import an adapter on stand-ins for these modules, which are gone afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, content in modules.items():
+            for parent in itertools.accumulate(name.split("."), "{}.{}".format):
+                patch.setitem(sys.modules, parent, ModuleType(parent))
+            vars(sys.modules[name]).update(content)
+        patch.delitem(sys.modules, adapter, raising=False)
+        result = importlib.import_module(adapter)
+    sys.modules.pop(adapter)
     return result
-
-
-def load() -> tuple[ModuleType, bool]:
-    """Return the adapter, and whether OpenSpiel is there.
-
-    The stand-in is gone afterwards, so that tests that need OpenSpiel are skipped.
-    """
-    here = "carolus_env.integrations.openspiel"
-    try:
-        import pyspiel  # noqa: F401
-
-        return importlib.import_module(here), True
-    except ImportError:
-        stands_in = modules()
-        sys.modules.update(stands_in)
-        try:
-            return importlib.import_module(here), False
-        finally:
-            for name in (*stands_in, here):
-                sys.modules.pop(name, None)

@@ -7,26 +7,17 @@ import itertools
 import json
 import pickle
 import re
-import statistics
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from carolus_env import bots, engine, evaluation
 from carolus_env.bots import Agent, lockstep
 from carolus_env.engine import chance
-from carolus_env.engine.rules import (
-    BY_CASTLES,
-    BY_MAX_ROUNDS,
-    DESTINATIONS,
-    FIRST_MOVE,
-    FIRST_PLACE,
-    REASON_NAMES,
-    Rules,
-    disc_action,
-)
+from carolus_env.engine.rules import BY_CASTLES, BY_MAX_ROUNDS, REASON_NAMES, Rules, action_parts
 from carolus_env.engine.state import STATE
 from carolus_env.engine.streams import branches, seed_generators
 from carolus_env.evaluation import ArenaError, Plan, Results, games
@@ -57,83 +48,36 @@ class Spy(bots.RandomBot):
         return self._after(answer) if self._after else answer
 
 
-def failing(error: BaseException, call: int = 1) -> Spy:
-    """Fails at its ``call``-th answer."""
-    calls = iter(range(1, 10**9))
-
+def failing(error: BaseException) -> Spy:
     def fail(*_: Any) -> None:
-        if next(calls) == call:
-            raise error
+        raise error
 
     return Spy(before=fail)
 
 
-def same(a: Results, b: Results, but: tuple[str, ...] = ("seconds",)) -> bool:
-    return all(
-        np.array_equal(getattr(a, field.name), getattr(b, field.name))
-        for field in dataclasses.fields(Results)
-        if field.name not in but
-    )
-
-
-def paired(rules: Rules, deals: int) -> dict[str, Any]:
-    """A pairing of agents 0 and 1, for `play_games`."""
-    plan = Plan(rules, ("a", "b"), deals=deals)
-    return {"tables": plan.fixtures(0, plan.games), "rules": rules}
-
-
 def games_won(tables: list[list[int]], winners: list[list[int]], players: int) -> Results:
     """Results where these teams have won; nobody: the game was cut off."""
-    rules = Rules(players=players)
-    count = len(tables)
-    team = np.tile([rules.team(seat) for seat in range(players)], (count, 1))
-    parts = [[t in won for t in team[0]] if won else [True] * players for won in winners]
-    shares = np.array(parts) / np.sum(parts, axis=1, keepdims=True)  # partners split their team's
-    reasons = [BY_CASTLES if won else BY_MAX_ROUNDS for won in winners]
-    each = np.zeros((count, players), np.int32)
-    return Results(
-        tables=np.array(tables),
-        deals=np.arange(count),
-        seatings=np.zeros(count, np.int64),
-        returns=np.zeros((count, players)),
-        shares=shares,
-        castles=team.astype(np.uint8),
-        rounds=np.full(count, 5, np.uint32),
-        reasons=np.array(reasons, np.uint8),
-        lead_changes=np.zeros(count, np.int32),
-        discs=np.zeros((count, players, 5), np.int32),
-        to_court=each,
-        to_regions=each,
-        decisions=each + 10 * (np.array(tables) + 1).astype(np.int32),
-        seconds=each + 0.5,
+    rules = Rules(players, max_rounds=1)
+    team = [rules.team(seat) for seat in range(players)]
+    parts = [[t in won for t in team] if won else [True] * players for won in winners]
+    played = evaluation.play_games(tables, [RANDOM] * 3, rules, seed=1)
+    return dataclasses.replace(
+        played,
+        shares=np.array(parts) / np.sum(parts, axis=1, keepdims=True),  # partners split theirs
+        castles=np.tile(np.array(team, np.uint8), (len(tables), 1)),
+        rounds=np.full(len(tables), 5, np.uint32),
+        reasons=np.array([BY_CASTLES if won else BY_MAX_ROUNDS for won in winners], np.uint8),
+        decisions=10 * (np.array(tables) + 1).astype(np.int32),
+        seconds=np.full(np.shape(tables), 0.5),
     )
-
-
-# ------------------------------------------------------------------------------------ games
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_results_do_not_depend_on_how_many_games_are_played_at_once(players, monkeypatch):
-    wanted = paired(Rules(players=players), 9)
-    whole = evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5)
-    monkeypatch.setattr(games, "SIDE_BY_SIDE", 7)
-    assert same(whole, evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=5))
-    assert not same(whole, evaluation.play_games(**wanted, agents=[GREEDY, RANDOM], seed=6))
 
 
 class PlainGame:
-    """A game of an arena, played one decision at a time.
-
-    Attributes:
-        game: the game; at the end once `play` has returned.
-        decisions: (seat, action) of each.
-        leaders: the team with the most castles alone after each move of the Emperor, if there is
-            one.
-        dice: every state of the generators of the seats' dice.
+    """A game of an arena, played one decision at a time: each seat's actions, who led after each
+    move of the Emperor, and every state of the generators of the dice.
     """
 
     def __init__(self, rules: Rules, seed: int, deal: int, seating: int) -> None:
-        self.rules = rules
         root = branches(seed_generators(seed, 1), deal)
         self.game = engine.new_games(rules, 1, seed=root, roll=False)
         self.rolling = [branches(root, [seat]) for seat in range(rules.players)]
@@ -157,14 +101,18 @@ class PlainGame:
             engine.step(game, np.array([action]), roll=False)
             self.decisions.append((seat, action))
             castles = game["castles"][0].tolist()
-            if FIRST_MOVE <= action < FIRST_PLACE and castles.count(max(castles)) == 1:
+            if action_parts(action).kind == "move" and castles.count(max(castles)) == 1:
                 self.leaders.append(castles.index(max(castles)))
         return game
 
 
 @pytest.mark.parametrize("rules", [Rules(2), Rules(3, "deferred"), Rules(4, partners="adjacent")])
-def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) -> None:
-    results, log = evaluation.play_and_record(**paired(rules, 4), agents=[GREEDY, RANDOM], seed=40)
+def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules, monkeypatch):
+    plan = Plan(rules, ("a", "b"), deals=4)
+    monkeypatch.setattr(games, "SIDE_BY_SIDE", 7)
+    results, log = evaluation.play_and_record(
+        plan.fixtures(0, plan.games), [GREEDY, RANDOM], rules, seed=40
+    )
     for g, table in enumerate(results.tables):
         plain = PlainGame(rules, 40, int(results.deals[g]), int(results.seatings[g]))
         game = plain.play(table, (GREEDY, RANDOM))
@@ -178,25 +126,18 @@ def test_games_are_those_of_a_plain_loop_one_decision_at_a_time(rules: Rules) ->
         changes = sum(one != other for one, other in itertools.pairwise(plain.leaders))
         assert results.lead_changes[g] == changes
         for seat in range(rules.players):
-            mine = [action for who, action in plain.decisions if who == seat]
+            mine = [action_parts(action) for who, action in plain.decisions if who == seat]
             assert results.decisions[g, seat] == len(mine)
-            discs = [mine.count(disc_action(number)) for number in range(1, 6)]
-            assert results.discs[g, seat].tolist() == discs
-            placed = [action - FIRST_PLACE for action in mine if action >= FIRST_PLACE]
-            court = sum(place % DESTINATIONS == 0 for place in placed)
-            assert results.to_court[g, seat] == court
-            assert results.to_regions[g, seat] == len(placed) - court
+            discs = [part.number for part in mine if part.kind == "disc"]
+            assert results.discs[g, seat].tolist() == [discs.count(n) for n in range(1, 6)]
+            places = [part.destination for part in mine if part.kind == "place"]
+            assert results.to_court[g, seat] == places.count(0)
+            assert results.to_regions[g, seat] == len(places) - places.count(0)
     assert results.lead_changes.max() > 0 or rules.players != 3
 
 
-# ------------------------------------------------------------------------------------ deals
-
-
 def test_agents_cannot_look_at_the_dice() -> None:
-    """They are shown no generator that any seat rolls by, nor one that leads to it.
-
-    Each decision shows another one, also where the agent draws nothing.
-    """
+    """No generator that is shown rolls or leads to one that does; each decision shows another."""
     shown: set[int] = set()
 
     class FirstLegal(Agent):
@@ -216,9 +157,6 @@ def test_agents_cannot_look_at_the_dice() -> None:
         assert not shown & plain.dice
 
 
-# ------------------------------------------------------------------------------------ agents
-
-
 def test_an_agent_cannot_touch_the_games() -> None:
     shown: list[Any] = []
 
@@ -228,8 +166,10 @@ def test_an_agent_cannot_touch_the_games() -> None:
 
     vandal = Spy(before=lambda states, _: shown.append(states), after=wipe)
     tables = np.zeros((20, 2), int)
-    wanted = evaluation.play_games(tables, [RANDOM], Rules(), seed=3)
-    assert same(wanted, evaluation.play_games(tables, [vandal], Rules(), seed=3))
+    [_, wanted], [_, played] = (
+        evaluation.play_and_record(tables, [agent], Rules(), seed=3) for agent in (RANDOM, vandal)
+    )
+    assert [game.tolist() for game in played] == [game.tolist() for game in wanted]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +193,6 @@ def test_an_agents_error_names_the_agent_and_the_reason(agent: bots.Agent, named
 
 
 def test_an_illegal_action_names_the_game_that_shows_it_again() -> None:
-    """Deal, seating, seat and phase lead back to the game."""
     calls = iter(range(10**9))
     late = Spy(after=lambda actions: np.r_[actions[:-1], 200] if next(calls) == 60 else actions)
     with pytest.raises(ArenaError) as caught:
@@ -271,37 +210,20 @@ class Clock:
     def perf_counter(self) -> float:
         return self.now
 
-    def passes(self, seconds: float) -> Spy:
-        """An agent that takes so many seconds for each call."""
-
-        def wait(*_: Any) -> None:
-            self.now += seconds
-
-        return Spy(before=wait)
+    def wait(self, *_: Any) -> None:
+        self.now += 0.5
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(games, "time", made)
-    monkeypatch.setattr(lockstep, "time", made)
-    return made
-
-
-def test_time_is_shared_out_among_the_decisions_of_a_call(clock: Clock) -> None:
-    slow = clock.passes(0.5)
+def test_time_is_shared_out_among_the_decisions_of_a_call(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(games, "time", clock)
+    monkeypatch.setattr(lockstep, "time", clock)
+    slow = Spy(before=clock.wait)
     results = evaluation.play_games([[0, 1]] * 3, [slow, RANDOM], Rules(max_rounds=1), seed=0)
     assert results.seconds[:, 0].sum() == pytest.approx(clock.now)
     assert clock.now < 0.5 * results.decisions[:, 0].sum()
     assert not results.seconds[:, 1].any()
-    lazy, clock.now = clock.passes(0.5), 0.0
-    loading = lazy._before
-
-    def once(*given: Any) -> None:
-        loading(*given)
-        lazy._before = None
-
-    lazy._before = once
+    clock.now, lazy = 0.0, Spy(before=lambda *_: lazy.__init__() or clock.wait())
     result = evaluation.play_pairing((lazy, RANDOM), Rules(), 2, seed=0)
     assert clock.now == 0.5 and result.seconds == (0, 0), "loading does not count"
 
@@ -323,9 +245,6 @@ def test_impossible_games_are_refused(given: dict[str, Any], named: str) -> None
     games_of_two = {"tables": [[0, 1], [1, 0]], "seed": 0, **given}
     with pytest.raises(ValueError, match=named):
         evaluation.play_games(agents=[GREEDY, RANDOM], rules=Rules(), **games_of_two)
-
-
-# ------------------------------------------------------------------------------------ seating
 
 
 @pytest.mark.parametrize(
@@ -412,9 +331,6 @@ def test_a_plan_survives_json():
             Plan.from_dict(data)
 
 
-# ------------------------------------------------------------------------------------ win rates
-
-
 @pytest.mark.parametrize(
     ("table", "winners", "part", "wins", "draws"),
     [
@@ -428,7 +344,7 @@ def test_a_plan_survives_json():
         ([1, 0, 1, 0], [], 1 / 2, (0, 0), 1),
     ],
 )
-def test_part_of_the_win(table, winners, part, wins, draws):
+def test_parts_of_the_win_make_the_win_rate(table, winners, part, wins, draws):
     result = evaluation.pairing_result(("a", "b"), games_won([table], [winners], len(table)))
     assert result.win_rate == pytest.approx((part, 1 - part))
     assert (result.wins, result.draws) == (wins, draws)
@@ -449,22 +365,18 @@ def test_a_pairing_counts_castles_rounds_ends_and_time() -> None:
     assert result.to_dict()["agents"] == ("a", "b")
 
 
-# ------------------------------------------------------------------------------------ intervals
-
-
 @pytest.mark.parametrize(
-    ("won", "n", "low", "high"),
-    # Wilson's interval as scipy.stats.binomtest(won, n).proportion_ci(method="wilson") has it.
+    ("won", "n", "wanted"),  # binomtest(won, n).proportion_ci(method="wilson") of scipy.stats
     [
-        (10, 10, 0.72247, 1),
-        (0, 10, 0, 0.27753),
-        (5, 10, 0.23659, 0.76341),
-        (81, 263, 0.2553, 0.3662),
+        (10, 10, (0.72247, 1)),
+        (0, 10, (0, 0.27753)),
+        (5, 10, (0.23659, 0.76341)),
+        (81, 263, (0.2553, 0.3662)),
     ],
 )
-def test_the_interval_of_wins_and_losses_is_wilsons(won, n, low, high):
-    values = np.r_[np.ones(won), np.zeros(n - won)]
-    assert evaluation.mean_interval(values) == pytest.approx((low, high), abs=5e-5)
+def test_the_interval_of_wins_and_losses_is_wilsons_in_any_order(won, n, wanted):
+    values = np.random.default_rng(0).permutation(np.arange(n) < won).astype(float)
+    assert evaluation.mean_interval(values) == pytest.approx(wanted, abs=5e-5)
 
 
 @pytest.mark.parametrize("part", [0, 1 / 3, 1 / 2, 2 / 3, 1])
@@ -476,48 +388,28 @@ def test_the_interval_holds_the_mean_and_stays_within_0_and_1(part: float, n: in
     assert evaluation.mean_interval(np.full(n, 1 - part)) == pytest.approx((1 - high, 1 - low))
 
 
-@pytest.mark.parametrize("n", [60, 1000])
+DEALS = [(5, 2), (20, 6), (200, 2)]
+PARTS = [(0.5, 0, 0, 0, 0.5), (0.1, 0, 0, 0, 0.9), (0.03, 0.5, 0, 0.4, 0.07)]
+
+
 @pytest.mark.parametrize(
-    "chances",  # of 0, 1/3, 1/2, 2/3 and 1
-    [(0.5, 0, 0, 0, 0.5), (0.1, 0, 0, 0, 0.9), (0.03, 0.5, 0, 0.4, 0.07)],
+    ("deals", "seatings", "together"),
+    [(60, 1, 0), (1000, 1, 0), *((*some, part) for some in DEALS for part in (-0.15, 0.0, 0.5))],
 )
-def test_the_interval_covers_the_true_mean_in_95_of_100_runs(chances, n):
-    values = np.array([0, 1 / 3, 1 / 2, 2 / 3, 1])
-    runs = 2000
-    samples = np.random.default_rng(3).choice(values, (runs, n), p=chances)
-    true = float(values @ chances)
-    intervals = np.array([evaluation.mean_interval(sample) for sample in samples])
-    covered = ((intervals[:, 0] <= true) & (true <= intervals[:, 1])).mean()
-    assert 0.93 <= covered <= 0.975
-
-
-@pytest.mark.parametrize(("deals", "seatings"), [(5, 2), (20, 6), (200, 2)])
-@pytest.mark.parametrize("together", [-0.15, 0.0, 0.5])
-@pytest.mark.parametrize("true", [0.5, 0.9])
-def test_the_interval_covers_where_games_of_a_deal_go_together(deals, seatings, together, true):
-    """Games of a deal are won where normal numbers with that correlation are low."""
-    runs = 400
+@pytest.mark.parametrize("chances", PARTS)  # of 0, 1/3, 1/2, 2/3 and 1
+def test_intervals_cover_games_that_go_together(deals, seatings, together, chances):
+    """Shares of the win rise with normal numbers; those of a deal have that correlation."""
     spread = np.full((seatings, seatings), together) + (1 - together) * np.eye(seatings)
-    rng = np.random.default_rng(4)
-    normal = rng.multivariate_normal(np.zeros(seatings), spread, (runs, deals))
-    won = normal < statistics.NormalDist().inv_cdf(true)
-    numbers = np.repeat(np.arange(deals), seatings)
-    intervals = np.array([evaluation.mean_interval(w.ravel().astype(float), numbers) for w in won])
-    covered = ((intervals[:, 0] <= true) & (true <= intervals[:, 1])).mean()
-    assert covered >= 0.91  # 5 deals are few
-    if deals == 200:
-        assert covered <= 0.99
-
-
-def test_the_interval_does_not_depend_on_the_order_of_the_games() -> None:
-    rng = np.random.default_rng(0)
-    values, deals = rng.integers(0, 2, 60).astype(float), np.repeat(np.arange(10), 6)
-    order = rng.permutation(60)
-    shuffled = evaluation.mean_interval(values[order], deals[order] * 7 + 3)
-    assert shuffled == pytest.approx(evaluation.mean_interval(values, deals))
-
-
-# ------------------------------------------------------------------------------------ pairings
+    rng, runs = np.random.default_rng(4), 2000 if seatings == 1 else 400
+    normal = rng.multivariate_normal(np.zeros(seatings), spread, (runs, deals)).reshape(runs, -1)
+    ranks = np.searchsorted(np.cumsum(chances)[:-1], ndtr(normal))
+    values, order = np.array([0, 1 / 3, 1 / 2, 2 / 3, 1]), rng.permutation(deals * seatings)
+    numbers = None if seatings == 1 else (7 * np.repeat(np.arange(deals), seatings) + 3)[order]
+    samples, true = values[ranks][:, order], float(values @ chances)
+    low, high = np.array([evaluation.mean_interval(one, numbers) for one in samples]).T
+    covered = ((low <= true) & (true <= high)).mean()
+    least, most = (0.93, 0.975) if seatings == 1 else (0.91, 0.99 if deals == 200 else 1)
+    assert least <= covered <= most  # 5 deals are few
 
 
 def test_a_third_agent_at_the_table_leaves_half_a_game_to_each() -> None:

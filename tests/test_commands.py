@@ -1,7 +1,8 @@
-"""``carolus COMMAND``, ``python -m carolus_env COMMAND`` and the scripts of a clone."""
+"""The commands: their names, bots in users' files, and two processes on one output."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -10,13 +11,12 @@ from pathlib import Path
 import pytest
 
 import carolus_env
-from carolus_env.commands import choice, warmup
+from carolus_env import bots
+from carolus_env.commands import choice, dataset, evaluate, train, warmup
+from carolus_env.learners.ppo import PpoConfig
+from carolus_env.system.files import BusyError, locked
 
 ROOT = Path(__file__).parent.parent
-
-
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=ROOT)
 
 
 @pytest.mark.parametrize("name", choice.COMMANDS)
@@ -35,28 +35,32 @@ def test_every_command_is_there_and_its_help_names_it_as_the_user_did(name, caps
     assert "python train.py" not in told and "python evaluate.py" not in told
 
 
-def test_the_scripts_of_a_clone_are_the_same_commands():
-    for name in ("train", "evaluate"):
-        done = run(f"{name}.py", "--help")
-        assert done.returncode == 0 and f"usage: {name}.py " in done.stdout
-    done = run("-m", "carolus_env", "evaluate", "--nonsense")
-    assert done.returncode == 2 and done.stderr.startswith("carolus evaluate: unrecognized")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("train.py --help", 0, "usage: train.py "),
+        ("evaluate.py --help", 0, "usage: evaluate.py "),
+        ("-m carolus_env evaluate --nonsense", 2, "carolus evaluate: unrecognized"),
+    ],
+)
+def test_the_scripts_of_a_clone_are_the_same_commands(words, code, said):
+    done = subprocess.run([sys.executable, *words.split()], cwd=ROOT, capture_output=True)
+    assert done.returncode == code
+    assert said in (done.stdout + done.stderr).decode()
 
 
-def test_no_command_gives_help_and_an_unknown_one_those_that_exist(capsys):
-    assert choice.main([]) == 0
-    assert "usage: carolus COMMAND" in capsys.readouterr().out
-    assert choice.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"carolus-env {carolus_env.__version__}\n"
-    assert choice.main(["evalute"]) == 2
-    assert "unknown command 'evalute'; known are train, evaluate," in capsys.readouterr().err
-
-
-def test_what_an_extra_lacks_is_named(monkeypatch, capsys):
+def test_no_command_gives_help_and_one_that_cannot_run_the_reason(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "carolus_env.commands.train", raising=False)
     monkeypatch.setitem(sys.modules, "tyro", None)
-    assert choice.main(["train"]) == 1
-    assert "tyro is missing; train needs the extra 'train'" in capsys.readouterr().err
+    for words, code, said in (
+        ([], 0, "usage: carolus COMMAND"),
+        (["--version"], 0, f"carolus-env {carolus_env.__version__}\n"),
+        (["evalute"], 2, "unknown command 'evalute'; known are train, evaluate,"),
+        (["train"], 1, "tyro is missing; train needs the extra 'train'"),
+    ):
+        assert choice.main(words) == code
+        told = capsys.readouterr()
+        assert said in (told.err if code else told.out)
 
 
 def test_other_commands_are_named_as_the_user_types_them():
@@ -81,3 +85,115 @@ def test_what_cannot_be_warmed_up_is_told(capfd):
     assert "greddy  failed: UnknownAgentError" in said.err
     with pytest.raises(SystemExit, match="2"):
         warmup.main(["--workers", "0"])
+
+
+ENDINGS = {
+    "at the file's end": "class Bot(RandomBot):\n    pass\nsys.exit(0)\n",
+    "when made": "class Bot(RandomBot):\n    def __init__(self):\n        sys.exit(0)\n",
+    "in act": "class Bot(RandomBot):\n    def act(self, *_):\n        sys.exit(0)\n",
+    "by argparse": "import argparse\nparser = argparse.ArgumentParser()\n"
+    "parser.add_argument('model')\nparser.parse_args()\n",
+}
+
+
+def bot_file(folder: Path, source: str) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "my_bot.py").write_text(
+        f"import sys\nfrom carolus_env.bots import RandomBot\n{source}"
+    )
+    return f"{folder / 'my_bot.py'}:Bot"
+
+
+@pytest.mark.parametrize(
+    ("where", "workers"),
+    [*((where, "1") for where in ENDINGS), pytest.param("in act", "2", marks=pytest.mark.slow)],
+)
+def test_a_bot_that_exits_is_named_and_the_command_fails(tmp_path, capsys, where, workers):
+    spec = bot_file(tmp_path, ENDINGS[where])
+    words = [spec, "random", "--games", "4", "--workers", workers]
+    assert evaluate.main(words) == evaluate.USER_ERROR
+    error = capsys.readouterr().err
+    assert "my_bot.py" in error and "SystemExit" in error
+
+
+def test_a_bot_reads_no_arguments_of_the_command(tmp_path, monkeypatch):
+    source = (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--games', default='its own')\ngames = parser.parse_args().games\n"
+        "class Bot(RandomBot):\n    games = games\n"
+    )
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", "--games", "ours"])
+    made = bots.make(bot_file(tmp_path, source))
+    assert made.agent.games == "its own"
+    assert sys.argv == ["evaluate.py", "--games", "ours"]
+
+
+@pytest.mark.parametrize("way", [["carolus"], [sys.executable, "-m", "carolus_env"]])
+def test_a_bot_finds_the_modules_beside_it_wherever_the_command_runs(tmp_path, way):
+    spec = bot_file(tmp_path / "mine", "import helper\nBot = helper.make()\n")
+    (tmp_path / "mine" / "helper.py").write_text("from carolus_env.bots import RandomBot as make\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = [*way, "evaluate", spec, "random", "--games", "2"]
+    subprocess.run(command, cwd=tmp_path, check=True, env=os.environ | {"PATH": path})
+
+
+def test_two_versions_of_a_bot_each_have_their_helper(tmp_path):
+    specs = []
+    for version in ("old", "new"):
+        source = "import helper\nfrom parts.more import more\n"
+        source += "class Bot(RandomBot):\n    says = helper.says + more\n"
+        specs.append(bot_file(tmp_path / version, source))
+        (tmp_path / version / "helper.py").write_text(f"says = {version!r}\n")
+        (tmp_path / version / "parts").mkdir()
+        (tmp_path / version / "parts" / "__init__.py").touch()
+        (tmp_path / version / "parts" / "more.py").write_text(f"more = '+{version}'\n")
+    before = list(sys.path)
+    assert [bots.make(spec).agent.says for spec in specs] == ["old+old", "new+new"]
+    assert sys.path == before and "helper" not in sys.modules and "parts.more" not in sys.modules
+
+
+HOLD = """
+import sys
+from carolus_env.system.files import locked
+with locked(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLD, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    return process
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_second_process_is_refused_with_the_path_and_the_first(tmp_path, kind):
+    path = tmp_path / "cup"
+    if kind == "folder":
+        path.mkdir()
+    with holder(path) as first:
+        with pytest.raises(BusyError) as refused, locked(path):
+            pass
+        assert str(path) in str(refused.value) and str(first.pid) in str(refused.value)
+        first.kill()
+        first.wait()
+    with locked(path), pytest.raises(BusyError, match="this process"), locked(path):
+        pass
+    assert [file.name for file in tmp_path.rglob("*lock*")] == []
+
+
+def test_every_command_that_writes_over_time_is_refused(tmp_path, capsys):
+    data, out = tmp_path / "data", tmp_path / "out"
+    out.mkdir()
+    words = ["random", "greedy", "--games", "4", "--out"]
+    with holder(out) as one, holder(data) as other:
+        assert evaluate.main([*words, str(out)]) and dataset.main([*words, str(data)])
+        with pytest.raises(BusyError) as refused:
+            train._train(train.Job(PpoConfig(), out, "", {}, resumed=True), None)
+        one.kill()
+        other.kill()
+    texts = *capsys.readouterr().err.splitlines(), str(refused.value)
+    for text, path, process in zip(texts, (out, data, out), (one, other, one), strict=True):
+        assert str(process.pid) in text and str(path) in text

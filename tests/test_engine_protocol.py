@@ -21,11 +21,10 @@ import pytest
 import carolus_env as ce
 from carolus_env import bots, evaluation
 from carolus_env.bots import AgentError
-from carolus_env.commands import engine, evaluate
+from carolus_env.commands import engine
 from carolus_env.integrations import engine_protocol as protocol
 from carolus_env.integrations import external
 from carolus_env.notation import read_move
-from carolus_env.play.roster import Roster, RosterError
 from carolus_env.system.stopping import Stop, Stopped
 
 ROOT = Path(__file__).parent.parent
@@ -75,22 +74,21 @@ def act(agent, states=None):
     return agent.act(states, ce.new_streams(1, len(states))).tolist()
 
 
-# ------------------------------------------------------------------------------------ messages
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_request_has_the_moves_and_hides_the_dice(players):
     games, streams = ce.new_games(ce.Rules(players), 1, seed=3), ce.new_streams(3, 1)
+    given = {"seconds": 1.0, "seed": 5, "analyse": False}
     while not ce.is_over(games)[0]:
-        asked = protocol.request(1, games[0], seconds=1.0, seed=5, analyse=False)
+        asked = protocol.request(1, games[0], **given)
         assert asked["legal"] == ce.legal_actions(games[0]).tolist()
-        for action, move in zip(asked["legal"], asked["moves"], strict=True):
-            assert read_move(games[0], move) == [action]
+        assert [[action] for action in asked["legal"]] == [
+            read_move(games[0], move) for move in asked["moves"]
+        ]
         assert asked.keys() == {key.name for key in protocol.MESSAGES["request"]}
         assert protocol.read(protocol.line(asked), "request") == asked
         other = games.copy()
         other["generator"] += 1
-        assert protocol.request(1, other[0], seconds=1.0, seed=5, analyse=False) == asked
+        assert protocol.request(1, other[0], **given) == asked
         ce.step(games, ce.random_actions(games, streams))
 
 
@@ -139,22 +137,15 @@ def test_our_engine_answers_each_line_and_goes_on_after_an_error():
 
 
 def test_an_agent_that_rolls_ahead_gets_other_dice_with_each_seed():
-    rolled = []
-
-    class Roller(ce.Agent):
-        def act(self, states, generators):
-            rolled.append(int(states["generator"][0]))
-            return np.array([ce.legal_actions(states[0])[0]])
-
+    rolled, agent = [], bots.RandomBot()
+    agent.act = lambda states, _: rolled.append(states["generator"].tolist()) or np.array([15])
     asked = protocol.request(1, placing()[0])
     requests = b"".join(protocol.line({**asked, "seed": seed}) for seed in (5, 6, 5))
-    engine.serve(Roller(), io.BytesIO(requests), io.BytesIO())
+    engine.serve(agent, io.BytesIO(requests), io.BytesIO())
     assert rolled[0] == rolled[2] != rolled[1]
 
 
-def test_an_agent_that_prints_and_fails_leaves_the_output_to_the_protocol(
-    tmp_path, monkeypatch, capsys
-):
+def test_an_agent_that_prints_leaves_the_output_alone(tmp_path, monkeypatch, capsys):
     (tmp_path / "bot.py").write_text("def loud(*_):\n    print('LOUD')\n    raise KeyError(5)\n")
     given, output = protocol.line(protocol.request(1, placing()[0])), io.BytesIO()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
@@ -164,9 +155,6 @@ def test_an_agent_that_prints_and_fails_leaves_the_output_to_the_protocol(
     assert "LOUD" in capsys.readouterr().err
     assert engine.main(["greddy"]) == engine.USER_ERROR
     assert "unknown agent 'greddy'" in capsys.readouterr().err
-
-
-# ------------------------------------------------------------------------------------ programs
 
 
 @pytest.mark.parametrize("spec", ["planner", "random", "mcts:sims=10"])
@@ -255,18 +243,16 @@ def test_a_wrong_answer_is_the_agents_fault_and_names_the_position(stub, monkeyp
         ("say(**{**asked, 'version': 2}, name='stub')", "the protocol must be .* version 1"),
         ("print(line, end='', flush=True)", "name is missing"),
         ("signal.pause()", "gave no answer within 0.2 s"),
+        (None, "gave no answer within 0.2 s"),  # reads nothing, and more is sent than a pipe holds
     ],
 )
-def test_a_program_must_answer_the_greeting(stub, greeting, why):
+def test_a_program_must_answer_the_greeting(stub, monkeypatch, greeting, why):
+    agent = stub(options=",start=0.2", greeting=greeting)
+    if greeting is None:
+        monkeypatch.setattr(protocol, "line", lambda message: b" " * 2**20)
+        agent = bots.make("exe:sleep 99,start=0.2")
     with pytest.raises(AgentError, match=why):
-        act(stub(options=",start=0.2", greeting=greeting))
-
-
-def test_a_program_that_does_not_read_is_late(monkeypatch):
-    """More is sent than the pipe holds."""
-    monkeypatch.setattr(protocol, "line", lambda message: b" " * 2**20)
-    with pytest.raises(AgentError, match=r"gave no answer within 0\.2 s"):
-        act(bots.make("exe:sleep 99,start=0.2"))
+        act(agent)
 
 
 @pytest.mark.parametrize(
@@ -286,30 +272,13 @@ def test_a_wrong_spec_is_refused_at_once(spec, why, tmp_path, monkeypatch):
     (tmp_path / "bot.py").touch()
     with pytest.raises(AgentError, match=why):
         bots.make(spec)
-
-
-def test_quotes_keep_commas_and_spaces_in_the_command():
-    agent = bots.make("exe:true #1 'mcts:sims=9,seconds=3' \"a b\",seconds=2,start=4")
-    assert agent.command == ("true", "#1", "mcts:sims=9,seconds=3", "a b")
-    assert (agent.options.seconds, agent.options.start) == (2, 4)
-
-
-def test_a_program_that_cannot_be_executed_is_named(tmp_path):
     (tmp_path / "bot").write_text("not a program")
     (tmp_path / "bot").chmod(0o755)
     with pytest.raises(AgentError, match="the program cannot be started: Exec format error"):
-        act(bots.make(f"exe:{tmp_path}/bot"))
-
-
-def test_a_page_may_not_name_a_program():
-    assert not Roster().allows("exe:true")
-    with pytest.raises(RosterError, match="is not offered here"):
-        Roster().make("exe:true")
-    assert Roster(["exe:true"]).allows("exe:true")
-    assert not Roster(["exe:true"]).allows("exe:true,seconds=1")
-
-
-# ------------------------------------------------------------------------------------ processes
+        act(bots.make("exe:./bot"))
+    agent = bots.make("exe:true #1 'mcts:sims=9,seconds=3' \"a b\",seconds=2,start=4")
+    assert agent.command == ("true", "#1", "mcts:sims=9,seconds=3", "a b")
+    assert (agent.options.seconds, agent.options.start) == (2, 4)
 
 
 def living(group):
@@ -331,9 +300,7 @@ def group_of(agent):
 
 
 @pytest.mark.parametrize("end", ["", DEAF])
-def test_a_program_ends_with_its_agent_also_one_that_ignores_the_end_of_its_input(
-    stub, monkeypatch, end, capfd
-):
+def test_a_program_ends_with_its_agent_also_a_deaf_one(stub, monkeypatch, end, capfd):
     monkeypatch.setattr(external, "GRACE", 5.0 if not end else 0.5)
     agent = stub(f"{CHILD}; {FIRST}", end=end)
     act(agent)
@@ -360,40 +327,17 @@ def test_a_program_ends_where_this_process_is_killed(stub):
     assert killed.returncode == -9
 
 
-def test_a_copy_of_an_agent_has_a_program_of_its_own(stub):
-    agent = stub(options=",seconds=7")
-    act(agent)
-    copy = pickle.loads(pickle.dumps(agent))
+def test_a_copy_has_a_program_of_its_own_which_a_stop_ends_and_the_next_decision_starts(stub):
+    agent, stop = stub(options=",seconds=7"), Stop()
+    with ThreadPoolExecutor(4) as pool:  # threads may share it
+        answers = list(pool.map(lambda _: act(agent, placing().repeat(20)), range(4)))
+    assert answers == [[15] * 20] * 4
+    copy, group = pickle.loads(pickle.dumps(agent)), group_of(agent)
     assert (copy.name, copy.options, copy.folder) == (agent.name, agent.options, agent.folder)
-    assert act(copy) == act(agent)
-    assert group_of(copy) != group_of(agent)
-
-
-def test_threads_may_share_an_agent(stub):
-    agent, games = stub("say(id=asked['id'], action=asked['legal'][-1])"), placing()
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: act(agent, games.repeat(20)), range(4)))
-    assert answers == [[ce.legal_actions(games[0])[-1]] * 20] * 4
-
-
-def test_a_stopped_decision_ends_the_program_and_the_next_one_starts_it_again(stub):
-    agent, stop = stub(), Stop()
-    act(agent)
-    group = group_of(agent)
+    assert act(copy) == [15]
+    assert group_of(copy) != group
     stop.set()
     with stop.watched(), pytest.raises(Stopped):
         act(agent)
     wait_for_the_end(group, 4)
     assert act(agent) == [15]
-
-
-@pytest.mark.slow
-def test_workers_play_the_same_games_each_with_its_own_program(stub, tmp_path):
-    agent, files = stub(), []
-    for workers in ("1", "2"):
-        out = tmp_path / workers
-        games = ["--games", "40", "--quiet", "--workers", workers, "--out", str(out)]
-        assert evaluate.main([agent.name, "random", *games]) == 0
-        lines = (out / "games.jsonl").read_text().splitlines()
-        files.append([line for line in lines if "seconds" not in line])
-    assert files[0] == files[1]

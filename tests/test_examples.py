@@ -25,18 +25,14 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "ppo_torch.py"
 def test_ppo_in_one_file_trains_evaluates_and_saves(tmp_path, turns, outputs):
     weights = tmp_path / "weights.safetensors"
     options = "--players 3 --envs 8 --rollout 32 --steps 500 --minibatch 64 --epochs 1"
+    command = [sys.executable, EXAMPLE, *turns, *options.split(), "--eval-games=12"]
     done = subprocess.run(
-        [sys.executable, EXAMPLE, *turns, *options.split(), "--eval-games=12", "--save", weights],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [*command, "--save", weights], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     *progress, last = done.stdout.splitlines()
     assert [line.split()[0] for line in progress] == ["256", "512"]
-    assert "evaluation: win rate" in last
-    assert "against greedy, 12 games of 3 players" in last
+    assert "evaluation: win rate" in last and "against greedy, 12 games of 3 players" in last
     assert safetensors.load_file(weights)["policy.4.bias"].shape == (outputs,)
 
 
@@ -75,10 +71,8 @@ def test_a_network_is_cloned_from_a_data_set(tmp_path, monkeypatch):
     command = [sys.executable, script, "data"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
-        *("pass 1", "pass 2", "pass 3"),
-        "saved",
-    ]
+    told = [line.partition(":")[0] for line in done.stdout.splitlines()]
+    assert told == ["pass 1", "pass 2", "pass 3", "saved"]
     monkeypatch.chdir(tmp_path)
     result = evaluation.play_pairing((f"{script}:Trained", "random"), Rules(2), 20, seed=1)
     assert result.win_rate[0] > 0.5

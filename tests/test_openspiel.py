@@ -1,15 +1,17 @@
 """The game in OpenSpiel is this game: its chance, positions, observations, options and text.
 
-Without OpenSpiel, a stand-in has the classes that ours inherit; tests of OpenSpiel itself are
-skipped.
+A stand-in has the classes that ours inherit; `make integrations` runs OpenSpiel's own check.
 """
 
 from __future__ import annotations
 
 import copy
+import importlib
 import itertools
 import math
 import pickle
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,11 @@ from stand_in import LATE, PLACING
 from carolus_env import bots, engine
 from carolus_env.engine import chance, observation, rules, streams
 from carolus_env.engine.rules import Rules
+from carolus_env.engine.state import from_bytes
 from carolus_env.games.game import Game
 from carolus_env.notation import from_text, read_move, to_line
-from carolus_env.records import PositionError
 
-adapter, INSTALLED = stand_in.load()
-needs_openspiel = pytest.mark.skipif(not INSTALLED, reason="OpenSpiel is not installed")
+adapter = stand_in.load("carolus_env.integrations.openspiel", stand_in.OPEN_SPIEL)
 
 OPTIONS = [
     {},
@@ -63,7 +64,7 @@ def happen(state: Any, random: Any) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_a_game_in_openspiel_is_that_game(options):
+def test_a_game_in_openspiel_is_that_game_and_refuses_what_it_does(options):
     wanted, random = Rules(**options), np.random.default_rng(1)
     for seed in range(3):
         start = engine.new_games(wanted, 1, seed=seed, roll=False)
@@ -81,7 +82,12 @@ def test_a_game_in_openspiel_is_that_game(options):
             assert state.states.tobytes() == same.tobytes()
             assert state.current_player() == game.player
             assert state.legal_actions() == list(game.legal_actions)
+            assert state.legal_actions((game.player + 1) % wanted.players) == []
             assert state.returns() == [0.0] * wanted.players
+            for wrong in {0, 5, 10, 15, 94, 95} - set(game.legal_actions):
+                with pytest.raises(ValueError, match=str(wrong)):
+                    state.apply_action(wrong)
+            assert state.states.tobytes() == same.tobytes()
             action = int(random.choice(game.legal_actions))
             state.apply_action(action)
             game.play(action)
@@ -117,6 +123,16 @@ def test_the_set_up_draws_every_layout_and_first_player_alike():
 @pytest.mark.parametrize(("players", "set_up", "turn"), [(2, 792, 56), (3, 2002, 126)])
 def test_a_roll_has_every_multiset_as_outcome(players, set_up, turn):
     state, seen = some_state(load(players=players), 16), []
+    player, last = int(state.states["player"][0]), set_up - 1
+    for outcome in (0, 7, last):
+        after, text = state.clone(), state.action_to_string(adapter.CHANCE, outcome)
+        after.apply_action(outcome)
+        faces = text.removeprefix("rolls ").split()
+        held = after.states["reserves"][0, player].tolist()
+        assert held == [faces.count(name) for name in rules.CLAN_NAMES]
+        assert len(faces) == sum(held) + after.states["crowns"][0, player] == 3 + 2 * players
+    with pytest.raises(ValueError, match=f"from 0 to {last} here, got {set_up}"):
+        state.apply_action(set_up)
     while turn not in seen:
         if state.is_chance_node():
             outcomes = state.chance_outcomes()
@@ -126,35 +142,7 @@ def test_a_roll_has_every_multiset_as_outcome(players, set_up, turn):
             seen.append(len(state.chance_outcomes()))
         state.apply_action(state.legal_actions()[0])
     assert seen == [set_up] * players + [turn]
-    assert state.get_game().info.max_chance_outcomes == set_up if not INSTALLED else True
-
-
-def test_an_outcome_brings_what_it_says():
-    before = some_state(load(), 16)
-    player = int(before.states["player"][0])
-    for outcome in (0, 7, 791):
-        after = before.clone()
-        text = before.action_to_string(adapter.CHANCE, outcome)
-        after.apply_action(outcome)
-        faces = text.removeprefix("rolls ").split()
-        assert len(faces) == 7
-        held = after.states["reserves"][0, player].tolist()
-        assert held == [faces.count(name) for name in rules.CLAN_NAMES]
-        assert after.states["crowns"][0, player] == faces.count("crown")
-    with pytest.raises(ValueError, match="from 0 to 791 here, got 792"):
-        before.apply_action(792)
-
-
-def test_an_illegal_action_is_refused_and_changes_nothing():
-    for state in (some_state(load(), moves, seed=4) for moves in range(20, 40)):
-        if state.is_chance_node():
-            continue
-        before = state.states.tobytes()
-        for action in {0, 5, 10, 15, 94, 95} - set(state.legal_actions()):
-            with pytest.raises(ValueError, match=str(action)):
-                state.apply_action(action)
-        assert state.states.tobytes() == before
-        assert state.legal_actions(1 - state.current_player()) == []
+    assert state.get_game().info.max_chance_outcomes == set_up
 
 
 def test_a_clone_is_independent_and_a_position_survives_pickling():
@@ -184,35 +172,21 @@ def test_a_clone_is_independent_and_a_position_survives_pickling():
     assert str(state) == before
 
 
-def test_equal_positions_have_equal_text_however_they_came_about():
-    game = load(position=PLACING)
-    orders = [game.new_initial_state(), game.new_initial_state()]
-    for state, moves in zip(orders, itertools.permutations(("p>court", "r>13")), strict=True):
-        for move in moves:
-            state.apply_action(read_move(state.states[0], move)[0])
-    assert orders[0].history() != orders[1].history()
-    assert str(orders[0]) == str(orders[1])
-    assert orders[0].states.tobytes() == orders[1].states.tobytes()
-
-
-def test_every_option_of_the_rules_is_a_parameter():
+def test_every_option_of_the_rules_is_a_parameter_and_impossible_ones_are_named():
     assert set(adapter.PARAMETERS) == {*Rules().to_dict(), "position"}
     game = load(players=4, partners="adjacent", crown_choice="deferred", paladins_per_clan=9)
     assert game.rules == Rules(4, "deferred", "adjacent", 9)
     assert "partners=adjacent" in str(game)
     assert load(max_rounds=0).rules.max_rounds is None
     assert adapter.game_of(Rules(3, max_rounds=None)).rules == Rules(3, max_rounds=None)
-
-
-def test_impossible_options_are_named():
-    with pytest.raises(ValueError, match="players must be a whole number from 2 to 4, got 5"):
-        load(players=5)
-    with pytest.raises(ValueError, match="unknown option 'dice'"):
-        load(dice=2)
-    with pytest.raises(ValueError, match="max_rounds is 50, but the position has 5"):
-        load(position=LATE, max_rounds=50)
-    with pytest.raises(PositionError, match="turn is missing"):
-        load(position="2 | 7")
+    for options, text in (
+        ({"players": 5}, "players must be a whole number from 2 to 4, got 5"),
+        ({"dice": 2}, "unknown option 'dice'"),
+        ({"position": LATE, "max_rounds": 50}, "max_rounds is 50, but the position has 5"),
+        ({"position": "2 | 7"}, "turn is missing"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            load(**options)
 
 
 def test_a_game_can_start_from_a_position():
@@ -230,29 +204,20 @@ def test_a_game_can_start_from_a_position():
         load().new_initial_state(LATE)
 
 
-def test_the_longest_game_is_counted_from_the_position():
-    game, random = load(position=LATE), np.random.default_rng(1)
-    assert game.max_chance_nodes_in_history() == 6, "rounds 4 and 5, and rolls of the set-up"
-    longest = 0
-    for _ in range(30):
-        state = game.new_initial_state()
-        decisions = 0
-        while not state.is_terminal():
-            decisions += not state.is_chance_node()
-            happen(state, random)
-        longest = max(longest, decisions)
-    assert 6 <= longest <= 2 * (7 + 2 * 8)
-    if not INSTALLED:
-        assert game.info.max_game_length == 2 * (7 + 2 * 8)
-
-
-def test_actions_are_written_in_the_notation():
+def test_actions_are_written_in_the_notation_and_equal_positions_alike():
     state = load(position=PLACING).new_initial_state()
     for action in state.legal_actions():
         text = state.action_to_string(1, action)
         assert read_move(state.states[0], text) == [action]
     assert state.action_to_string(0, 17) == rules.action_text(17), "not that player's decision"
     assert state.action_to_string(1, 0) == "disc 1", "illegal now"
+    orders = [state.clone(), state.clone()]
+    for one, moves in zip(orders, itertools.permutations(("p>court", "r>13")), strict=True):
+        for move in moves:
+            one.apply_action(read_move(one.states[0], move)[0])
+    assert orders[0].history() != orders[1].history()
+    assert str(orders[0]) == str(orders[1])
+    assert orders[0].states.tobytes() == orders[1].states.tobytes()
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -288,24 +253,17 @@ def test_in_the_set_up_a_seat_sees_what_is_laid_out():
     assert sum(np.count_nonzero(block) for block in seen.values()) == 3
 
 
-def test_an_agent_plays_as_a_bot():
+def test_an_agent_plays_as_a_bot_and_a_bot_as_an_agent():
     state = load(position=PLACING).new_initial_state()
     bot = adapter.AgentBot("planner", 1, seed=3)
     wanted = bots.make("planner").act(state.states, streams.new_streams(3, 1))
     assert bot.step(state) == wanted[0]
     assert (bot.player_id(), bot.provides_policy()) == (1, False)
-
-
-def test_a_bot_plays_as_an_agent():
     asked = []
-
-    class Last:
-        def step(self, state: Any) -> int:
-            return int(state.legal_actions()[-1])
 
     def make(game: Any, seat: int, seed: int) -> Any:
         asked.append((game.rules, seat, seed))
-        return Last()
+        return SimpleNamespace(step=lambda state: int(state.legal_actions()[-1]))
 
     agent = adapter.BotAgent(make)
     games, stream = engine.new_games(Rules(3, "deferred"), 4, seed=1), streams.new_streams(1, 4)
@@ -319,17 +277,82 @@ def test_a_bot_plays_as_an_agent():
     assert all(0 <= seed < 2**32 for *_, seed in asked)
 
 
-def test_playouts_value_a_position_for_every_seat():
+def test_playouts_value_a_position_for_every_seat_and_are_no_longer_than_said():
     state = load(position=LATE).new_initial_state()
     result = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
     again = adapter.PlayoutEvaluator(200, seed=1).evaluate(state)
     assert result.tolist() == again.tolist()
     assert result.sum() == pytest.approx(0, abs=1e-6) and -1 < result[0] < 1
-    ours = np.zeros(2)
-    random = np.random.default_rng(1)
-    for _ in range(200):
+    ours, decisions, random = np.zeros(2), [0] * 200, np.random.default_rng(1)
+    for k in range(200):
         end = state.clone()
         while not end.is_terminal():
+            decisions[k] += not end.is_chance_node()
             happen(end, random)
         ours += np.array(end.returns()) / 200
     assert result == pytest.approx(ours, abs=0.3)
+    game = state.get_game()
+    assert game.max_chance_nodes_in_history() == 6, "rounds 4 and 5, and rolls of the set-up"
+    assert 6 <= max(decisions) <= 2 * (7 + 2 * 8)
+    assert game.info.max_game_length == 2 * (7 + 2 * 8)
+
+
+def exact_value(game: Any, known: dict[bytes, Any]) -> Any:
+    """The payoffs under best play of a game ``(1,)``, by the engine's explicit chance alone."""
+    key = game.tobytes()
+    if key in known:
+        return known[key]
+    if engine.is_over(game)[0]:
+        result = engine.returns(game)[0]
+    elif chance.roll_due(game)[0]:
+        outcomes, likelihood = chance.chance_outcomes(game["dice_due"][0]), dict[bytes, float]()
+        for faces, probability in zip(outcomes.faces, outcomes.probabilities, strict=True):
+            after = game.copy()
+            chance.apply_roll(after, faces)
+            data = after.tobytes()
+            likelihood[data] = likelihood.get(data, 0.0) + probability
+        result = sum(p * exact_value(from_bytes(data), known) for data, p in likelihood.items())
+    else:
+        player, result = int(game["player"][0]), np.full(2, -2.0)
+        for action in engine.legal_actions(game):
+            after = game.copy()
+            engine.step(after, np.array([action]), roll=False)
+            result = max(result, exact_value(after, known), key=lambda payoffs: payoffs[player])
+    known[key] = result
+    return result
+
+
+def test_a_late_position_is_worth_what_its_note_says():
+    """And through the adapter's chance nodes and actions it is the same tree."""
+    known: dict[bytes, Any] = {}
+    state = load(position=PLACING).new_initial_state()
+    assert exact_value(state.states, known) == pytest.approx([-1, 1])
+    before = [data for data in known if from_bytes(data)["phase"] != rules.OVER]
+    assert len(before) > 100
+    for data in before[::7]:
+        at = state.get_game().state_of(from_bytes(data)[0])
+        children = []
+        for action in at.legal_actions():
+            child = at.clone()
+            child.apply_action(action)
+            children.append(known[child.states.tobytes()])
+        if at.is_chance_node():
+            chances = [probability for _, probability in at.chance_outcomes()]
+            wanted = np.average(children, axis=0, weights=chances)
+        else:
+            player = at.current_player()
+            wanted = max(children, key=lambda payoffs: payoffs[player])
+        assert known[data] == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "missing", "said"),
+    [
+        ("openspiel", "pyspiel", r"needs OpenSpiel .*: pip install open_spiel==2\.0\.2"),
+        ("rllib", "ray", r"pip install 'ray\[rllib\]' torch"),
+    ],
+)
+def test_without_the_library_it_is_said_what_to_install(monkeypatch, adapter, missing, said):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=said):
+        importlib.import_module(f"carolus_env.integrations.{adapter}")

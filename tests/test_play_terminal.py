@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -29,11 +28,10 @@ def played(session, lines, colour=False):
 
     def ask(prompt):
         said.append(prompt)
-        line = next(waiting, None)
-        if line is None:
-            raise EOFError
-        said.append(line + "\n")
-        return line
+        for line in waiting:
+            said.append(line + "\n")
+            return line
+        raise EOFError
 
     Terminal(session, Roster(), ask, said.append, colour=colour).run()
     return "".join(said)
@@ -83,13 +81,10 @@ def test_several_moves_are_typed_in_a_line_or_none_of_them_is_played():
     assert game.state["placements_left"] == 3
 
 
-def test_the_board_is_shown_when_another_decision_is_due():
+def test_the_board_and_what_others_did_are_shown_when_another_decision_is_due():
     _, said = typed("d3", "red>court")
     assert said.count("discs in playing order") == 2  # for the disc, and for the first paladin
     assert answers("d3", "board").count("discs in playing order") == 1
-
-
-def test_what_others_did_is_told_turn_by_turn():
     game, said = typed("d3")
     told = game_text(start_of(game.record()), game.record()["events"])
     for seat, name in enumerate(("you", "greedy")):
@@ -131,10 +126,10 @@ def test_undo_takes_back_until_dice_fall():
 
 
 def test_the_log_tells_the_game():
-    everything = answers("d3", "log").splitlines()
-    assert "0 A you  rolls" in everything[0]
-    assert len(answers("d3", "log 1").splitlines()) < len(everything)
-    assert answers("d3", "log 999999").splitlines() == everything
+    everything, last = answers("d3", "log"), answers("d3", "log 1")
+    assert everything == answers("d3", "log 999999")
+    assert "0 A you  rolls" in everything.splitlines()[0]
+    assert everything.endswith(last) and len(last) < len(everything)
     assert "log needs a number of turns, got 'x'" in answers("log x")
 
 
@@ -182,11 +177,11 @@ def test_quitting_an_unsaved_game_asks_once(tmp_path):
     assert warning not in typed("d3", f"save {tmp_path / 'two.jsonl'}", "quit")[1]
 
 
-def test_help_names_every_command():
+def test_help_names_every_command_and_colours_are_only_for_terminals():
     said = answers("help")
-    for form in COMMANDS.values():
-        assert form.usage in said
-    assert all(hasattr(Terminal, command.method) for command in COMMANDS.values())
+    assert all(form.usage in said and hasattr(Terminal, form.method) for form in COMMANDS.values())
+    assert "\x1b[" in played(a_session(), ["quit"], colour=True)
+    assert "\x1b[" not in said
 
 
 def test_when_the_game_is_over_nothing_more_is_played():
@@ -213,54 +208,48 @@ def test_a_bot_that_fails_is_named_and_can_be_asked_again():
     assert session.player == 1
 
 
-def test_colours_are_only_for_terminals():
-    assert "\x1b[" in played(a_session(), ["quit"], colour=True)
-    assert "\x1b[" not in played(a_session(), ["quit"])
+WRONG = {
+    "--terminal --players 5": "players 2 4 5",
+    "--terminal --people 3": "people 0 2 3",
+    "--terminal --seed -1": "seed -1",
+    "--terminal a.jsonl b.jsonl": "one FILE 2",
+    f"--terminal {os.devnull}": "no game record",
+    "--terminal --bot greedy --bot random": "2 bots 1 seat greedy random",
+    "missing.jsonl": "missing.jsonl: No such file",
+    "--lost greedy": "--lost needs a FILE",
+    "--port 70000": "--port must be from 0 to 65535",
+    "--bot nobody": "unknown agent 'nobody'",
+    "broken.jsonl": "broken.jsonl: line 1: not JSON",
+}
 
 
-def main(monkeypatch, capsys, lines, *arguments):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
-    status = command.main(["--terminal", *arguments])
-    return status, capsys.readouterr()
+@pytest.mark.parametrize("words", WRONG)
+def test_the_command_says_what_is_wrong(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("broken.jsonl").write_text("?\n")
+    assert command.main([*words.split(), "--no-open"]) == 2
+    error = capsys.readouterr().err
+    assert all(word in error for word in WRONG[words].split()), error
 
 
-def test_people_sit_first_and_the_last_bot_as_often_as_needed(monkeypatch, capsys):
+def test_people_sit_first_and_the_last_bot_as_often_as_needed():
     session = new_session(Rules(4), Roster(), ["random", "greedy"], 1, 1)
     bots = [agent.name for agent in session.agents[1:]]
     assert (session.agents[0], bots) == (None, ["random", "greedy", "greedy"])
     assert session.names == ("you", "random", "greedy 3", "greedy 4")
     assert new_session(Rules(3), Roster(), [], 2, 1).names == ("player 0", "player 1", "planner")
-    for wrong, named in (
-        ("--players 5", "players 2 4 5"),
-        ("--people 3", "people 0 2 3"),
-        ("--seed -1", "seed -1"),
-        ("a.jsonl b.jsonl", "one FILE 2"),
-        (os.devnull, "no game record"),
-        ("--bot greedy --bot random", "2 bots 1 seat greedy random"),
-    ):
-        status, printed = main(monkeypatch, capsys, "", *wrong.split())
-        assert status == 2 and all(word in printed.err for word in named.split()), printed.err
 
 
 def test_the_command_plays_what_is_piped_in(monkeypatch, capsys, tmp_path):
     file = tmp_path / "game.jsonl.gz"
-    arguments = "--seed", "3", "--bot", "greedy", "--players", "3", "--crown-choice", "deferred"
-    lines = f"d3\nlog\nsave {file}\nquit\n"
-    status, printed = main(monkeypatch, capsys, lines, *arguments)
-    assert status == 0 and printed.err == ""
-    assert "0 A you: disc> d3\n" in printed.out
+    new = "--seed 3 --bot greedy --players 3 --crown-choice deferred".split()  # noqa: SIM905
+    for words, lines, said in (
+        (new, f"d3\nlog\nsave {file}\nquit\n", "0 A you: disc> d3\n"),
+        ([str(file)], "quit\n", "0 A you: crown> quit\n"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        assert command.main(["--terminal", *words]) == 0
+        printed = capsys.readouterr()
+        assert said in printed.out and printed.err == ""
     assert first_record(file)["agents"] == [None, "greedy", "greedy"]
-    status, printed = main(monkeypatch, capsys, "quit\n", str(file))
-    assert status == 0
-    assert "0 A you: crown> quit\n" in printed.out
     assert taken_up(first_record(file), Roster()).rules == Rules(3, "deferred")
-
-
-def test_it_runs_as_a_program_without_a_terminal():
-    words = ["-m", "carolus_env.play", "--terminal", "--people", "0", "--seed", "1"]
-    root = Path(__file__).parent.parent
-    done = subprocess.run(
-        [sys.executable, *words], cwd=root, input="", capture_output=True, text=True, check=True
-    )
-    assert re.search(r"^planner [12] won with \d+ castles", done.stdout, re.MULTILINE)
-    assert "\x1b" not in done.stdout

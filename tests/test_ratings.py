@@ -1,8 +1,9 @@
-"""Ratings: strengths come back from simulated games, intervals hold the truth as often as said."""
+"""Ratings, and tests that stop by themselves: strengths come back, error rates hold."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import choix
@@ -10,10 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 from scipy.special import ndtr
 from scipy.stats import beta
 
+from carolus_env.engine.rules import Rules
+from carolus_env.evaluation import Plan, Tournament, pool, sequential
 from carolus_env.evaluation.ratings import ELO, RatingsError, rate
+from carolus_env.evaluation.sequential import SequentialTest, normalised_elo, widening
+from carolus_env.evaluation.stopping import deal_scores
 
 TEAM = {2: [0, 1], 3: [0, 1, 2], 4: [0, 1, 0, 1]}
 SEATINGS = {
@@ -26,25 +32,12 @@ SEATINGS = {
 
 def pairings(players: int, agents: int, deals: int) -> tuple[Any, Any]:
     """All pairings of a round robin, in all seatings, on the same deals."""
-    seatings = SEATINGS[players]
-    pairs = itertools.combinations(range(agents), 2)
+    seatings, pairs = SEATINGS[players], list(itertools.combinations(range(agents), 2))
     tables = np.concatenate([np.array(pair)[np.tile(seatings, (deals, 1))] for pair in pairs])
-    luck = np.tile(
-        np.repeat(np.arange(deals), len(seatings)), len(tables) // deals // len(seatings)
-    )
-    return tables, luck
+    return tables, np.tile(np.repeat(np.arange(deals), len(seatings)), len(pairs))
 
 
-def play(
-    rng: np.random.Generator,
-    elo: Any,
-    tables: Any,
-    team: Any,
-    deals: Any,
-    *,
-    shared: float = 0.0,
-    ties: float = 0.0,
-) -> Any:
+def play(rng: Any, elo: Any, tables: Any, team: Any, deals: Any, shared=0.0, ties=0.0) -> Any:
     """Shares of the win of games between agents of these ratings.
 
     A game is won by the team whose strength plus Gumbel noise is the highest, which is Luce's
@@ -66,18 +59,6 @@ def play(
     if ties:
         won = np.where(rng.random((len(won), 1)) < ties, (won + outcome()) / 2, won)
     return won[:, team] / np.bincount(team)[team]
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_known_strengths_come_back_from_a_round_robin(players):
-    elo = np.array([-150.0, -20.0, 30.0, 140.0])
-    tables, deals = pairings(players, 4, 3000)
-    rng = np.random.default_rng(players)
-    shares = play(rng, elo, tables, TEAM[players], deals, shared=0.5, ties=0.3)
-    ratings = rate(tables, shares, TEAM[players], deals, 4, bootstraps=100)
-    assert np.abs(ratings.elo - elo).max() < 12
-    assert ((ratings.low < ratings.elo) & (ratings.elo < ratings.high)).all()
-    assert ratings.deals == 3000
 
 
 def test_two_agents_differ_by_the_log_odds_of_their_wins_and_half_a_virtual_deal():
@@ -110,10 +91,8 @@ def test_the_likeliest_ratings_expect_what_each_agent_has_won(seed, of_seat):
 
 def test_pairwise_ratings_are_those_of_choix():
     tables, _ = pairings(2, 5, 40)
-    deals = np.arange(len(tables))
-    shares = play(
-        np.random.default_rng(3), [-200, -100, 0, 0, 300], tables, [0, 1], deals, ties=0.2
-    )
+    rng, elo, deals = np.random.default_rng(3), [-200, -100, 0, 0, 300], np.arange(len(tables))
+    shares = play(rng, elo, tables, [0, 1], deals, ties=0.2)
     wins = np.full((5, 5), 1 / 8)  # each pairing has a quarter of a virtual deal, drawn
     np.add.at(wins, (tables[:, 0], tables[:, 1]), shares[:, 0])
     np.add.at(wins, (tables[:, 1], tables[:, 0]), shares[:, 1])
@@ -128,28 +107,25 @@ def test_ratings_of_three_at_a_table_are_those_of_choix():
     tables = np.array(list(itertools.permutations(range(4), 3)) * 3)
     deals = np.arange(len(tables))
     shares = play(rng, [-200, 0, 0, 200], tables, [0, 1, 2], deals)
-    first = [
-        (t[s > 0].item(), tuple(t[s == 0].tolist())) for t, s in zip(tables, shares, strict=True)
-    ]
-    virtual = [
-        (winner, tuple(set(table) - {winner}))
-        for table in itertools.combinations(range(4), 3)
-        for winner in table
-    ]
-    wanted = ELO * choix.opt_top1(4, first * 9 + virtual, alpha=0)
+    winners = [*tables[shares > 0].tolist()] * 9  # and one virtual win of each in each trio
+    winners += [winner for trio in itertools.combinations(range(4), 3) for winner in trio]
+    trios = [*map(set, tables.tolist())] * 9
+    trios += [set(trio) for trio in itertools.combinations(range(4), 3) for _ in trio]
+    first = [(won, tuple(trio - {won})) for won, trio in zip(winners, trios, strict=True)]
+    wanted = ELO * choix.opt_top1(4, first, alpha=0)
     assert rate(tables, shares, [0, 1, 2], deals, 4).elo == pytest.approx(wanted, abs=0.01)
 
 
 @pytest.fixture(scope="module")
-def some() -> tuple[Any, Any, Any]:
-    """Tables, shares and deals of 300 games of four agents."""
+def some() -> tuple[Any, Any, Any, Any]:
+    """Tables, shares and deals of 300 games of four agents, and their ratings."""
     tables, deals = pairings(2, 4, 25)
-    return tables, play(np.random.default_rng(5), [0, 50, 100, 200], tables, [0, 1], deals), deals
+    shares = play(np.random.default_rng(5), [0, 50, 100, 200], tables, [0, 1], deals)
+    return tables, shares, deals, rate(tables, shares, [0, 1], deals, 4)
 
 
-def test_names_and_order_make_no_difference(some):
-    tables, shares, deals = some
-    ratings = rate(tables, shares, [0, 1], deals, 4)
+def test_names_and_order_make_no_difference_and_the_seed_one_to_the_intervals_alone(some):
+    tables, shares, deals, ratings = some
     new = np.array([2, 0, 3, 1])
     renamed = rate(new[tables], shares, [0, 1], deals, 4)
     assert renamed.elo[new] == pytest.approx(ratings.elo, abs=1e-6)
@@ -158,11 +134,14 @@ def test_names_and_order_make_no_difference(some):
     mixed = rate(tables[order, ::-1], shares[order, ::-1], [7, 3], 10 * deals[order] - 3, 4)
     assert mixed.elo == pytest.approx(ratings.elo, abs=1e-6)
     assert mixed.low == pytest.approx(ratings.low, abs=1e-6)
+    again, other = (rate(tables, shares, [0, 1], deals, 4, seed=k) for k in (0, 2))
+    assert np.array_equal(ratings.samples, again.samples)
+    assert not np.array_equal(ratings.samples, other.samples)
+    assert np.array_equal(ratings.elo, other.elo)
 
 
 def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_not(some):
-    tables, shares, deals = some
-    ratings = rate(tables, shares, [0, 1], deals, 4)
+    tables, shares, deals, ratings = some
     twice = np.tile(tables, (2, 1)), np.tile(shares, (2, 1)), [0, 1]
     same_luck = rate(*twice, np.tile(deals, 2), 4)
     assert same_luck.elo == pytest.approx(ratings.elo, abs=1e-6)
@@ -173,37 +152,22 @@ def test_twice_the_deals_narrow_the_intervals_and_twice_the_games_of_a_deal_do_n
     assert narrower == pytest.approx(np.full(4, 0.5**0.5), abs=0.12)
 
 
-def test_the_anchor_has_rating_zero_and_moves_no_difference(some):
-    tables, shares, deals = some
-    free = rate(tables, shares, [0, 1], deals, 4)
+def test_the_anchor_moves_no_difference_and_one_is_the_same_from_both_sides(some):
+    tables, shares, deals, free = some
     assert free.elo.mean() == pytest.approx(0, abs=1e-9)
     held = rate(tables, shares, [0, 1], deals, 4, anchor=2)
     assert held.of(2) == {"elo": 0, "low": 0, "high": 0}
     assert np.diff(held.elo) == pytest.approx(np.diff(free.elo))
-    assert held.difference(0, 3) == pytest.approx(free.difference(0, 3))
-    low, high = held.low[1], held.high[1]
-    assert held.difference(1, 2) == pytest.approx((held.elo[1], low, high))
-
-
-def test_a_difference_is_the_same_from_both_sides(some):
-    tables, shares, deals = some
-    ratings = rate(tables, shares, [0, 1], deals, 4)
-    elo, low, high = ratings.difference(3, 0)
+    assert held.difference(1, 2) == pytest.approx((held.elo[1], held.low[1], held.high[1]))
+    elo, low, high = free.difference(3, 0)
     assert low < elo < high
-    assert ratings.difference(0, 3) == pytest.approx((-elo, -high, -low))
-    assert ratings.stronger(3, 0) == 1 - ratings.stronger(0, 3) > 0.9
-    assert ratings.stronger(2, 2) == 0.5
+    for ratings in (held, free):
+        assert ratings.difference(0, 3) == pytest.approx((-elo, -high, -low))
+    assert free.stronger(3, 0) == 1 - free.stronger(0, 3) > 0.9
+    assert free.stronger(2, 2) == 0.5
     for i, j in ((0, 4), (-1, 0)):
         with pytest.raises(IndexError, match="agents are 0 to 3, got"):
-            ratings.difference(i, j)
-
-
-def test_the_seed_decides_the_intervals_alone(some):
-    tables, shares, deals = some
-    one, again, other = (rate(tables, shares, [0, 1], deals, 4, seed=k) for k in (1, 1, 2))
-    assert np.array_equal(one.samples, again.samples)
-    assert not np.array_equal(one.samples, other.samples)
-    assert np.array_equal(one.elo, other.elo)
+            free.difference(i, j)
 
 
 @pytest.mark.parametrize("wins", [0, 1, 12, 30])
@@ -246,24 +210,17 @@ def test_games_of_one_deal_are_no_independent_evidence():
     assert width([[0, 1], [1, 0]], deals) < 0.2 * independent
 
 
-def coverage(
-    players: int, agents: int, deals: int, spread: float, shared: float, times: int, **how: Any
-) -> float:
-    """How often the 95 % intervals of a round robin's ratings hold the truth."""
-    elo = np.linspace(-spread / 2, spread / 2, agents)
-    tables, luck = pairings(players, agents, deals)
-    held = 0
-    for k in range(times):
-        rng = np.random.default_rng(k)
-        shares = play(rng, elo, tables, TEAM[players], luck, shared=shared, ties=0.1)
-        ratings = rate(tables, shares, TEAM[players], luck, agents, seed=k, **how)
-        held += int(((ratings.low <= elo) & (elo <= ratings.high)).sum())
-    return held / (times * agents)
-
-
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_intervals_hold_the_truth(players):
-    assert 0.89 < coverage(players, 3, 60, spread=300, shared=0.5, times=100, bootstraps=300) < 0.99
+    elo, held = np.array([-150.0, 0, 150]), []
+    tables, luck = pairings(players, 3, 60)
+    for k in range(100):
+        rng = np.random.default_rng(k)
+        shares = play(rng, elo, tables, TEAM[players], luck, shared=0.5, ties=0.1)
+        ratings = rate(tables, shares, TEAM[players], luck, 3, seed=k, bootstraps=300)
+        held.append((ratings.low <= elo) & (elo <= ratings.high))
+        assert ratings.deals == 60
+    assert 0.89 < np.mean(held) < 0.99
 
 
 def test_agents_that_no_games_compare_are_refused():
@@ -316,3 +273,197 @@ def test_impossible_input_is_refused(wrong, said):
     rate(**GOOD)
     with pytest.raises(ValueError, match=said):
         rate(**{**GOOD, **wrong})
+
+
+PAIRS = np.array([0, 0.25, 0.5, 0.75, 1])
+
+
+def drawn(seed: int, shape: Any, shares: Any = (0.1, 0.2, 0.4, 0.2, 0.1)) -> Any:
+    return np.random.default_rng(seed).choice(PAIRS, shape, p=shares)
+
+
+def test_normalised_elo_is_the_one_of_fishtest():
+    scores = np.repeat(PAIRS, [1, 4, 10, 6, 2])
+    a_game = math.sqrt(2) * scores.std()
+    assert normalised_elo(scores, 2) == pytest.approx(
+        800 / math.log(10) * (scores.mean() - 0.5) / a_game
+    )
+    assert normalised_elo([0.5, 0.5], 2) is None
+    assert normalised_elo([], 2) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        (PAIRS, [5, 20, 50, 25, 8]),
+        ([0.5], [300]),
+        ([1.0], [30]),
+        ([0, 0.5, 1], [10, 900, 22]),
+        ([1 / 6, 1 / 3, 0.5, 0.7, 0.9], [3, 5, 8, 9, 4]),
+    ],
+)
+@pytest.mark.parametrize("elo", [-50, 0, 20, 100])
+def test_the_fit_is_the_likeliest_that_fulfils_its_hypothesis(values, counts, elo):
+    t = elo * math.sqrt(2) / sequential.NELO
+    scores, seen = sequential._regular(np.array(values, float), np.array([counts], float))
+    shares = (seen / seen.sum())[0]
+    fitted = shares * np.exp(sequential._log_fit(scores, shares[None], t)[0])
+    kept = shares > 0
+
+    def off(p: Any) -> float:
+        mean = p @ scores[kept]
+        return float(mean - 0.5 - t * math.sqrt(max(p @ np.square(scores[kept] - mean), 0)))
+
+    def loss(p: Any) -> float:
+        return -float(shares[kept] @ np.log(p))
+
+    assert fitted[kept].sum() == pytest.approx(1)
+    assert off(fitted[kept]) == pytest.approx(0, abs=1e-9)
+    start = np.full(kept.sum(), 1 / kept.sum())
+    given = {"method": "SLSQP", "options": {"maxiter": 1000, "ftol": 1e-14}}
+    given["constraints"] = [{"type": "eq", "fun": f} for f in (lambda p: p.sum() - 1, off)]
+    best = optimize.minimize(loss, start, bounds=[(1e-12, 1)] * len(start), **given)
+    assert best.success
+    assert loss(fitted[kept]) <= best.fun + 1e-6
+
+
+def test_the_other_agents_test_says_the_opposite():
+    scores = drawn(1, 400, (0.05, 0.2, 0.4, 0.22, 0.13))
+    there, back = SequentialTest(-5, 25), SequentialTest(-25, 5)
+    assert there.path(scores, 2) == pytest.approx(-back.path(1 - scores, 2), abs=1e-6)
+    assert there.bounds == pytest.approx([-bound for bound in back.bounds[::-1]])
+
+
+def test_for_many_deals_it_is_the_normal_approximation():
+    counts = np.array([[500, 2000, 4000, 2100, 520]])
+    test = SequentialTest(0, 10)
+    share = counts[0] / counts.sum()
+    mean = share @ PAIRS
+    t = (mean - 0.5) / math.sqrt(share @ np.square(PAIRS - mean))
+    t0, t1 = (elo * math.sqrt(2) / sequential.NELO for elo in (0, 10))
+    wanted = counts.sum() / 2 * math.log((1 + (t - t0) ** 2) / (1 + (t - t1) ** 2))
+    assert test.ratios(PAIRS, counts, 2) == pytest.approx([wanted], rel=0.02)
+
+
+def test_certain_results_decide_and_equal_ones_do_not_count_as_strength():
+    test = SequentialTest(0, 50)
+    assert test.outcome(np.ones(60), 2).verdict == sequential.STRONGER
+    assert test.outcome(np.zeros(60), 2).verdict == sequential.NOT_STRONGER
+    assert test.outcome(np.full(400, 0.5), 2).verdict == sequential.NOT_STRONGER
+    for scores in ([], [1.0], [0.5], [0.0, 1.0]):
+        assert test.outcome(scores, 2).verdict == sequential.UNDECIDED
+    assert test.outcome(np.ones(60), 2).elo is None
+
+
+def test_the_first_deal_at_a_bound_decides_and_later_ones_change_nothing():
+    test, scores = SequentialTest(0, 60), drawn(3, 500, (0.05, 0.15, 0.4, 0.25, 0.15))
+    result = test.outcome(scores, 2)
+    assert result.verdict == sequential.STRONGER
+    assert 5 < result.deals < 400
+    assert result.ratio >= test.bounds[1] > test.path(scores, 2)[result.deals - 2]
+    for more in (np.zeros(300), np.full(300, 1 / 3)):
+        again = test.outcome(np.concatenate([scores[: result.deals], more]), 2)
+        assert (again.verdict, again.deals) == (result.verdict, result.deals)
+        assert again.ratio == pytest.approx(result.ratio)
+    assert test.outcome(scores[: result.deals - 1], 2).verdict == sequential.UNDECIDED
+
+
+def test_a_path_does_not_depend_on_how_many_deals_are_computed_at_once(monkeypatch):
+    test, scores = SequentialTest(), drawn(4, 100)
+    whole = test.path(scores, 2)
+    monkeypatch.setattr(sequential, "_CHUNK", 7)
+    assert test.path(scores, 2) == pytest.approx(whole, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"elo0": 5, "elo1": 5}, "elo0 must be below elo1, got 5 and 5"),
+        ({"elo1": math.inf}, "elo1 must be from -2000 to 2000, got inf"),
+        ({"elo0": "0"}, "elo0 must be a number, got '0'"),
+        *(({"scores": scores}, "from 0 to 1") for scores in ([0.5, 1.5], [-1.0], [math.nan])),
+    ],
+)
+def test_an_impossible_test_and_scores_that_are_none_are_refused(given, said):
+    scores = given.pop("scores", [])
+    with pytest.raises(ValueError, match=said):
+        SequentialTest(**given).outcome(scores, 2)
+
+
+@pytest.mark.parametrize("shares", [(0.25, 0, 0.5, 0, 0.25), (0.05, 0.2, 0.5, 0.2, 0.05)])
+def test_error_rates_are_about_those_stated(shares):
+    """300 tournaments each side."""
+    test, rates = SequentialTest(0, 100), []
+    lower, upper = test.bounds
+    for elo in (0, 100):
+        t, low, high = elo * math.sqrt(2) / sequential.NELO, 0.0, 20.0
+        for _ in range(60):  # tilt the shares until the truth is a hypothesis
+            tilt = (low + high) / 2
+            p = np.array(shares) * np.exp(tilt * PAIRS)
+            p /= p.sum()
+            result = (p @ PAIRS - 0.5) / math.sqrt(p @ np.square(PAIRS - p @ PAIRS))
+            low, high = (tilt, high) if result < t else (low, tilt)
+        scores = drawn(elo, (300, 250), p)
+        counts = (scores[..., None] == PAIRS).cumsum(axis=1).reshape(-1, 5)
+        path = test.ratios(PAIRS, counts, 2).reshape(300, 250)  # all at once, which is faster
+        assert path[7] == pytest.approx(test.path(scores[7], 2), abs=1e-7)
+        ended = (path <= lower) | (path >= upper)
+        assert ended.any(axis=1).mean() > 0.99
+        rates.append((path[np.arange(300), ended.argmax(axis=1)] >= upper).mean())
+    slack = 3 * math.sqrt(0.05 * 0.95 / 300)
+    assert 0.01 < rates[0] < 0.05 + slack
+    assert 0.95 - slack < rates[1] < 0.99
+
+
+def test_widening_is_the_published_boundary():
+    rho = math.sqrt((-2 * math.log(0.05) + math.log(-2 * math.log(0.05)) + 1) / 500)
+    for deals in (1, 50, 500, 20_000):
+        n = deals * rho**2
+        half = math.sqrt(2 * (n + 1) / (deals**2 * rho**2) * math.log(math.sqrt(n + 1) / 0.05))
+        assert widening(deals) == pytest.approx(half * math.sqrt(deals) / 1.959964, rel=1e-6)
+    assert min(widening(deals) for deals in (50, 200, 2000, 20_000)) > 1.5
+
+
+def test_it_stops_where_the_seed_says_on_any_workers_and_when_resumed(tmp_path, monkeypatch):
+    agents = ("greedy", "greedy", "random")
+    plan = Plan(Rules(2), agents, deals=400, seed=5, test=SequentialTest(-40, 0))
+
+    def game_lines(name: Any) -> list[str]:
+        lines = (tmp_path / str(name)).read_text().splitlines()
+        return [line for line in lines if line.startswith('{"game"')]
+
+    def stopped(name: Any, **options: Any) -> Any:
+        cup = Tournament(plan)
+        cup.run(file=tmp_path / str(name), **options)
+        return cup
+
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 50)
+    whole = stopped("whole")
+    rule = whole.standing()
+    assert rule is not None and rule["reached"] and whole.complete
+    deals = whole.games // plan.games_per_deal
+    assert 40 < rule["deals"] <= deals < 400
+    assert deals in list(plan.checkpoints()), "it is asked after certain deals only"
+    before = [look for look in plan.checkpoints() if look < deals][-1]
+    assert before < rule["deals"], "it stops at the first look that knows"
+    lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
+    for cut in (30, len(lines) - 1, len(lines)):
+        (tmp_path / str(cut)).write_bytes(b"".join(lines[:cut]))
+        assert stopped(cut, resume=True).standing() == rule
+        assert game_lines(cut) == game_lines("whole")
+    monkeypatch.setattr(pool, "SIDE_BY_SIDE", 7)
+    assert stopped("two", workers=2).standing() == rule
+    assert game_lines("two") == game_lines("whole")
+
+
+@pytest.mark.parametrize(("players", "games"), [(2, 2), (3, 6), (4, 2)])
+def test_a_deals_score_is_the_mean_over_its_games(players, games):
+    cup = Tournament(Plan(Rules(players), ("greedy", "random", "greedy"), deals=5, seed=2))
+    cup.run()
+    for pair, result in zip([(0, 1), (0, 2), (1, 2)], cup.pairings(), strict=True):
+        scores, each = deal_scores(cup.results, pair)
+        assert (scores.shape, each) == ((5,), games)
+        assert scores.mean() == pytest.approx(result.win_rate[0])
+    assert deal_scores(cup.results, (1, 0))[0] == pytest.approx(
+        1 - deal_scores(cup.results, (0, 1))[0]
+    )

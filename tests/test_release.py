@@ -1,14 +1,21 @@
-"""What a release says of itself is the same everywhere, and holds for readers without the clone."""
+"""A release says the same of itself everywhere; its sdist and wheel are installed and used."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
+import pytest
+from test_docs import SNIPPETS
+
 import carolus_env
+from carolus_env.system.kernel_cache import cache_folder
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -23,7 +30,8 @@ def cited(key: str) -> str | None:
     return result and result[1].strip("\"'")
 
 
-def test_the_version_is_the_same_everywhere():
+def test_version_and_address_are_the_same_everywhere():
+    assert cited("repository-code") == PROJECT.get("urls", {}).get("Repository")
     version = carolus_env.__version__
     assert cited("version") == version
     assert re.findall(r'^  version: "(.*)"', RECIPE, re.MULTILINE) == [version]
@@ -37,9 +45,7 @@ def test_an_older_python_is_told_which_is_needed():
     """In a clone; pip reads `requires-python`."""
     version = re.fullmatch(r">=3\.(\d+)", PROJECT["requires-python"])[1]
     code = f"import sys; sys.version_info = (3, {int(version) - 1}, 13); import carolus_env"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert f"ImportError: Carolus needs Python 3.{version} or newer; this is" in done.stderr
 
@@ -66,10 +72,6 @@ def test_the_recipe_needs_what_the_package_needs():
         assert f"- {file}\n" in RECIPE
 
 
-def test_the_address_of_the_repository_is_the_same_everywhere():
-    assert cited("repository-code") == PROJECT.get("urls", {}).get("Repository")
-
-
 def test_the_page_of_a_package_index_has_no_relative_links():
     text = README
     for part in HATCH["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
@@ -78,3 +80,74 @@ def test_the_page_of_a_package_index_has_no_relative_links():
     assert "<picture>" not in text
     assert "see CITATION.cff and" in text
     assert text.count("```") == README.count("```"), "code stays as it is"
+
+
+GYMNASIUM = """
+import gymnasium
+env = gymnasium.make('carolus_env:CarolusMagnus-v0', players=3)
+_, info = env.reset(seed=1)
+print(env.step(int(info['action_mask'].argmax()))[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """The folder of the sdist, and of the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--outdir", folder, ROOT]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode and "ConnectionError" in done.stdout + done.stderr:
+        pytest.skip("no package registry can be reached")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_wheel_and_sdist_hold_what_they_should_and_an_index_would_take_both(dist):
+    [wheel], [sdist] = dist.glob("*.whl"), dist.glob("*.tar.gz")
+    names = zipfile.ZipFile(wheel).namelist()
+    data = ("evaluation/ladder.json", "networks/models/value_2p.safetensors")
+    for file in (*data, "py.typed", "play/static/index.html", "commands/train.py"):
+        assert f"carolus_env/{file}" in names
+    about = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
+    assert {name.partition("/")[0] for name in names} == {"carolus_env", about}
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {"pyproject.toml", "train.py", "tests/test_release.py", "examples/ppo_torch.py"}
+    assert names >= {*wanted, "agents/value_2p.toml"}
+    assert not any(name.startswith(("runs/", ".venv/", ".ci/", ".git/")) for name in names)
+    command = [sys.executable, "-m", "twine", "check", "--strict", wheel, sdist]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_extras_all_works_or_says_what_it_needs_before_it_begins(dist, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    programs, [wheel] = tmp_path / "venv" / "bin", dist.glob("*.whl")
+    subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", wheel], check=True)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    if (kernels := cache_folder()) is not None:  # they are of the same sources
+        (tmp_path / "cache").mkdir()
+        (tmp_path / "cache" / "carolus_env").symlink_to(kernels)
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+
+    def run(program, *words, code=0):
+        command = [programs / program, *words]
+        given = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+        done = subprocess.run(command, **given)
+        assert done.returncode == code, done.stderr
+        return done
+
+    evaluate = "carolus", "evaluate", "greedy", "random"
+    done = run(*evaluate, "--games", "10", "--json", "result.json")
+    assert "greedy : random  10" in done.stdout, "played and told, but not rated"
+    assert "No module named 'scipy'" in done.stderr and "carolus-env[evaluation]" in done.stderr
+    assert (tmp_path / "result.json").stat().st_size > 100
+    done = run(*evaluate, "--out", "cup", code=2)
+    assert "carolus-env[evaluation]" in done.stderr and not done.stdout
+    assert not (tmp_path / "cup" / "games.jsonl").exists()
+    assert "tyro is missing; train needs the extra" in run("carolus", "train", code=1).stderr
+    assert "carolus-env[play]" in run("carolus", "play", "--no-open", code=2).stderr
+    assert run("python", "-c", GYMNASIUM).stdout == "0.0\n"
+    for snippet in SNIPPETS:
+        if "sb3_contrib" not in snippet:
+            run("python", "-c", snippet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -53,23 +54,23 @@ def three() -> dict[str, Any]:
     return {
         "format": "carolus-tournament-summary",
         "version": 1,
-        "rules": {"players": 2, "crown_choice": "on_roll"},
         "schedule": "round_robin",
         "seed": 7,
         "deals": 20,
         "games": 120,
         "complete": True,
+        "cycle": None,
+        "seconds": 61.5,
+        "rules": {"players": 2, "crown_choice": "on_roll"},
         "agents": [
             agent("random", 0, 0.05, 2.5),
             agent("greedy", 210.4, 0.55, 1234),
             agent("mcts:sims=400", 333.6, 0.9, 2.5e6),
         ],
         "pairings": [pairing(0, 1, 0.1), pairing(0, 2, 0.004), pairing(1, 2, 0.2)],
-        "cycle": None,
         "play": {"mean_rounds": 12.4, "mean_lead_changes": 3.2, "ends": {"castles": 120}},
         "versions": {"python": "3.11.7"},
         "machine": {"cpu": "abacus", "cores": 2},
-        "seconds": 61.5,
     }
 
 
@@ -104,23 +105,19 @@ class Page(HTMLParser):
             self.text += f" {data}"
 
 
-def test_the_cross_table_has_the_strongest_agent_first():
-    assert table_rows(three()) == [
+def test_the_cross_table_has_the_strongest_agent_first_and_is_complete_without_colours():
+    rows = table_rows(three())
+    assert rows == [
         ["#", "agent", "Elo [95 %]", "won %", "1", "2", "3", "a decision"],
         ["1", "mcts:sims=400", "334 [314, 364]", "90.0", "-", "80", ">99", "2.5 s"],
         ["2", "greedy", "210 [190, 240]", "55.0", "20", "-", "90", "1.23 ms"],
         ["3", "random", "0 [-20, 30]", "5.0", "<1", "10", "-", "2.5 us"],
     ]
-
-
-def test_the_terminals_table_is_complete_without_colours():
     rates = {0: "0", 1e-9: "<1", 0.0051: "1", 0.994: "99", 0.9951: ">99", 1: "100"}
     for rate, shown in rates.items():  # only all wins are 100 %
         assert table_rows({**three(), "pairings": [pairing(2, 1, rate)]})[1][5] == shown
     text = printed(three(), color_system=None)
-    for row in table_rows(three()):
-        for cell in row:
-            assert cell in text
+    assert all(cell in text for row in rows for cell in row)
     assert "2 players, round robin, 20 deals, 120 games, seed 7" in text
     assert "\x1b" not in text
     coloured = printed(three(), force_terminal=True, color_system="truecolor")
@@ -147,6 +144,12 @@ def test_agents_of_the_same_spec_and_long_specs_stay_different():
 def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path):
     folder = tmp_path / "new" / "folder"
     written = write_report(folder, three())
+    with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
+        settings = dict(matplotlib.rcParams)
+        again = write_report(tmp_path / "again", json.loads(json.dumps(three())))
+        assert dict(matplotlib.rcParams) == settings
+    same = [path.read_bytes() for path in again]
+    assert [path.read_bytes() for path in written] == same, "whatever the user's settings"
     plots = {f"{name}.{suffix}" for name in ("ratings", "wins") for suffix in ("png", "svg")}
     assert {path.name for path in written} == {*plots, "report.html"}
     assert set(written) == set(folder.iterdir())
@@ -170,27 +173,25 @@ def test_a_report_is_plots_and_a_page_that_needs_nothing_else(tmp_path):
     for said in ("334 [314, 364]", pairing, *use, "abacus", "3.11.7", "on_roll", "only 20 deals"):
         assert said in page.text
     assert "Cycle" not in page.text
-    write_report(tmp_path, {**three(), "cycle": "a beats b (60 %), b beats a (58 %)"})
-    assert "Cycle: a beats b (60 %)" in Page((tmp_path / "report.html").read_text()).text
-
-
-def test_the_same_summary_gives_the_same_bytes_whatever_the_users_settings(tmp_path):
-    one = write_report(tmp_path / "one", three())
-    with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
-        settings = dict(matplotlib.rcParams)
-        other = write_report(tmp_path / "other", json.loads(json.dumps(three())))
-        assert dict(matplotlib.rcParams) == settings
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+    summary = three() | {"cycle": "a beats b (60 %), b beats a (58 %)", "schedule": "field"}
+    del summary["pairings"][2]  # they never met
+    write_report(tmp_path, summary | {"complete": False, "stop_rule": {"text": "a > b (H1)"}})
+    text = Page((tmp_path / "report.html").read_text()).text
+    for said in ("Cycle: a beats b (60 %)", "cut short", "Stop rule: a > b (H1)."):
+        assert said in text
+    assert table_rows(summary)[1][4:7] == ["-", "", ">99"]
+    summary["agents"][2]["rating"]["high"] = 9000
+    axes = _ratings_plot(standings(summary)).axes[0]
+    assert axes.get_xlim()[1] < 1000, "perfect scores do not stretch the plot"
+    assert ">" in [line.get_marker() for line in axes.lines], "an arrow says that it goes on"
 
 
 def hostile(value: Any, key: str = "") -> Any:
     """The same summary with every text in it, and names of parts that are shown, made hostile."""
     if isinstance(value, dict):
-        shown = key in ("versions", "machine", "ends", "rules")
-        return {
-            HOSTILE if shown and k != "players" else k: hostile(v, k) if k != "format" else v
-            for k, v in value.items()
-        }
+        name = key in ("versions", "machine", "ends", "rules")
+        result = {HOSTILE if name and k != "players" else k: hostile(value[k], k) for k in value}
+        return result | {k: value[k] for k in ("format",) if k in value}
     if isinstance(value, list):
         return [hostile(each) for each in value]
     return HOSTILE if isinstance(value, str) else value
@@ -224,22 +225,6 @@ def test_without_ratings_the_page_is_whole_but_for_their_plot(tmp_path):
     assert "greedy" in printed(summary)
 
 
-def test_a_tournament_cut_short_says_so_and_agents_that_never_met_have_no_rate(tmp_path):
-    summary = three() | {"schedule": "field", "complete": False}
-    del summary["pairings"][2]
-    write_report(tmp_path, summary)
-    assert "cut short" in Page((tmp_path / "report.html").read_text()).text
-    assert table_rows(summary)[1][4:7] == ["-", "", ">99"]
-
-
-def test_perfect_scores_do_not_stretch_the_plot():
-    summary = three()
-    summary["agents"][2]["rating"]["high"] = 9000
-    axes = _ratings_plot(standings(summary)).axes[0]
-    assert axes.get_xlim()[1] < 1000
-    assert ">" in [line.get_marker() for line in axes.lines], "an arrow says that it goes on"
-
-
 @pytest.mark.parametrize(
     ("summary", "said"),
     [
@@ -249,11 +234,10 @@ def test_perfect_scores_do_not_stretch_the_plot():
     ],
 )
 def test_what_is_no_summary_is_refused(tmp_path, summary, said):
-    for read in (table_rows, cross_table, standings):
+    write = functools.partial(write_report, tmp_path / "new")
+    for read in (table_rows, cross_table, standings, write):
         with pytest.raises(ValueError, match=f"^not the summary of a tournament: .*{said}"):
             read(summary)
-    with pytest.raises(ValueError, match="not the summary"):
-        write_report(tmp_path / "new", summary)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
 import pytest
+import stand_in
 
 from carolus_env import IllegalActionError, carolus_magnus_v0, engine, new_games
 from carolus_env.engine.rules import Rules
@@ -19,30 +19,14 @@ from carolus_env.engine.streams import new_streams
 
 torch = pytest.importorskip("torch")
 
-NAME = "carolus_env.integrations.rllib"
-STANDINS = {
-    "ray.rllib.core.columns": {
-        "Columns": SimpleNamespace(OBS="obs", ACTION_DIST_INPUTS="logits"),
-    },
+RAY = {
+    "ray.rllib.core.columns": {"Columns": SimpleNamespace(OBS="obs", ACTION_DIST_INPUTS="logits")},
     "ray.rllib.core.rl_module.apis": {"ValueFunctionAPI": type("ValueFunctionAPI", (), {})},
     "ray.rllib.core.rl_module.rl_module": {"RLModule": type("RLModule", (), {})},
     "ray.rllib.core.rl_module.torch": {"TorchRLModule": torch.nn.Module},
     "ray.rllib.env.multi_agent_env": {"MultiAgentEnv": gymnasium.Env},
 }
-
-
-@pytest.fixture
-def rllib(monkeypatch):
-    """The module, imported on stand-ins."""
-    for name, content in STANDINS.items():
-        module = ModuleType(name)
-        vars(module).update(content)
-        monkeypatch.setitem(sys.modules, name, module)
-        for parent in ("ray", "ray.rllib", "ray.rllib.core", "ray.rllib.core.rl_module"):
-            monkeypatch.setitem(sys.modules, parent, ModuleType(parent))
-    monkeypatch.delitem(sys.modules, NAME, raising=False)
-    yield __import__(NAME, fromlist=["rllib"])
-    sys.modules.pop(NAME, None)
+rllib = stand_in.load("carolus_env.integrations.rllib", RAY)
 
 
 def play(env, seed):
@@ -73,7 +57,7 @@ def play(env, seed):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 @pytest.mark.parametrize("turns", [False, True])
-def test_everyone_is_paid_and_players_decide_several_times_in_a_row(rllib, players, turns):
+def test_everyone_is_paid_and_players_decide_several_times_in_a_row(players, turns):
     env = rllib.CarolusMultiAgentEnv({"players": players, "turns": turns})
     movers, paid = play(env, 3)
     assert sum(paid.values()) == 0 and len(paid) == players and any(paid.values())
@@ -83,24 +67,20 @@ def test_everyone_is_paid_and_players_decide_several_times_in_a_row(rllib, playe
     assert play(env, 4) != (movers, paid)
 
 
-def test_games_are_those_of_pettingzoo(rllib):
+def test_games_are_those_of_pettingzoo():
     env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.env(players=3)
     seen, _ = env.reset(seed=5)
     aec.reset(seed=5)
     rewards: dict = {}
     for step in range(400):
-        agent = aec.agent_selection
-        expected, _, terminated, *_ = aec.last()
-        if terminated:
-            for other, last in seen.items():
-                np.testing.assert_array_equal(
-                    last["observations"], aec.observe(other)["observation"]
-                )
+        for agent, observed in seen.items():
+            expected = aec.observe(agent)
+            np.testing.assert_array_equal(observed["observations"], expected["observation"])
+            np.testing.assert_array_equal(observed["action_mask"], expected["action_mask"])
+        if aec.terminations[agent]:
             assert rewards == aec.rewards
             return
-        assert seen.keys() == {agent}
-        np.testing.assert_array_equal(seen[agent]["observations"], expected["observation"])
-        np.testing.assert_array_equal(seen[agent]["action_mask"], expected["action_mask"])
+        assert seen.keys() == {aec.agent_selection}
         legal = np.flatnonzero(expected["action_mask"])
         action = int(legal[step % len(legal)])
         aec.step(action)
@@ -108,33 +88,22 @@ def test_games_are_those_of_pettingzoo(rllib):
     pytest.fail("the game did not end")
 
 
-def test_an_illegal_action_is_an_error(rllib):
-    env = rllib.CarolusMultiAgentEnv()
-    observed, _ = env.reset(seed=1)
-    (mover,) = observed
-    illegal = int(np.argmin(observed[mover]["action_mask"]))
-    with pytest.raises(IllegalActionError):
-        env.step({mover: illegal})
-    again = env.step({mover: env.get_action_space(mover).sample()})[0]
-    assert again, "the game went on"
-
-
-def test_a_game_that_is_cut_off_is_truncated(rllib):
+def test_an_illegal_action_is_an_error_and_a_game_that_is_cut_off_is_truncated():
     env = rllib.CarolusMultiAgentEnv({"max_rounds": 1})
-    seen, _ = env.reset(seed=1)
-    while True:
-        (mover,) = seen
+    seen, truncated = env.reset(seed=1)[0], {"__all__": False}
+    while not truncated["__all__"]:
+        ((mover, observed),) = seen.items()
+        with pytest.raises(IllegalActionError):
+            env.step({mover: int(np.argmin(observed["action_mask"]))})
         action = env.get_action_space(mover).sample()
         seen, rewards, terminated, truncated, _ = env.step({mover: action})
-        if truncated["__all__"]:
-            break
     assert (terminated, truncated) == ({"__all__": False}, {"__all__": True})
     assert set(rewards.values()) == {0}
     with pytest.raises(ValueError, match="over, reset it"):
         env.step({"player_0": 0})
 
 
-def test_what_is_impossible_is_refused(rllib):
+def test_what_is_impossible_is_refused():
     for config, text in (
         ({"player": 2}, "unknown option 'player'"),
         ({"turns": {"candidates": 3}}, "candidates must be"),
@@ -144,14 +113,14 @@ def test_what_is_impossible_is_refused(rllib):
             rllib.CarolusMultiAgentEnv(config)
     env = rllib.CarolusMultiAgentEnv({"players": 3})
     (mover,) = env.reset(seed=1)[0]
-    other = next(agent for agent in env.agents if agent != mover)
+    [other, _] = [agent for agent in env.agents if agent != mover]
     with pytest.raises(ValueError, match=f"{mover} alone is to move, got actions of"):
         env.step({other: 0})
     with pytest.raises(ValueError, match="no checkpoint of RLlib with a policy 'p'"):
         rllib.RLlibAgent("nowhere", "p")
 
 
-def test_games_start_where_options_say(rllib):
+def test_games_start_where_options_say():
     env, aec = rllib.CarolusMultiAgentEnv({"players": 3}), carolus_magnus_v0.raw_env(players=3)
     for first in range(3):
         options = {"first_player": first}
@@ -166,9 +135,7 @@ def test_games_start_where_options_say(rllib):
 
 @pytest.mark.parametrize("turns", [False, True])
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_an_agent_plays_the_likeliest_action_of_its_module(
-    rllib, turns, players, tmp_path, monkeypatch
-):
+def test_an_agent_plays_the_likeliest_action_of_its_module(turns, players, tmp_path, monkeypatch):
     class Module:
         def forward_inference(self, batch):  # prefers high numbers, masks what is illegal
             mask = batch["obs"]["action_mask"]
@@ -190,7 +157,7 @@ def test_an_agent_plays_the_likeliest_action_of_its_module(
         states = states[~engine.is_over(states)]
 
 
-def test_the_network_for_turns_scores_candidates_alike_and_no_others(rllib):
+def test_the_network_for_turns_scores_candidates_alike_and_no_others():
     env = rllib.CarolusMultiAgentEnv({"turns": True})
     module = rllib.CandidateRLModule()
     module.observation_space, module.model_config = env.observation_spaces["player_0"], {}
@@ -204,10 +171,3 @@ def test_the_network_for_turns_scores_candidates_alike_and_no_others(rllib):
     batch["obs"]["observations"] = rows[:, order]
     torch.testing.assert_close(module._forward(batch)["logits"], logits[:, order])
     torch.testing.assert_close(module.compute_values(batch), values)
-
-
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.delitem(sys.modules, NAME, raising=False)
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install 'ray\[rllib\]' torch"):
-        __import__(NAME)

@@ -17,13 +17,8 @@ from carolus_env.evaluation.rollouts import rollout
 from carolus_env.system import stopping
 from carolus_env.system.stopping import Stop, Stopped
 
-ENDLESS = (
-    "mcts:sims=10000000",
-    "mcts:seconds=3600",
-    "mcts:sims=10000000,leaf=playout",
-    "search:sims=10000000",
-    "search:seconds=3600",
-)
+ENDLESS = ("sims=10000000", "seconds=3600", "sims=10000000,leaf=playout")
+ENDLESS = (*(f"mcts:{limit}" for limit in ENDLESS), *(f"search:{limit}" for limit in ENDLESS[:2]))
 
 
 class StopAt(Stop):
@@ -31,11 +26,10 @@ class StopAt(Stop):
 
     def __init__(self, polls: int) -> None:
         super().__init__()
-        self.left = polls
+        self.polls = iter(range(polls - 1))
 
     def check(self) -> None:
-        self.left -= 1
-        if self.left == 0:
+        if next(self.polls, None) is None:
             self.set()
         super().check()
 
@@ -94,13 +88,13 @@ def test_agents_that_play_on_do_the_same_in_portions_and_are_stopped():
     for spec in ("planner", "value:next=0,discs=now"):
         agent = bots.make(spec)
         assert isinstance(agent, bots.CompiledAgent)
-        ends, decisions = [], []
+        ends = []
         for stop in (stopping.current(), Stop()):
             played, streams = games.copy(), new_streams(4, 42).reshape(21, 2)
             with stop.watched():
-                decisions.append(agent.play_on(played, streams, seating, 0))
-            ends.append(played.tobytes() + streams.tobytes())
-        assert ends[0] == ends[1] and decisions[0] == decisions[1] > 21
+                decisions = agent.play_on(played, streams, seating, 0)
+            ends.append((played.tobytes(), streams.tobytes(), decisions))
+        assert ends[0] == ends[1] and decisions > 21
         stop.set()
         with pytest.raises(Stopped), stop.watched():
             agent.play_on(games.copy(), new_streams(4, 42).reshape(21, 2), seating, 0)

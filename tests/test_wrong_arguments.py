@@ -41,8 +41,8 @@ ALSO = {
 """Other words by which a message may name an argument."""
 
 
-def games(n: int = 2, players: int = 2) -> Any:
-    return ce.new_games(ce.Rules(players), n, seed=1)
+def games(**options: Any) -> Any:
+    return ce.new_games(ce.Rules(), 2, seed=1, **options)
 
 
 def arena_args() -> dict[str, Any]:
@@ -50,20 +50,8 @@ def arena_args() -> dict[str, Any]:
     return {"tables": [[0, 1]], "agents": pair, "rules": ce.Rules(), "seed": 1}
 
 
-def started_aec() -> Any:
-    env = aec.env()
-    env.reset(seed=1)
-    return env
-
-
 def started(env: Any) -> Any:
-    env.reset(seed=1)
-    return env
-
-
-def started_sb3() -> Any:
-    env = sb3.CarolusVecEnv(ce.Rules(), 2, seed=1)
-    env.reset()
+    env.reset() if isinstance(env, sb3.CarolusVecEnv) else env.reset(seed=1)
     return env
 
 
@@ -88,8 +76,8 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "from_bytes": (lambda: ce.from_bytes, lambda: {"data": ce.to_bytes(games())}),
     "chance_outcomes": (lambda: ce.chance_outcomes, lambda: {"dice": 3}),
     "roll": (lambda: ce.roll, lambda: {"states": games()}),
-    "draw_faces": (lambda: ce.draw_faces, lambda: {"states": ce.new_games(ce.Rules(), 1, seed=1, roll=False), "rows": [0]}),
-    "apply_roll": (lambda: ce.apply_roll, lambda: {"states": ce.new_games(ce.Rules(), 1, seed=1, roll=False), "faces": [[0, 0, 0]], "rows": [0]}),
+    "draw_faces": (lambda: ce.draw_faces, lambda: {"states": games(roll=False), "rows": [0]}),
+    "apply_roll": (lambda: ce.apply_roll, lambda: {"states": games(roll=False), "faces": [[0, 0, 0]], "rows": [0]}),
     "action_text": (lambda: ce.action_text, lambda: {"action": 3}),
     "make": (lambda: ce.make, lambda: {"spec": "random"}),
     "Game": (lambda: ce.Game, lambda: {"rules": ce.Rules(), "seed": 1, "observe": "uint8"}),
@@ -101,10 +89,10 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "GameBatch.sample": (lambda: ce.GameBatch(ce.Rules(), 2, seed=1).sample, lambda: {"weights": np.ones((2, 95))}),
     "aec.env": (lambda: aec.env, lambda: {"players": 2, "illegal": "raise", "observation": "uint8", "render_mode": "ansi", "max_rounds": 9}),
     "aec.reset": (lambda: aec.env().reset, lambda: {"seed": 1, "options": {}}),
-    "aec.step": (lambda: started_aec().step, lambda: {"action": 0}),
-    "aec.observe": (lambda: started_aec().observe, lambda: {"agent": "player_0"}),
-    "aec.action_space": (lambda: started_aec().action_space, lambda: {"agent": "player_0"}),
-    "aec.observation_space": (lambda: started_aec().observation_space, lambda: {"agent": "player_0"}),
+    "aec.step": (lambda: started(aec.env()).step, lambda: {"action": 0}),
+    "aec.observe": (lambda: started(aec.env()).observe, lambda: {"agent": "player_0"}),
+    "aec.action_space": (lambda: started(aec.env()).action_space, lambda: {"agent": "player_0"}),
+    "aec.observation_space": (lambda: started(aec.env()).observation_space, lambda: {"agent": "player_0"}),
     "parallel": (lambda: parallel.CarolusParallelEnv, lambda: {"players": 2}),
     "parallel.reset": (lambda: parallel.CarolusParallelEnv().reset, lambda: {"seed": 1, "options": {}}),
     "parallel.step": (lambda: started(parallel.CarolusParallelEnv()).step, lambda: {"actions": {"player_0": 0, "player_1": 0}}),
@@ -118,7 +106,7 @@ CALLS: dict[str, tuple[Callable[[], Callable[..., Any]], Callable[[], dict[str, 
     "CarolusTurnsVectorEnv.step": (lambda: started(gym.CarolusTurnsVectorEnv(2)).step, lambda: {"actions": [0, 0]}),
     "CarolusVecEnv": (lambda: sb3.CarolusVecEnv, lambda: {"rules": ce.Rules(), "n": 2, "opponents": "random", "seat": 0, "seed": 1, "dtype": "uint8", "render_mode": "rgb_array"}),
     "CarolusVecEnv.seed": (lambda: sb3.CarolusVecEnv(ce.Rules(), 2).seed, lambda: {"seed": 1}),
-    "CarolusVecEnv.step": (lambda: started_sb3().step, lambda: {"actions": np.array([0, 0])}),
+    "CarolusVecEnv.step": (lambda: started(sb3.CarolusVecEnv(ce.Rules(), 2, seed=1)).step, lambda: {"actions": np.array([0, 0])}),
     "CarolusTurnsVecEnv": (lambda: sb3.CarolusTurnsVecEnv, lambda: {"rules": ce.Rules(), "n": 2, "opponents": "random", "seat": 0, "seed": 1, "turns": None}),
     "play_games": (lambda: evaluation.play_games, arena_args),
     "play_pairing": (lambda: evaluation.play_pairing, lambda: {"agents": arena_args()["agents"], "rules": ce.Rules(), "games": 4, "seed": 1}),
