@@ -225,7 +225,7 @@ def check_ray() -> None:
     options = "--games 16 --rollout 8 --batch 64 --steps 4096 --eval-every 4096 --workers 2"
     options += " --eval-games 2 --final-games 2 --checkpoint-every 256 --curve-every 64 --runs runs"
     carolus(f"train {options} --name here")
-    words = f"train {options} --name nodes --on ray --ray-address {nodes.address}".split()
+    words = f"train {options} --name nodes --backend ray --ray-address {nodes.address}".split()
     learner = subprocess.Popen([sys.executable, "-m", "carolus_env", *words])
     while not any(Path("runs/nodes/resume").glob("*.json")):
         assert learner.poll() is None, "the training ended before it was killed"

@@ -74,7 +74,7 @@ def check_resumed(folder: Path) -> None:
 @pytest.mark.parametrize("killed", ["run", "worker"])
 def test_a_killed_run_continues_bit_by_bit(learner: str, killed: str, tmp_path: Path) -> None:
     assert begun(learner, tmp_path, "whole").wait() == 0, "by threads"
-    more = ["--on", "processes"] if killed == "worker" else []
+    more = ["--backend", "processes"] if killed == "worker" else []
     process = begun(learner, tmp_path, "killed", *more)
     wait_for_checkpoint(process, learner, tmp_path / "killed")
     result = workers_of(process) if more else [process.pid]

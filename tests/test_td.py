@@ -196,6 +196,6 @@ def test_a_run_by_minutes_ends_after_that_much_time_of_learning(tmp_path):
 def test_minutes_stand_in_for_games():
     config = TdConfig(minutes=3.0)
     assert config.share(10**9, 90.0) == 0.5
-    assert config.extended({"on": "processes"}).minutes == 3.0
+    assert config.extended({"backend": "processes"}).minutes == 3.0
     longer = config.extended({"games": 9})
     assert (longer.games, longer.minutes, longer.share(3, 90.0)) == (9, None, pytest.approx(1 / 3))

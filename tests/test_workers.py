@@ -30,7 +30,7 @@ from carolus_env.evaluation.suite.__main__ import main as make_suites
 from carolus_env.learners.pool import WorkerJob, WorkerPool
 from carolus_env.learners.ppo import PpoConfig, PpoLearner
 from carolus_env.learners.td import TdConfig, TdLearner
-from carolus_env.system import cluster, places
+from carolus_env.system import backends, cluster
 from carolus_env.system.processes import (
     Desk,
     Processes,
@@ -264,7 +264,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     result = FakeRay()
     monkeypatch.setitem(sys.modules, "ray", result)
     monkeypatch.setattr(cluster, "find_spec", lambda name: True)
-    monkeypatch.setattr(places, "find_spec", lambda name: True)
+    monkeypatch.setattr(backends, "find_spec", lambda name: True)
     return result
 
 
@@ -313,16 +313,16 @@ def test_files_of_agents_go_along(fake, tmp_path, monkeypatch):
         (tmp_path / name).write_text("1")
     specs = ("a/bot.py:Bot", "ppo:m/best,temperature=1", "planner:errors=0.1", "/abs/bot.py:Bot")
     specs += ("exe:python3 m/other.json,seconds=1",)
-    places.cluster(None, specs).close()
+    backends.cluster(None, specs).close()
     goes = "a/bot.py a/helper.py a/part/__init__.py m/best.json m/best.safetensors m/other.json"
     assert fake.staged == goes.split()
     with pytest.raises(ValueError, match="name a file below the current folder"):
         monkeypatch.chdir(tmp_path / "m")
-        places.cluster(None, ("../a/bot.py:Bot",))
+        backends.cluster(None, ("../a/bot.py:Bot",))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cluster, "_TOGETHER", 2)
     with pytest.raises(ValueError, match="put the agent into a folder of its own"):
-        places.cluster(None, specs)
+        backends.cluster(None, specs)
 
 
 # ------------------------------------------------------------------------------------ commands
@@ -342,14 +342,14 @@ COMMANDS: tuple[tuple[Callable[[list[str]], int], str], ...] = (
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("--on ray", "needs the extra 'ray': pip install 'carolus-env[ray]'"),
-        ("--ray-address head:1", "--ray-address head:1 needs --on ray"),
+        ("--backend ray", "needs the extra 'ray': pip install 'carolus-env[ray]'"),
+        ("--ray-address head:1", "--ray-address head:1 needs --backend ray"),
     ],
 )
 def test_without_ray_it_is_refused_before_anything_begins(
     main, words, where, said, tmp_path, monkeypatch, capsys
 ):
-    for module in (places, cluster):
+    for module in (backends, cluster):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
     out = tmp_path / "out"
     assert main([*words.replace("OUT", str(out)).split(), *where.split()]) == 2
@@ -358,14 +358,14 @@ def test_without_ray_it_is_refused_before_anything_begins(
 
 
 def test_a_suite_is_measured_here(capsys, fake):
-    assert evaluate.main(["greedy", "--suite", "--on", "ray"]) == 2
+    assert evaluate.main(["greedy", "--suite", "--backend", "ray"]) == 2
     assert "--suite measures in this process" in capsys.readouterr().err
 
 
 def test_evaluate_plays_the_same_on_a_cluster(fake, tmp_path):
     words = ["greedy", "random", "--games", "20", "--quiet", "--out"]
     assert evaluate.main([*words, str(tmp_path / "here")]) == 0
-    assert evaluate.main([*words, str(tmp_path / "there"), "--on", "ray"]) == 0
+    assert evaluate.main([*words, str(tmp_path / "there"), "--backend", "ray"]) == 0
     here, there = (lines(tmp_path / name / "games.jsonl") for name in ("here", "there"))
     assert here == there and len(here) == 21
     assert not fake.connected, "closed"
@@ -417,13 +417,13 @@ def test_threads_and_other_workers_learn_the_same(learner, config):
     assert there.cpu_seconds > 0
 
 
-@pytest.mark.parametrize("words", ["--on threads", "--on processes", "--games 50"])
+@pytest.mark.parametrize("words", ["--backend threads", "--backend processes", "--games 50"])
 def test_a_run_that_was_begun_on_a_cluster_continues_here(words, tmp_path, fake):
-    begun = TdConfig(on="ray", ray_address="head:1", runs=str(tmp_path), name="run")
+    begun = TdConfig(backend="ray", ray_address="head:1", runs=str(tmp_path), name="run")
     begun.check()
     train.Job(begun, tmp_path, "train", {}, resumed=False).write()
     config = train.read_job(["--resume", str(tmp_path), *words.split()]).config
     assert isinstance(config, TdConfig)
     config.check()
     there = ("ray", "head:1") if words.startswith("--games") else (words.split()[1], None)
-    assert (config.on, config.ray_address) == there
+    assert (config.backend, config.ray_address) == there

@@ -38,7 +38,7 @@ from carolus_env.records.arrays import (
     to_arrays,
     write_packed,
 )
-from carolus_env.system import places
+from carolus_env.system import backends
 from carolus_env.system.files import locked, write_file, write_json
 from carolus_env.system.machine import cores, versions
 from carolus_env.system.options import add_arguments, command_parser, from_arguments, values_text
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     """
     options = _parser(program).parse_args(arguments)
     try:
-        places.check(options.on, options.ray_address)
+        backends.check(options.backend, options.ray_address)
         job = _job(options)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         with locked(options.out):
@@ -129,7 +129,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--out", type=Path, required=True, metavar="FOLDER", help="the folder to make")
     add("--games", type=int, default=1000, metavar="N", help="rounded up to whole deals (1000)")
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
-    places.add_options(parser, workers=cores())
+    backends.add_options(parser, workers=cores())
     add("--observation", choices=("uint8", "float32"), default="uint8", help="dtype")
     add("--minari", metavar="ID", help="make it a Minari data set too, as carolus/2p-planner-v0")
     add_arguments(parser.add_argument_group("rules"), Rules)
@@ -156,7 +156,7 @@ def _make(job: Job, options: argparse.Namespace, command: str) -> None:
     parts = _parts_folder(job, out)
     plans = job.plans()
     total = sum(plan.games for plan in plans)
-    with places.workers_of(options, job.agents) as workers, counting("games", total) as progress:
+    with backends.workers_of(options, job.agents) as workers, counting("games", total) as progress:
         done = 0
         for number, plan in enumerate(plans):
             if not (parts / f"{number:05}.safetensors").exists():

@@ -24,7 +24,7 @@ from carolus_env.evaluation.seating import deals_for
 from carolus_env.evaluation.sequential import SequentialTest
 from carolus_env.evaluation.suite import report as suite_report
 from carolus_env.evaluation.summary import extra
-from carolus_env.system import failures, places
+from carolus_env.system import backends, failures
 from carolus_env.system.files import BusyError, check_writable, locked, write_json
 from carolus_env.system.options import add_arguments, from_arguments
 from carolus_env.system.processes import InProcess, WorkerError, Workers
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     try:
         _parser(program).parse_args(arguments, options)
         try:
-            places.check(options.on, options.ray_address)
+            backends.check(options.backend, options.ray_address)
         except ValueError as error:
             raise UserError(_one_line(error)) from error
         if options.bench:
@@ -105,7 +105,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help=f"which agents meet: {', '.join(evaluation.SCHEDULES)} (default %(default)s)",
     )
     add("--seed", type=int, default=0, metavar="S", help="seed of all games (default 0)")
-    places.add_options(parser)
+    backends.add_options(parser)
     add("--quiet", action="store_true", help="print errors only")
     add("--traceback", action="store_true", help="print the whole traceback of an agent's error")
     _add_lengths(parser.add_argument_group("number of games"))
@@ -201,8 +201,8 @@ def _refuse(options: argparse.Namespace, mode: str, *names: str) -> None:
 def _suite(options: argparse.Namespace) -> int:
     """Measure agents by the package's positions."""
     _refuse(options, "--suite", *_PLAY)
-    if options.on != "processes":
-        raise UserError("--suite measures in this process, and takes no --on")
+    if options.backend != "processes":
+        raise UserError("--suite measures in this process, and takes no --backend")
     _check_files(options)
     try:
         suite_report.run(
@@ -237,7 +237,7 @@ def _evaluate(
 
 def _workers(options: argparse.Namespace, plan: evaluation.Plan) -> Workers:
     try:
-        return places.workers_of(options, plan.agents)
+        return backends.workers_of(options, plan.agents)
     except (WorkerError, ValueError) as error:
         raise UserError(_one_line(error)) from error
 

@@ -62,7 +62,7 @@ class TrainArguments:
 
 
 PANELS: Final = {
-    "workers": ("workers", "on", "ray_address"),
+    "workers": ("workers", "backend", "ray_address"),
     "network": ("width", "hidden", "layers", "actions", "candidates", "plans"),
     "evaluation": (
         *("eval_every", "eval_games", "eval_bots", "eval_suite", "final_games"),
@@ -261,7 +261,7 @@ def _resumed(folder: Path, others: Sequence[str], command: str, name: str) -> Jo
         raise ValueError(f"{folder}: no run to resume: {path.name}: {error}") from None
     changes = tyro.cli(resume_arguments(config), args=others, prog=f"{name} --resume FOLDER")
     changed = {key: value for key, value in vars(changes).items() if value is not None}
-    if changed.get("on", "ray") != "ray":
+    if changed.get("backend", "ray") != "ray":
         changed["ray_address"] = None
     longer = config.extended(changed) if changed else config
     if longer == config:

@@ -16,7 +16,7 @@ from carolus_env.engine.rules import DISCS, Rules
 from carolus_env.networks.network import Size, random_weights
 from carolus_env.planning.choices import EVERY
 from carolus_env.planning.plans import WIDTHS
-from carolus_env.system import places
+from carolus_env.system import backends
 from carolus_env.system.machine import cores
 from carolus_env.system.processes import Processes, Workers
 from carolus_env.system.workers import check_threads
@@ -121,7 +121,7 @@ class SelfPlayConfig(RunConfig):
 
     workers: int = field(default_factory=cores)
     """Number of workers; default: one per core. Results depend on it."""
-    on: Literal["threads", "processes", "ray"] = "threads"
+    backend: Literal["threads", "processes", "ray"] = "threads"
     """Backend of the workers: threads, processes on this machine, or tasks on a cluster of Ray,
     with the extra ray. Results are the same."""
     ray_address: str | None = None
@@ -203,7 +203,7 @@ class SelfPlayConfig(RunConfig):
         if not 0 <= self.flat < 1:
             raise ValueError(f"flat must lie in [0, 1), got {self.flat}")
         check_threads(self.workers, "workers")
-        places.check(self.on, self.ray_address)
+        backends.check(self.backend, self.ray_address)
         self.first_weights()
 
     def remote_workers(self) -> Workers | None:
@@ -212,6 +212,6 @@ class SelfPlayConfig(RunConfig):
         Raises:
             WorkerError: when there is no such cluster.
         """
-        if self.on == "ray":
-            return places.cluster(self.ray_address, (), most=self.workers)
-        return Processes(self.workers) if self.on == "processes" else None
+        if self.backend == "ray":
+            return backends.cluster(self.ray_address, (), most=self.workers)
+        return Processes(self.workers) if self.backend == "processes" else None

@@ -29,7 +29,7 @@ from carolus_env.system.processes import (
 )
 from carolus_env.system.version import __version__
 
-MISSING: Final = "--on ray needs the extra 'ray': " + install("ray")
+MISSING: Final = "--backend ray needs the extra 'ray': " + install("ray")
 QUEUED: Final = 2
 """Tasks under way, at most, for each processor: one is done, and one waits next to it."""
 RETRIES: Final = 3

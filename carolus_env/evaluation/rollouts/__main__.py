@@ -26,7 +26,7 @@ from carolus_env.evaluation.rollouts.candidates import candidates, choice_text
 from carolus_env.evaluation.rollouts.rollout import ENDS, Options, Rollout, roll_out
 from carolus_env.notation import from_text, read_moves
 from carolus_env.notation.words import TEAM_LETTERS, situation
-from carolus_env.system import places
+from carolus_env.system import backends
 from carolus_env.system.options import command_parser
 from carolus_env.system.processes import InProcess, WorkerError
 from carolus_env.system.terminal import aligned, counting
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
             threads=arguments.threads,
         )
         with (
-            places.workers_of(
+            backends.workers_of(
                 arguments, filter(None, (arguments.base, arguments.value))
             ) as workers,
             counting("games", arguments.games * len(choices)) as progress,
@@ -99,7 +99,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add("--value", default=usual.value, metavar="VALUE", help="value function of --rounds: "
         "planner, value, ppo, or a model, as value:PATH (default %(default)s)")  # fmt: skip
     add("--threads", type=int, default=1, metavar="N", help="(default %(default)s)")
-    places.add_options(parser)
+    backends.add_options(parser)
     add("--seed", type=int, default=0, metavar="S", help="the same seed gives the same games")
     add("--json", action="store_true", help="print JSON")
     return parser

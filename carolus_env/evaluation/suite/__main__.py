@@ -14,7 +14,7 @@ from typing import Any
 
 from carolus_env.evaluation.suite.data import SuiteError, read_suite
 from carolus_env.evaluation.suite.making import PROPOSERS, TABLE, Plan, make_suite
-from carolus_env.system import places
+from carolus_env.system import backends
 from carolus_env.system.options import command_parser
 from carolus_env.system.processes import WorkerError
 from carolus_env.system.terminal import counting
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = Plan(**options)
         specs = (plan.base, plan.value, *plan.table, *plan.proposers)
         with (
-            places.workers_of(arguments, specs) as workers,
+            backends.workers_of(arguments, specs) as workers,
             counting("decisions", plan.decisions) as progress,
         ):
             make_suite(plan, out, workers=workers, progress=progress)
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add, plan = parser.add_argument, Plan(2)
     add("--players", type=int, required=True, metavar="P", help="2, 3 or 4")
     add("--out", type=Path, required=True, metavar="FILE", help="to write, .jsonl or .jsonl.gz")
-    places.add_options(parser)
+    backends.add_options(parser)
     for name, kind, about in (
         ("decisions", int, "how many"),
         ("error", float, "standard error of the best candidates' values"),

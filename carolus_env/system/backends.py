@@ -1,4 +1,4 @@
-"""Backends for work, as an option: ``--workers N`` processes here, or ``--on ray`` a cluster."""
+"""Backends of workers, as an option: processes here (``--workers N``), or a cluster of Ray."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Final
 from carolus_env.system.cluster import MISSING, Cluster
 from carolus_env.system.processes import Workers, processes
 
-PLACES: Final = ("processes", "ray")
+BACKENDS: Final = ("processes", "ray")
 
 
 def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
-    """Add ``--workers``, ``--on`` and ``--ray-address``, from which `workers_of` makes workers.
+    """Add ``--workers``, ``--backend`` and ``--ray-address``, which `workers_of` takes.
 
     Args:
         parser: of a command.
@@ -30,9 +30,9 @@ def add_options(parser: argparse.ArgumentParser, *, workers: int = 1) -> None:
         help=f"parallel workers (default: {workers}, or on ray as many as fit)",
     )
     add(
-        "--on",
-        choices=PLACES,
-        default=PLACES[0],
+        "--backend",
+        choices=BACKENDS,
+        default=BACKENDS[0],
         metavar="BACKEND",
         help="processes or ray (default %(default)s)",
     )
@@ -55,22 +55,22 @@ def workers_of(options: argparse.Namespace, specs: Iterable[str] = ()) -> Worker
         WorkerError: when Ray is missing, or there is no such cluster.
         ValueError: for another place, number or address.
     """
-    check(options.on, options.ray_address)
+    check(options.backend, options.ray_address)
     count = options.usual_workers if options.workers is None else options.workers
-    if options.on == "processes":
+    if options.backend == "processes":
         return processes(count)
     return cluster(options.ray_address, specs, most=options.workers)
 
 
-def check(on: str, address: str | None) -> None:
-    """Refuse a place that cannot be, before any work.
+def check(backend: str, address: str | None) -> None:
+    """Refuse a backend that cannot be used, before any work.
 
     Raises:
         ValueError: naming the option.
     """
-    if address is not None and on != "ray":
-        raise ValueError(f"--ray-address {address} needs --on ray")
-    if on == "ray" and find_spec("ray") is None:
+    if address is not None and backend != "ray":
+        raise ValueError(f"--ray-address {address} needs --backend ray")
+    if backend == "ray" and find_spec("ray") is None:
         raise ValueError(MISSING)
 
 
