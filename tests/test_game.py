@@ -53,23 +53,11 @@ def test_a_game_is_what_the_engine_plays(rules, dtype):
 @pytest.mark.parametrize("action", [-1, ACTIONS, 10**30, 94])
 def test_an_illegal_action_is_refused_and_changes_nothing(action):
     game = Game(seed=0, history=True)
-    before = game.states.tobytes(), game.legal_actions
+    before = game.copy(), game.legal_actions
     with pytest.raises(IllegalActionError, match="legal are 0-4") as caught:
         game.play(action)
     assert caught.value.action == action
-    assert (game.states.tobytes(), game.legal_actions) == before
-    assert game.history == ()
-
-
-def test_a_game_that_is_over_takes_no_action():
-    game = Game(Rules(max_rounds=1), seed=0)
-    while not game.over:
-        game.play(game.legal_actions[0])
-    assert game.legal_actions == () and not game.mask.any()
-    with pytest.raises(ValueError, match="game 0 is over"):
-        game.play(0)
-    with pytest.raises(NotationError, match="no decision is due"):
-        game.play("d1")
+    assert (game, game.legal_actions) == before and game.history == ()
 
 
 def test_every_kind_of_whole_number_is_an_action():
@@ -107,9 +95,9 @@ def test_a_game_can_be_taken_up_from_a_state_where_a_roll_is_due():
     states = new_games(Rules(), 1, seed=1, roll=False)
     game = Game(state=states)
     assert game.states.tobytes() == new_games(Rules(), 1, seed=1).tobytes() != states.tobytes()
-    with pytest.raises(ValueError, match="batch of one game, got 2"):
+    with pytest.raises(ValueError, match=r"one game.* 2"):
         Game(state=new_games(Rules(), 2, seed=1))
-    with pytest.raises(ValueError, match="takes its rules and generator from it"):
+    with pytest.raises(ValueError, match="rules and generator"):
         Game(Rules(), state=states)
 
 
@@ -172,27 +160,24 @@ def test_text_that_is_no_legal_move_is_refused_and_changes_nothing(text):
 def test_undo_takes_decisions_back_to_the_start_of_the_game(rules):
     game, draw = Game(rules, seed=2, observe="float32", history=True), random.Random(2)
     before, played = [], []
+
+    def shown():
+        arrays = (game.observation.tolist(), game.mask.tolist())
+        return game.to_bytes(), game.player, game.phase, game.over, game.legal_actions, *arrays
+
     while not game.over and len(played) < 400:
-        before.append((game.to_bytes(), game.player, game.phase, game.observation.tolist()))
+        before.append(shown())
         played.append(draw.choice(game.legal_actions))
         game.play(played[-1])
-    assert game.history == tuple(played)
     while played:
+        assert game.history == tuple(played)
         assert game.undo() == played.pop()
-        assert game.history == tuple(played) and not game.over
-        now = (game.to_bytes(), game.player, game.phase, game.observation.tolist())
-        assert now == before.pop()
-        assert list(game.legal_actions) == legal_actions(game.states[0]).tolist()
-        np.testing.assert_array_equal(game.mask, legal_masks(game.states)[0])
+        assert shown() == before.pop()
+    assert game.history == ()
     with pytest.raises(IndexError, match="no decision to take back"):
         game.undo()
-
-
-def test_a_game_keeps_nothing_unless_it_is_asked_to():
-    game = until(MOVE)
-    assert game.history is None and game._history is None
     with pytest.raises(ValueError, match="history=True"):
-        game.undo()
+        Game(rules).undo()
 
 
 # ------------------------------------------------------------------------------------ the end
@@ -209,6 +194,10 @@ def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
     reason = engine.rules.REASON_NAMES[game.states["reason"][0]]
     assert game.outcome == Outcome(winners, reason, tuple(returns(game.states)[0].tolist()))
     assert bool(winners) == (reason != "max_rounds")
+    assert game.legal_actions == () and not game.mask.any()
+    for action, error, named in ((0, ValueError, "is over"), ("d1", NotationError, "no decision")):
+        with pytest.raises(error, match=named):
+            game.play(action)
     game = Game(rules, seed=7)
     loser = rules.team(game.player)
     engine.forfeit(game.states)
@@ -222,35 +211,29 @@ def test_the_outcome_names_the_winners_the_reason_and_the_payoffs(rules):
 
 @pytest.mark.parametrize("rules", ALL_KINDS, ids=str)
 def test_a_game_comes_back_from_text_json_bytes_and_its_repr(rules):
-    game, draw = Game(rules, seed=3), random.Random(3)
-    for _ in range(60):
-        result = (
-            Game.from_text(game.to_text()),
-            Game.from_json(game.to_json()),
-            Game.from_bytes(game.to_bytes()),
-            eval(repr(game)),
-        )
-        assert all(other == game for other in result)
-        if game.over:
+    game, draw, decisions = Game(rules, seed=3), random.Random(3), 0
+    while True:
+        formats = {
+            Game.from_text: game.to_text(),
+            Game.from_json: game.to_json(),
+            Game.from_bytes: game.to_bytes(),
+        }
+        assert all(make(data) == game for make, data in formats.items())
+        assert eval(repr(game)) == game
+        if game.over or decisions == 420:
             break
         for _ in range(7):
             if not game.over:
                 game.play(draw.choice(game.legal_actions))
-    assert "\n" not in game.to_text() and "\n" not in game.to_json()
-    assert repr(game) == f"Game.from_text({to_line(game.states[0])!r})"
-    assert f"{game}\n" == board_text(game.states[0])
-
-
-def test_options_of_a_game_reach_it_from_every_format():
-    game = Game(seed=1)
-    for make, data in (
-        (Game.from_text, game.to_text()),
-        (Game.from_json, game.to_json()),
-        (Game.from_bytes, game.to_bytes()),
-    ):
+                decisions += 1
+    for make, data in formats.items():
         other = make(data, observe="uint8", history=True)
         assert other.observation.dtype == np.uint8 and other.history == ()
-    assert Game.from_text(game.to_text(), seed=5) == Game.from_text(game.to_text(), seed=5) != game
+    text = game.to_text()
+    assert Game.from_text(text, seed=5) == Game.from_text(text, seed=5) != game
+    assert "\n" not in text and "\n" not in game.to_json()
+    assert repr(game) == f"Game.from_text({to_line(game.states[0])!r})"
+    assert f"{game}\n" == board_text(game.states[0])
 
 
 def test_what_is_no_position_is_refused():
@@ -298,12 +281,10 @@ def test_playouts_end_the_games_and_leave_them_as_they_were(players):
 def test_playouts_are_the_same_with_any_number_of_threads_and_games():
     states, streams = new_games(Rules(players=3), 9, seed=0), new_streams(1, 9)
     one = playout(states, streams.copy(), repeats=3)
-    for threads in (2, 4):
-        other = playout(states, streams.copy(), repeats=3, threads=threads)
-        np.testing.assert_array_equal(one.returns, other.returns)
-        np.testing.assert_array_equal(one.decisions, other.decisions)
-    alone = playout(states[4:5], streams[4:5].copy(), repeats=3)
-    assert alone.returns.tolist() == one.returns[4:5].tolist()
+    for part, threads in ((slice(9), 2), (slice(9), 4), (slice(4, 5), 1)):
+        other = playout(states[part], streams[part].copy(), repeats=3, threads=threads)
+        np.testing.assert_array_equal(one.returns[part], other.returns)
+        np.testing.assert_array_equal(one.decisions[part], other.decisions)
 
 
 def test_repeats_are_averaged_and_go_on_differently():
@@ -315,14 +296,10 @@ def test_repeats_are_averaged_and_go_on_differently():
     assert len({int(one.decisions[0]) for one in single}) > 4
 
 
-def test_a_playout_without_end_is_left_at_the_limit():
-    states = new_games(Rules(max_rounds=None), 3, seed=0)
+def test_a_playout_is_left_at_the_limit_and_impossible_ones_are_refused():
+    states, mixed = new_games(Rules(max_rounds=None), 3, seed=0), new_games(Rules(), 3, seed=0)
     result = playout(states, new_streams(0, 3), most_decisions=10)
     assert result.decisions.tolist() == [10] * 3 and not result.returns.any()
-
-
-def test_impossible_playouts_are_refused():
-    states, mixed = new_games(Rules(), 3, seed=0), new_games(Rules(), 3, seed=0)
     mixed[1:2] = new_games(Rules(players=3), 1, seed=0)
     for given, options, named in (
         (states, {"repeats": 0}, "repeats .*0"),
